@@ -1,0 +1,35 @@
+"""What discreet raises: always an Error, and always a ValueError or a TypeError as well."""
+
+import reprlib
+from typing import Any
+
+
+class Error(Exception):
+    """Any complaint of discreet about what it was given.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> try:
+    ...     discreet.top_k({"a": 1}, k=2, epsilon=1)
+    ... except discreet.Error as error:
+    ...     print(error)
+    k must be a whole number from 1 to 1, the number of items, not 2
+    """
+
+
+class InvalidValueError(Error, ValueError):
+    """An argument of the right kind with a value that is not allowed."""
+
+
+class InvalidTypeError(Error, TypeError):
+    """An argument of the wrong kind."""
+
+
+def shown(value: Any) -> str:
+    """A public argument as an error message shows it: short, on one line."""
+    try:
+        text = reprlib.repr(value)
+    except Exception:  # a repr that raises or is too long to print must not replace the message
+        text = f"a {type(value).__name__}"
+    return " ".join(text.split())[:80]

@@ -1,0 +1,117 @@
+"""Reals as balls that hold them, comparisons that are certain, and floats that are proven to lie above.
+
+A ball (Arb, through python-flint) is an interval with the true value inside. A comparison is repeated with twice the
+precision, and more random bits where a random number takes part, until the balls are apart; only then does it decide.
+
+Floats enter in one way: as upper bounds. The assumption is that NumPy's `log`, `log1p`, `exp` and `expm1` are right
+to a relative 2^-44, a thousand units in the last place where its own tests allow four; `+ - * /` and conversions round
+to nearest. A value computed from terms of one sign by fewer than a hundred such steps is then right to a relative
+2^-42, and `above` adds four times that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+
+import numpy as np
+from flint import arb, ctx, fmpq
+from numpy.typing import NDArray
+
+from discreet.exact.entropy import Entropy, Uniform
+
+Floats = NDArray[np.float64]
+
+START = 96
+"""The precision in bits at which a comparison is first tried."""
+
+RELATIVE = 2.0**-40
+"""What `above` adds, relative to the value: far more than the rounding of what it is given."""
+
+_lock = threading.RLock()
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Works with balls of `bits` bits; the setting is global in python-flint, so one thread at a time."""
+    with _lock:
+        before = ctx.prec
+        ctx.prec = bits
+        try:
+            yield
+        finally:
+            ctx.prec = before
+
+
+def ball(value: Fraction | int) -> arb:
+    """A ball around a rational."""
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def log_binomial(n: int, r: int) -> arb:
+    """A ball around log C(n, r)."""
+    if r == 0 or r == n:
+        return arb(0)
+    # log C(n, r) = log n! - log r! - log (n-r)!
+    return arb(n + 1).lgamma() - arb(r + 1).lgamma() - arb(n - r + 1).lgamma()
+
+
+def log_binomial_float(r: NDArray[np.int64], rest: NDArray[np.int64]) -> Floats:
+    """Log C(r + rest, r), at least the true value but for rounding, and at most 0.002 above it.
+
+    Stirling's series written without cancellation: with n = r + rest and both at least 1,
+    log C = r log(1 + rest/r) + rest log(1 + r/rest) + log((1/r + 1/rest) / 2 pi) / 2 + c(n) - c(r) - c(rest),
+    where 1/(12 m) - 1/(360 m^3) < c(m) < 1/(12 m). The large terms are positive.
+    """
+    a = np.maximum(r.astype(np.float64), 1.0)
+    b = np.maximum(rest.astype(np.float64), 1.0)
+    value = a * np.log1p(b / a) + b * np.log1p(a / b) + 0.5 * np.log((1.0 / a + 1.0 / b) / (2.0 * np.pi))
+    value += 1.0 / (12.0 * (a + b)) - _stirling_low(a) - _stirling_low(b)
+    return np.where((r == 0) | (rest == 0), 0.0, value)
+
+
+def _stirling_low(m: Floats) -> Floats:
+    return 1.0 / (12.0 * m) - 1.0 / (360.0 * m * m * m)
+
+
+def above(value: Floats) -> Floats:
+    """A float certainly above a quantity that `value` approximates to a relative (or absolute) 2^-41."""
+    return value + RELATIVE * (np.abs(value) + 64.0)
+
+
+def happens(entropy: Entropy, log_probability: Callable[[], arb]) -> bool:
+    """Returns True with probability exactly exp(log_probability), which must be at most 1."""
+    uniform, bits = entropy.uniform(), START
+    while True:
+        with precision(bits):
+            probability, drawn = log_probability().exp(), uniform.ball()
+            if drawn < probability:
+                return True
+            if drawn > probability:
+                return False
+        uniform.extend()
+        bits *= 2
+
+
+def is_less(left: Callable[[], arb], right: Callable[[], arb], refine: Callable[[], None]) -> bool:
+    """Whether left < right, for two reals that differ; `refine` reveals more of the random bits in them."""
+    bits = START
+    while True:
+        with precision(bits):
+            one, other = left(), right()
+            if one < other:
+                return True
+            if one > other:
+                return False
+        refine()
+        bits *= 2
+
+
+def exponential(uniforms: list[Uniform]) -> arb:
+    """A ball around the sum of -log U, a sum of independent standard exponentials."""
+    total = arb(0)
+    for uniform in uniforms:
+        total -= uniform.ball().log()
+    return total

@@ -1,0 +1,194 @@
+"""Random bits and the exact draws made of them: whole numbers, subsets, and uniform numbers revealed bit by bit.
+
+Everything random in the package comes from one primitive, `getrandbits`, which the operating system serves unless a
+caller passes a generator of its own. There is no state between calls, so that forks, threads and copies are safe.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from flint import arb, fmpz
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidTypeError, shown
+
+Ranks = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+
+class Bits(Protocol):
+    """Whatever can serve random bits: `random.SystemRandom()`, `random.Random(seed)`, a script in a test."""
+
+    def getrandbits(self, k: int, /) -> int: ...
+
+
+class Entropy:
+    """Exact draws from a source of bits.
+
+    Parameters
+    ----------
+    bits
+        The source; the operating system by default.
+    word
+        How many bits to ask for at a time, at most 64. The distribution of every draw is the same for every value;
+        a test that walks through all bit strings asks for few.
+    """
+
+    def __init__(self, bits: Bits | None = None, word: int = 64) -> None:
+        self._bits = random.SystemRandom() if bits is None else bits
+        self.word = word
+
+    def bits(self, count: int) -> int:
+        """Returns a whole number of `count` independent fair bits."""
+        return self._bits.getrandbits(count) if count else 0
+
+    def words(self, count: int) -> Words:
+        """Returns independent uniform whole numbers in [0, 2^word)."""
+        return self._fields(count, self.word)
+
+    def upto(self, largest: int) -> int:
+        """Returns a uniform whole number in 0..largest."""
+        width = largest.bit_length()
+        while (value := self.bits(width)) > largest:
+            pass
+        return value
+
+    def upto_each(self, largest: Ranks) -> Ranks:
+        """Returns one uniform whole number in 0..largest for every entry of `largest`, independently."""
+        if len(largest) <= 32:
+            return np.array([self.upto(bound) for bound in largest.tolist()], np.int64)
+        values = np.empty(len(largest), np.int64)
+        waiting = np.arange(len(largest))
+        while len(waiting):
+            bounds = largest[waiting].astype(np.uint64)
+            # A draw of w bits for a bound below 2^w; w may be one more than needed where the float rounds up.
+            widths = np.frexp(bounds.astype(np.float64))[1].astype(np.uint64)
+            drawn = self._fields(len(waiting), 64) >> (np.uint64(64) - np.maximum(widths, np.uint64(1)))
+            fits = drawn <= bounds
+            values[waiting[fits]] = drawn[fits].astype(np.int64)
+            waiting = waiting[~fits]
+        return values
+
+    def subset(self, size: int, last: int) -> Ranks:
+        """Returns a uniform subset of `size` of the whole numbers 0..last, in ascending order."""
+        if 2 * size > last + 1:
+            left_out = self.subset(last + 1 - size, last)
+            return np.delete(np.arange(last + 1, dtype=np.int64), left_out)
+        # The distinct values among uniform draws, until there are enough: every subset is equally likely.
+        chosen = np.empty(0, np.int64)
+        while (missing := size - len(chosen)) > 0:
+            chosen = distinct(np.concatenate([chosen, self._uniform(missing, last)]))
+        return chosen
+
+    def arrangement(self, largest: Sequence[int]) -> list[int]:
+        """Returns a uniform sequence of distinct numbers with entry i in 0..largest[i].
+
+        The bounds must not decrease, and largest[i] >= i. Step i of a shuffle swaps place i with a uniform place in
+        i..largest[i]; places up to largest[i] hold a permutation of themselves at every step, so each of the
+        largest[i] - i + 1 numbers still free is equally likely. Places that nobody touched are not stored.
+        """
+        moved: dict[int, int] = {}
+        steps = self.upto_each(np.array([bound - i for i, bound in enumerate(largest)], np.int64))
+        result = []
+        for i, step in enumerate(steps.tolist()):
+            place = i + step
+            result.append(moved.get(place, place))
+            moved[place] = moved.get(i, i)
+        return result
+
+    def uniform(self) -> Uniform:
+        """Returns a uniform number in [0, 1) of which the first word is known."""
+        return Uniform(self)
+
+    def _uniform(self, count: int, last: int) -> Ranks:
+        """Returns independent uniform whole numbers in 0..last."""
+        width = last.bit_length()
+        kept = np.empty(0, np.int64)
+        while (missing := count - len(kept)) > 0:
+            drawn = self._fields(missing, width)
+            kept = np.concatenate([kept, drawn[drawn <= np.uint64(last)].astype(np.int64)])
+        return kept
+
+    def _fields(self, count: int, width: int) -> Words:
+        """Returns independent uniform whole numbers in [0, 2^width), `width` random bits each."""
+        if width == 0:
+            return np.zeros(count, np.uint64)
+        if width == 64 or width * count > 4096:
+            raw = self.bits(64 * count).to_bytes(8 * count, "little")
+            return np.frombuffer(raw, "<u8").astype(np.uint64) >> np.uint64(64 - width)
+        return np.array([self.bits(width) for _ in range(count)], np.uint64)
+
+
+class Uniform:
+    """A number drawn uniformly from [0, 1), known to as many bits as anybody has needed so far.
+
+    It lies in [numerator / 2^bits, (numerator + 1) / 2^bits]. Asking for more bits never changes those it has.
+    """
+
+    __slots__ = ("_entropy", "bits", "numerator")
+
+    def __init__(self, entropy: Entropy, numerator: int | None = None) -> None:
+        self._entropy = entropy
+        self.bits = entropy.word
+        self.numerator = entropy.bits(entropy.word) if numerator is None else numerator
+
+    def extend(self) -> None:
+        """Reveals one more word."""
+        word = self._entropy.word
+        self.numerator = self.numerator << word | self._entropy.bits(word)
+        self.bits += word
+
+    def ball(self) -> arb:
+        """An interval that holds the number."""
+        return arb((fmpz(2 * self.numerator + 1), -self.bits - 1), (fmpz(1), -self.bits - 1))
+
+    def position(self, cumulative: NDArray[np.int64]) -> int:
+        """The part of a line cut at `cumulative` (ascending, integers) in which this share of its length falls.
+
+        Returns j with probability exactly (cumulative[j] - cumulative[j-1]) / cumulative[-1].
+        """
+        total = int(cumulative[-1])
+        while True:
+            # floor(U * total) is at least `low` and at most `high`.
+            low = self.numerator * total >> self.bits
+            high = ((self.numerator + 1) * total - 1) >> self.bits
+            first, last = np.searchsorted(cumulative, [low, high], side="right")
+            if first == last:
+                return int(first)
+            self.extend()
+
+
+def distinct(values: Ranks) -> Ranks:
+    """The different values, in ascending order."""
+    ordered = np.sort(values)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+
+
+def as_entropy(rng: Any) -> Entropy:
+    """The draws made of a caller's generator: a `random.Random`, a NumPy Generator, or None for the system's."""
+    if rng is None:
+        return Entropy()
+    if isinstance(rng, Entropy):
+        return rng
+    if callable(getattr(rng, "getrandbits", None)):
+        return Entropy(rng)
+    if isinstance(rng, np.random.Generator):
+        return Entropy(_GeneratorBits(rng))
+    raise InvalidTypeError(
+        f"rng must be None (the operating system), a random.Random or a NumPy Generator, not {shown(rng)}"
+    )
+
+
+class _GeneratorBits:
+    """A NumPy Generator as a source of bits."""
+
+    def __init__(self, generator: np.random.Generator) -> None:
+        self._generator = generator
+
+    def getrandbits(self, k: int, /) -> int:
+        size = (k + 7) // 8
+        return int.from_bytes(self._generator.bytes(size), "little") >> (8 * size - k)

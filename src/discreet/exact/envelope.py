@@ -1,0 +1,60 @@
+"""Draws from a mixture by rejection: parts get integer weights above their mass, and what is drawn is accepted.
+
+Part j has the integer weight w_j, which stands for the mass w_j * exp(reference) / 2^scale, at least its own. The
+weight that is drawn from and the weight that the acceptance divides by are the same integer, so nothing is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from discreet.exact.ball import Floats
+from discreet.exact.entropy import Entropy
+
+SCALE = 40
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """Integer weights over the parts of a mixture.
+
+    Attributes
+    ----------
+    reference
+        The logarithm of the mass that the weight 2^scale stands for.
+    cumulative
+        Running sums of the weights.
+    scale
+        How many bits the heaviest weight has.
+    """
+
+    reference: float
+    cumulative: NDArray[np.int64]
+    scale: int
+
+    @classmethod
+    def over(cls, log_mass: Floats, scale: int = SCALE) -> Envelope:
+        """The envelope of parts whose log masses are at most `log_mass`.
+
+        exp(log_mass - reference) * 2^scale, raised by a relative 2^-20 and rounded up, is above the mass: the float
+        difference is off by at most 2^-53 of itself, which matters only where it is above -scale and is then below
+        2^-40; and below that the weight of at least 1 is above the mass anyhow.
+        """
+        reference = float(log_mass.max())
+        with np.errstate(under="ignore"):
+            share = np.exp(log_mass - reference)
+        weights = np.ceil(share * (1.0 + 2.0**-20) * 2.0**scale).astype(np.int64) + 1
+        return cls(reference, np.cumsum(weights), scale)
+
+    def pick(self, entropy: Entropy) -> int:
+        """Returns part j with probability exactly proportional to its weight."""
+        return entropy.uniform().position(self.cumulative)
+
+    def log_weight(self, j: int) -> arb:
+        """A ball around the logarithm of the mass that part j's weight stands for."""
+        weight = int(self.cumulative[j]) - (int(self.cumulative[j - 1]) if j else 0)
+        return arb(weight).log() + arb(self.reference) - self.scale * arb(2).log()

@@ -1,0 +1,259 @@
+"""Races: elements arrive as Poisson processes, each arrival has the value gain + G(arrival time), the best values win.
+
+Elements come in streams that share one process. An arrival of a stream draws one of its members uniformly (and may be
+thinned), and its value is at most the stream's bound plus G(E). The outcome is a function of the arrivals alone, so
+they may be looked at in any order, and looking at more of them than needed changes nothing. Floats choose where to look
+and, with their error added, when a stream can hold no winner any more; two values are compared as balls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cmp_to_key
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from discreet.exact.ball import RELATIVE, START, Floats, exponential, is_less, precision
+from discreet.exact.entropy import Entropy, Ranks, Uniform, Words
+from discreet.exact.times import BallTime, Transform, exponentials, noise_float
+
+Member = TypeVar("Member")
+
+
+class Streams(Protocol[Member]):
+    """Streams of thinned arrivals, for `winner`."""
+
+    @property
+    def bound(self) -> Floats:
+        """At least the gain of every member of each stream."""
+
+    @property
+    def log_rate(self) -> Floats:
+        """The logarithm of each stream's rate, to a relative (or absolute) 2^-41."""
+
+    def rate(self, j: int) -> arb:
+        """A ball around the rate of stream j."""
+
+    def arrive(self, j: int, entropy: Entropy) -> Member | None:
+        """Returns the member that arrives, or None where the arrival is thinned."""
+
+    def gain(self, member: Member) -> arb:
+        """A ball around the gain of a member."""
+
+
+@dataclass
+class _Contender(Generic[Member]):
+    """An arrival with its exact value: the gain of a member plus the noise of the time of its arrival."""
+
+    member: Member
+    uniforms: list[Uniform]
+    gain: Callable[[], arb]
+    rate: Callable[[], arb]
+    inverse: Transform[arb]
+
+    def value(self) -> arb:
+        return self.gain() + self.inverse(BallTime(exponential(self.uniforms) / self.rate()))
+
+    def reveal(self) -> None:
+        for uniform in self.uniforms:
+            uniform.extend()
+
+    def loses_to(self, other: _Contender[Member]) -> bool:
+        def reveal() -> None:
+            self.reveal()
+            other.reveal()
+
+        return is_less(self.value, other.value, reveal)
+
+    def certainly_beats(self, reach: float) -> bool:
+        with precision(START):
+            return bool(self.value() > arb(reach))
+
+
+def winner(
+    streams: Streams[Member], inverse: Transform[arb], inverse_float: Transform[Floats], entropy: Entropy
+) -> Member:
+    """Returns the member with the largest value, where every member arrives as a Poisson process of its own rate.
+
+    Only the first arrival of a member matters, because later ones have less noise; so the law is that of one value
+    per element, with as many elements behind a member as its rate says.
+    """
+    words = entropy.words(len(streams.bound))
+    total, _ = exponentials(words, entropy.word)
+    reach = _reach(streams.bound, total, streams.log_rate, inverse_float)
+    arrivals: dict[int, list[Uniform]] = {}
+    best: _Contender[Member] | None = None
+    while True:
+        j = int(np.argmax(reach))
+        if best is not None and best.certainly_beats(float(reach[j])):
+            return best.member
+        uniforms = arrivals.setdefault(j, [Uniform(entropy, int(words[j]))])
+        member = streams.arrive(j, entropy)
+        if member is not None:
+            rival = _contender(streams, j, member, list(uniforms), inverse)
+            if best is None or best.loses_to(rival):
+                best = rival
+        uniforms.append(following := entropy.uniform())
+        step, _ = exponentials(np.array([following.numerator], np.uint64), entropy.word)
+        total[j] += step[0]
+        here = slice(j, j + 1)
+        reach[here] = _reach(streams.bound[here], total[here], streams.log_rate[here], inverse_float)
+
+
+def _contender(
+    streams: Streams[Member], j: int, member: Member, uniforms: list[Uniform], inverse: Transform[arb]
+) -> _Contender[Member]:
+    return _Contender(member, uniforms, lambda: streams.gain(member), lambda: streams.rate(j), inverse)
+
+
+def _reach(bound: Floats, total: Floats, log_rate: Floats, inverse: Transform[Floats]) -> Floats:
+    """At least the value of any member of the streams from their current arrival on."""
+    noise, off = noise_float(inverse, total * (1.0 - RELATIVE), log_rate)
+    return bound + noise + off + RELATIVE * (np.abs(bound) + np.abs(noise))
+
+
+class Field(Protocol):
+    """Elements in a row, cut into streams of neighbours, for `podium`."""
+
+    @property
+    def start(self) -> Ranks:
+        """The first element of each stream, ascending from 0."""
+
+    @property
+    def cells(self) -> Ranks:
+        """How many elements each stream has."""
+
+    @property
+    def bound(self) -> Floats:
+        """At least the gain of every element of each stream."""
+
+    def gain_float(self, elements: Ranks) -> Floats:
+        """The gain of elements, to a relative (or absolute) 2^-41; infinity stands for all beyond the floats."""
+
+    def gain(self, element: int) -> arb:
+        """A ball around the gain of an element."""
+
+
+@dataclass
+class _Arrivals:
+    """The distinct elements that have arrived, in parallel arrays, with bounds on their values."""
+
+    stream: Ranks
+    turn: Ranks
+    element: Ranks
+    low: Floats
+    high: Floats
+
+
+@dataclass
+class _Podium:
+    """The state of a race for several winners."""
+
+    runners: Field
+    inverse: Transform[arb]
+    inverse_float: Transform[Floats]
+    entropy: Entropy
+    words: dict[int, Words] = field(default_factory=dict)
+    uniforms: dict[tuple[int, int], Uniform] = field(default_factory=dict)
+
+
+def podium(
+    runners: Field, places: int, inverse: Transform[arb], inverse_float: Transform[Floats], entropy: Entropy
+) -> list[int]:
+    """Returns the elements with the largest values, best first, where each element has one arrival at rate 1.
+
+    A stream of n elements is a process of rate n whose arrivals pick an element uniformly; an element's value is that
+    of its first arrival. There must be at least as many streams as places.
+    """
+    race = _Podium(runners, inverse, inverse_float, entropy)
+    streams = np.arange(len(runners.start))
+    first = entropy.words(len(streams))
+    total_low, total_high = exponentials(first, entropy.word)
+    element = runners.start + entropy.upto_each(runners.cells - 1)
+    pool = _valued(race, streams, np.zeros_like(streams), element, total_low, total_high)
+    log_rate = np.log(runners.cells.astype(np.float64))
+    race.words = {int(j): first[j : j + 1] for j in np.flatnonzero(runners.cells > 1)}
+    open_streams = runners.cells > 1
+    while True:
+        bar = np.partition(pool.low, -places)[-places]
+        reach = _reach(runners.bound, total_low, log_rate, inverse_float)
+        behind = np.flatnonzero(open_streams & (reach >= bar))
+        if not len(behind):
+            return _ranking(race, first, pool, float(bar), places)
+        fresh = [_more(race, int(j), pool, total_low, total_high) for j in behind]
+        pool = _Arrivals(*(np.concatenate(parts) for parts in zip(*map(_fields, [pool, *fresh]), strict=True)))
+        arrived = np.bincount(pool.stream, minlength=len(streams))
+        open_streams &= arrived < runners.cells
+
+
+def _fields(arrivals: _Arrivals) -> tuple[NDArray[np.generic], ...]:
+    return arrivals.stream, arrivals.turn, arrivals.element, arrivals.low, arrivals.high
+
+
+def _more(race: _Podium, j: int, pool: _Arrivals, total_low: Floats, total_high: Floats) -> _Arrivals:
+    """As many further arrivals of stream j as it has had; elements that arrived before are dropped."""
+    before = race.words[j]
+    words = race.entropy.words(len(before))
+    race.words[j] = np.concatenate([before, words])
+    step_low, step_high = exponentials(words, race.entropy.word)
+    # A running sum of n positive terms is off by a relative n / 2^53 at most.
+    rounding = len(words) * 2.0**-52
+    low = (total_low[j] + np.cumsum(step_low)) * (1.0 - rounding)
+    high = (total_high[j] + np.cumsum(step_high)) * (1.0 + rounding)
+    total_low[j], total_high[j] = low[-1], high[-1]
+    last = np.full(len(words), race.runners.cells[j] - 1)
+    element = race.runners.start[j] + race.entropy.upto_each(last)
+    _, firsts = np.unique(element, return_index=True)
+    firsts = np.sort(firsts[~np.isin(element[firsts], pool.element[pool.stream == j])])
+    stream = np.full(len(firsts), j)
+    return _valued(race, stream, len(before) + firsts, element[firsts], low[firsts], high[firsts])
+
+
+def _valued(race: _Podium, stream: Ranks, turn: Ranks, element: Ranks, low: Floats, high: Floats) -> _Arrivals:
+    """Arrivals with bounds on their values, from bounds on the sums of exponentials before them."""
+    gain = race.runners.gain_float(element)
+    log_rate = np.log(race.runners.cells[stream].astype(np.float64))
+    most, most_off = noise_float(race.inverse_float, low, log_rate)
+    least, least_off = noise_float(race.inverse_float, high, log_rate)
+    gain_low, gain_high = np.minimum(gain, 1e308), np.maximum(gain, -1e308)
+    value_low = gain_low - RELATIVE * (np.abs(gain_low) + 64.0) + least - least_off - RELATIVE * np.abs(least)
+    value_high = gain_high + RELATIVE * (np.abs(gain_high) + 64.0) + most + most_off + RELATIVE * np.abs(most)
+    return _Arrivals(stream, turn, element, np.where(np.isnan(value_low), -np.inf, value_low), value_high)
+
+
+def _ranking(race: _Podium, first: Words, pool: _Arrivals, bar: float, places: int) -> list[int]:
+    """The best of the pool in order: by floats where their bounds are apart, by balls where they overlap."""
+    near = np.flatnonzero(pool.high >= bar)
+    near = near[np.argsort(-pool.high[near])]
+    lowest = np.minimum.accumulate(pool.low[near])
+    # Everything before a cut is certainly above everything after it.
+    cuts = np.concatenate([[0], np.flatnonzero(pool.high[near][1:] < lowest[:-1]) + 1, [len(near)]])
+    ranking = pool.element[near]
+    for j in np.flatnonzero((np.diff(cuts) > 1) & (cuts[:-1] < places)).tolist():
+        group = slice(cuts[j], cuts[j + 1])
+        ranking[group] = [contender.member for contender in _sorted(race, first, pool, near[group])]
+    best: list[int] = ranking[:places].tolist()
+    return best
+
+
+def _sorted(race: _Podium, first: Words, pool: _Arrivals, group: Ranks) -> list[_Contender[int]]:
+    """The contenders of a group whose float bounds overlap, best first, by exact comparison."""
+    contenders = [
+        _pooled(race, first, int(pool.stream[i]), int(pool.turn[i]), int(pool.element[i])) for i in group.tolist()
+    ]
+    return sorted(contenders, key=cmp_to_key(_against))
+
+
+def _against(one: _Contender[int], other: _Contender[int]) -> int:
+    return 1 if one.loses_to(other) else -1
+
+
+def _pooled(race: _Podium, first: Words, j: int, turn: int, element: int) -> _Contender[int]:
+    words = race.words.get(j, first[j : j + 1])
+    uniforms = [race.uniforms.setdefault((j, i), Uniform(race.entropy, int(words[i]))) for i in range(turn + 1)]
+    cells = int(race.runners.cells[j])
+    return _Contender(element, uniforms, lambda: race.runners.gain(element), lambda: arb(cells), race.inverse)

@@ -1,0 +1,132 @@
+"""Arrival times of a Poisson process, as balls and as floats with bounds, in one shape.
+
+A process of rate r has its i-th arrival at E = (sum of i standard exponentials) / r. A noise is a falling function of
+E (the arrival with the smaller E has the larger noise), written once for both shapes: see `discreet.noise`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+from flint import arb
+
+from discreet.exact.ball import RELATIVE, Floats
+from discreet.exact.entropy import Words
+
+Real = TypeVar("Real")
+
+
+class Time(Protocol[Real]):
+    """What a noise may ask about a time E."""
+
+    @property
+    def value(self) -> Real:
+        """E itself."""
+
+    @property
+    def log2(self) -> Real:
+        """The constant log 2."""
+
+    def log(self) -> Real:
+        """Log E."""
+
+    def tail(self) -> Real:
+        """-log(1 - exp(-E))."""
+
+    def lift(self) -> Real:
+        """log(1 + exp(-E))."""
+
+    def before_log2(self, early: Real, late: Real) -> Real:
+        """`early` where E < log 2, `late` elsewhere; the two must agree at log 2."""
+
+
+Transform = Callable[[Time[Real]], Real]
+
+
+@dataclass(frozen=True)
+class BallTime:
+    """A time as a ball."""
+
+    value: arb
+
+    @property
+    def log2(self) -> arb:
+        return arb.const_log2()
+
+    def log(self) -> arb:
+        return self.value.log()
+
+    def tail(self) -> arb:
+        return -(-((-self.value).expm1())).log()
+
+    def lift(self) -> arb:
+        return (-self.value).exp().log1p()
+
+    def before_log2(self, early: arb, late: arb) -> arb:
+        if self.value < self.log2:
+            return early
+        if self.value > self.log2:
+            return late
+        return early.union(late)
+
+
+@dataclass(frozen=True)
+class FloatTime:
+    """Times as floats, by their logarithms, which may be far below what exp can reach."""
+
+    logarithm: Floats
+
+    @property
+    def value(self) -> Floats:
+        return np.exp(self.logarithm)
+
+    @property
+    def log2(self) -> Floats:
+        return np.full_like(self.logarithm, math.log(2.0))
+
+    def log(self) -> Floats:
+        return self.logarithm
+
+    def tail(self) -> Floats:
+        # -log(1 - e^-E) = -log E + E/2 - O(E^2) for small E
+        value = self.value
+        exact = -np.log(-np.expm1(-np.maximum(value, 1e-12)))
+        return np.where(self.logarithm < -27.0, 0.5 * value - self.logarithm, exact)
+
+    def lift(self) -> Floats:
+        return np.log1p(np.exp(-self.value))
+
+    def before_log2(self, early: Floats, late: Floats) -> Floats:
+        return np.where(self.value < math.log(2.0), early, late)
+
+
+def noise_float(transform: Transform[Floats], total: Floats, log_rate: Floats) -> tuple[Floats, Floats]:
+    """The noise of arrivals whose exponentials add up to `total`, and how far it may be off.
+
+    log E = log(total) - log_rate is off by a relative 2^-41 of its terms at most. No noise moves by more than
+    (1 + E) times the change of log E, and computing it adds a relative 2^-41 of log E, E and itself.
+    """
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        log_total = np.log(total)
+        time = FloatTime(log_total - log_rate)
+        noise = transform(time)
+        off = RELATIVE * (np.abs(log_total) + np.abs(log_rate) + 64.0) * (1.0 + time.value)
+    return noise, off
+
+
+def exponentials(words: Words, word: int) -> tuple[Floats, Floats]:
+    """Bounds on -log U for uniforms U of which the first word is known: the smaller one, the larger one.
+
+    U lies in [w, w + 1] / 2^word. Where U > 1/2 its distance from 1 is what must not be rounded away.
+    """
+    from_one = np.uint64(2**word - 1) - words
+    unit = 2.0**-word
+    near_one = words >= np.uint64(2 ** (word - 1))
+    with np.errstate(divide="ignore"):
+        below = np.where(near_one, -np.log1p(-(from_one * unit)), -np.log((words + 1.0) * unit))
+        beyond = np.where(near_one, -np.log1p(-(from_one + 1.0) * unit), -np.log(words * unit))
+    return np.maximum(below, 0.0) * (1.0 - RELATIVE), beyond * (1.0 + RELATIVE)

@@ -1,0 +1,258 @@
+"""The canonical mechanism: one k-subset drawn by a loss that looks at its weakest link (Shekelyan and Loukides, 2022).
+
+For a subset y with smallest score m inside and largest score M outside, loss(y) = (1-gamma) max(M, m) - gamma m. Sort
+the items, ranks from 0. A subset other than the top-k holds ranks 0..h-1, lacks rank h < k, and has a worst rank
+t >= k; all C(t-h-1, k-1-h) subsets of the class (h, t) have the same loss. The paper's printed class size is another
+one, which breaks epsilon; this is the number of ways to choose the k-1-h ranks strictly between h and t.
+
+The top-k is the reference: its weight is 1, and every other loss is counted from its loss. With x[k-1] subtracted
+exactly, both parts of that excess are non-negative, so that floats meet no cancellation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, partial
+from math import ceil, comb
+from typing import Any, ClassVar
+
+import numpy as np
+from flint import arb
+
+from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.exact.ball import Floats, ball, happens, log_binomial, log_binomial_float
+from discreet.exact.boxes import Boxes, enclose
+from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.envelope import SCALE, Envelope
+from discreet.exact.race import winner
+from discreet.mechanisms.base import scale
+from discreet.noise import NOISES, check_noise
+from discreet.privacy import Number, Sensitivity, exact
+from discreet.tally import LARGEST, Tally, to_float
+
+Class = tuple[int, int]
+"""A class of subsets (h, t). The top-k is the class (k, k-1): it lacks no rank below k, and its worst rank is k-1."""
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Canonical:
+    """Releases a set of k items at once, by its weakest member and the best item left out.
+
+    Parameters
+    ----------
+    gamma
+        How the loss weighs the worst item taken against the best item left: a rational in [0, 1].
+    noise
+        One of the five noises; "gumbel" makes it the exponential mechanism over subsets.
+    ceil
+        Round the loss up to whole multiples of the sensitivity; only with gamma = 1/2.
+
+    Examples
+    --------
+    >>> Canonical()
+    Canonical(gamma='1/2', noise='gumbel')
+    >>> Canonical(gamma=1, noise="laplace")
+    Canonical(gamma='1', noise='laplace')
+    """
+
+    name: ClassVar[str] = "canonical"
+    ordered: ClassVar[bool] = False
+
+    gamma: Fraction
+    noise: str
+    ceil: bool
+
+    def __init__(self, gamma: Number = "1/2", noise: str = "gumbel", ceil: bool = False) -> None:
+        share = exact(gamma, "gamma")
+        if not 0 <= share <= 1:
+            raise InvalidValueError(f"gamma must be from 0 to 1, not {shown(gamma)}")
+        check_noise(noise)
+        if not isinstance(ceil, bool):
+            raise InvalidTypeError(f"ceil must be True or False, not {shown(ceil)}")
+        if ceil and share != Fraction(1, 2):
+            raise InvalidValueError(f"ceil must be False unless gamma is 1/2, but gamma is {shown(gamma)}")
+        object.__setattr__(self, "gamma", share)
+        object.__setattr__(self, "noise", noise)
+        object.__setattr__(self, "ceil", ceil)
+
+    def __repr__(self) -> str:
+        return f"Canonical(gamma='{self.gamma}', noise='{self.noise}'{', ceil=True' if self.ceil else ''})"
+
+    def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
+        losses = Losses(tally, k, scale(epsilon, sensitivity), self.gamma, sensitivity.delta if self.ceil else None)
+        return Prepared(TailClasses(losses) if self.gamma == 1 else Classes(losses), self.noise)
+
+    def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
+        # A Gumbel draw is an exponential mechanism, of range epsilon; the others are only known to be epsilon-DP.
+        return epsilon**2 / (8 if self.noise == "gumbel" else 2)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"gamma": str(self.gamma), "noise": self.noise, "ceil": self.ceil}
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The loss of a class above that of the top-k, times s: as a rational, and as a float for proposals.
+
+    `step` is delta where the loss is rounded up to multiples of it, else None.
+    """
+
+    tally: Tally
+    k: int
+    s: Fraction
+    gamma: Fraction
+    step: Fraction | None = None
+
+    def excess(self, h: int, t: int) -> Fraction:
+        """S * (loss(h, t) - loss(top-k)), where M is the score at rank h and m the one at rank t."""
+        # (1-gamma) x[h] - gamma x[t] less (1-2 gamma) x[k-1]
+        above, below = self.tally.gap(h, self.k - 1), self.tally.gap(self.k - 1, t)
+        loss = (1 - self.gamma) * above + self.gamma * below
+        if self.step is not None:
+            loss = ceil(loss / self.step) * self.step
+        return self.s * loss
+
+    def gain(self, h: Ranks, t: Ranks) -> Floats:
+        """Minus the excess: a sum of two terms of one sign, and so right to a relative 2^-48."""
+        edge = np.full_like(h, self.k - 1)
+        unit = self.s if self.step is None else 1 / self.step
+        above = self.tally.gaps(h, edge, unit * (1 - self.gamma)) if self.gamma < 1 else 0.0
+        below = self.tally.gaps(edge, t, unit * self.gamma) if self.gamma > 0 else 0.0
+        with np.errstate(over="ignore"):
+            if self.step is None:
+                return -np.minimum(above + below, 1e308)
+            # Steps are counted from a float a little below, so that rounding never adds one.
+            steps = np.ceil((above + below) * (1.0 - 2.0**-45))
+            return -np.minimum(steps * min(to_float(self.s * self.step), LARGEST), 1e308)
+
+
+@dataclass(frozen=True)
+class Classes:
+    """All classes (h, t) with 0 <= h < k <= t < d, for any gamma."""
+
+    losses: Losses
+
+    @property
+    def corners(self) -> tuple[int, int, int, int]:
+        return 0, self.losses.k - 1, self.losses.k, self.losses.tally.d - 1
+
+    def gain(self, h: Ranks, t: Ranks) -> Floats:
+        return self.losses.gain(h, t)
+
+    def size(self, h: Ranks, t: Ranks) -> Floats:
+        return log_binomial_float(self.losses.k - 1 - h, t - self.losses.k)
+
+    def members(self, h: int, t: int) -> tuple[int, int]:
+        """(n, r) such that the class has C(n, r) subsets."""
+        return t - h - 1, self.losses.k - 1 - h
+
+    def subset(self, h: int, t: int, entropy: Entropy) -> Ranks:
+        """Returns a uniform subset of the class: ranks 0..h-1, rank t, and some of the ranks between h and t."""
+        body = h + 1 + entropy.subset(self.losses.k - 1 - h, t - h - 2)
+        return np.concatenate([np.arange(h), body, [t]])
+
+
+@dataclass(frozen=True)
+class TailClasses(Classes):
+    """All classes by their worst rank t alone, for gamma = 1, where the loss sees nothing else; h is always 0."""
+
+    @property
+    def corners(self) -> tuple[int, int, int, int]:
+        return 0, 0, self.losses.k, self.losses.tally.d - 1
+
+    def size(self, h: Ranks, t: Ranks) -> Floats:
+        return log_binomial_float(np.full_like(t, self.losses.k - 1), t - self.losses.k + 1)
+
+    def members(self, h: int, t: int) -> tuple[int, int]:
+        return t, self.losses.k - 1
+
+    def subset(self, h: int, t: int, entropy: Entropy) -> Ranks:
+        """Returns a uniform subset of the class: rank t and any k-1 of the ranks before it."""
+        return np.concatenate([entropy.subset(self.losses.k - 1, t - 1), [t]])
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The canonical mechanism on a tally: boxes around its classes, built once, and draws from them."""
+
+    classes: Classes
+    noise: str = "gumbel"
+    bits: int = field(default=SCALE, repr=False)
+
+    @property
+    def top(self) -> Class:
+        """The class of the top-k."""
+        return self.classes.losses.k, self.classes.losses.k - 1
+
+    def draw(self, entropy: Entropy) -> Ranks:
+        """Returns a k-subset of the ranks, distributed as the mechanism says."""
+        drawn = self.draw_class(entropy)
+        return np.arange(self.top[0]) if drawn == self.top else self.classes.subset(*drawn, entropy)
+
+    def draw_class(self, entropy: Entropy) -> Class:
+        """Returns the class of the subset that is released."""
+        if self.noise == "gumbel":
+            return self._draw_by_weight(entropy)
+        inverse = NOISES[self.noise].inverse
+        return winner(_Streams(self), inverse, inverse, entropy)
+
+    def log_weight(self, cell: Class) -> arb:
+        """A ball around the log weight of a whole class under Gumbel noise, that of the top-k being 0."""
+        return -ball(self.excess(cell)) + self.log_size(cell)
+
+    def excess(self, cell: Class) -> Fraction:
+        """S times the loss of a class above that of the top-k."""
+        return Fraction(0) if cell == self.top else self.classes.losses.excess(*cell)
+
+    def size(self, cell: Class) -> int:
+        """The number of subsets in a class."""
+        return 1 if cell == self.top else comb(*self.classes.members(*cell))
+
+    def log_size(self, cell: Class) -> arb:
+        """A ball around the logarithm of the number of subsets in a class."""
+        return arb(0) if cell == self.top else log_binomial(*self.classes.members(*cell))
+
+    @cached_property
+    def boxes(self) -> Boxes:
+        return enclose(self.classes, outside=0.0)
+
+    @cached_property
+    def envelope(self) -> Envelope:
+        """Part 0 is the top-k, part j + 1 is box j."""
+        return Envelope.over(np.append(0.0, self.boxes.log_mass()), self.bits)
+
+    def log_acceptance(self, part: int, cell: Class) -> arb:
+        """A ball around the log probability that a cell drawn from a part is kept: mass / (weight / cells)."""
+        cells = 1 if part == 0 else self.boxes.cells(part - 1)
+        return self.log_weight(cell) + arb(cells).log() - self.envelope.log_weight(part)
+
+    def _draw_by_weight(self, entropy: Entropy) -> Class:
+        """Returns a class with probability exactly proportional to its weight."""
+        while True:
+            part = self.envelope.pick(entropy)
+            cell = self.top if part == 0 else self.boxes.cell(part - 1, entropy)
+            if happens(entropy, partial(self.log_acceptance, part, cell)):
+                return cell
+
+
+class _Streams:
+    """The top-k and the boxes as streams of a race: an arrival is a cell, kept with probability size / bound."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared, self.boxes = prepared, prepared.boxes
+        self.bound: Floats = np.append(0.0, self.boxes.gain)
+        self.log_rate: Floats = np.append(0.0, self.boxes.size + self.boxes.log_cells())
+
+    def rate(self, j: int) -> arb:
+        return arb(1) if j == 0 else arb(float(self.boxes.size[j - 1])).exp() * self.boxes.cells(j - 1)
+
+    def arrive(self, j: int, entropy: Entropy) -> Class | None:
+        if j == 0:
+            return self.prepared.top
+        cell = self.boxes.cell(j - 1, entropy)
+        bound = float(self.boxes.size[j - 1])
+        return cell if happens(entropy, lambda: self.prepared.log_size(cell) - arb(bound)) else None
+
+    def gain(self, member: Class) -> arb:
+        return -ball(self.prepared.excess(member))

@@ -1,0 +1,166 @@
+"""The joint exponential mechanism over sequences (Gillenwater et al., 2022): the rival, released with its order.
+
+The loss of a sequence of distinct items is the most by which the true i-th score exceeds the score of its i-th item,
+of sensitivity 2 delta, so the weight of a sequence is exp(-c loss) with c = s/2.
+
+Such a weight is the chance that an exponential variable of rate c exceeds the loss. So cut the half line into parts
+[a, b): a sequence y has in each part the mass exp(-c max(a, loss(y))) - exp(-c b) where its loss is below b, and these
+add up to its weight. The sequences with loss below b are those whose i-th rank is among the n_i(b) ranks less than b
+below the i-th; the n_i do not decrease, so there are prod (n_i - i) of them (i from 0) and a uniform one is drawn place
+by place. A part is drawn by weight, then a sequence, which is kept with the probability that makes its mass right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+from math import inf
+from typing import Any, ClassVar
+
+import numpy as np
+from flint import arb, ctx
+
+from discreet.exact.ball import RELATIVE, START, Floats, above, ball, happens
+from discreet.exact.boxes import WASTE, loose
+from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.envelope import SCALE, Envelope
+from discreet.mechanisms.base import scale
+from discreet.privacy import Sensitivity
+from discreet.tally import ExactColumn, Tally, to_float
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Releases a sequence of k items at once, by how far each is below the true score of its place.
+
+    Examples
+    --------
+    >>> Joint()
+    Joint()
+    """
+
+    name: ClassVar[str] = "joint"
+    ordered: ClassVar[bool] = True
+
+    def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
+        rate = scale(epsilon, sensitivity) / 2
+        if isinstance(tally.column, ExactColumn) or not 2.0**-900 < to_float(rate) < 2.0**900:
+            # Scores that floats may not reach are brought to the scale on which one unit of loss matters.
+            return Prepared(tally.scaled(rate), k, Fraction(1))
+        return Prepared(tally, k, rate)
+
+    def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
+        # An exponential mechanism over sequences, of range epsilon.
+        return epsilon**2 / 8
+
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The joint mechanism on a tally: parts of the half line, built once, and draws from them."""
+
+    tally: Tally
+    k: int
+    rate: Fraction
+    bits: int = SCALE
+
+    def draw(self, entropy: Entropy) -> Ranks:
+        """Returns a sequence of k ranks with probability exactly proportional to exp(-rate * loss)."""
+        while True:
+            part = self.envelope.pick(entropy)
+            last = self.last_ranks(float(self.edges[part + 1]))
+            sequence = np.array(entropy.arrangement(last.tolist()), np.int64)
+            loss = self.loss(sequence)
+            if loss >= self.edges[part + 1]:
+                continue
+            if happens(entropy, partial(self.log_acceptance, part, last, loss)):
+                return sequence
+
+    def loss(self, sequence: Ranks) -> Fraction:
+        """The most by which the score at rank i exceeds that of the i-th item of the sequence."""
+        return self.tally.largest_gap(np.arange(self.k), sequence)
+
+    def log_acceptance(self, part: int, last: Ranks, loss: Fraction) -> arb:
+        """A ball around the log probability that a sequence of this loss, drawn in this part, is kept."""
+        a, b = float(self.edges[part]), float(self.edges[part + 1])
+        log_mass = -ball(self.rate * max(loss, Fraction(a)))
+        if b < inf:
+            # log(exp(-u) - exp(-v)) = -u + log(1 - exp(u - v))
+            log_mass += (-(-ball(self.rate * Fraction(b)) - log_mass).expm1()).log()
+        return log_mass + log_count(last) - self.envelope.log_weight(part)
+
+    def last_ranks(self, reach: float) -> Ranks:
+        """For each place, the last rank whose score is less than `reach` below that of the place."""
+        if reach == inf:
+            return np.full(self.k, self.tally.d - 1, np.int64)
+        return self.tally.within(np.arange(self.k), np.full(self.k, reach))
+
+    @cached_property
+    def edges(self) -> Floats:
+        """Where the parts begin, and infinity."""
+        return self._parts[0]
+
+    @cached_property
+    def envelope(self) -> Envelope:
+        return Envelope.over(self._parts[1], self.bits)
+
+    @cached_property
+    def _parts(self) -> tuple[Floats, Floats]:
+        """The edges, and upper bounds on the log masses of the parts between them."""
+        rate, everything = to_float(self.rate), self._log_counts(np.array([inf]))
+        # Beyond this, even all sequences together weigh next to nothing.
+        end = np.exp2(np.ceil(np.log2((everything[0] + 40.0) / rate)))
+        edges = np.array([0.0, min(float(end), 2.0**1020)])
+        strictly, upto = self._log_counts(edges), self._log_counts(np.nextafter(edges, inf))
+        while True:
+            tail = everything[0] - rate * edges[-1]
+            log_width = _log_width(rate, edges)
+            upper = strictly[1:] - rate * edges[:-1] + log_width
+            lower = upto[:-1] - rate * edges[:-1] + log_width
+            middle = edges[:-1] + np.diff(edges) / 2.0
+            divisible = (middle > edges[:-1]) & (middle < edges[1:])
+            chosen = np.flatnonzero(loose(upper, lower, divisible, float(tail), WASTE))
+            if not len(chosen):
+                break
+            cuts = middle[chosen]
+            edges = np.insert(edges, chosen + 1, cuts)
+            strictly = np.insert(strictly, chosen + 1, self._log_counts(cuts))
+            upto = np.insert(upto, chosen + 1, self._log_counts(np.nextafter(cuts, inf)))
+        # Each term of a bound is raised on its own, because they nearly cancel.
+        log_counts = np.append(strictly[1:], everything)
+        log_width = np.append(_log_width(rate, edges), 0.0)
+        return np.append(edges, inf), above(log_counts) + above(-rate * edges) + above(log_width)
+
+    def _log_counts(self, reaches: Floats) -> Floats:
+        """The log number of sequences whose loss is below each reach."""
+        places = np.tile(np.arange(self.k), len(reaches))
+        last = np.full(len(places), self.tally.d - 1)
+        finite = np.repeat(np.isfinite(reaches), self.k)
+        positive = np.maximum(np.repeat(reaches, self.k), np.nextafter(0.0, 1.0))
+        last[finite] = self.tally.within(places[finite], positive[finite])
+        logs = np.log((last - places).astype(np.float64) + 1.0).reshape(len(reaches), self.k)
+        return np.asarray(logs.sum(axis=1), np.float64)
+
+
+def _log_width(rate: float, edges: Floats) -> Floats:
+    """log(1 - exp(-rate * width)) of each part."""
+    return np.log(-np.expm1(-rate * np.diff(edges)))
+
+
+def log_count(last: Ranks) -> arb:
+    """A ball around the log number of sequences of distinct ranks with the i-th in 0..last[i].
+
+    At first a sum of float logarithms, each right to a relative 2^-41 and all non-negative, so that their sum is right
+    to a relative 2^-40; at higher precision the product itself.
+    """
+    choices = (last - np.arange(len(last))).astype(np.uint64) + np.uint64(1)
+    if ctx.prec <= START:
+        total = float(np.log(choices.astype(np.float64)).sum())
+        return arb(total, RELATIVE * total)
+    product = arb(1)
+    for choice in choices.tolist():
+        product *= choice
+    return product.log()

@@ -1,0 +1,115 @@
+"""One-shot: every item gets its score times s/k plus noise once, and the k largest values are released.
+
+With k = 1 this is the exponential mechanism (Gumbel), permute-and-flip (exponential) and report-noisy-max (Laplace).
+The order is private too: raise the noise of every selected item so that all selected values rise by the same amount;
+each density ratio is at most exp(epsilon/k), because (log density)' >= -1 for all five noises.
+
+Items are cut into streams (design: section 4): the k best one by one, the others by how far they are below, in steps
+of one unit of noise, and all that is hopelessly far below in one. Their number grows with k and log d, not with d.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import log
+from typing import Any, ClassVar
+
+import numpy as np
+from flint import arb
+
+from discreet.exact.ball import Floats, above, ball
+from discreet.exact.entropy import Entropy, Ranks, distinct
+from discreet.exact.race import podium
+from discreet.mechanisms.base import scale
+from discreet.noise import NOISES, check_noise
+from discreet.privacy import Sensitivity
+from discreet.tally import LARGEST, Remaining, Tally, to_float
+
+
+@dataclass(frozen=True, repr=False)
+class OneShot:
+    """Adds noise to every score once and releases the k largest, in order.
+
+    Parameters
+    ----------
+    noise
+        One of the five noises.
+
+    Examples
+    --------
+    >>> OneShot()
+    OneShot(noise='exponential')
+    """
+
+    name: ClassVar[str] = "one-shot"
+    ordered: ClassVar[bool] = True
+
+    noise: str = "exponential"
+
+    def __post_init__(self) -> None:
+        check_noise(self.noise)
+
+    def __repr__(self) -> str:
+        return f"OneShot(noise='{self.noise}')"
+
+    def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
+        return Prepared(tally, k, scale(epsilon, sensitivity) / k, self.noise)
+
+    def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
+        # Gumbel one-shot is k exponential mechanisms of epsilon/k each; the others are only known to be epsilon-DP.
+        return epsilon**2 / (8 * k) if self.noise == "gumbel" else epsilon**2 / 2
+
+    def parameters(self) -> dict[str, Any]:
+        return {"noise": self.noise}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One-shot on a tally; `weight` is what one unit of score adds to a value."""
+
+    tally: Tally | Remaining
+    k: int
+    weight: Fraction
+    noise: str
+
+    def draw(self, entropy: Entropy) -> Ranks:
+        """Returns the ranks of the k largest values, largest first."""
+        inverse = NOISES[self.noise].inverse
+        return np.array(podium(self, self.k, inverse, inverse, entropy), np.int64)
+
+    def excess(self, rank: int) -> Fraction:
+        """How far the value at a rank is below that at rank k-1, before noise."""
+        return self.weight * self.tally.gap(self.k - 1, rank)
+
+    def gain(self, element: int) -> arb:
+        return -ball(self.excess(element))
+
+    def gain_float(self, elements: Ranks) -> Floats:
+        edge = np.full_like(elements, self.k - 1)
+        up, down = self.tally.gaps(elements, edge, self.weight), self.tally.gaps(edge, elements, self.weight)
+        return _unbounded(up) - _unbounded(down)
+
+    @cached_property
+    def start(self) -> Ranks:
+        d, k = self.tally.d, self.k
+        # A value below the k-th by more than this has a chance of one in e^10 or so against all d others.
+        depth = int(log(d) + log(k) + 10.0)
+        unit = to_float(1 / self.weight)
+        steps = self.tally.within(np.full(depth, k - 1), unit * np.arange(1.0, depth + 1.0, dtype=np.float64))
+        cuts = distinct(steps) + 1
+        return np.concatenate([np.arange(k), [k], cuts[(cuts > k) & (cuts < d)]]).astype(np.int64)
+
+    @cached_property
+    def cells(self) -> Ranks:
+        return np.append(self.start[1:] - 1, self.tally.d - 1) - self.start + 1
+
+    @cached_property
+    def bound(self) -> Floats:
+        return above(np.maximum(self.gain_float(self.start), -1e308))
+
+
+def _unbounded(gaps: Floats) -> Floats:
+    """Gaps with the largest float, which stands for all beyond, as infinity."""
+    return np.where(gaps < LARGEST, gaps, np.inf)

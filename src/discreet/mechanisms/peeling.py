@@ -1,0 +1,81 @@
+"""Peeling: k rounds at epsilon/k, each of which releases one item and takes it out.
+
+With Gumbel noise the k rounds have the same law as one-shot with Gumbel noise, order included: the largest of the
+values left is the largest of fresh ones, because the Gumbel race has no memory. The others draw round by round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet.exact.entropy import Entropy, Ranks
+from discreet.mechanisms import oneshot
+from discreet.mechanisms.base import scale
+from discreet.noise import check_noise
+from discreet.privacy import Sensitivity
+from discreet.tally import Tally
+
+
+@dataclass(frozen=True, repr=False)
+class Peeling:
+    """Releases one item at a time, k times, each with a k-th of epsilon, in order.
+
+    Parameters
+    ----------
+    noise
+        One of the five noises.
+
+    Examples
+    --------
+    >>> Peeling()
+    Peeling(noise='gumbel')
+    """
+
+    name: ClassVar[str] = "peeling"
+    ordered: ClassVar[bool] = True
+
+    noise: str = "gumbel"
+
+    def __post_init__(self) -> None:
+        check_noise(self.noise)
+
+    def __repr__(self) -> str:
+        return f"Peeling(noise='{self.noise}')"
+
+    def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
+        return Prepared(tally, k, scale(epsilon, sensitivity) / k, self.noise)
+
+    def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
+        # k rounds of epsilon/k: each (epsilon/k)^2 / 8 for an exponential mechanism, (epsilon/k)^2 / 2 for the others.
+        return epsilon**2 / ((8 if self.noise == "gumbel" else 2) * k)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"noise": self.noise}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Peeling on a tally; `weight` is what one unit of score adds to a value."""
+
+    tally: Tally
+    k: int
+    weight: Fraction
+    noise: str
+
+    def draw(self, entropy: Entropy) -> Ranks:
+        """Returns the ranks released, in the order of the rounds."""
+        if self.noise == "gumbel":
+            return oneshot.Prepared(self.tally, self.k, self.weight, self.noise).draw(entropy)
+        gone = np.empty(0, np.int64)
+        order = []
+        for _ in range(self.k):
+            left = self.tally.without(gone)
+            drawn = oneshot.Prepared(left, 1, self.weight, self.noise).draw(entropy)
+            rank = int(left.original(drawn)[0])
+            gone = np.insert(gone, np.searchsorted(gone, rank), rank)
+            order.append(rank)
+        return np.array(order, np.int64)

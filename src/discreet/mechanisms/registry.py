@@ -1,0 +1,34 @@
+"""The mechanisms by name, for files and the command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.errors import InvalidTypeError, shown
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.joint import Joint
+from discreet.mechanisms.oneshot import OneShot
+from discreet.mechanisms.peeling import Peeling
+
+MECHANISMS: dict[str, type[Canonical | Joint | OneShot | Peeling]] = {
+    kind.name: kind for kind in (Canonical, OneShot, Peeling, Joint)
+}
+
+
+def check_mechanism(mechanism: Any) -> Mechanism:
+    """The mechanism, which must be one."""
+    if not isinstance(mechanism, Canonical | OneShot | Peeling | Joint):
+        names = ", ".join(f"{kind.__name__}()" for kind in MECHANISMS.values())
+        raise InvalidTypeError(f"mechanism must be one of {names}, not {shown(mechanism)}")
+    return mechanism
+
+
+def to_dict(mechanism: Mechanism) -> dict[str, Any]:
+    """The name and the parameters of a mechanism."""
+    return {"name": mechanism.name, **mechanism.parameters()}
+
+
+def from_dict(data: dict[str, Any]) -> Mechanism:
+    """The mechanism that `to_dict` wrote."""
+    return MECHANISMS[data["name"]](**{key: value for key, value in data.items() if key != "name"})

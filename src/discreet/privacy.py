@@ -1,0 +1,128 @@
+"""What is protected and how much: epsilon and sensitivities as the exact rationals they denote, and adjacency.
+
+Adding one user moves every score by something in [-down, +up]. A selection does not notice a constant added to all
+scores, so the pair acts as the sensitivity delta = (down + up) / 2. Replacing one user by another is a removal and an
+addition, so each side becomes down + up.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from discreet.errors import InvalidTypeError, InvalidValueError, shown
+
+ADJACENCIES = ("add-remove", "swap")
+
+Number = int | float | Fraction | Decimal | str
+"""What stands for an exact rational: "0.1" and Decimal("0.1") are one tenth, a float is its dyadic value."""
+
+_LONGEST, _WIDEST = 1000, 10_000
+
+
+def exact(value: Any, name: str) -> Fraction:
+    """The exact rational that a public parameter denotes.
+
+    Parameters
+    ----------
+    value
+        A whole number, float, Fraction, Decimal or string such as "0.1", "1/3" or "1e-6".
+    name
+        What the error message calls it.
+
+    Examples
+    --------
+    >>> exact("0.1", "epsilon"), exact(0.5, "epsilon")
+    (Fraction(1, 10), Fraction(1, 2))
+    """
+    if isinstance(value, str):
+        return _from_text(value, name)
+    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
+        raise InvalidTypeError(f"{name} must be a number, not {shown(value)}")
+    if isinstance(value, numbers.Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, Decimal) and value.is_finite():
+        return _from_text(str(value), name)
+    if isinstance(value, (numbers.Real, Decimal)):
+        if not math.isfinite(value):
+            raise InvalidValueError(f"{name} must be a finite number, not {shown(value)}")
+        return Fraction(*value.as_integer_ratio())  # type: ignore[union-attr]  # every float type has it
+    raise InvalidTypeError(f"{name} must be a number or a string such as '0.5' or '1/3', not {shown(value)}")
+
+
+def positive(value: Any, name: str) -> Fraction:
+    """The exact rational that `value` denotes, which must be above zero."""
+    number = exact(value, name)
+    if number <= 0:
+        raise InvalidValueError(f"{name} must be above zero, not {shown(value)}")
+    return number
+
+
+def check_adjacency(adjacency: Any) -> None:
+    """Raises unless `adjacency` is one of the two that are known."""
+    if not isinstance(adjacency, str) or adjacency not in ADJACENCIES:
+        raise InvalidValueError(f"adjacency must be 'add-remove' or 'swap', not {shown(adjacency)}")
+
+
+@dataclass(frozen=True, init=False)
+class Sensitivity:
+    """How far adding one user can move a score: down by at most `down`, up by at most `up`.
+
+    Counts of distinct users are Sensitivity(down=0, up=1), the default everywhere.
+
+    Examples
+    --------
+    >>> Sensitivity(down=0, up=1).delta
+    Fraction(1, 2)
+    >>> Sensitivity(down=0, up=1).under("swap")
+    Sensitivity(down=1, up=1)
+    """
+
+    down: Fraction
+    up: Fraction
+
+    def __init__(self, down: Number = 0, up: Number = 1) -> None:
+        low, high = exact(down, "sensitivity down"), exact(up, "sensitivity up")
+        for side, number, given in (("down", low, down), ("up", high, up)):
+            if number < 0:
+                raise InvalidValueError(f"sensitivity {side} must be zero or more, not {shown(given)}")
+        if low == high == 0:
+            raise InvalidValueError("sensitivity must be above zero on at least one side, not down=0 and up=0")
+        object.__setattr__(self, "down", low)
+        object.__setattr__(self, "up", high)
+
+    def __repr__(self) -> str:
+        return f"Sensitivity(down={_literal(self.down)}, up={_literal(self.up)})"
+
+    @property
+    def delta(self) -> Fraction:
+        """The sensitivity of a selection, after centring."""
+        return (self.down + self.up) / 2
+
+    def under(self, adjacency: str) -> Sensitivity:
+        """The sensitivity when neighbours differ by one user added or removed, or by one user replaced."""
+        check_adjacency(adjacency)
+        if adjacency == "add-remove":
+            return self
+        return Sensitivity(self.down + self.up, self.down + self.up)
+
+
+def _literal(number: Fraction) -> str:
+    return str(number) if number.denominator == 1 else repr(str(number))
+
+
+def _from_text(text: str, name: str) -> Fraction:
+    message = f"{name} must be a finite number such as '0.5', '1/3' or '1e-6', not {shown(text)}"
+    if len(text) > _LONGEST:
+        raise InvalidValueError(f"{name} must be a number of at most {_LONGEST} characters, not {len(text)}")
+    exponent = text.lower().partition("e")[2].strip().lstrip("+-")
+    if exponent.isdigit() and (len(exponent) > 6 or int(exponent) > _WIDEST):
+        raise InvalidValueError(f"{name} must have an exponent of at most {_WIDEST}, not {shown(text)}")
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise InvalidValueError(message) from None

@@ -1,0 +1,34 @@
+"""What every source answers, whatever its engine."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from discreet.exact.entropy import Ranks
+from discreet.privacy import Sensitivity
+from discreet.tally import Tally
+
+
+class Source(ABC):
+    """Scored items of a public domain. The tally and the items come from one snapshot."""
+
+    sensitivity: Sensitivity | None = None
+    """How far one user can move a score, or None where the caller has to say."""
+
+    @property
+    @abstractmethod
+    def d(self) -> int:
+        """How many items the public domain has."""
+
+    @abstractmethod
+    def tally(self) -> Tally:
+        """The scores in descending order."""
+
+    @abstractmethod
+    def items(self, ranks: Ranks) -> list[Any]:
+        """The labels of the items at these ranks of the tally, in the order of the ranks."""
+
+    @abstractmethod
+    def every_item(self) -> list[Any]:
+        """The labels of the whole domain, in any order; the scores are not read."""

@@ -1,0 +1,256 @@
+"""Tally: scores in descending order, run-length encoded, as a mechanism reads them.
+
+Ranks count from 0, so that the last rank of a domain of 2^63 items is still an int64: rank r here is rank r + 1 in the
+paper. Nothing is rounded: a score is the exact rational that it denotes, and a float that leaves this module is the
+correctly rounded difference of two scores, never of one score alone.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidValueError
+from discreet.exact.ball import Floats
+from discreet.exact.entropy import Ranks
+
+LARGEST = sys.float_info.max
+
+
+class Column(Protocol):
+    """Scores in ascending order, by position."""
+
+    def __len__(self) -> int: ...
+
+    def exact(self, position: int) -> Fraction:
+        """The score at a position."""
+
+    def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
+        """score[larger] - score[smaller] where that is positive, else 0: correctly rounded, inf beyond all floats."""
+
+    def within(self, positions: Ranks, reaches: Floats) -> Ranks:
+        """The first position whose score is above score[position] - reach, for each; reaches are positive."""
+
+
+@dataclass(frozen=True)
+class IntegerColumn:
+    """Whole numbers low + (key >> shift) for ascending 64-bit keys; the bits below may name the item."""
+
+    keys: NDArray[np.uint64]
+    shift: int = 0
+    low: int = 0
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def exact(self, position: int) -> Fraction:
+        return Fraction(self.low + (int(self.keys[position]) >> self.shift))
+
+    def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
+        one, other = self._codes(larger), self._codes(smaller)
+        return (np.maximum(one, other) - other).astype(np.float64)
+
+    def within(self, positions: Ranks, reaches: Floats) -> Ranks:
+        # For whole numbers: above score - reach means at least score - ceil(reach) + 1.
+        codes = self._codes(positions)
+        beyond = reaches >= 2.0**64
+        steps = np.where(beyond, 1.0, np.ceil(reaches)).astype(np.uint64)
+        lowest = np.where(beyond | (steps > codes), np.uint64(0), codes - steps + np.uint64(1))
+        return np.searchsorted(self.keys, lowest << np.uint64(self.shift), side="left").astype(np.int64)
+
+    def _codes(self, positions: Ranks) -> NDArray[np.uint64]:
+        return self.keys[positions] >> np.uint64(self.shift)
+
+
+@dataclass(frozen=True)
+class FloatColumn:
+    """Finite float64 scores."""
+
+    values: Floats
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def exact(self, position: int) -> Fraction:
+        return Fraction(float(self.values[position]))
+
+    def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.maximum(self.values[larger] - self.values[smaller], 0.0)
+
+    def within(self, positions: Ranks, reaches: Floats) -> Ranks:
+        # bar + error is score - reach exactly (Knuth's two-sum), and no float lies between the two.
+        score = self.values[positions]
+        with np.errstate(over="ignore", invalid="ignore"):
+            bar = score - reaches
+            part = bar - score
+            error = (score - (bar - part)) - (reaches + part)
+        above = np.searchsorted(self.values, bar, side="right")
+        from_bar_on = np.searchsorted(self.values, bar, side="left")
+        return np.where(error < 0.0, from_bar_on, above).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class ExactColumn:
+    """Rationals of any size."""
+
+    values: Sequence[Fraction]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def exact(self, position: int) -> Fraction:
+        return self.values[position]
+
+    def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
+        pairs = zip(larger.tolist(), smaller.tolist(), strict=True)
+        return np.array([to_float(max(self.values[i] - self.values[j], Fraction(0))) for i, j in pairs], np.float64)
+
+    def within(self, positions: Ranks, reaches: Floats) -> Ranks:
+        found = [
+            0 if math.isinf(reach) else bisect_right(self.values, self.values[i] - Fraction(reach))
+            for i, reach in zip(positions.tolist(), reaches.tolist(), strict=True)
+        ]
+        return np.array(found, np.int64)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Scores by descending rank.
+
+    Parameters
+    ----------
+    column
+        The scores in ascending order, or the distinct ones where `last` is given.
+    last
+        The last rank of each run of equal scores, in descending order of score; None when every run is one item.
+    """
+
+    column: Column
+    last: Ranks | None = None
+
+    @classmethod
+    def of_runs(cls, values: Iterable[Any], counts: Iterable[int]) -> Tally:
+        """A tally from distinct scores in descending order and how many items have each, up to 2^63 items in all."""
+        scores, sizes = [Fraction(value) for value in values], [int(count) for count in counts]
+        if not scores or len(scores) != len(sizes) or min(sizes) < 1:
+            raise InvalidValueError("counts must give a positive number of items for every score")
+        if any(one <= other for one, other in pairwise(scores)):
+            raise InvalidValueError("values must be in descending order, without repeats")
+        total, last = -1, []
+        for size in sizes:
+            total += size
+            last.append(total)
+        if total >= 2**63:
+            raise InvalidValueError(f"counts must add up to at most 2^63 items, not {total + 1}")
+        return cls(_column_of(scores[::-1]), np.array(last, np.int64))
+
+    @property
+    def d(self) -> int:
+        """How many items there are."""
+        return len(self.column) if self.last is None else int(self.last[-1]) + 1
+
+    def exact(self, rank: int) -> Fraction:
+        """The score at a rank."""
+        return self.column.exact(int(self._positions(np.array([rank]))[0]))
+
+    def gap(self, upper: int, lower: int) -> Fraction:
+        """How far the score at rank `lower` is below the one at rank `upper`."""
+        return self.exact(upper) - self.exact(lower)
+
+    def gaps(self, upper: Ranks, lower: Ranks, scale: Fraction) -> Floats:
+        """Scale times the gap between two ranks each, 0 where it is negative.
+
+        Right to a relative 2^-50 or an absolute 2^-1000; at most the largest float, which stands for all beyond.
+        """
+        larger, smaller = self._positions(upper), self._positions(lower)
+        factor = to_float(scale)
+        differences = self.column.differences(larger, smaller)
+        if 2.0**-900 < factor < 2.0**900 and not np.isinf(differences).any():
+            with np.errstate(over="ignore", under="ignore"):
+                return np.minimum(factor * differences, LARGEST)
+        pairs = zip(larger.tolist(), smaller.tolist(), strict=True)
+        exact = [scale * max(self.column.exact(i) - self.column.exact(j), Fraction(0)) for i, j in pairs]
+        return np.minimum(np.array([to_float(value) for value in exact], np.float64), LARGEST)
+
+    def within(self, ranks: Ranks, reaches: Floats) -> Ranks:
+        """The last rank whose score is less than `reach` below that of each rank; reaches are positive."""
+        runs = len(self.column) - 1 - self.column.within(self._positions(ranks), reaches)
+        return runs if self.last is None else self.last[runs]
+
+    def without(self, ranks: Ranks) -> Remaining:
+        """The same scores less those at some ranks, which must be ascending."""
+        return Remaining(self, ranks)
+
+    def largest_gap(self, upper: Ranks, lower: Ranks) -> Fraction:
+        """The largest of the gaps between two ranks each, or 0 if none is positive, exactly.
+
+        Rounding keeps the order, so the largest gap is among those that round to the largest float.
+        """
+        rounded = self.gaps(upper, lower, Fraction(1))
+        highest = rounded.max()
+        if highest <= 0.0:
+            return Fraction(0)
+        ties = np.flatnonzero(rounded == highest)
+        pairs = zip(upper[ties].tolist(), lower[ties].tolist(), strict=True)
+        return max(self.gap(i, j) for i, j in pairs)
+
+    def scaled(self, factor: Fraction) -> Tally:
+        """The same tally with every score multiplied by a positive rational."""
+        return Tally(ExactColumn([factor * self.column.exact(i) for i in range(len(self.column))]), self.last)
+
+    def _positions(self, ranks: Ranks) -> Ranks:
+        runs = ranks if self.last is None else np.searchsorted(self.last, ranks, side="left")
+        return len(self.column) - 1 - runs
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """A tally of which some ranks are gone; ranks count what is left."""
+
+    tally: Tally
+    gone: Ranks
+
+    @property
+    def d(self) -> int:
+        return self.tally.d - len(self.gone)
+
+    def original(self, ranks: Ranks) -> Ranks:
+        """Ranks of the full tally: each passes the ranks gone before it."""
+        return ranks + np.searchsorted(self.gone - np.arange(len(self.gone)), ranks, side="right")
+
+    def gap(self, upper: int, lower: int) -> Fraction:
+        both = self.original(np.array([upper, lower])).tolist()
+        return self.tally.gap(both[0], both[1])
+
+    def gaps(self, upper: Ranks, lower: Ranks, scale: Fraction) -> Floats:
+        return self.tally.gaps(self.original(upper), self.original(lower), scale)
+
+    def within(self, ranks: Ranks, reaches: Floats) -> Ranks:
+        last = self.tally.within(self.original(ranks), reaches)
+        return last - np.searchsorted(self.gone, last, side="right")
+
+
+def _column_of(ascending: Sequence[Fraction]) -> Column:
+    """The column of some rationals: of 64-bit keys where they are whole numbers close enough together."""
+    low = ascending[0]
+    if all(value.denominator == 1 for value in ascending) and ascending[-1] - low < 2**64:
+        return IntegerColumn(np.array([int(value - low) for value in ascending], np.uint64), 0, int(low))
+    return ExactColumn(ascending)
+
+
+def to_float(value: Fraction) -> float:
+    """The nearest float to a non-negative rational, inf where it is beyond all floats."""
+    try:
+        return value.numerator / value.denominator
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,116 @@
+"""top_k: the one assembly, from a source of scores to a release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.exact.entropy import Entropy, as_entropy
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.registry import check_mechanism
+from discreet.privacy import Number, Sensitivity, check_adjacency, positive
+from discreet.release import Guarantee, Release
+from discreet.sources.array import array_source
+from discreet.sources.base import Source
+from discreet.sources.labels import in_order
+
+
+def top_k(
+    scores: Any,
+    k: int,
+    epsilon: Number,
+    *,
+    labels: Any = None,
+    mechanism: Mechanism | None = None,
+    sensitivity: Sensitivity | None = None,
+    adjacency: str = "add-remove",
+    rng: Any = None,
+) -> Release:
+    """Releases which k items score highest, with epsilon-differential privacy for each user behind the scores.
+
+    Parameters
+    ----------
+    scores
+        A mapping from item to score, a list or one-dimensional array, a pandas, polars or pyarrow column, or a source.
+        The list of items must be public; scores must be finite.
+    k
+        How many items to release.
+    epsilon
+        The privacy budget to spend: a number or a string such as "0.5", taken exactly.
+    labels
+        The names of the items where `scores` has none; by default the positions. If the input was sorted by score, its
+        positions are ranks, and releasing them tells about scores: pass labels.
+    mechanism
+        How to draw; `Canonical()` by default.
+    sensitivity
+        How far adding one user can move a score; counts of users, `Sensitivity(down=0, up=1)`, by default.
+    adjacency
+        "add-remove" protects the presence of a user, "swap" the replacement of one user by another.
+    rng
+        A random generator, for tests only: the release then says that it is not private.
+
+    Returns
+    -------
+    Release
+        The items sorted by label, the order where the mechanism proves one, and the guarantee.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> release = discreet.top_k({"dune": 912, "alien": 877, "heat": 410}, k=2, epsilon=1)
+    >>> release.items
+    ['alien', 'dune']
+    >>> release.guarantee.epsilon
+    Fraction(1, 1)
+    """
+    source, entropy = _as_source(scores, labels), as_entropy(rng)
+    guarantee = _guarantee(source, k, epsilon, mechanism, sensitivity, adjacency)
+    # Before the first random bit: here a ledger charges what the guarantee says.
+    items = source.every_item() if k == source.d else _draw(source, int(k), guarantee, entropy)
+    # After the last random bit: here a ledger stores the release, before the caller sees it.
+    order = items if guarantee.mechanism.ordered and k < source.d else None
+    return Release(in_order(items), order, source.d, guarantee, private=rng is None)
+
+
+def _draw(source: Source, k: int, guarantee: Guarantee, entropy: Entropy) -> list[Any]:
+    """Returns k items, in the released order where there is one."""
+    prepared = guarantee.mechanism.prepare(source.tally(), k, guarantee.epsilon, guarantee.sensitivity)
+    return source.items(prepared.draw(entropy))
+
+
+def _as_source(scores: Any, labels: Any) -> Source:
+    if not isinstance(scores, Source):
+        return array_source(scores, labels)
+    if labels is not None:
+        raise InvalidValueError("labels must be left out when scores is a source, which has its own")
+    return scores
+
+
+def _guarantee(source: Source, k: Any, epsilon: Any, mechanism: Any, sensitivity: Any, adjacency: Any) -> Guarantee:
+    """What the release will promise; every public parameter is checked here, before anything private is read."""
+    budget = positive(epsilon, "epsilon")
+    check_adjacency(adjacency)
+    chosen = Canonical() if mechanism is None else check_mechanism(mechanism)
+    limit = _sensitivity(source, sensitivity).under(adjacency)
+    if isinstance(k, bool) or not isinstance(k, int | np.integer):
+        raise InvalidTypeError(f"k must be a whole number from 1 to {source.d}, the number of items, not {shown(k)}")
+    if not 1 <= k <= source.d:
+        raise InvalidValueError(f"k must be a whole number from 1 to {source.d}, the number of items, not {shown(k)}")
+    if k == source.d:
+        budget *= 0
+    return Guarantee(budget, adjacency, limit, chosen, chosen.zcdp(budget, int(k)))
+
+
+def _sensitivity(source: Source, given: Any) -> Sensitivity:
+    if source.sensitivity is not None:
+        if given is not None:
+            raise InvalidValueError("sensitivity must be left out, because the source knows its own")
+        return source.sensitivity
+    if given is None:
+        return Sensitivity()
+    if not isinstance(given, Sensitivity):
+        raise InvalidTypeError(f"sensitivity must be a Sensitivity(down=..., up=...), not {shown(given)}")
+    return given

@@ -1,0 +1,199 @@
+"""Every bound that floats propose is checked with balls, at magnitudes chosen to break it."""
+
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb
+
+import discreet
+from discreet.exact.ball import ball, log_binomial, precision
+from discreet.exact.entropy import Entropy
+from discreet.mechanisms.joint import log_count
+from discreet.sources.array import array_source
+from discreet.tally import Tally
+
+rng = np.random.default_rng(20)
+
+
+def tallies():
+    """Name, tally: the magnitudes and shapes at which bounds have been seen to fail."""
+    zipf = (1e9 / np.arange(1, 2001) ** 1.05).astype(np.int64)
+    ulps = np.nextafter(1.0, 2.0) - 1.0
+    arrays = {
+        "zipf": zipf,
+        "near 2^53": 2**53 + rng.integers(-40, 40, 300),
+        "near 2^62": 2**62 - rng.integers(0, 1000, 300),
+        "whole int64": np.array([-(2**63), 2**63 - 1, 0, 5, -7] * 10),
+        "whole uint64": np.array([0, 2**64 - 1, 2**63, 7] * 10, np.uint64),
+        "10^40": np.array([10**40 + i * i for i in range(60)], object),
+        "1e-300": 1e-300 * rng.random(200),
+        "1e300": 1e300 * rng.standard_normal(200),
+        "all floats": np.array([1.7e308, -1.7e308, 5e-324, 0.0, 1.0, -1e-300] * 8),
+        "one ulp apart": 1.0 + ulps * np.arange(200),
+        "one ulp apart near 2^53": 2.0**53 + 2.0 * np.arange(200),
+        "all ties": np.full(150, 7),
+        "all distinct": rng.permutation(500),
+        "two levels": np.repeat([1000, 0], [20, 180]),
+        "tenths": np.array([Fraction(i * 37 % 101, 10) for i in range(80)], object),
+    }
+    for name, scores in arrays.items():
+        yield pytest.param(array_source(scores).tally(), id=name)
+    yield pytest.param(Tally.of_runs([10**6, 900, 3, 0], [3, 100, 10**12, 2**63 - 10**12 - 103]), id="2^63 as runs")
+    yield pytest.param(Tally.of_runs([5], [2**63]), id="2^63 ties")
+    yield pytest.param(Tally.of_runs(range(10**4, 0, -1), [10**9] * 10**4), id="10^13 in 10^4 runs")
+
+
+TALLIES = list(tallies())
+EPSILONS = ["1e-9", "0.01", 1, 10_000]
+
+
+def sizes(tally):
+    """Several k, from 1 to d - 1."""
+    return sorted({1, 2, min(17, tally.d - 1), min(1000, tally.d // 2), min(tally.d - 1, 3000)})
+
+
+@pytest.mark.parametrize("tally", TALLIES)
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        discreet.Canonical(),
+        discreet.Canonical(gamma=1),
+        discreet.Canonical(gamma="1/7"),
+        discreet.Canonical(gamma=0),
+        discreet.Canonical(ceil=True),
+    ],
+    ids=str,
+)
+def test_no_box_accepts_with_more_than_certainty(tally, mechanism):
+    """The weight of a box is at least cells * (best gain in it) * (largest size in it), so acceptance is at most 1."""
+    for epsilon in EPSILONS:
+        for k in sizes(tally):
+            prepared = mechanism.prepare(tally, k, Fraction(epsilon), discreet.Sensitivity())
+            boxes = prepared.boxes
+            chosen = range(len(boxes.h1)) if len(boxes.h1) <= 60 else random.Random(k).sample(range(len(boxes.h1)), 60)
+            with precision(160):
+                assert prepared.log_acceptance(0, prepared.top) <= 0
+                for j in chosen:
+                    h1, h2, t1, t2 = (int(corner[j]) for corner in (boxes.h1, boxes.h2, boxes.t1, boxes.t2))
+                    gain, size = -ball(prepared.excess((h2, t1))), prepared.log_size((h1, t2))
+                    assert gain <= arb(float(boxes.gain[j]))
+                    assert size <= arb(float(boxes.size[j]))
+                    assert gain + size + arb(boxes.cells(j)).log() <= prepared.envelope.log_weight(j + 1)
+
+
+@pytest.mark.parametrize("tally", TALLIES)
+def test_boxes_partition_the_grid_and_waste_little(tally):
+    for k in sizes(tally):
+        prepared = discreet.Canonical().prepare(tally, k, Fraction(1, 10), discreet.Sensitivity())
+        boxes = prepared.boxes
+        assert sum(boxes.cells(j) for j in range(len(boxes.h1))) == k * (tally.d - k)
+        assert (boxes.h1 >= 0).all() and (boxes.h2 < k).all() and (boxes.t1 >= k).all() and (boxes.t2 < tally.d).all()
+        assert len(boxes.h1) < 20_000
+
+
+@pytest.mark.parametrize("tally", TALLIES)
+def test_no_part_of_joint_accepts_with_more_than_certainty(tally):
+    for epsilon in EPSILONS:
+        for k in sizes(tally)[:4]:
+            prepared = discreet.Joint().prepare(tally, k, Fraction(epsilon), discreet.Sensitivity())
+            parts = range(len(prepared.edges) - 1)
+            chosen = parts if len(parts) <= 12 else random.Random(k).sample(parts, 12)
+            with precision(160):
+                for part in chosen:
+                    last = prepared.last_ranks(float(prepared.edges[part + 1]))
+                    # A loss of 0 weighs most; the acceptance caps it at the beginning of the part.
+                    assert prepared.log_acceptance(part, last, Fraction(0)) <= 0
+
+
+@pytest.mark.parametrize("tally", TALLIES)
+@pytest.mark.parametrize("noise", ["gumbel", "exponential", "laplace", "logistic", "half-logistic"])
+def test_one_shot_bounds_hold_for_every_element(tally, noise):
+    for epsilon in ("1e-9", 1, 10_000):
+        for k in sizes(tally)[:4]:
+            prepared = discreet.OneShot(noise).prepare(tally, k, Fraction(epsilon), discreet.Sensitivity())
+            floats = prepared.gain_float(prepared.start)
+            with precision(160):
+                for j in random.Random(k).sample(range(len(prepared.start)), min(20, len(prepared.start))):
+                    exact, rounded = prepared.gain(int(prepared.start[j])), arb(float(floats[j]))
+                    assert exact <= arb(float(prepared.bound[j]))
+                    assert abs(exact - rounded) <= abs(exact) * 2.0**-45 + 2.0**-45 or abs(exact) >= 1e307
+
+
+@pytest.mark.parametrize("tally", TALLIES)
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        discreet.Canonical(),
+        discreet.Canonical(noise="laplace"),
+        discreet.OneShot(),
+        discreet.OneShot("gumbel"),
+        discreet.Joint(),
+    ],
+    ids=str,
+)
+def test_draws_end_and_are_k_different_ranks(tally, mechanism):
+    entropy = Entropy(random.Random(9))
+    for epsilon in EPSILONS:
+        for k in sizes(tally)[:4]:
+            ranks = mechanism.prepare(tally, k, Fraction(epsilon), discreet.Sensitivity()).draw(entropy)
+            assert len(set(ranks.tolist())) == k
+            assert 0 <= ranks.min()
+            assert ranks.max() < tally.d
+
+
+@pytest.mark.parametrize("d", [20, 10**4])
+@pytest.mark.parametrize("noise", ["laplace", "exponential"])
+def test_peeling_draws_end(d, noise):
+    tally = array_source(np.arange(d) % 17).tally()
+    ranks = (
+        discreet.Peeling(noise).prepare(tally, 15, Fraction(1), discreet.Sensitivity()).draw(Entropy(random.Random(2)))
+    )
+    assert len(set(ranks.tolist())) == 15
+
+
+def test_scores_and_sensitivities_beyond_all_floats():
+    """Scaling scores and sensitivity by 10^400 changes nothing, not even which ranks come out of the same bits."""
+    scores = [Fraction(7), Fraction(5), Fraction(2), Fraction(1)]
+    for mechanism in (discreet.Canonical(), discreet.Joint(), discreet.OneShot("laplace")):
+        small, large = (
+            discreet.top_k(
+                [factor * score for score in scores],
+                2,
+                1,
+                mechanism=mechanism,
+                rng=random.Random(4),
+                sensitivity=discreet.Sensitivity(down=0, up=factor),
+            ).items
+            for factor in (Fraction(1), Fraction(2) ** 1400)
+        )
+        assert small == large
+
+
+def test_log_count_of_huge_products():
+    last = np.full(1000, 2**63 - 1)
+    with precision(400):
+        exact = sum(((arb(2**63 - i)).log() for i in range(1000)), arb(0))
+        assert log_count(last).overlaps(exact)
+    with precision(96):
+        assert log_count(last).overlaps(exact)
+        assert log_count(last).rad() < 1e-6
+
+
+def test_log_binomial_floats_are_never_below():
+    """On random and extreme pairs, against exact integers where they are small and balls elsewhere."""
+    from math import comb
+
+    from discreet.exact.ball import above, log_binomial_float
+
+    pairs = [(a, b) for a in range(40) for b in range(40)]
+    pairs += [(int(10 ** rng.uniform(0, 6)), int(2 ** rng.uniform(0, 62.9))) for _ in range(400)]
+    pairs += [(1, 2**63 - 2), (2**62, 2**62 - 1), (10**5, 10**7), (10**7, 2**63 - 10**7 - 1)]
+    r, rest = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs])
+    bounds = above(log_binomial_float(r, rest))
+    with precision(256):
+        for (a, b), bound in zip(pairs, bounds, strict=True):
+            exact = arb(comb(a + b, a)).log() if a + b < 100 else log_binomial(a + b, a)
+            assert exact <= arb(float(bound))
+            assert arb(float(bound)) <= exact * (1 + 2.0**-38) + 0.003

@@ -1,0 +1,131 @@
+"""The sampler against the definition: counts of outcomes for every mechanism and noise, with the power to tell."""
+
+import random
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import discreet
+import draws
+import reference
+from discreet.exact.entropy import Entropy
+from discreet.sources.array import array_source
+
+NOISES = ("gumbel", "exponential", "laplace", "logistic", "half-logistic")
+
+# Scores have ties and are in no order. Many low scores against a few high ones make a wrong scale of noise show.
+TWO = [0, 0, 6, 0, 5, 1, 0, 0, 1, 0]
+THREE = [0, 6, 6, 5, 0, 1, 0, 0, 1]
+ONE = [0, 6] + [1] * 4 + [0] * 15
+
+# mechanism, scores, k, epsilon
+CASES = (
+    [
+        (discreet.Canonical(), THREE, 3, 2),
+        (discreet.Canonical(gamma=1), THREE, 3, 1),
+        (discreet.Canonical(gamma=0), THREE, 3, 3),
+        (discreet.Canonical(gamma="1/3"), THREE, 3, 2),
+        (discreet.Joint(), TWO, 2, 2),
+        (discreet.Joint(), TWO[1:8], 3, 2),
+    ]
+    + [(discreet.Canonical(noise=noise), TWO, 2, 2) for noise in NOISES[1:]]
+    + [(discreet.Canonical(gamma=1, noise=noise), TWO, 2, 1) for noise in NOISES[1:]]
+    + [(discreet.OneShot(noise), ONE, 1, 1 if noise == "logistic" else "1/2") for noise in NOISES]
+    + [(discreet.OneShot(noise), TWO + [0] * 5, 2, 2 if noise == "logistic" else 1) for noise in NOISES]
+    + [(discreet.Peeling(noise), TWO + [0] * 5, 2, 2 if noise == "logistic" else 1) for noise in NOISES]
+)
+DRAWS = 14_000
+
+
+def definition(mechanism, scores, k, epsilon):
+    s = reference.scale(epsilon)
+    match mechanism:
+        case discreet.Canonical():
+            return reference.canonical(scores, k, s, mechanism.gamma, mechanism.noise)
+        case discreet.Joint():
+            return reference.joint(scores, k, s)
+        case discreet.OneShot():
+            return reference.oneshot(scores, k, s, mechanism.noise)
+        case discreet.Peeling():
+            return reference.peeling(scores, k, s, mechanism.noise)
+
+
+def sample(mechanism, scores, k, epsilon, n, seed=1, word=64):
+    """Counts of released positions, in order where the mechanism has one."""
+    source, entropy = array_source(np.array(scores)), Entropy(random.Random(seed), word)
+    prepared = mechanism.prepare(source.tally(), k, Fraction(epsilon), discreet.Sensitivity())
+    outcomes = (source.items(prepared.draw(entropy)) for _ in range(n))
+    return Counter(tuple(y) if mechanism.ordered else tuple(sorted(y)) for y in outcomes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mechanism", "scores", "k", "epsilon"), CASES, ids=lambda value: str(value)[:60])
+def test_counts_fit_the_definition(mechanism, scores, k, epsilon):
+    def probabilities(factor):
+        exact = definition(mechanism, scores, k, Fraction(epsilon) * factor)
+        return draws.by_score(exact, scores, mechanism.ordered)
+
+    right, wrong = probabilities(1), probabilities(Fraction(21, 20))
+    assert sum(right.values()) == pytest.approx(1, abs=1e-7)
+    assert draws.power(DRAWS, right, wrong) > 0.99
+    counts = sample(mechanism, scores, k, epsilon, DRAWS)
+    assert draws.fits(draws.by_score(counts, scores, mechanism.ordered), right)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "k"),
+    [
+        (discreet.Canonical(), 2),
+        (discreet.Joint(), 2),
+        (discreet.Canonical(noise="laplace"), 2),
+        (discreet.OneShot(), 1),
+    ],
+    ids=str,
+)
+def test_counts_of_a_sampler_with_too_little_noise_do_not_fit(mechanism, k):
+    probabilities = definition(mechanism, TWO, k, 1)
+    assert not draws.fits(sample(mechanism, TWO, k, Fraction(3, 2), 3000), probabilities)
+    assert draws.fits(sample(mechanism, TWO, k, 1, 3000), probabilities)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("word", [1, 3])
+def test_few_bits_at_a_time_give_the_same_distribution(noise, word):
+    """With a word of one or three bits nearly every comparison has to be refined: the exact path alone decides."""
+    scores = [4, 2, 2, 0]
+    for mechanism in (discreet.OneShot(noise), discreet.Canonical(noise=noise)):
+        counts = sample(mechanism, scores, 2, 2, 1000, word=word)
+        assert draws.fits(counts, definition(mechanism, scores, 2, 2))
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_one_shot_sets_of_three_fit(noise):
+    scores, k = [8, 5, 5, 3, 0], 3
+    counts = Counter()
+    for order, count in sample(discreet.OneShot(noise), scores, k, 3, 4000).items():
+        counts[tuple(sorted(order))] += count
+    assert draws.fits(counts, reference.oneshot_sets(scores, k, reference.scale(3), noise))
+
+
+def test_ceil_rounds_the_loss_up():
+    scores, k, epsilon = [0, 5, 3, 3, 1], 2, Fraction(2)
+    delta = Fraction(3, 4)
+    losses = {y: reference.canonical_loss(scores, y, Fraction(1, 2)) for y in reference.subsets(scores, k)}
+    weights = {y: np.exp(-float(epsilon) / 2 * float(-(-loss // delta))) for y, loss in losses.items()}
+    probabilities = {y: w / sum(weights.values()) for y, w in weights.items()}
+    source, entropy = array_source(np.array(scores)), Entropy(random.Random(3))
+    sensitivity = discreet.Sensitivity(down=0, up="1.5")
+    prepared = discreet.Canonical(ceil=True).prepare(source.tally(), k, epsilon, sensitivity)
+    counts = Counter(tuple(sorted(source.items(prepared.draw(entropy)))) for _ in range(6000))
+    assert draws.fits(counts, probabilities)
+
+
+def test_larger_groups_of_ties_and_many_members():
+    """Streams with several members, members left over from earlier arrivals, and a group of hopeless items."""
+    scores, k, epsilon = [3] * 6 + [2] * 6 + [0] * 8, 2, 4
+    probabilities = reference.peeling(scores, k, reference.scale(epsilon), "gumbel")
+    counts = sample(discreet.OneShot("gumbel"), scores, k, epsilon, 4000)
+    assert draws.fits(draws.by_score(counts, scores, True), draws.by_score(probabilities, scores, True))
