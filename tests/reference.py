@@ -134,7 +134,9 @@ def oneshot_sets(scores, k, s, noise):
 
         def density(v):
             above = math.prod(1 - cdf(v - values[i]) for i in y)
-            last = sum(pdf(v - r) * math.prod(cdf(v - o) for j, o in enumerate(rest) if j != i) for i, r in enumerate(rest))
+            last = sum(
+                pdf(v - r) * math.prod(cdf(v - o) for j, o in enumerate(rest) if j != i) for i, r in enumerate(rest)
+            )
             return float(above * last)
 
         return integral(density, values)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from html import escape
 from typing import Any
 from uuid import UUID
 
@@ -152,6 +151,8 @@ class Release:
 
     def _repr_html_(self) -> str:
         """The notebook view."""
+        from html import escape
+
         tag, shown = ("ul", self.items) if self.order is None else ("ol", self.order)
         rows = "".join(f"<li>{escape(str(item))}</li>" for item in shown)
         notes = "".join(f"<br>{escape(line)}" for line in (self._terms(), *self._warnings()))

@@ -2,7 +2,7 @@
 
 Ranks count from 0, so that the last rank of a domain of 2^63 items is still an int64: rank r here is rank r + 1 in the
 paper. Nothing is rounded: a score is the exact rational that it denotes, and a float that leaves this module is the
-correctly rounded difference of two scores, never of one score alone.
+correctly rounded difference of two scores, never of one score alone. Nothing here prints its scores.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Column(Protocol):
         """The first position whose score is above score[position] - reach, for each; reaches are positive."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class IntegerColumn:
     """Whole numbers low + (key >> shift) for ascending 64-bit keys; the bits below may name the item."""
 
@@ -71,7 +71,7 @@ class IntegerColumn:
         return self.keys[positions] >> np.uint64(self.shift)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class FloatColumn:
     """Finite float64 scores."""
 
@@ -99,7 +99,7 @@ class FloatColumn:
         return np.where(error < 0.0, from_bar_on, above).astype(np.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ExactColumn:
     """Rationals of any size."""
 
@@ -123,7 +123,7 @@ class ExactColumn:
         return np.array(found, np.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tally:
     """Scores by descending rank.
 
@@ -213,7 +213,7 @@ class Tally:
         return len(self.column) - 1 - runs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Remaining:
     """A tally of which some ranks are gone; ranks count what is left."""
 

@@ -10,8 +10,10 @@ import pytest
 import discreet
 import draws
 import reference
+from definitions import definition
 from discreet.exact.entropy import Entropy
 from discreet.sources.array import array_source
+from sampling import sample
 
 NOISES = ("gumbel", "exponential", "laplace", "logistic", "half-logistic")
 
@@ -37,27 +39,6 @@ CASES = (
     + [(discreet.Peeling(noise), TWO + [0] * 5, 2, 2 if noise == "logistic" else 1) for noise in NOISES]
 )
 DRAWS = 14_000
-
-
-def definition(mechanism, scores, k, epsilon):
-    s = reference.scale(epsilon)
-    match mechanism:
-        case discreet.Canonical():
-            return reference.canonical(scores, k, s, mechanism.gamma, mechanism.noise)
-        case discreet.Joint():
-            return reference.joint(scores, k, s)
-        case discreet.OneShot():
-            return reference.oneshot(scores, k, s, mechanism.noise)
-        case discreet.Peeling():
-            return reference.peeling(scores, k, s, mechanism.noise)
-
-
-def sample(mechanism, scores, k, epsilon, n, seed=1, word=64):
-    """Counts of released positions, in order where the mechanism has one."""
-    source, entropy = array_source(np.array(scores)), Entropy(random.Random(seed), word)
-    prepared = mechanism.prepare(source.tally(), k, Fraction(epsilon), discreet.Sensitivity())
-    outcomes = (source.items(prepared.draw(entropy)) for _ in range(n))
-    return Counter(tuple(y) if mechanism.ordered else tuple(sorted(y)) for y in outcomes)
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """Reals as balls that hold them, comparisons that are certain, and floats that are proven to lie above.
 
-A ball (Arb, through python-flint) is an interval with the true value inside. A comparison is repeated with twice the
+A ball (Arb, through python-flint) is an interval with the true value inside. A comparison is repeated with more
 precision, and more random bits where a random number takes part, until the balls are apart; only then does it decide.
 
 Floats enter in one way: as upper bounds. The assumption is that NumPy's `log`, `log1p`, `exp` and `expm1` are right
@@ -92,7 +92,7 @@ def happens(entropy: Entropy, log_probability: Callable[[], arb]) -> bool:
             if drawn > probability:
                 return False
         uniform.extend()
-        bits *= 2
+        bits += START
 
 
 def is_less(left: Callable[[], arb], right: Callable[[], arb], refine: Callable[[], None]) -> bool:
@@ -106,7 +106,7 @@ def is_less(left: Callable[[], arb], right: Callable[[], arb], refine: Callable[
             if one > other:
                 return False
         refine()
-        bits *= 2
+        bits += START
 
 
 def exponential(uniforms: list[Uniform]) -> arb:

@@ -2,14 +2,16 @@
 
 A cell (h, t) has mass exp(gain(h, t) + size(h, t)). The gain grows with h and falls with t, the size falls with h and
 grows with t, so a box [h1, h2] x [t1, t2] has gain at most gain(h2, t1) and size at most size(h1, t2) in every cell.
-Boxes are halved while the sum of their upper bounds exceeds that of their lower bounds by more than a share of it.
+The gain is a function of two heights, one of h and one of t, so that each is looked up once a side, not once a corner.
+Boxes are cut in pieces while the sum of their upper bounds exceeds that of their lower bounds by more than a share.
 Floats choose the boxes; any choice is valid, and only the bounds that `Boxes` holds at the end must be sound.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +32,20 @@ class Landscape(Protocol):
     def corners(self) -> tuple[int, int, int, int]:
         """The whole grid: smallest and largest h, smallest and largest t."""
 
-    def gain(self, h: Ranks, t: Ranks) -> Floats: ...
+    def height_h(self, h: Ranks) -> Floats: ...
+
+    def height_t(self, t: Ranks) -> Floats: ...
+
+    def gain(self, height_h: Floats, height_t: Floats) -> Floats: ...
 
     def size(self, h: Ranks, t: Ranks) -> Floats: ...
 
 
-@dataclass(frozen=True)
+PIECES = 4
+"""Into how many pieces a box is cut at once."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Boxes:
     """A partition of the grid with sound bounds.
 
@@ -75,28 +85,50 @@ class Boxes:
         return self.gain + self.size + above(self.log_cells())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Grid:
-    """Boxes being refined: corners h1, h2, t1, t2 as rows, and gain and size at the four corners of each box."""
+    """Boxes being refined: corners h1, h2, t1, t2 as rows, and gain and size at the four corners of each box.
+
+    The rows of gain and size are: the corner of the most gain, that of the least, and the two others.
+    """
 
     corners: Ranks
     gain: Floats
     size: Floats
 
     @classmethod
-    def of(cls, landscape: Landscape, corners: Ranks) -> _Grid:
+    def of(cls, landscape: Landscape, corners: Ranks, heights: Floats | None = None) -> _Grid:
         h1, h2, t1, t2 = corners
-        # The best corner for the gain, the worst one, and the two others.
-        h, t = np.concatenate([h2, h1, h2, h1]), np.concatenate([t1, t2, t2, t1])
+        if heights is None:
+            sides = landscape.height_h(np.concatenate([h1, h2])), landscape.height_t(np.concatenate([t1, t2]))
+            heights = np.concatenate(sides).reshape(4, -1)
+        low_h, high_h, low_t, high_t = heights
         shape = (4, corners.shape[1])
-        return cls(corners, landscape.gain(h, t).reshape(shape), landscape.size(h, t).reshape(shape))
+        gain = landscape.gain(
+            np.concatenate([high_h, low_h, high_h, low_h]), np.concatenate([low_t, high_t, high_t, low_t])
+        )
+        size = landscape.size(np.concatenate([h2, h1, h2, h1]), np.concatenate([t1, t2, t2, t1]))
+        return cls(corners, gain.reshape(shape), size.reshape(shape))
+
+    @classmethod
+    def first(cls, landscape: Landscape) -> _Grid:
+        """Boxes that double in width away from the largest h and the smallest t, where mass often is."""
+        h1, h2, t1, t2 = landscape.corners
+        lengths_h, lengths_t = _doubling(h2 - h1), _doubling(t2 - t1)
+        ends_h = h2 - lengths_h[1:] + 1, h2 - lengths_h[:-1]
+        ends_t = t1 + lengths_t[:-1], t1 + (lengths_t[1:] - 1)
+        heights_h, heights_t = [landscape.height_h(h) for h in ends_h], [landscape.height_t(t) for t in ends_t]
+        return cls.of(landscape, _product(ends_h, ends_t), _product(heights_h, heights_t))
 
     def __getitem__(self, chosen: Mask) -> _Grid:
         return _Grid(self.corners[:, chosen], self.gain[:, chosen], self.size[:, chosen])
 
     def plus(self, other: _Grid) -> _Grid:
-        pairs = ((self.corners, other.corners), (self.gain, other.gain), (self.size, other.size))
-        return _Grid(*(np.concatenate(pair, axis=1) for pair in pairs))
+        return _Grid(
+            np.concatenate([self.corners, other.corners], axis=1),
+            np.concatenate([self.gain, other.gain], axis=1),
+            np.concatenate([self.size, other.size], axis=1),
+        )
 
     def loose(self, outside: float, waste: float) -> Mask:
         h1, h2, t1, t2 = self.corners
@@ -104,16 +136,24 @@ class _Grid:
         upper, lower = self.gain[0] + self.size[1] + cells, self.gain[1] + self.size[0] + cells
         return loose(upper, lower, (h2 > h1) | (t2 > t1), outside, waste)
 
-    def halves(self) -> Ranks:
-        """The corners of both halves of each box, cut across the side along which its bounds vary more."""
+    def pieces(self) -> Ranks:
+        """The corners of the pieces of each box, cut across the side along which its bounds vary more."""
         h1, h2, t1, t2 = self.corners
         along_t = (self.gain[0] - self.gain[2]) + (self.size[1] - self.size[3])
         along_h = (self.gain[0] - self.gain[3]) + (self.size[1] - self.size[2])
         by_t = (t2 > t1) & ((h2 == h1) | (along_t >= along_h))
-        middle_h, middle_t = h1 + (h2 - h1) // 2, t1 + (t2 - t1) // 2
-        one = np.array([h1, np.where(by_t, h2, middle_h), t1, np.where(by_t, middle_t, t2)])
-        other = np.array([np.where(by_t, h1, middle_h + 1), h2, np.where(by_t, middle_t + 1, t1), t2])
-        return np.concatenate([one, other], axis=1)
+        low, last = np.where(by_t, t1, h1), np.where(by_t, t2 - t1, h2 - h1)
+        cuts = [low + _share(last, i) for i in range(PIECES + 1)]
+        parts = []
+        for start, end in zip(cuts, [cut - 1 for cut in cuts[1:]], strict=False):
+            corners = np.where(by_t, [h1, h2, start, end], [start, end, t1, t2])
+            parts.append(corners[:, start <= end])
+        return np.concatenate(parts, axis=1)
+
+
+def _share(last: Ranks, i: int) -> Ranks:
+    """Where the i-th of PIECES equal pieces of 0..last begins, without passing 2^63."""
+    return last // PIECES * i + (last % PIECES + 1) * i // PIECES
 
 
 def enclose(landscape: Landscape, outside: float, waste: float = WASTE) -> Boxes:
@@ -128,20 +168,18 @@ def enclose(landscape: Landscape, outside: float, waste: float = WASTE) -> Boxes
     waste
         How much of the total the bounds may exceed it by.
     """
-    grid = _Grid.of(landscape, _first_cut(*landscape.corners))
+    grid = _Grid.first(landscape)
     while (chosen := grid.loose(outside, waste)).any():
-        grid = grid[~chosen].plus(_Grid.of(landscape, grid[chosen].halves()))
-    return Boxes(*grid.corners, above(grid.gain[0]), above(grid.size[1]))
+        grid = grid[~chosen].plus(_Grid.of(landscape, grid[chosen].pieces()))
+    h1, h2, t1, t2 = grid.corners
+    return Boxes(h1, h2, t1, t2, above(grid.gain[0]), above(grid.size[1]))
 
 
-def _first_cut(h1: int, h2: int, t1: int, t2: int) -> Ranks:
-    """The corners of boxes that double in width away from the largest h and the smallest t, where mass often is."""
-    lengths_h, lengths_t = _doubling(h2 - h1), _doubling(t2 - t1)
-    high_h, low_h = h2 - lengths_h[:-1], h2 - lengths_h[1:] + 1
-    low_t, high_t = t1 + lengths_t[:-1], t1 + (lengths_t[1:] - 1)
-    shape = len(high_h), len(low_t)
-    rows = (low_h[:, None], high_h[:, None], low_t[None, :], high_t[None, :])
-    return np.array([np.broadcast_to(row, shape).ravel() for row in rows])
+def _product(rows: Sequence[NDArray[Any]], columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Two quantities a row and two a column, for every pair of a row and a column."""
+    shape = len(rows[0]), len(columns[0])
+    spread = [row[:, None] for row in rows] + [column[None, :] for column in columns]
+    return np.array([np.broadcast_to(values, shape).ravel() for values in spread])
 
 
 def _doubling(last: int) -> Ranks:
@@ -151,14 +189,14 @@ def _doubling(last: int) -> Ranks:
 
 
 def loose(upper: Floats, lower: Floats, divisible: Mask, outside: float, waste: float) -> Mask:
-    """Which parts to halve: those that waste most, until what the others waste is little; none when all is well.
+    """Which parts to cut: those that waste most, until what the others waste is little; none when all is well.
 
     Parameters
     ----------
     upper, lower
         Bounds on the log mass of each part.
     divisible
-        Which parts can be halved.
+        Which parts can be cut.
     outside
         The logarithm of a mass that needs no part.
     waste

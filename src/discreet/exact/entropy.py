@@ -6,7 +6,7 @@ caller passes a generator of its own. There is no state between calls, so that f
 
 from __future__ import annotations
 
-import random
+import os
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -21,9 +21,17 @@ Words = NDArray[np.uint64]
 
 
 class Bits(Protocol):
-    """Whatever can serve random bits: `random.SystemRandom()`, `random.Random(seed)`, a script in a test."""
+    """Whatever can serve random bits: the operating system, `random.Random(seed)`, a script in a test."""
 
     def getrandbits(self, k: int, /) -> int: ...
+
+
+class SystemBits:
+    """Bits of the operating system, asked for anew each time."""
+
+    def getrandbits(self, k: int, /) -> int:
+        size = (k + 7) // 8
+        return int.from_bytes(os.urandom(size), "little") >> (8 * size - k)
 
 
 class Entropy:
@@ -39,7 +47,7 @@ class Entropy:
     """
 
     def __init__(self, bits: Bits | None = None, word: int = 64) -> None:
-        self._bits = random.SystemRandom() if bits is None else bits
+        self._bits = SystemBits() if bits is None else bits
         self.word = word
 
     def bits(self, count: int) -> int:
@@ -109,18 +117,21 @@ class Entropy:
         width = last.bit_length()
         kept = np.empty(0, np.int64)
         while (missing := count - len(kept)) > 0:
-            drawn = self._fields(missing, width)
-            kept = np.concatenate([kept, drawn[drawn <= np.uint64(last)].astype(np.int64)])
+            # As many as are likely to leave enough after those beyond `last` are dropped.
+            likely = (missing << width) // (last + 1) + missing // 16 + 8
+            drawn = self._fields(missing if missing < 8 else likely, width)
+            kept = np.concatenate([kept, drawn[drawn <= np.uint64(last)].astype(np.int64)[:missing]])
         return kept
 
     def _fields(self, count: int, width: int) -> Words:
         """Returns independent uniform whole numbers in [0, 2^width), `width` random bits each."""
         if width == 0:
             return np.zeros(count, np.uint64)
-        if width == 64 or width * count > 4096:
-            raw = self.bits(64 * count).to_bytes(8 * count, "little")
-            return np.frombuffer(raw, "<u8").astype(np.uint64) >> np.uint64(64 - width)
-        return np.array([self.bits(width) for _ in range(count)], np.uint64)
+        if width * count <= 64:
+            return np.array([self.bits(width) for _ in range(count)], np.uint64)
+        size = 4 if width <= 32 else 8
+        raw = self.bits(8 * size * count).to_bytes(size * count, "little")
+        return np.frombuffer(raw, f"<u{size}").astype(np.uint64) >> np.uint64(8 * size - width)
 
 
 class Uniform:
@@ -165,7 +176,8 @@ class Uniform:
 def distinct(values: Ranks) -> Ranks:
     """The different values, in ascending order."""
     ordered = np.sort(values)
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    kept: Ranks = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return kept
 
 
 def as_entropy(rng: Any) -> Entropy:

@@ -18,7 +18,7 @@ from discreet.exact.entropy import Entropy
 SCALE = 40
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Envelope:
     """Integer weights over the parts of a mixture.
 

@@ -45,7 +45,7 @@ class Streams(Protocol[Member]):
         """A ball around the gain of a member."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Contender(Generic[Member]):
     """An arrival with its exact value: the gain of a member plus the noise of the time of its arrival."""
 
@@ -138,7 +138,7 @@ class Field(Protocol):
         """A ball around the gain of an element."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Arrivals:
     """The distinct elements that have arrived, in parallel arrays, with bounds on their values."""
 
@@ -149,7 +149,7 @@ class _Arrivals:
     high: Floats
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Podium:
     """The state of a race for several winners."""
 

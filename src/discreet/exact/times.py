@@ -47,7 +47,7 @@ class Time(Protocol[Real]):
 Transform = Callable[[Time[Real]], Real]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class BallTime:
     """A time as a ball."""
 
@@ -74,7 +74,7 @@ class BallTime:
         return early.union(late)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class FloatTime:
     """Times as floats, by their logarithms, which may be far below what exp can reach."""
 

@@ -91,7 +91,7 @@ class Canonical:
         return {"gamma": str(self.gamma), "noise": self.noise, "ceil": self.ceil}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Losses:
     """The loss of a class above that of the top-k, times s: as a rational, and as a float for proposals.
 
@@ -113,21 +113,33 @@ class Losses:
             loss = ceil(loss / self.step) * self.step
         return self.s * loss
 
-    def gain(self, h: Ranks, t: Ranks) -> Floats:
+    def height_h(self, h: Ranks) -> Floats:
+        """What the best score left out adds to the excess, in units of s or, where the loss is rounded, of steps."""
+        if self.gamma == 1:
+            return np.zeros(len(h))
+        return self.tally.gaps(h, np.full_like(h, self.k - 1), self._unit * (1 - self.gamma))
+
+    def height_t(self, t: Ranks) -> Floats:
+        """What the worst score taken adds to the excess, in the same units."""
+        if self.gamma == 0:
+            return np.zeros(len(t))
+        return self.tally.gaps(np.full_like(t, self.k - 1), t, self._unit * self.gamma)
+
+    def gain(self, height_h: Floats, height_t: Floats) -> Floats:
         """Minus the excess: a sum of two terms of one sign, and so right to a relative 2^-48."""
-        edge = np.full_like(h, self.k - 1)
-        unit = self.s if self.step is None else 1 / self.step
-        above = self.tally.gaps(h, edge, unit * (1 - self.gamma)) if self.gamma < 1 else 0.0
-        below = self.tally.gaps(edge, t, unit * self.gamma) if self.gamma > 0 else 0.0
         with np.errstate(over="ignore"):
-            if self.step is None:
-                return -np.minimum(above + below, 1e308)
-            # Steps are counted from a float a little below, so that rounding never adds one.
-            steps = np.ceil((above + below) * (1.0 - 2.0**-45))
-            return -np.minimum(steps * min(to_float(self.s * self.step), LARGEST), 1e308)
+            total = height_h + height_t
+            if self.step is not None:
+                # Steps are counted from a float a little below, so that rounding never adds one.
+                total = np.ceil(total * (1.0 - 2.0**-45)) * min(to_float(self.s * self.step), LARGEST)
+            return -np.minimum(total, 1e308)
+
+    @property
+    def _unit(self) -> Fraction:
+        return self.s if self.step is None else 1 / self.step
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Classes:
     """All classes (h, t) with 0 <= h < k <= t < d, for any gamma."""
 
@@ -137,8 +149,14 @@ class Classes:
     def corners(self) -> tuple[int, int, int, int]:
         return 0, self.losses.k - 1, self.losses.k, self.losses.tally.d - 1
 
-    def gain(self, h: Ranks, t: Ranks) -> Floats:
-        return self.losses.gain(h, t)
+    def height_h(self, h: Ranks) -> Floats:
+        return self.losses.height_h(h)
+
+    def height_t(self, t: Ranks) -> Floats:
+        return self.losses.height_t(t)
+
+    def gain(self, height_h: Floats, height_t: Floats) -> Floats:
+        return self.losses.gain(height_h, height_t)
 
     def size(self, h: Ranks, t: Ranks) -> Floats:
         return log_binomial_float(self.losses.k - 1 - h, t - self.losses.k)
@@ -153,7 +171,7 @@ class Classes:
         return np.concatenate([np.arange(h), body, [t]])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class TailClasses(Classes):
     """All classes by their worst rank t alone, for gamma = 1, where the loss sees nothing else; h is always 0."""
 
@@ -172,7 +190,7 @@ class TailClasses(Classes):
         return np.concatenate([entropy.subset(self.losses.k - 1, t - 1), [t]])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prepared:
     """The canonical mechanism on a tally: boxes around its classes, built once, and draws from them."""
 

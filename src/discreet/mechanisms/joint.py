@@ -58,7 +58,7 @@ class Joint:
         return {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prepared:
     """The joint mechanism on a tally: parts of the half line, built once, and draws from them."""
 

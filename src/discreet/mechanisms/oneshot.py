@@ -65,7 +65,7 @@ class OneShot:
         return {"noise": self.noise}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prepared:
     """One-shot on a tally; `weight` is what one unit of score adds to a value."""
 

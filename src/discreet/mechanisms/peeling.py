@@ -57,7 +57,7 @@ class Peeling:
         return {"noise": self.noise}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prepared:
     """Peeling on a tally; `weight` is what one unit of score adds to a value."""
 

@@ -24,10 +24,10 @@ from discreet.sources.labels import check_labels, plain
 from discreet.tally import Column, ExactColumn, FloatColumn, IntegerColumn, Tally
 
 _FINITE = "scores must be finite numbers, and one of them is not; drop or replace it before the call"
-_BLOCK = 1 << 16
+_BLOCK = 1 << 15
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ArraySource(Source):
     """Scores in an array, with labels or, without, the positions as labels."""
 
@@ -62,7 +62,7 @@ class ArraySource(Source):
             mask = np.uint64((1 << column.shift) - 1)
             return (column.keys[positions] & mask).astype(np.int64)
         if isinstance(column, IntegerColumn):
-            return _found_by_value(_unsigned(self.scores), column.keys, positions)
+            return _found_by_value(_less(self.scores, column.low), column.keys, positions)
         if isinstance(column, FloatColumn):
             return _found_by_value(self.scores, column.values, positions)
         return np.array(sorted(range(self.d), key=self.scores.__getitem__), np.int64)[positions]
@@ -175,34 +175,41 @@ def _sorted_column(scores: NDArray[Any]) -> Column:
         if not (np.isfinite(ordered[0]) and np.isfinite(ordered[-1])):
             raise InvalidValueError(_FINITE)
         return FloatColumn(ordered)
-    low, high = int(scores.min()), int(scores.max())
     shift = max(1, (len(scores) - 1).bit_length())
-    if (high - low).bit_length() + shift <= 64:
-        return IntegerColumn(_packed(scores, low, shift), shift, low)
-    return IntegerColumn(np.sort(_unsigned(scores)), 0, _lowest(scores))
+    # Most scores are small and not negative, which packing finds out by itself; else their range is looked up.
+    if (keys := _packed(scores, 0, shift)) is not None:
+        return IntegerColumn(keys, shift)
+    low = int(scores.min())
+    if (keys := _packed(scores, low, shift)) is not None:
+        return IntegerColumn(keys, shift, low)
+    lowest = 0 if scores.dtype.kind == "u" else -(2**63)
+    return IntegerColumn(np.sort(_less(scores, lowest)), 0, lowest)
 
 
-def _unsigned(scores: NDArray[Any]) -> NDArray[np.uint64]:
-    """Whole numbers less the lowest of their type: the same order, without a sign."""
-    wide = scores.astype(np.uint64) if scores.dtype.kind == "u" else scores.astype(np.int64).view(np.uint64)
-    return wide - np.uint64(_lowest(scores) % 2**64)
+def _less(scores: NDArray[Any], low: int) -> NDArray[np.uint64]:
+    """Whole numbers less a lower bound on them: unsigned subtraction wraps to the right difference."""
+    return _bits(scores) - np.uint64(low % 2**64)
 
 
-def _lowest(scores: NDArray[Any]) -> int:
-    return 0 if scores.dtype.kind == "u" else -(2**63)
+def _bits(scores: NDArray[Any]) -> NDArray[np.uint64]:
+    """The 64 bits of each whole number; a view where it has that many."""
+    return scores.astype(np.uint64 if scores.dtype.kind == "u" else np.int64, copy=False).view(np.uint64)
 
 
-def _packed(scores: NDArray[Any], low: int, shift: int) -> NDArray[np.uint64]:
-    """Sorted keys with the score less the lowest one in the high bits and the position in the low ones."""
+def _packed(scores: NDArray[Any], low: int, shift: int) -> NDArray[np.uint64] | None:
+    """Sorted keys with the score less `low` in the high bits and the position in the low ones, or None if too wide."""
     keys = np.empty(len(scores), np.uint64)
-    positions = np.arange(_BLOCK, dtype=np.uint64)
-    # Unsigned subtraction wraps to the right difference, whatever the sign of the score.
-    base = np.uint64((low - _lowest(scores)) % 2**64)
+    positions = np.arange(min(_BLOCK, len(scores)), dtype=np.uint64)
+    base, limit = np.uint64(low % 2**64), np.uint64(2 ** (64 - shift) - 1)
     for start in range(0, len(scores), _BLOCK):
-        block = keys[start : start + _BLOCK]
-        np.subtract(_unsigned(scores[start : start + _BLOCK]), base, out=block)
-        block <<= np.uint64(shift)
-        block |= positions[: len(block)] + np.uint64(start)
+        bits, block = _bits(scores[start : start + _BLOCK]), keys[start : start + _BLOCK]
+        # Unsigned subtraction wraps to the right difference; a score below `low` wraps beyond the limit.
+        bits = bits - base if low else bits
+        if bits.max() > limit:
+            return None
+        np.left_shift(bits, np.uint64(shift), out=block)
+        block += positions[: len(block)]
+        positions += np.uint64(_BLOCK)
     keys.sort()
     return keys
 

@@ -1,0 +1,274 @@
+"""Scores in a file: .npy, .csv, .tsv or .json, read exactly.
+
+The names of files, columns and items are public, and messages show them. Scores are not, nor is the place where one
+stands: a message never shows a score, a row or a line number, and no exception that holds one is chained to it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import stat
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib.format import open_memmap
+
+from discreet.errors import Error, InvalidValueError, shown
+from discreet.privacy import exact
+from discreet.sources.array import ArraySource, array_source
+
+_MOST_LISTED = 20
+
+
+def file_source(path: str | Path, item: str | None = None, score: str | None = None) -> ArraySource:
+    """The source behind a file of scores.
+
+    Parameters
+    ----------
+    path
+        A file that ends in .npy (a one-dimensional array; the labels are positions), in .csv or .tsv (UTF-8, with a
+        header), or in .json (a mapping from item to score, a list of scores, or a list of objects).
+    item, score
+        The columns of a table, or the keys of the objects, that hold the label and the score. By default those called
+        "item" and "score"; of two columns without these names, the first is the item.
+
+    Returns
+    -------
+    ArraySource
+        The scores as the exact numbers that the file spells.
+    """
+    file = Path(path)
+    try:
+        return _reader(file)(file, item, score)
+    except OSError as error:
+        problem = _problem(error)
+    raise InvalidValueError(f"{_quoted(file)} must be a file that can be read, but {problem}")
+
+
+def _reader(path: Path) -> Callable[[Path, str | None, str | None], ArraySource]:
+    # A name that leads nowhere is a likelier mistake than a wrong ending, so it is told first.
+    info = path.stat()
+    if stat.S_ISDIR(info.st_mode):
+        raise IsADirectoryError
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise InvalidValueError(f"a file of scores must end in one of {', '.join(_READERS)}, not be {_quoted(path)}")
+    if stat.S_ISREG(info.st_mode) and not info.st_size:
+        raise InvalidValueError(_empty(path))
+    return reader
+
+
+def _read_npy(path: Path, item: str | None, score: str | None) -> ArraySource:
+    _refuse_columns(path, item, score)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about headers that Python 2 wrote
+            # A mapped file cannot hold pickles, so that loading one never runs what is in it.
+            scores = open_memmap(path, mode="r")
+    except OSError:
+        raise
+    except Exception:
+        # NumPy evaluates the header as a Python literal, and a broken one raises whatever that meets.
+        scores = None
+    if scores is None:
+        raise InvalidValueError(f"{_quoted(path)} must be a whole .npy file that holds an array of numbers, but is not")
+    return array_source(np.asarray(scores))
+
+
+def _read_table(path: Path, item: str | None, score: str | None) -> ArraySource:
+    rows = _rows(path)
+    header = next(rows, None)
+    if header is None:
+        raise InvalidValueError(_empty(path))
+    item, score = _columns(header, item, score, path)
+    at_item, at_score = header.index(item), header.index(score)
+    labels, texts = [], []
+    for row in rows:
+        if len(row) != len(header):
+            raise InvalidValueError(f"rows of {_quoted(path)} must have one field for each column, but one has not")
+        labels.append(row[at_item])
+        texts.append(row[at_score])
+    if not labels:
+        raise InvalidValueError(f"{_quoted(path)} must have at least one row below its header, but has none")
+    return array_source(_from_texts(texts, f"column {shown(score)} of {_quoted(path)}"), labels)
+
+
+def _rows(path: Path) -> Iterator[list[str]]:
+    """The rows of a table, header first, without blank lines."""
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    problem = None
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        try:
+            yield from filter(None, csv.reader(file, delimiter=delimiter, strict=True))
+        except UnicodeDecodeError:
+            problem = "is not"
+        except csv.Error:
+            problem = "has a quote that is not closed or a field that is too long"
+    if problem:
+        raise InvalidValueError(f"{_quoted(path)} must be a well-formed table in UTF-8, but {problem}")
+
+
+def _read_json(path: Path, item: str | None, score: str | None) -> ArraySource:
+    content = _parsed(path)
+    if isinstance(content, list) and content and all(isinstance(entry, dict) for entry in content):
+        return _from_objects(content, item, score, path)
+    _refuse_columns(path, item, score)
+    if isinstance(content, dict):
+        return array_source(_from_values(list(content.values()), _quoted(path)), list(content))
+    if isinstance(content, list):
+        return array_source(_from_values(content, _quoted(path)))
+    raise InvalidValueError(f"{_quoted(path)} must hold a mapping from item to score, a list of scores or of objects")
+
+
+def _from_objects(objects: list[dict[str, Any]], item: str | None, score: str | None, path: Path) -> ArraySource:
+    item, score = _columns(list(objects[0]), item, score, path)
+    if not all(item in entry and score in entry for entry in objects):
+        keys = f"{shown(item)} and {shown(score)}"
+        raise InvalidValueError(f"objects in {_quoted(path)} must all have the keys {keys}, but one has not")
+    values = _from_values([entry[score] for entry in objects], f"key {shown(score)} of {_quoted(path)}")
+    return array_source(values, [entry[item] for entry in objects])
+
+
+def _parsed(path: Path) -> Any:
+    """The content of a JSON file: whole numbers as int, others as Decimal, and NaN too, which no score may be."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        return json.loads(text, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=_mapping)
+    except Error:
+        raise
+    except UnicodeDecodeError:
+        problem = "is not"
+    except (json.JSONDecodeError, RecursionError):
+        problem = "cannot be parsed"
+    except ValueError:
+        problem = "holds a number with too many digits"
+    raise InvalidValueError(f"{_quoted(path)} must be well-formed JSON in UTF-8, but {problem}")
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, in which no key may be there twice: the parser would keep the last one in silence."""
+    mapping: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in mapping:
+            raise InvalidValueError(f"keys of a JSON object must all be different, but {shown(key)} is there twice")
+        mapping[key] = value
+    return mapping
+
+
+def _columns(names: list[str], item: str | None, score: str | None, path: Path) -> tuple[str, str]:
+    """The columns of the items and of the scores, from what the caller says and how the columns are called."""
+    named = score is not None
+    item, score = _by_name(names, item, score)
+    if len(names) == 2:
+        rest = [name for name in names if name not in (item, score)]
+        item = rest.pop(0) if item is None and rest else item
+        score = rest.pop(0) if score is None and rest else score
+    found = _found("item", item, names, path), _found("score", score, names, path)
+    if item == score:
+        raise InvalidValueError(f"item and score must be different columns, not both {shown(item)}")
+    if not named and _is_number(score):
+        raise InvalidValueError(f"the first line of {_quoted(path)} must name the columns, but it holds a number")
+    return found
+
+
+def _by_name(names: list[str], item: str | None, score: str | None) -> tuple[str | None, str | None]:
+    free = [name for name in names if name not in (item, score)]
+    if item is None and "item" in free:
+        item = "item"
+    if score is None and "score" in free:
+        score = "score"
+    return item, score
+
+
+def _found(role: str, column: str | None, names: list[str], path: Path) -> str:
+    if column is None:
+        raise InvalidValueError(f"{role} must name a column of {_quoted(path)}, {_listed(names)}, and none was given")
+    if column not in names:
+        raise InvalidValueError(f"{role} must name a column of {_quoted(path)}, {_listed(names)}, not {shown(column)}")
+    if names.count(column) > 1:
+        raise InvalidValueError(
+            f"{role} must name one column of {_quoted(path)}, not two that are called {shown(column)}"
+        )
+    return column
+
+
+def _listed(names: list[str]) -> str:
+    """The columns to choose from; numbers may be the scores of a file without a header, which are not to be shown."""
+    if any(map(_is_number, names)):
+        return "whose first line holds numbers and may not be a header"
+    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return f"one of {', '.join(map(shown, names[:_MOST_LISTED]))}{more}"
+
+
+def _from_texts(texts: list[str], where: str) -> list[int | Fraction]:
+    """The exact numbers that the fields of a column spell."""
+    with suppress(ValueError):
+        if all(map(_is_plain, texts)):
+            return list(map(int, texts))
+    return _finite([_number(text) if _is_plain(text) else None for text in texts], where)
+
+
+def _from_values(values: list[Any], where: str) -> list[int | Fraction]:
+    """The exact numbers among JSON values; true and false are none."""
+    if {type(value) for value in values} <= {int}:
+        return values
+    return _finite([_number(value) if type(value) in (int, Decimal) else None for value in values], where)
+
+
+def _finite(numbers: list[int | Fraction | None], where: str) -> list[int | Fraction]:
+    finite = [number for number in numbers if number is not None]
+    if len(finite) < len(numbers):
+        raise InvalidValueError(f"scores must be finite numbers, and {where} holds one that is not")
+    return finite
+
+
+def _number(value: Any) -> int | Fraction | None:
+    """The exact number that a text or a Decimal denotes, or None; whole ones as int, which sort fastest."""
+    try:
+        number = exact(value, "score")
+    except (Error, ValueError):
+        return None
+    return number.numerator if number.denominator == 1 else number
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text has none of what Python allows in a number and a table does not: 1_000, digits of all scripts."""
+    return text.isascii() and "_" not in text
+
+
+def _is_number(text: str | None) -> bool:
+    return text is not None and _is_plain(text) and _number(text) is not None
+
+
+def _refuse_columns(path: Path, item: str | None, score: str | None) -> None:
+    for role, column in (("item", item), ("score", score)):
+        if column is not None:
+            raise InvalidValueError(f"{role} must be left out for {_quoted(path)}, which has no columns")
+
+
+def _empty(path: Path) -> str:
+    return f"{_quoted(path)} must hold scores, but is empty"
+
+
+def _problem(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "does not exist"
+    if isinstance(error, IsADirectoryError):
+        return "is a directory"
+    if isinstance(error, PermissionError):
+        return "you have no permission to read it"
+    return f"reading it fails: {error.strerror}"
+
+
+def _quoted(path: Path) -> str:
+    return repr(str(path))
+
+
+_READERS = {".npy": _read_npy, ".csv": _read_table, ".tsv": _read_table, ".json": _read_json}

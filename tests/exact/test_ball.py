@@ -1,0 +1,54 @@
+"""Certain comparisons, and draws with a probability that is only known as a ball."""
+
+import threading
+from fractions import Fraction
+
+from flint import arb, ctx
+
+from discreet.exact.ball import ball, happens, is_less, log_binomial, precision
+from scripts import walk
+
+
+def test_happens_has_the_probability_of_the_ball():
+    for x in (Fraction(0), Fraction(1, 3), Fraction(2), Fraction(5)):
+        decided, undecided = walk(lambda entropy, x=x: happens(entropy, lambda: -ball(x)), 60)
+        with precision(100):
+            p = (-ball(x)).exp()
+            assert ball(decided.get(True, Fraction(0))) <= p + 2.0**-90
+            assert p <= ball(decided.get(True, Fraction(0)) + undecided) + 2.0**-90
+        assert undecided < Fraction(1, 100)
+
+
+def test_a_comparison_is_refined_until_it_is_certain():
+    tiny = Fraction(1, 2**500)
+    asked = []
+    assert is_less(lambda: ball(Fraction(1, 3)), lambda: ball(Fraction(1, 3) + tiny), lambda: asked.append(ctx.prec))
+    assert not is_less(lambda: ball(Fraction(1, 3) + tiny), lambda: ball(Fraction(1, 3)), lambda: None)
+    assert len(asked) >= 2
+
+
+def test_log_binomial_holds_the_truth():
+    with precision(100):
+        assert log_binomial(10, 3).contains(arb(120).log()) or log_binomial(10, 3).overlaps(arb(120).log())
+        assert log_binomial(7, 0) == 0
+        assert log_binomial(7, 7) == 0
+        assert abs(log_binomial(2**63, 2) - (arb(2**63) * (2**63 - 1) / 2).log()) < 1e-8
+
+
+def test_threads_keep_their_precision_and_leave_the_callers_alone():
+    ctx.prec = 53
+    wrong = []
+
+    def work(bits):
+        for _ in range(300):
+            with precision(bits):
+                if ctx.prec != bits:
+                    wrong.append(bits)
+
+    threads = [threading.Thread(target=work, args=(bits,)) for bits in (64, 128, 256)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert ctx.prec == 53

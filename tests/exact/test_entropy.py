@@ -1,0 +1,112 @@
+"""Exact draws: every string of bits is walked, so that probabilities are sums of powers of two, not estimates."""
+
+import itertools
+import random
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import draws
+from discreet.errors import Error
+from discreet.exact.entropy import Entropy, as_entropy, distinct
+from scripts import walk
+
+
+def assert_between(decided, undecided, probabilities):
+    """Every probability lies between what is decided for it and that plus what is undecided."""
+    assert set(decided) <= set(probabilities)
+    for outcome, p in probabilities.items():
+        assert decided.get(outcome, 0) <= p <= decided.get(outcome, 0) + undecided
+
+
+@pytest.mark.parametrize("largest", [0, 1, 2, 4, 6, 12])
+def test_upto_is_uniform(largest):
+    decided, undecided = walk(lambda entropy: entropy.upto(largest), 4000)
+    assert_between(decided, undecided, {i: Fraction(1, largest + 1) for i in range(largest + 1)})
+    assert undecided < Fraction(1, 100)
+
+
+@pytest.mark.parametrize(("size", "last"), [(0, 3), (1, 3), (2, 3), (3, 4), (4, 4), (5, 4), (2, 4)])
+def test_subset_is_uniform(size, last):
+    decided, undecided = walk(lambda entropy: tuple(entropy.subset(size, last).tolist()), 2500)
+    subsets = list(itertools.combinations(range(last + 1), size))
+    assert_between(decided, undecided, {y: Fraction(1, len(subsets)) for y in subsets})
+    assert undecided < Fraction(2, 5)
+
+
+@pytest.mark.parametrize("largest", [(2,), (0, 1), (1, 2, 2), (1, 1, 3), (3, 3)])
+def test_arrangement_is_uniform_under_nested_bounds(largest):
+    decided, undecided = walk(lambda entropy: tuple(entropy.arrangement(largest)), 6000)
+    allowed = [
+        y
+        for y in itertools.permutations(range(max(largest) + 1), len(largest))
+        if all(value <= bound for value, bound in zip(y, largest, strict=True))
+    ]
+    assert_between(decided, undecided, {y: Fraction(1, len(allowed)) for y in allowed})
+    assert undecided < Fraction(1, 50)
+
+
+def test_position_has_the_share_of_each_part():
+    weights = [3, 1, 7, 2]
+    cumulative = np.cumsum(weights)
+    decided, undecided = walk(lambda entropy: entropy.uniform().position(cumulative), 800)
+    assert_between(decided, undecided, {j: Fraction(w, sum(weights)) for j, w in enumerate(weights)})
+    assert undecided < Fraction(1, 100)
+
+
+@pytest.mark.parametrize("word", [1, 5, 64])
+def test_many_bounded_draws_are_uniform(word):
+    entropy = Entropy(random.Random(8), word)
+    largest = np.tile(np.arange(6), 3000)
+    values = entropy.upto_each(largest)
+    assert (values >= 0).all()
+    for bound in range(1, 6):
+        counts = Counter(values[largest == bound].tolist())
+        assert draws.fits(counts, dict.fromkeys(range(bound + 1), 1 / (bound + 1)))
+
+
+def test_large_bounds_are_reached_and_kept():
+    entropy = Entropy(random.Random(1))
+    for largest in (2**63 - 1, 2**62, 2**53 + 1, 10**18):
+        values = entropy.upto_each(np.full(3000, largest))
+        assert values.min() >= 0
+        assert values.max() <= largest
+        assert values.max() > 0.99 * largest
+    assert all(0 <= entropy.upto(2**200) <= 2**200 for _ in range(10))
+
+
+def test_large_subsets_are_subsets():
+    entropy = Entropy(random.Random(1))
+    for size, last in [(1000, 2**63 - 2), (5000, 9999), (9999, 9999), (7000, 10**4), (0, 0)]:
+        subset = entropy.subset(size, last)
+        assert len(subset) == size
+        assert (np.diff(subset) > 0).all()
+        assert size == 0 or (subset[0] >= 0 and subset[-1] <= last)
+
+
+def test_a_uniform_number_keeps_the_bits_it_has():
+    uniform = Entropy(random.Random(3), 8).uniform()
+    before = uniform.numerator
+    ball = uniform.ball()
+    for _ in range(5):
+        uniform.extend()
+        assert ball.contains(uniform.ball())
+    assert uniform.bits == 48
+    assert uniform.numerator >> 40 == before
+
+
+def test_the_system_serves_by_default_and_generators_are_taken():
+    one, other = Entropy().bits(256), Entropy().bits(256)
+    assert one != other
+    for make in (lambda: random.Random(5), lambda: np.random.default_rng(5)):
+        assert as_entropy(make()).bits(200) == as_entropy(make()).bits(200)
+        assert as_entropy(make()).bits(3) < 8
+    with pytest.raises(Error, match="rng must be None"):
+        as_entropy(7)
+
+
+def test_distinct():
+    assert distinct(np.array([3, 1, 3, 2, 1])).tolist() == [1, 2, 3]
+    assert distinct(np.array([], np.int64)).tolist() == []

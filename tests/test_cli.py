@@ -1,0 +1,385 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet import cli
+
+SCORES = {"dune": 912345, "alien": 877, "heat": 410, "ran": 3}
+SELECT = ("select", "scores.csv", "-k", "2", "--epsilon", "1")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A working directory with files of scores in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DISCREET_DEBUG", raising=False)
+    write_table("scores.csv", ("item", "score"), SCORES)
+    return tmp_path
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Runs the command line in this process: (exit code, standard output, standard error)."""
+
+    def run(*args):
+        monkeypatch.setattr(sys, "argv", ["discreet", *args])
+        code = cli.main()
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def refused(call):
+    """Runs what must be refused, and returns the sentence."""
+
+    def run(*args, code=2):
+        actual, out, err = call(*args)
+        assert (actual, out) == (code, "")
+        assert re.fullmatch(r"discreet: .+\n", err)
+        return err.removeprefix("discreet: ").rstrip("\n")
+
+    return run
+
+
+def write_table(name, header, scores, delimiter=","):
+    rows = [header, *((item, str(score)) for item, score in scores.items())]
+    Path(name).write_text("".join(delimiter.join(row) + "\n" for row in rows))
+
+
+def process(*args, program=(sys.executable, "-m", "discreet"), **options):
+    """Runs the command line in a process of its own."""
+    return subprocess.run([*program, *args], capture_output=True, text=True, timeout=60, **options)
+
+
+def selected(call, *extra, k=2, epsilon="1000"):
+    code, out, err = call("select", "scores.csv", "-k", str(k), "--epsilon", epsilon, "--json", *extra)
+    assert (code, err) == (0, "")
+    return discreet.Release.from_json(out)
+
+
+def test_select_prints_the_release(call):
+    code, out, err = call("select", "scores.csv", "-k", "2", "--epsilon", "1000")
+    assert (code, err) == (0, "")
+    expected = discreet.top_k(SCORES, k=2, epsilon=1000)
+    assert out == f"{expected}\n"
+    assert "  alien\n  dune\n" in out
+
+
+def test_select_prints_json(call):
+    assert selected(call) == discreet.top_k(SCORES, k=2, epsilon=1000)
+
+
+@pytest.mark.parametrize("text", ["0.1", "1/3", "1e-2"])
+def test_epsilon_is_exact(call, text):
+    assert selected(call, epsilon=text).guarantee.epsilon == Fraction(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "mechanism"),
+    [
+        ((), discreet.Canonical()),
+        (("--gamma", "0.1", "--noise", "laplace"), discreet.Canonical(gamma="1/10", noise="laplace")),
+        (("--ceil",), discreet.Canonical(ceil=True)),
+        (("--mechanism", "one-shot"), discreet.OneShot()),
+        (("--mechanism", "one-shot", "--noise", "gumbel"), discreet.OneShot(noise="gumbel")),
+        (("--mechanism", "peeling", "--noise", "logistic"), discreet.Peeling(noise="logistic")),
+        (("--mechanism", "joint"), discreet.Joint()),
+    ],
+)
+def test_mechanisms_and_their_options(call, options, mechanism):
+    assert selected(call, *options).guarantee.mechanism == mechanism
+
+
+def test_sensitivity_and_adjacency(call):
+    guarantee = selected(call, "--sensitivity", "0.5,2").guarantee
+    assert guarantee.sensitivity == discreet.Sensitivity(down="1/2", up=2)
+    guarantee = selected(call, "--adjacency", "swap").guarantee
+    assert (guarantee.adjacency, guarantee.sensitivity) == ("swap", discreet.Sensitivity(down=1, up=1))
+
+
+def test_columns(call):
+    write_table("films.csv", ("title", "fans"), SCORES)
+    write_table("wide.csv", ("fans", "year", "title"), {f"{score},1999": item for item, score in SCORES.items()})
+    for file in ("films.csv", "wide.csv"):
+        code, out, _ = call("select", file, "-k", "1", "--epsilon", "1000", "--item", "title", "--score", "fans")
+        assert code == 0
+        assert "\n  dune\n" in out
+
+
+def test_version(call):
+    assert call("--version") == (0, f"discreet {discreet.__version__}\n", "")
+
+
+@pytest.mark.parametrize("args", [("--help",), ("-h",)])
+def test_help_lists_the_commands(call, args):
+    code, out, err = call(*args)
+    assert (code, err) == (0, "")
+    assert re.search(r"^  select +Release the k items", out, re.MULTILINE)
+
+
+def test_help_of_select_names_every_option_and_default(call):
+    code, out, err = call("select", "--help")
+    assert (code, err) == (0, "")
+    options = "-k --epsilon --item --score --mechanism --gamma --noise --ceil --sensitivity --adjacency --json --out"
+    assert set(options.split()) <= set(re.findall(r"^  (--?\w+)", out, re.MULTILINE))
+    flat = "".join(out.split())  # lines also end at hyphens
+    assert "canonical,one-shot,peeling,joint" in flat
+    noises = {name: kind().parameters().get("noise") for name, kind in cli.MECHANISMS.items()}
+    assert "Bydefaultgumbel,withone-shotexponential." in flat
+    assert noises == {"canonical": "gumbel", "one-shot": "exponential", "peeling": "gumbel", "joint": None}
+
+
+def test_examples_in_the_help_run(call, folder):
+    many = {f"film {i}": i for i in range(12)}
+    write_table("scores.csv", ("item", "score"), many)
+    write_table("films.csv", ("title", "fans"), many)
+    write_table("points.tsv", ("item", "score"), many, "\t")
+    Path("scores.json").write_text(json.dumps(many))
+    np.save("counts.npy", np.arange(12))
+    _, text, _ = call("select", "--help")
+    examples = re.findall(r"^ +discreet (select .+)$", text, re.MULTILINE)
+    assert len(examples) == 6
+    assert cli._EXAMPLES["discreet select"] == f"discreet {examples[0]}"
+    for example in examples:
+        code, out, err = call(*example.split())
+        assert (code, err) == (0, ""), example
+        k = re.search(r"-k (\d+)", example)[1]
+        shown = discreet.Release.from_json(out).k if "--json" in example else int(re.match(r"Top (\d+) of 12", out)[1])
+        assert shown == int(k)
+    assert discreet.Release.from_json(Path("top.json").read_text()).k == 10
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (("select",), "FILE is missing; for example: discreet select scores.csv -k 10 --epsilon 1"),
+        (SELECT[:2], "-k is missing; for example: discreet select scores.csv -k 10 --epsilon 1"),
+        (SELECT[:4], "--epsilon is missing; for example: discreet select scores.csv -k 10 --epsilon 1"),
+        (("select", "no.csv", *SELECT[2:]), "'no.csv' must be a file that can be read, but does not exist"),
+        (("select", ".", *SELECT[2:]), "'.' must be a file that can be read, but is a directory"),
+        ((*SELECT, "-k", "5"), "k must be a whole number from 1 to 4, the number of items, not 5"),
+        ((*SELECT, "-k", "-1"), "k must be a whole number from 1 to 4, the number of items, not -1"),
+        ((*SELECT, "-k", "two"), "k must be a whole number such as 10, not 'two'"),
+        ((*SELECT, "--epsilon", "0"), "epsilon must be above zero, not '0'"),
+        ((*SELECT, "--epsilon", "x"), "epsilon must be a finite number such as '0.5', '1/3' or '1e-6', not 'x'"),
+        ((*SELECT, "--sensitivity", "1"), "sensitivity must be two numbers DOWN,UP such as 0,1, not '1'"),
+        ((*SELECT, "--sensitivity", "-1,1"), "sensitivity down must be zero or more, not '-1'"),
+        ((*SELECT, "--adjacency", "all"), "adjacency must be 'add-remove' or 'swap', not 'all'"),
+        ((*SELECT, "--mechanism", "x"), "mechanism must be one of canonical, one-shot, peeling, joint, not 'x'"),
+        ((*SELECT, "--gamma", "2"), "gamma must be from 0 to 1, not '2'"),
+        ((*SELECT, "--ceil", "--gamma", "1"), "ceil must be False unless gamma is 1/2, but gamma is '1'"),
+        (
+            (*SELECT, "--noise", "x"),
+            "noise must be one of gumbel, exponential, laplace, logistic, half-logistic, not 'x'",
+        ),
+        ((*SELECT, "--item", "x"), "item must name a column of 'scores.csv', one of 'item', 'score', not 'x'"),
+        ((*SELECT, "--out", "no/top.json"), "out must be in a directory that exists, not 'no/top.json'"),
+        ((*SELECT, "--out", "."), "out must be a file, not '.', a directory"),
+        ((*SELECT, "--out", "/dev/null"), "out must be a regular file, not '/dev/null', a device or a pipe"),
+        ((*SELECT, "--out", "./scores.csv"), "out must be another file than the scores, not 'scores.csv'"),
+    ],
+)
+def test_bad_use_is_refused_in_one_sentence(refused, args, sentence):
+    assert refused(*args) == sentence
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options", "option", "takes"),
+    [
+        ("one-shot", ("--gamma", "1"), "gamma", "takes only noise"),
+        ("one-shot", ("--ceil",), "ceil", "takes only noise"),
+        ("peeling", ("--gamma", "1"), "gamma", "takes only noise"),
+        ("joint", ("--noise", "gumbel"), "noise", "takes no options"),
+        ("joint", ("--ceil",), "ceil", "takes no options"),
+    ],
+)
+def test_options_of_another_mechanism_are_refused(refused, mechanism, options, option, takes):
+    sentence = refused(*SELECT, "--mechanism", mechanism, *options)
+    assert sentence == f"{option} must be left out with the mechanism {mechanism}, which {takes}"
+
+
+@pytest.mark.parametrize(
+    ("args", "named", "where"),
+    [
+        ((), "missing command", "discreet --help"),
+        (("choose",), "'choose'", "discreet --help"),
+        (("--fast",), "--fast", "discreet --help"),
+        ((*SELECT, "--fast"), "--fast", "discreet select --help"),
+        ((*SELECT, "--gamma"), "'--gamma'", "discreet select --help"),
+        ((*SELECT, "--json=yes"), "'--json'", "discreet select --help"),
+        ((*SELECT, "more.csv"), "more.csv", "discreet select --help"),
+    ],
+)
+def test_what_cannot_be_parsed_is_named_and_help_is_pointed_at(refused, args, named, where):
+    sentence = refused(*args)  # how the parser says it differs between versions of typer
+    assert named in sentence
+    assert sentence.endswith(f"; see '{where}'")
+
+
+def test_a_bad_argument_is_refused_before_the_scores_are_read(refused, monkeypatch):
+    monkeypatch.setattr(cli, "file_source", lambda *_: pytest.fail("the file was read"))
+    for extra in (("--epsilon", "0"), ("--gamma", "7"), ("--adjacency", "x"), ("-k", "x"), ("--out", "no/x.json")):
+        refused(*SELECT, *extra)
+
+
+def test_a_bad_score_is_not_shown(refused):
+    write_table("scores.csv", ("item", "score"), SCORES | {"ran": "many912345"})
+    sentence = refused(*SELECT)
+    assert sentence == "scores must be finite numbers, and column 'score' of 'scores.csv' holds one that is not"
+
+
+def test_names_cannot_break_the_line(refused):
+    Path("a\nb\x1b[31m.csv").write_text("x\ny,1\n")
+    sentence = refused("select", "a\nb\x1b[31m.csv", *SELECT[2:])
+    assert "a\\nb\\x1b[31m.csv" in sentence
+    assert "\x1b" not in refused(*SELECT, "--x\ny\x1b")
+
+
+def test_internal_errors_show_nothing_private(call, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError(f"secret {SCORES['dune']}")
+
+    monkeypatch.setattr(cli, "top_k", broken)
+    code, out, err = call(*SELECT)
+    hint = "DISCREET_DEBUG=1 shows the traceback, which may contain private data"
+    assert (code, out, err) == (1, "", f"discreet: an internal error occurred (RuntimeError); {hint}\n")
+    monkeypatch.setenv("DISCREET_DEBUG", "1")
+    code, out, err = call(*SELECT)
+    assert (code, out) == (1, "")
+    assert "Traceback" in err
+    assert "secret" in err
+
+
+def test_out_writes_the_release_and_prints_the_summary(call):
+    code, out, err = call(*SELECT, "--out", "top.json")
+    assert (code, err) == (0, "")
+    text = Path("top.json").read_text()
+    assert text.endswith("}\n")
+    assert out == f"{discreet.Release.from_json(text)}\n"
+    assert sorted(os.listdir()) == ["scores.csv", "top.json"]
+
+
+def test_out_with_json_prints_the_same_json(call):
+    code, out, _ = call(*SELECT, "--out", "top.json", "--json")
+    assert code == 0
+    assert Path("top.json").read_text() == out
+
+
+def test_out_replaces_a_file_through_a_link_and_keeps_its_mode(call):
+    Path("old.json").write_text("old")
+    Path("old.json").chmod(0o600)
+    Path("link.json").symlink_to("old.json")
+    assert call(*SELECT, "--out", "link.json")[0] == 0
+    assert Path("link.json").is_symlink()
+    assert discreet.Release.from_json(Path("old.json").read_text()).k == 2
+    assert Path("old.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace"])
+def test_a_failure_while_writing_leaves_the_old_file_alone(refused, monkeypatch, step):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    Path("top.json").write_text("old")
+    monkeypatch.setattr(step, full)
+    assert refused(*SELECT, "--out", "top.json", code=1) == "writing 'top.json' fails: No space left on device"
+    assert Path("top.json").read_text() == "old"
+    assert sorted(os.listdir()) == ["scores.csv", "top.json"]
+
+
+def test_an_interrupt_while_writing_leaves_no_draft(call, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.fsync", interrupted)
+    code, out, err = call(*SELECT, "--out", "top.json")
+    assert (code, out, err.strip()) == (130, "", "")
+    assert os.listdir() == ["scores.csv"]
+
+
+@pytest.mark.parametrize("program", [(sys.executable, "-m", "discreet"), (Path(sys.executable).with_name("discreet"),)])
+def test_the_program(program):
+    done = process(*SELECT, "--json", program=program)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert discreet.Release.from_json(done.stdout).k == 2
+    done = process("select", "scores.csv", "-k", "2", program=program)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "discreet: --epsilon is missing; for example: discreet select scores.csv -k 10 --epsilon 1\n"
+
+
+@pytest.mark.parametrize("items", [4, 5000])
+def test_a_closed_pipe_is_no_reason_for_a_traceback(items):
+    np.save("counts.npy", np.arange(items + 1))
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "discreet", "select", "counts.npy", "-k", str(items), "--epsilon", "1"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, timeout=60)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_standard_output_is_a_failure():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "discreet", *SELECT], stdout=full, stderr=subprocess.PIPE, timeout=60
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"discreet: writing to standard output fails: No space left on device\n"
+
+
+def test_a_closed_standard_output_is_a_failure():
+    done = process("-c", f'"{sys.executable}" -m discreet {" ".join(SELECT)} >&-', program=("sh",))
+    assert (done.returncode, done.stderr) == (1, "discreet: standard output must be open, but is closed\n")
+
+
+def test_ctrl_c_is_quiet():
+    os.mkfifo("slow.csv")
+    command = [sys.executable, "-m", "discreet", "select", "slow.csv", *SELECT[2:]]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    end = wait_for_reader("slow.csv", running)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    os.close(end)
+    assert (running.returncode, out, err.strip()) == (130, b"", b"")
+
+
+def wait_for_reader(pipe, running):
+    """Opens a pipe for writing once the process waits at its other end."""
+    while running.poll() is None:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            time.sleep(0.01)
+    return pytest.fail("the program ended before it read")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_labels_that_standard_output_cannot_spell(encoding):
+    label = "amélie \U0001f3ac"
+    write_table("scores.csv", ("item", "score"), {label: 10_000, "dune": 1})
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+    command = [sys.executable, "-m", "discreet", "select", "scores.csv", "-k", "1", "--epsilon", "1000"]
+    done = subprocess.run([*command, "--json"], capture_output=True, env=environment, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout.decode(encoding))["items"] == [label]
+    done = subprocess.run(command, capture_output=True, env=environment, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert label.encode(encoding, "backslashreplace") in done.stdout
+
+
+def test_start_is_light():
+    heavy = "pandas polars pyarrow scipy duckdb ibis torch pyspark"
+    program = f"import sys, discreet.cli; print(*set('{heavy}'.split()) & set(sys.modules))"
+    assert process("-c", program, program=(sys.executable,)).stdout == "\n"

@@ -1,0 +1,348 @@
+"""top_k: what it takes, what it refuses and in which words, and what a release can tell."""
+
+import json
+import pickle
+import random
+import re
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from uuid import UUID
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import discreet
+from discreet.sources.labels import in_order
+
+TRUTH = {"k": 2, "epsilon": 10**6}
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [1, 90, 80, 5],
+        (1, 90, 80, 5),
+        range(4),
+        [1.0, 90.5, 80.25, 5.0],
+        [Fraction(1, 3), 90, Decimal("80.1"), 5.5],
+        [True, 10**40, 10**30, -(10**40)],
+        [np.int32(1), np.float64(90.0), 80, np.uint8(5)],
+        np.array([1, 90, 80, 5], np.int8),
+        np.array([1, 90, 80, 5], np.uint64) + np.uint64(2**63),
+        np.array([1, 90, 80, 5], np.float16),
+        np.array([1, 90, 80, 5], np.float32),
+        np.array([1, 90, 80, 5], np.longdouble),
+        np.array([1, 90, 80, 5], object),
+        np.array([-(2**63), 2**63 - 1, 2**62, 0]),
+        pl.Series([1, 90, 80, 5]),
+        pl.Series([Decimal("1.5"), Decimal("90"), Decimal("80"), Decimal("5")]),
+        pa.array([1, 90, 80, 5]),
+        pa.array([Decimal("1.5"), Decimal("90.25"), Decimal("80"), Decimal("5")]),
+        pa.chunked_array([[1, 90], [80, 5]]),
+        pd.Series([1, 90, 80, 5]),
+        pd.Series([1, 90, 80, 5], dtype="Int64"),
+        pd.Series([1, 90, 80, 5], dtype="Float64"),
+        np.arange(40)[::-10],
+    ],
+    ids=lambda scores: f"{type(scores).__module__}.{type(scores).__name__} {getattr(scores, 'dtype', '')}",
+)
+def test_every_kind_of_scores_is_taken_exactly(scores):
+    values = [_exact(value) for value in scores]
+    best = sorted(range(4), key=lambda i: -values[i])[:2]
+    assert discreet.top_k(scores, **TRUTH).items == sorted(best)
+
+
+def _exact(value):
+    value = value.as_py() if isinstance(value, pa.Scalar) else value
+    if isinstance(value, np.floating):
+        return Fraction(*value.as_integer_ratio())
+    return Fraction(int(value) if isinstance(value, np.integer) else value)
+
+
+def test_booleans_are_zeros_and_ones():
+    assert discreet.top_k(np.array([False, True, True, False]), **TRUTH).items == [1, 2]
+    assert discreet.top_k([False, True, True], **TRUTH).items == [1, 2]
+
+
+def test_labels_come_from_a_mapping_an_argument_or_an_index():
+    assert discreet.top_k({"a": 90, "b": 80, "c": 5, "d": 1}, **TRUTH).items == ["a", "b"]
+    assert discreet.top_k([5, 90, 80], labels=["x", "y", "z"], **TRUTH).items == ["y", "z"]
+    assert discreet.top_k(np.array([5, 90, 80]), labels=np.array(["x", "y", "z"]), **TRUTH).items == ["y", "z"]
+    assert discreet.top_k(pd.Series([5, 90, 80], index=["x", "y", "z"]), **TRUTH).items == ["y", "z"]
+    assert discreet.top_k(pl.Series([5, 90, 80]), labels=pl.Series(["x", "y", "z"]), **TRUTH).items == ["y", "z"]
+    days = pd.Series([1, 9, 8], index=pd.date_range("2026-01-01", periods=3))
+    assert discreet.top_k(days, **TRUTH).items == [datetime(2026, 1, 2), datetime(2026, 1, 3)]
+
+
+@pytest.mark.parametrize(
+    "epsilon", [1, 1.0, Fraction(1), Decimal(1), "1", "1.0", "1e0", "2/2", np.float32(1), np.int64(1)]
+)
+def test_epsilon_is_taken_exactly(epsilon):
+    assert discreet.top_k([1, 2, 3], 1, epsilon).guarantee.epsilon == 1
+
+
+def test_tenths_are_tenths_and_floats_are_what_they_are():
+    assert discreet.top_k([1, 2], 1, "0.1").guarantee.epsilon == Fraction(1, 10)
+    assert discreet.top_k([1, 2], 1, Decimal("0.1")).guarantee.epsilon == Fraction(1, 10)
+    assert discreet.top_k([1, 2], 1, 0.1).guarantee.epsilon == Fraction(0.1)
+
+
+GOOD = {"scores": [3, 2, 1], "k": 1, "epsilon": 1}
+BAD = [
+    ({"k": 0}, "k must be a whole number from 1 to 3, the number of items, not 0"),
+    ({"k": 4}, "k must be a whole number from 1 to 3, the number of items, not 4"),
+    ({"k": -1}, "not -1"),
+    ({"k": 1.0}, "k must be a whole number from 1 to 3, the number of items, not 1.0"),
+    ({"k": "1"}, "not '1'"),
+    ({"k": True}, "not True"),
+    ({"k": None}, "not None"),
+    ({"epsilon": 0}, "epsilon must be above zero, not 0"),
+    ({"epsilon": -1}, "epsilon must be above zero, not -1"),
+    ({"epsilon": float("nan")}, "epsilon must be a finite number, not nan"),
+    ({"epsilon": float("inf")}, "epsilon must be a finite number, not inf"),
+    ({"epsilon": Decimal("NaN")}, "epsilon must be a finite number"),
+    ({"epsilon": Decimal("Infinity")}, "epsilon must be a finite number"),
+    ({"epsilon": "much"}, "epsilon must be a finite number such as '0.5', '1/3' or '1e-6', not 'much'"),
+    ({"epsilon": "1/0"}, "not '1/0'"),
+    ({"epsilon": "1e999999999"}, "epsilon must have an exponent of at most 10000"),
+    ({"epsilon": "9" * 2000}, "at most 1000 characters, not 2000"),
+    ({"epsilon": None}, "epsilon must be a number"),
+    ({"epsilon": True}, "epsilon must be a number, not True"),
+    ({"epsilon": [1]}, "epsilon must be a number"),
+    ({"epsilon": 1j}, "epsilon must be a number"),
+    ({"scores": [1.0, float("nan"), 2.0]}, "scores must be finite numbers"),
+    ({"scores": [1.0, float("inf"), 2.0]}, "scores must be finite numbers"),
+    ({"scores": np.array([1, np.nan])}, "scores must be finite numbers"),
+    ({"scores": [1, float("-inf"), 2.0]}, "scores must be finite numbers"),
+    ({"scores": [1, Decimal("NaN")]}, "scores must be finite numbers"),
+    ({"scores": pd.Series([1, None], dtype="Int64")}, "scores must be finite numbers"),
+    ({"scores": pl.Series([1, None])}, "scores must be finite numbers"),
+    ({"scores": pa.array([1, None])}, "scores must be finite numbers"),
+    ({"scores": []}, "scores must hold at least one item, not none"),
+    ({"scores": {}}, "scores must hold at least one item, not none"),
+    ({"scores": np.zeros((2, 2))}, "scores must have one dimension, not 2"),
+    ({"scores": np.zeros((2, 2), object)}, "scores must have one dimension"),
+    ({"scores": [[1, 2], [3, 4]]}, "scores must have one dimension"),
+    ({"scores": np.array(3)}, "scores must have one dimension, not 0"),
+    ({"scores": "abc"}, "scores must be a mapping, a list or a one-dimensional array, not 'abc'"),
+    ({"scores": 7}, "scores must be a mapping, a list or a one-dimensional array, not 7"),
+    ({"scores": None}, "not None"),
+    ({"scores": {1, 2}}, "not a set"),
+    ({"scores": ["a", "b"]}, "scores must be numbers, not values of type str"),
+    ({"scores": np.array(["a", "b"])}, "scores must be numbers, not an array of <U1"),
+    ({"scores": np.array(["2020-01-01"], "M8[D]")}, "scores must be numbers"),
+    ({"scores": [1j, 2j]}, "scores must be numbers"),
+    ({"scores": pd.DataFrame({"a": [1]})}, "scores must be one column, not a pandas DataFrame"),
+    ({"scores": pl.DataFrame({"a": [1]})}, "scores must be one column, not a polars DataFrame"),
+    ({"scores": pa.table({"a": [1]})}, "scores must be one column, not a pyarrow Table"),
+    ({"labels": ["a", "b"]}, "labels must be as many as the scores, 3, not 2"),
+    ({"labels": ["a", "b", "a"]}, "labels must all be different, but 'a' is there twice"),
+    ({"labels": [1, 2, 1.0]}, "labels must all be different"),
+    ({"labels": [[1], [2], [3]]}, "labels must be hashable"),
+    ({"labels": ["a", "b", float("nan")]}, "labels must be strings, numbers, dates"),
+    ({"labels": ["a", "b", object()]}, "labels must be strings, numbers, dates"),
+    ({"labels": "abc"}, "labels must be a list with one label for each score, not 'abc'"),
+    ({"labels": 5}, "labels must be a list"),
+    ({"scores": {"a": 1}, "labels": ["b"]}, "labels must be left out when scores is a mapping"),
+    ({"scores": pd.Series([1, 2], index=["a", "a"])}, "labels must all be different, but 'a'"),
+    (
+        {"mechanism": "canonical"},
+        "one of Canonical(), OneShot(), Peeling(), Joint(), not 'canonical'",
+    ),
+    ({"mechanism": discreet.Canonical}, "mechanism must be one of"),
+    ({"sensitivity": 1}, "sensitivity must be a Sensitivity(down=..., up=...), not 1"),
+    ({"adjacency": "replace"}, "adjacency must be 'add-remove' or 'swap', not 'replace'"),
+    ({"adjacency": None}, "adjacency must be 'add-remove' or 'swap', not None"),
+    ({"rng": 5}, "rng must be None"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD, ids=[f"{i} {sorted(change)}" for i, (change, _) in enumerate(BAD)])
+def test_bad_input_gets_one_clear_sentence(change, message):
+    with pytest.raises(discreet.Error) as raised:
+        discreet.top_k(**{**GOOD, **change})
+    text = str(raised.value)
+    assert message in text
+    assert "\n" not in text
+    assert len(text) < 200
+    assert isinstance(raised.value, ValueError | TypeError)
+    assert raised.value.__cause__ is None
+    assert raised.value.__suppress_context__ or raised.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: discreet.Canonical(gamma=2), "gamma must be from 0 to 1, not 2"),
+        (lambda: discreet.Canonical(gamma=-0.5), "gamma must be from 0 to 1, not -0.5"),
+        (lambda: discreet.Canonical(gamma="x"), "gamma must be a finite number"),
+        (
+            lambda: discreet.Canonical(noise="cauchy"),
+            "noise must be one of gumbel, exponential, laplace",
+        ),
+        (lambda: discreet.OneShot("gauss"), "noise must be one of"),
+        (lambda: discreet.Peeling(noise=3), "noise must be one of"),
+        (lambda: discreet.Canonical(gamma=1, ceil=True), "ceil must be False unless gamma is 1/2"),
+        (lambda: discreet.Canonical(ceil=1), "ceil must be True or False, not 1"),
+        (lambda: discreet.Sensitivity(down=-1), "sensitivity down must be zero or more, not -1"),
+        (lambda: discreet.Sensitivity(up="-0.5"), "sensitivity up must be zero or more, not '-0.5'"),
+        (lambda: discreet.Sensitivity(0, 0), "sensitivity must be above zero on at least one side"),
+        (lambda: discreet.Sensitivity(up=float("inf")), "sensitivity up must be a finite number"),
+        (lambda: discreet.Release.from_json("{}"), "data must be a release"),
+        (lambda: discreet.Release.from_json("["), "text must be a release"),
+        (lambda: discreet.Release.from_json("[]"), "data must be a release"),
+    ],
+)
+def test_bad_parameters_get_one_clear_sentence(make, message):
+    with pytest.raises(discreet.Error, match=re.escape(message)):
+        make()
+
+
+def test_errors_about_scores_never_show_a_score():
+    for secret in ([1.0, 12345.678, float("nan")], np.array([12345.678, np.inf]), [12345.678, None], [12345.678, "x"]):
+        with pytest.raises(discreet.Error) as raised:
+            discreet.top_k(secret, 1, 1)
+        assert "12345" not in str(raised.value)
+
+
+def test_guarantees():
+    def guarantee(mechanism, **options):
+        return discreet.top_k([5, 3, 1], 2, "0.4", mechanism=mechanism, **options).guarantee
+
+    tenth = Fraction(16, 100)
+    assert guarantee(discreet.Canonical()).zcdp == tenth / 8
+    assert guarantee(discreet.Joint()).zcdp == tenth / 8
+    assert guarantee(discreet.Canonical(noise="laplace")).zcdp == tenth / 2
+    assert guarantee(discreet.OneShot("gumbel")).zcdp == tenth / 16
+    assert guarantee(discreet.Peeling("gumbel")).zcdp == tenth / 16
+    assert guarantee(discreet.Peeling("laplace")).zcdp == tenth / 4
+    assert guarantee(discreet.OneShot("exponential")).zcdp == tenth / 2
+    swapped = guarantee(discreet.Canonical(), adjacency="swap", sensitivity=discreet.Sensitivity("0.5", 2))
+    assert swapped.sensitivity == discreet.Sensitivity("2.5", "2.5")
+    assert swapped.adjacency == "swap"
+
+
+def test_all_items_cost_nothing_and_have_no_order():
+    for mechanism in (discreet.Canonical(), discreet.OneShot(), discreet.Peeling(), discreet.Joint()):
+        release = discreet.top_k({"b": 1, "a": 5, "c": 3}, 3, 1, mechanism=mechanism)
+        assert release.items == ["a", "b", "c"]
+        assert release.order is None
+        assert release.guarantee.epsilon == 0
+        assert release.guarantee.zcdp == 0
+
+
+def test_a_callers_generator_makes_the_release_not_private():
+    assert discreet.top_k([1, 2], 1, 1).private
+    release = discreet.top_k([1, 2], 1, 1, rng=random.Random(1))
+    assert not release.private
+    assert "NOT PRIVATE" in str(release)
+    assert not discreet.top_k([1, 2], 1, 1, rng=random.SystemRandom()).private
+
+
+def test_the_release_tells_nothing_but_its_items():
+    """Inputs that differ in private scores, in their order or in their type release equal values in every form."""
+    inputs = [
+        {"dune": 912, "alien": 877, "heat": 1},
+        {"heat": 3, "alien": 900, "dune": 899},
+        {"alien": 10**6, "heat": 0, "dune": 10**6},
+    ]
+    for mechanism in (discreet.Canonical(), discreet.Canonical(noise="laplace"), discreet.Canonical(gamma=1)):
+        releases = [discreet.top_k(scores, 2, 1, mechanism=mechanism) for scores in inputs]
+        assert all(release.items == ["alien", "dune"] for release in releases)
+        assert len({release.to_json() for release in releases}) == 1
+        assert len({pickle.dumps(release) for release in releases}) == 1
+        assert len({str(release) for release in releases}) == 1
+        assert len({repr(release) for release in releases}) == 1
+        assert len({release._repr_html_() for release in releases}) == 1
+    ordered = [
+        discreet.top_k(scores, 2, 10**6, mechanism=discreet.OneShot())
+        for scores in (inputs[0], {"heat": 5, "alien": 40, "dune": 50})
+    ]
+    assert pickle.dumps(ordered[0]) == pickle.dumps(ordered[1])
+
+
+def test_nothing_reachable_from_a_release_holds_scores():
+    secret = 987_654_321
+    release = discreet.top_k({"a": secret, "b": secret - 1, "c": 5}, 2, 1)
+    seen, stack = set(), [release]
+    while stack:
+        value = stack.pop()
+        if id(value) in seen or isinstance(value, type):
+            continue
+        seen.add(id(value))
+        assert not isinstance(value, np.ndarray | np.generic)
+        assert not (isinstance(value, int) and abs(value) >= secret - 10)
+        if isinstance(value, list | tuple | set | frozenset):
+            stack += list(value)
+        elif isinstance(value, dict):
+            stack += [*value.keys(), *value.values()]
+        else:
+            stack += list(vars(value).values()) if hasattr(value, "__dict__") else []
+
+
+LABELS = [
+    None, "b", "a", "é", "\U0001f600", "", 3, 2.5, -1, Decimal("2.4"), Fraction(7, 3), 10**400, float("inf"), True,
+    b"bytes", date(2026, 1, 1), datetime(2026, 1, 1, 12), datetime(2026, 1, 1, tzinfo=UTC), timedelta(seconds=3),
+    UUID(int=5), ("a", 1), ("a", "b"), (1,), (),
+]  # fmt: skip
+
+
+def test_labels_of_all_kinds_have_one_order_and_survive_json():
+    rng = random.Random(4)
+    expected = in_order(LABELS)
+    for _ in range(20):
+        shuffled = rng.sample(LABELS, len(LABELS))
+        assert in_order(shuffled) == expected
+    release = discreet.top_k(list(range(len(LABELS))), len(LABELS), 1, labels=LABELS)
+    again = discreet.Release.from_json(release.to_json())
+    assert again == release
+    assert [type(item) for item in again.items] == [type(item) for item in release.items]
+
+
+def test_odd_characters_survive_files(tmp_path):
+    release = discreet.top_k({"half \ud800": 3, "全": 2, 'quo"te': 1}, 2, 1)
+    (tmp_path / "r.json").write_text(release.to_json(indent=2), encoding="utf-8")
+    assert discreet.Release.from_json((tmp_path / "r.json").read_text(encoding="utf-8")) == release
+    assert json.loads(release.to_json())["d"] == 3
+
+
+def test_a_release_reads_well():
+    release = discreet.top_k({"alien": 900, "dune": 899, "heat": 3}, 2, "0.1", adjacency="swap")
+    assert str(release).splitlines() == [
+        "Top 2 of 3 items, sorted by name, which says nothing about rank:",
+        "  alien",
+        "  dune",
+        "epsilon = 0.1 for one user replaced, drawn by Canonical(gamma='1/2', noise='gumbel')",
+    ]
+    tagged = discreet.top_k({"<b>": 9, "x": 0}, 1, 10**6)
+    assert "&lt;b&gt;" in tagged._repr_html_()
+
+
+def test_every_public_name_is_listed_once_and_in_order():
+    assert sorted(discreet.__all__) == discreet.__all__
+    assert len(set(discreet.__all__)) == len(discreet.__all__)
+    for name in discreet.__all__:
+        assert getattr(discreet, name).__doc__
+
+
+def test_every_mechanism_prints_as_it_is_written():
+    kinds = (discreet.Canonical, discreet.OneShot, discreet.Peeling, discreet.Joint)
+    values = (discreet.Canonical("1/3", "laplace"), discreet.Canonical(ceil=True), *(kind() for kind in kinds))
+    for mechanism in values:
+        written = eval(repr(mechanism), {kind.__name__: kind for kind in kinds})  # noqa: S307  # our own text
+        assert written == mechanism
+        assert hash(written) == hash(mechanism)
+
+
+@pytest.mark.slow
+def test_ten_million_items():
+    rng = np.random.default_rng(1)
+    scores = rng.permutation((1e9 / np.arange(1, 10**7 + 1) ** 1.05).astype(np.int64))
+    best = set(np.argsort(-scores)[:1000].tolist())
+    release = discreet.top_k(scores, 1000, 10)
+    assert len(set(release.items) & best) > 950
+    assert len(discreet.top_k(scores.astype(np.float64) + rng.random(10**7), 1000, "0.001").items) == 1000
