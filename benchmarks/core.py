@@ -1,6 +1,6 @@
 """The speed targets of a release, each printed beside what is measured here; every figure is a ratio in one run.
 
-    make bench
+make bench
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pathlib import Path
 
 import numpy as np
 from scipy.special import gammaln
-from timing import medians
 
 import discreet
 from discreet.exact.entropy import Entropy
 from discreet.noise import NOISES
 from discreet.sources.array import array_source
 from discreet.tally import Tally
+from timing import medians
 
 Row = tuple[str, str, str, bool]
 
@@ -121,7 +121,9 @@ def further(tally: Tally, k: int, epsilon: Fraction) -> Row:
         },
         repeats=101,
     )
-    return row(f"a further draw, Netflix, k = 1000, epsilon = {epsilon}", times["further"] / times["first"], 0.1, "first")
+    return row(
+        f"a further draw, Netflix, k = 1000, epsilon = {epsilon}", times["further"] / times["first"], 0.1, "first"
+    )
 
 
 def imports() -> Iterator[Row]:

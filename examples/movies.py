@@ -1,6 +1,6 @@
 """Makes a table of movies and how many people gave each five stars: synthetic, seeded, the same on every machine.
 
-    python examples/movies.py demo/scores.csv
+python examples/movies.py demo/scores.csv
 """
 
 import csv
@@ -10,7 +10,18 @@ from pathlib import Path
 
 FIRST = ["Silent", "Golden", "Broken", "Hidden", "Electric", "Last", "Crimson", "Distant", "Paper", "Velvet"]
 SECOND = ["River", "Harbour", "Winter", "Garden", "Signal", "Orchard", "Mirror", "Station", "Comet", "Lantern"]
-PLACE = ["of Ash", "in Blue", "at Dawn", "by the Sea", "under Glass", "on Fire", "without End", "for Two", "of Salt", ""]
+PLACE = [
+    "of Ash",
+    "in Blue",
+    "at Dawn",
+    "by the Sea",
+    "under Glass",
+    "on Fire",
+    "without End",
+    "for Two",
+    "of Salt",
+    "",
+]
 
 
 def titles() -> list[str]:

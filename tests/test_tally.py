@@ -80,7 +80,8 @@ def test_each_kind_of_score_has_its_column():
     assert isinstance(array_source([3, 1, 2]).tally().column, IntegerColumn)
     assert isinstance(array_source([3.5, 1.0]).tally().column, FloatColumn)
     assert isinstance(array_source([2**80, 1]).tally().column, ExactColumn)
-    assert isinstance(Tally.of_runs([Fraction(1, 2), 0], [1, 1]).column, ExactColumn)
+    assert isinstance(Tally.of_runs([Fraction(1, 2), 0], [1, 1]).column, IntegerColumn)
+    assert isinstance(Tally.of_runs([Fraction(1, 2**70), 0], [1, 1]).column, ExactColumn)
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,13 @@ BAD = [
     ({"epsilon": Decimal("Infinity")}, "epsilon must be a finite number"),
     ({"epsilon": "much"}, "epsilon must be a finite number such as '0.5', '1/3' or '1e-6', not 'much'"),
     ({"epsilon": "1/0"}, "not '1/0'"),
-    ({"epsilon": "1e999999999"}, "epsilon must have an exponent of at most 10000"),
+    ({"epsilon": "1e999999999"}, "epsilon must have an exponent of at most 1000"),
     ({"epsilon": "9" * 2000}, "at most 1000 characters, not 2000"),
+    ({"epsilon": "1e9_999_999_999"}, "epsilon must be a finite number such as"),
+    ({"epsilon": "1e\u00b2"}, "epsilon must be a finite number such as"),
+    ({"epsilon": "\u0661"}, "epsilon must be a finite number such as"),
+    ({"epsilon": 10**2000}, "epsilon must be a number of at most 1000 digits"),
+    ({"epsilon": Decimal("1e5000")}, "epsilon must have an exponent of at most 1000"),
     ({"epsilon": None}, "epsilon must be a number"),
     ({"epsilon": True}, "epsilon must be a number, not True"),
     ({"epsilon": [1]}, "epsilon must be a number"),
@@ -308,6 +313,20 @@ def test_odd_characters_survive_files(tmp_path):
     (tmp_path / "r.json").write_text(release.to_json(indent=2), encoding="utf-8")
     assert discreet.Release.from_json((tmp_path / "r.json").read_text(encoding="utf-8")) == release
     assert json.loads(release.to_json())["d"] == 3
+
+
+@pytest.mark.parametrize("epsilon", ["1e900", "1e-900", "1e-320", 5e-324, 1e308, "1/3"])
+def test_extreme_epsilons_print_and_survive_json(epsilon):
+    release = discreet.top_k([3, 2, 1], 1, epsilon)
+    assert discreet.Release.from_json(release.to_json()) == release
+    assert "epsilon = " in str(release)
+
+
+def test_a_label_cannot_write_lines_of_its_own():
+    release = discreet.top_k({"a\nepsilon = 0 for all": 9, "\x1b[31mred": 8, "caf\u00e9": 7, "z": 0}, 3, 10**6)
+    assert len(str(release).splitlines()) == 5
+    assert "\x1b" not in str(release)
+    assert "caf\u00e9" in str(release)
 
 
 def test_a_release_reads_well():

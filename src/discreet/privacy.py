@@ -21,7 +21,8 @@ ADJACENCIES = ("add-remove", "swap")
 Number = int | float | Fraction | Decimal | str
 """What stands for an exact rational: "0.1" and Decimal("0.1") are one tenth, a float is its dyadic value."""
 
-_LONGEST, _WIDEST = 1000, 10_000
+_LONGEST, _WIDEST, _BITS = 1000, 1000, 4096
+"""Limits that keep a parameter printable and quick: characters, powers of ten, bits above or below the line."""
 
 
 def exact(value: Any, name: str) -> Fraction:
@@ -39,6 +40,13 @@ def exact(value: Any, name: str) -> Fraction:
     >>> exact("0.1", "epsilon"), exact(0.5, "epsilon")
     (Fraction(1, 10), Fraction(1, 2))
     """
+    number = _exact(value, name)
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _BITS:
+        raise InvalidValueError(f"{name} must be a number of at most {_LONGEST} digits, not {shown(value)}")
+    return number
+
+
+def _exact(value: Any, name: str) -> Fraction:
     if isinstance(value, str):
         return _from_text(value, name)
     if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
@@ -120,7 +128,9 @@ def _from_text(text: str, name: str) -> Fraction:
     if len(text) > _LONGEST:
         raise InvalidValueError(f"{name} must be a number of at most {_LONGEST} characters, not {len(text)}")
     exponent = text.lower().partition("e")[2].strip().lstrip("+-")
-    if exponent.isdigit() and (len(exponent) > 6 or int(exponent) > _WIDEST):
+    if "_" in text or not text.isascii():
+        raise InvalidValueError(message)
+    if exponent.isdecimal() and (len(exponent) > 6 or int(exponent) > _WIDEST):
         raise InvalidValueError(f"{name} must have an exponent of at most {_WIDEST}, not {shown(text)}")
     try:
         return Fraction(text)

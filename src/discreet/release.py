@@ -146,7 +146,8 @@ class Release:
     def __str__(self) -> str:
         shown = self.items if self.order is None else self.order
         width = len(str(self.k))
-        lines = [f"  {i:>{width}}  {item}" if self.order else f"  {item}" for i, item in enumerate(shown, 1)]
+        names = [_printable(item) for item in shown]
+        lines = [f"  {i:>{width}}  {name}" if self.order else f"  {name}" for i, name in enumerate(names, 1)]
         return "\n".join([f"{self._title()}:", *lines, self._terms(), *self._warnings()])
 
     def _repr_html_(self) -> str:
@@ -171,10 +172,19 @@ class Release:
         return [] if self.private else ["NOT PRIVATE: drawn with the caller's random generator"]
 
 
+def _printable(label: Any) -> str:
+    """A label on one line: what would move the cursor or change the terminal is escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(label))
+
+
 def _decimal(number: Fraction) -> str:
-    """A fraction as people write it: 0.1 where that is exact and short, else 1/3."""
+    """A fraction as people write it: 0.1 where that is exact and short, else 1/3, else about 1e-320."""
+    if number > 10**300:
+        return f"about 10^{len(str(int(number))) - 1}"
     text = f"{float(number):.12g}"
-    return text if Fraction(text) == number else str(number)
+    if Fraction(text) == number:
+        return text
+    return str(number) if len(str(number)) < 40 else f"about {text}" if float(number) else "almost 0"
 
 
 def _encoded(label: Any) -> Any:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,17 @@ LARGEST = sys.float_info.max
 class Column(Protocol):
     """Scores in ascending order, by position."""
 
+    @property
+    def unit(self) -> Fraction:
+        """What one step of `differences` is worth."""
+
     def __len__(self) -> int: ...
 
     def exact(self, position: int) -> Fraction:
         """The score at a position."""
 
     def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
-        """score[larger] - score[smaller] where that is positive, else 0: correctly rounded, inf beyond all floats."""
+        """(score[larger] - score[smaller]) / unit where positive, else 0: correctly rounded, inf beyond all floats."""
 
     def within(self, positions: Ranks, reaches: Floats) -> Ranks:
         """The first position whose score is above score[position] - reach, for each; reaches are positive."""
@@ -43,17 +47,18 @@ class Column(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IntegerColumn:
-    """Whole numbers low + (key >> shift) for ascending 64-bit keys; the bits below may name the item."""
+    """Whole multiples, low + (key >> shift), of a unit, for ascending keys; the bits below may name the item."""
 
     keys: NDArray[np.uint64]
     shift: int = 0
     low: int = 0
+    unit: Fraction = Fraction(1)
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def exact(self, position: int) -> Fraction:
-        return Fraction(self.low + (int(self.keys[position]) >> self.shift))
+        return self.unit * (self.low + (int(self.keys[position]) >> self.shift))
 
     def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
         one, other = self._codes(larger), self._codes(smaller)
@@ -62,10 +67,16 @@ class IntegerColumn:
     def within(self, positions: Ranks, reaches: Floats) -> Ranks:
         # For whole numbers: above score - reach means at least score - ceil(reach) + 1.
         codes = self._codes(positions)
-        beyond = reaches >= 2.0**64
-        steps = np.where(beyond, 1.0, np.ceil(reaches)).astype(np.uint64)
+        different, which = np.unique(reaches, return_inverse=True)
+        wholes = [self._steps(reach) for reach in different.tolist()]
+        beyond = np.array([whole >= 2**64 for whole in wholes], bool)[which]
+        steps = np.array([min(whole, 2**64 - 1) for whole in wholes], np.uint64)[which]
         lowest = np.where(beyond | (steps > codes), np.uint64(0), codes - steps + np.uint64(1))
         return np.searchsorted(self.keys, lowest << np.uint64(self.shift), side="left").astype(np.int64)
+
+    def _steps(self, reach: float) -> int:
+        """The least whole number of units that is at least `reach`."""
+        return 2**64 if math.isinf(reach) else math.ceil(Fraction(reach) / self.unit)
 
     def _codes(self, positions: Ranks) -> NDArray[np.uint64]:
         return self.keys[positions] >> np.uint64(self.shift)
@@ -76,6 +87,7 @@ class FloatColumn:
     """Finite float64 scores."""
 
     values: Floats
+    unit: ClassVar[Fraction] = Fraction(1)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -104,6 +116,7 @@ class ExactColumn:
     """Rationals of any size."""
 
     values: Sequence[Fraction]
+    unit: ClassVar[Fraction] = Fraction(1)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -173,7 +186,7 @@ class Tally:
         Right to a relative 2^-50 or an absolute 2^-1000; at most the largest float, which stands for all beyond.
         """
         larger, smaller = self._positions(upper), self._positions(lower)
-        factor = to_float(scale)
+        factor = to_float(scale * self.column.unit)
         differences = self.column.differences(larger, smaller)
         if 2.0**-900 < factor < 2.0**900 and not np.isinf(differences).any():
             with np.errstate(over="ignore", under="ignore"):
@@ -241,11 +254,23 @@ class Remaining:
 
 
 def _column_of(ascending: Sequence[Fraction]) -> Column:
-    """The column of some rationals: of 64-bit keys where they are whole numbers close enough together."""
-    low = ascending[0]
-    if all(value.denominator == 1 for value in ascending) and ascending[-1] - low < 2**64:
-        return IntegerColumn(np.array([int(value - low) for value in ascending], np.uint64), 0, int(low))
-    return ExactColumn(ascending)
+    """The column of some rationals: of 64-bit keys where they are multiples of one unit, close enough together."""
+    unit = common_unit(ascending)
+    if unit is None:
+        return ExactColumn(ascending)
+    low = int(ascending[0] / unit)
+    return IntegerColumn(np.array([int(value / unit) - low for value in ascending], np.uint64), 0, low, unit)
+
+
+def common_unit(values: Sequence[Fraction]) -> Fraction | None:
+    """A unit of which all values are whole multiples that fit 64 bits and a sign, or None."""
+    bottom = 1
+    for value in values:
+        bottom = math.lcm(bottom, value.denominator)
+        if bottom >= 2**63:
+            return None
+    fits = min(values) * bottom > -(2**63) and max(values) * bottom < 2**63
+    return Fraction(1, bottom) if fits else None
 
 
 def to_float(value: Fraction) -> float:
