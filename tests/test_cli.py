@@ -1,14 +1,22 @@
 import json
 import os
 import re
+import shlex
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
+import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import discreet
@@ -16,6 +24,10 @@ from discreet import cli
 
 SCORES = {"dune": 912345, "alien": 877, "heat": 410, "ran": 3}
 SELECT = ("select", "scores.csv", "-k", "2", "--epsilon", "1")
+EVENTS = ("--user", "user_id", "--item", "movie_id")
+MOVIES = ("--domain", "movies.csv:movie_id")
+FROM_EVENTS = ("select", "ratings.parquet", *EVENTS, *MOVIES, "-k", "1", "--epsilon", "1000")
+FROM_SQLITE = ("select", "--connect", "sqlite://ratings.db", *FROM_EVENTS[2:])
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +37,32 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.delenv("DISCREET_DEBUG", raising=False)
     write_table("scores.csv", ("item", "score"), SCORES)
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Thirty users and a list of 120 movies, in files and databases: all saw 7, half loved 8, and one shouts for 9."""
+    folder = tmp_path_factory.mktemp("ratings")
+    rows = [(user, 7, 3.0) for user in range(30)] + [(user, 8, 5.0) for user in range(15)] + [(1, 9, 4.5)] * 500
+    users, movies, stars = zip(*rows, strict=True)
+    table = pa.table({"user_id": users, "movie_id": movies, "stars": stars})
+    pa.parquet.write_table(table, folder / "ratings.parquet")
+    pa.csv.write_csv(table.slice(0, 40), folder / "ratings-1.csv")
+    pa.csv.write_csv(table.slice(40), folder / "ratings-2.csv")
+    write_table(folder / "movies.csv", ("movie_id", "title"), {str(i): f"film {i}" for i in range(120)})
+    with duckdb.connect(str(folder / "ratings.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE ratings AS FROM '{folder / 'ratings.parquet'}'")
+    with closing(sqlite3.connect(folder / "ratings.db")) as connection:
+        connection.execute("CREATE TABLE ratings (user_id INTEGER, movie_id INTEGER, stars REAL)")
+        connection.executemany("INSERT INTO ratings VALUES (?, ?, ?)", rows)
+        connection.commit()
+    return folder
+
+
+@pytest.fixture
+def ratings(folder, made):
+    """Events and their domain in the working directory."""
+    shutil.copytree(made, folder, dirs_exist_ok=True)
 
 
 @pytest.fixture
@@ -64,6 +102,12 @@ def process(*args, program=(sys.executable, "-m", "discreet"), **options):
 
 def selected(call, *extra, k=2, epsilon="1000"):
     code, out, err = call("select", "scores.csv", "-k", str(k), "--epsilon", epsilon, "--json", *extra)
+    assert (code, err) == (0, "")
+    return discreet.Release.from_json(out)
+
+
+def released(call, *args):
+    code, out, err = call(*args, "--json")
     assert (code, err) == (0, "")
     return discreet.Release.from_json(out)
 
@@ -131,7 +175,10 @@ def test_help_lists_the_commands(call, args):
 def test_help_of_select_names_every_option_and_default(call):
     code, out, err = call("select", "--help")
     assert (code, err) == (0, "")
-    options = "-k --epsilon --item --score --mechanism --gamma --noise --ceil --sensitivity --adjacency --json --out"
+    options = (
+        "-k --epsilon --item --score --user --domain --label --where --value --clip --resolution --connect --name "
+        "--mechanism --gamma --noise --ceil --sensitivity --adjacency --json --out"
+    )
     assert set(options.split()) <= set(re.findall(r"^  (--?\w+)", out, re.MULTILINE))
     flat = "".join(out.split())  # lines also end at hyphens
     assert "canonical,one-shot,peeling,joint" in flat
@@ -140,24 +187,74 @@ def test_help_of_select_names_every_option_and_default(call):
     assert noises == {"canonical": "gumbel", "one-shot": "exponential", "peeling": "gumbel", "joint": None}
 
 
-def test_examples_in_the_help_run(call, folder):
-    many = {f"film {i}": i for i in range(12)}
+def test_examples_in_the_help_run(call, ratings):
+    many = {f"film {i}": i for i in range(120)}
     write_table("scores.csv", ("item", "score"), many)
     write_table("films.csv", ("title", "fans"), many)
     write_table("points.tsv", ("item", "score"), many, "\t")
     Path("scores.json").write_text(json.dumps(many))
-    np.save("counts.npy", np.arange(12))
+    pa.parquet.write_table(pa.table({"item": list(many), "score": list(many.values())}), "scores.parquet")
+    np.save("counts.npy", np.arange(120))
     _, text, _ = call("select", "--help")
-    examples = re.findall(r"^ +discreet (select .+)$", text, re.MULTILINE)
-    assert len(examples) == 6
+    examples = re.findall(r"^ +discreet (select .+)$", text.replace("\\\n", " "), re.MULTILINE)
+    assert len(examples) == 11
+    assert sum("--user" in example for example in examples) == 4
     assert cli._EXAMPLES["discreet select"] == f"discreet {examples[0]}"
     for example in examples:
-        code, out, err = call(*example.split())
+        code, out, err = call(*shlex.split(example))
         assert (code, err) == (0, ""), example
         k = re.search(r"-k (\d+)", example)[1]
-        shown = discreet.Release.from_json(out).k if "--json" in example else int(re.match(r"Top (\d+) of 12", out)[1])
+        shown = discreet.Release.from_json(out).k if "--json" in example else int(re.match(r"Top (\d+) of ", out)[1])
         assert shown == int(k)
-    assert discreet.Release.from_json(Path("top.json").read_text()).k == 10
+        if "--out" in example:
+            assert discreet.Release.from_json(Path("top.json").read_text()).k == int(k)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("ratings.parquet",),
+        ("ratings-*.csv",),
+        ("--connect", "sqlite://ratings.db", "--name", "ratings"),
+        ("--connect", "duckdb://ratings.duckdb", "--name", "ratings"),
+    ],
+)
+def test_events_are_counted_by_user_wherever_they_are(call, ratings, place):
+    release = released(call, "select", *place, *EVENTS, *MOVIES, "--label", "title", "-k", "2", "--epsilon", "1000")
+    source = discreet.events("ratings.parquet", user="user_id", item="movie_id", domain=list(range(120)))
+    expected = discreet.top_k(source, k=2, epsilon=1000)
+    assert release.items == [f"film {item}" for item in expected.items] == ["film 7", "film 8"]
+    assert release.guarantee == expected.guarantee
+
+
+def test_where_chooses_events(call, ratings):
+    assert released(call, *FROM_EVENTS, "--where", "stars = 5").items == [8]
+
+
+@pytest.mark.parametrize(
+    ("options", "item", "sensitivity"),
+    [
+        (("--clip", "0,500"), 9, discreet.Sensitivity(0, 500)),
+        (("--clip", "0,5"), 7, discreet.Sensitivity(0, 5)),
+        (("--clip", "-1,4.5", "--resolution", "0.5"), 7, discreet.Sensitivity(1, "4.5")),
+        (("--clip", "-1,5", "--adjacency", "swap"), 7, discreet.Sensitivity(6, 6)),
+    ],
+)
+def test_values_are_clipped_for_each_user(call, ratings, options, item, sensitivity):
+    release = released(call, *FROM_EVENTS, "--value", "stars", *options)
+    assert release.items == [item]
+    assert release.guarantee.sensitivity == sensitivity
+
+
+def test_a_range_of_whole_numbers_is_a_domain(call, ratings):
+    release = released(call, *FROM_EVENTS, "--domain", "integers:-9223372036854775808:-1")
+    assert (release.d, release.k) == (2**63, 1)
+    assert released(call, *FROM_EVENTS, "--domain", "integers:8:100").items == [8]
+
+
+def test_adjacency_reaches_the_events(call, ratings):
+    guarantee = released(call, *FROM_EVENTS, "--adjacency", "swap").guarantee
+    assert (guarantee.adjacency, guarantee.sensitivity) == ("swap", discreet.Sensitivity(1, 1))
 
 
 @pytest.mark.parametrize(
@@ -195,6 +292,148 @@ def test_bad_use_is_refused_in_one_sentence(refused, args, sentence):
 
 
 @pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (("--score", "stars"), "score must be left out with user: the scores are made from the events"),
+        (
+            ("--sensitivity", "0,1"),
+            "sensitivity must be left out with user: the events tell how far one user can move a score",
+        ),
+        (("--name", "ratings"), "name must be left out without connect: it is the table of a database"),
+        (("--connect", "sqlite://ratings.db"), "connect must be left out with FILE: the input is one of the two"),
+        (("--clip", "5"), "clip must be two numbers LOW,HIGH such as 0,5, not '5'"),
+        (("--clip", "1,2,3"), "clip must be two numbers LOW,HIGH such as 0,5, not '1,2,3'"),
+        (("--value", "stars", "--clip", "0,x"), "clip high must be a finite number such as '0.5', '1/3' or '1e-6'"),
+        (("--value", "stars", "--clip", "5,0"), "clip must be (low, high) with low at most high"),
+        (("--value", "stars", "--clip", "0,5", "--resolution", "3"), "resolution must divide the clip bounds"),
+        (("--value", "stars"), "clip must be given with value"),
+        (("--clip", "0,5"), "clip must be left out without value"),
+        (("--domain", "integers:0"), "domain must be integers:LO:HI such as integers:0:999, not 'integers:0'"),
+        (("--domain", "integers:0:9.5"), "domain must be integers:LO:HI such as integers:0:999, not 'integers:0:9.5'"),
+        (("--domain", "integers:9:0"), "hi must be at least lo, 9, not 0"),
+        (("--domain", "integers:0:9", "--label", "title"), "label must be left out when domain is a range"),
+        (("--domain", "ratings.parquet:movie_id"), "domain must be a public list of items, not the events themselves"),
+        (("--domain", "postgres://a/b"), "domain must be FILE:COLUMN or integers:LO:HI, not the URL of a database"),
+        (("--domain", "no.csv:movie_id"), "domain must be a file that exists, not 'no.csv'"),
+        (("--domain", "movies.csv:id"), "domain must have a column called 'id', and has movie_id, title"),
+        (("--label", "name"), "label must be a column of the domain, one of movie_id, title, not 'name'"),
+        (("--user", "who"), "user must be a column of the table, one of user_id, movie_id, stars, not 'who'"),
+        (("--where", "stars ="), "where must "),
+        (("-k", "121"), "k must be a whole number from 1 to 120, the number of items, not 121"),
+        (("--out", "ratings.parquet"), "out must be another file than the events, not 'ratings.parquet'"),
+        (("--out", "./movies.csv"), "out must be another file than the domain, not 'movies.csv'"),
+    ],
+)
+def test_bad_use_with_events_is_refused_in_one_sentence(refused, ratings, args, sentence):
+    assert refused(*FROM_EVENTS, *args).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (
+            ("select", "ratings.parquet", *EVENTS, *SELECT[2:]),
+            "domain must be given with user: a public list of items, such as movies.csv:movie_id or integers:0:999, "
+            "because a list made from the events would tell what somebody touched",
+        ),
+        (
+            ("select", "ratings.parquet", *EVENTS[:2], *MOVIES, *SELECT[2:]),
+            "item must be given with user: the column that says what the user did it to",
+        ),
+        (FROM_SQLITE, "name must be given with connect: the table of the events in the database"),
+        ((*FROM_SQLITE, "--name", "stars"), "name must be a table of SQLite, one of ratings, not 'stars'"),
+        ((*FROM_SQLITE, "--connect", "ratings"), "connect must be the URL of a database, such as postgres://..."),
+        (
+            (*FROM_SQLITE, "--name", "ratings", "--out", "ratings.db"),
+            "out must be another file than the events, not 'ratings.db'",
+        ),
+        (
+            ("select", "ratings-*.csv", *FROM_EVENTS[2:], "--out", "ratings-2.csv"),
+            "out must be another file than the events, not 'ratings-2.csv'",
+        ),
+        (("select", "no.parquet", *FROM_EVENTS[2:]), "table must be a file that exists, not 'no.parquet'"),
+        (("select", *FROM_EVENTS[2:]), "FILE is missing; for example: discreet select scores.csv -k 10 --epsilon 1"),
+        (
+            ("select", "postgres://h/db", *FROM_EVENTS[2:]),
+            "FILE must be a file; the URL of a database goes with --connect",
+        ),
+        ((*SELECT, *MOVIES), "domain must be left out without user: a file of scores lists its own items"),
+        ((*SELECT, "--label", "title"), "label must be left out without user: a file of scores has its own labels"),
+        (
+            (*SELECT, "--where", "stars = 5"),
+            "where must be left out without user: a file of scores has no rows of users to choose from",
+        ),
+        ((*SELECT, "--value", "stars"), "value must be left out without user: a file of scores is added up already"),
+        ((*SELECT, "--clip", "0,5"), "clip must be left out without user: a file of scores is added up already"),
+        (
+            (*SELECT, "--resolution", "1"),
+            "resolution must be left out without user: a file of scores is added up already",
+        ),
+        (
+            (*SELECT, "--name", "ratings"),
+            "name must be left out without user: it is the table of a database, which is read as events",
+        ),
+        (
+            ("select", "--connect", "sqlite://ratings.db", *SELECT[2:]),
+            "connect must be left out without user: a database is read as events, not as scores",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(refused, ratings, args, sentence):
+    assert refused(*args) == sentence
+
+
+@pytest.mark.parametrize("debug", ["0", "1"])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--connect", "postgres://ann:hunter2@127.0.0.1:1/films", "--name", "ratings"),
+        ("--connect", "postgres://ann:hunter2@127.0.0.1:1/films"),
+        ("--connect", "postgres://ann:hunter2@127.0.0.1:x/films", "--name", "ratings"),
+        ("--connect", "nosuch://ann:hunter2@127.0.0.1/films", "--name", "ratings"),
+        ("--connect", "sqlite://ann:hunter2@no.db", "--name", "ratings"),
+        ("--connect", "duckdb://no.db?password=hunter2", "--name", "ratings"),
+        ("--connect", "sqlite://movies.csv?password=hunter2", "--name", "ratings"),
+        ("--connect", "ann:hunter2@127.0.0.1", "--name", "ratings"),
+        ("ratings.parquet", "--connect", "postgres://ann:hunter2@127.0.0.1:1/films"),
+        ("postgres://ann:hunter2@127.0.0.1:1/films",),
+        ("ratings.parquet", "postgres://ann:p hunter2@127.0.0.1:1/films"),
+        ("ratings.parquet", "--domain", "postgres://ann:hunter2@127.0.0.1:1/films:title"),
+    ],
+)
+def test_a_password_is_never_printed(call, ratings, monkeypatch, args, debug):
+    monkeypatch.setenv("DISCREET_DEBUG", debug)
+    domain = () if "--domain" in args else MOVIES
+    code, out, err = call("select", *args, *EVENTS, *domain, "-k", "1", "--epsilon", "1")
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"discreet: .+\n", err)
+    assert "hunter2" not in err
+
+
+def test_a_password_is_not_in_a_traceback_either(call, monkeypatch):
+    def broken(url, **_):
+        raise RuntimeError(f"no answer from {url}")
+
+    monkeypatch.setattr(cli, "events", broken)
+    monkeypatch.setenv("DISCREET_DEBUG", "1")
+    args = ("--connect", "postgres://ann:hunter2@h/films", "--name", "ratings", *EVENTS, "--domain", "integers:0:9")
+    code, out, err = call("select", *args, "-k", "1", "--epsilon", "1")
+    assert (code, out) == (1, "")
+    assert "no answer from postgres://...\n" in err
+    assert "hunter2" not in err
+
+
+@pytest.mark.parametrize("args", [(), ("--where", "stars = 5")])
+def test_a_query_that_fails_is_a_failure_and_says_nothing_private(refused, ratings, args):
+    content = Path("ratings.parquet").read_bytes()
+    middle = content.index(b"PAR1") + 4
+    Path("ratings.parquet").write_bytes(content[:middle] + b"secret" * 5 + content[middle + 30 :])
+    sentence = refused(*FROM_EVENTS, *args, code=1)
+    hint = "DISCREET_DEBUG=1 shows why, and maybe private rows"
+    assert sentence == f"the query failed on DuckDB at computing the scores; {hint}"
+
+
+@pytest.mark.parametrize(
     ("mechanism", "options", "option", "takes"),
     [
         ("one-shot", ("--gamma", "1"), "gamma", "takes only noise"),
@@ -229,8 +468,10 @@ def test_what_cannot_be_parsed_is_named_and_help_is_pointed_at(refused, args, na
 
 def test_a_bad_argument_is_refused_before_the_scores_are_read(refused, monkeypatch):
     monkeypatch.setattr(cli, "file_source", lambda *_: pytest.fail("the file was read"))
+    monkeypatch.setattr(cli, "events", lambda *_, **__: pytest.fail("the events were opened"))
     for extra in (("--epsilon", "0"), ("--gamma", "7"), ("--adjacency", "x"), ("-k", "x"), ("--out", "no/x.json")):
         refused(*SELECT, *extra)
+        refused(*FROM_EVENTS, *extra)
 
 
 def test_a_bad_score_is_not_shown(refused):
@@ -379,7 +620,24 @@ def test_labels_that_standard_output_cannot_spell(encoding):
     assert label.encode(encoding, "backslashreplace") in done.stdout
 
 
-def test_start_is_light():
-    heavy = "pandas polars pyarrow scipy duckdb ibis torch pyspark"
-    program = f"import sys, discreet.cli; print(*set('{heavy}'.split()) & set(sys.modules))"
-    assert process("-c", program, program=(sys.executable,)).stdout == "\n"
+def test_the_program_with_events(ratings):
+    done = process(*FROM_EVENTS, "--label", "title", "--where", "stars = 5", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert discreet.Release.from_json(done.stdout).items == ["film 8"]
+
+
+@pytest.mark.parametrize(
+    ("args", "loaded"),
+    [
+        (SELECT, ""),
+        (("select", "--help"), ""),
+        (("select", "ratings.parquet", *EVENTS, *SELECT[2:]), ""),
+        (("select", "scores.parquet", "-k", "1", "--epsilon", "1"), "pyarrow"),
+    ],
+)
+def test_start_is_light(args, loaded):
+    pa.parquet.write_table(pa.table({"item": ["a", "b"], "score": [1, 2]}), "scores.parquet")
+    heavy = "pandas polars pyarrow scipy duckdb ibis torch pyspark sqlglot"
+    program = f"import sys, discreet.cli; discreet.cli.main(); print('', *set('{heavy}'.split()) & set(sys.modules))"
+    done = process("-c", program, *args, program=(sys.executable,))
+    assert done.stdout.splitlines()[-1].strip() == loaded

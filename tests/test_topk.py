@@ -1,5 +1,7 @@
 """top_k: what it takes, what it refuses and in which words, and what a release can tell."""
 
+import enum
+import itertools
 import json
 import pickle
 import random
@@ -7,7 +9,9 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from types import SimpleNamespace
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -66,6 +70,63 @@ def _exact(value):
 def test_booleans_are_zeros_and_ones():
     assert discreet.top_k(np.array([False, True, True, False]), **TRUTH).items == [1, 2]
     assert discreet.top_k([False, True, True], **TRUTH).items == [1, 2]
+
+
+def test_an_index_is_taken_for_what_it_says():
+    scores = pd.Series([1, 2, 3, 4, 100, 200])
+    for part in (scores, scores.tail(3), scores[::-1], scores[scores > 1]):
+        assert discreet.top_k(part, k=1, epsilon=10**6).items == [5]
+
+    class Special(pd.Series):
+        pass
+
+    assert discreet.top_k(Special([1, 9], index=["a", "b"]), k=1, epsilon=10**6).items == ["b"]
+
+
+def test_labels_of_other_libraries_are_unwrapped():
+    class Colour(enum.Enum):
+        RED = "red"
+
+    class Word(str):
+        def __lt__(self, other):
+            return False
+
+    class Level(enum.IntEnum):
+        LOW, HIGH = 3, 4
+
+    three = [5, 90, 80]
+    times = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[ns]")
+    assert discreet.top_k(three, labels=times, **TRUTH).items == [datetime(2020, 1, 2), datetime(2020, 1, 3)]
+    assert discreet.top_k(three, labels=pa.array(["x", "y", "z"]), **TRUTH).items == ["y", "z"]
+    assert discreet.top_k(three, labels=[Word("b"), Word("a"), Word("c")], **TRUTH).items == ["a", "c"]
+    assert discreet.top_k(three, labels=[Level.LOW, Level.HIGH, 9], **TRUTH).items == [4, 9]
+    for bad in (Colour.RED, pd.Timedelta(1, "ns"), pd.Timestamp(1), times[0] + np.timedelta64(1, "ns")):
+        with pytest.raises(discreet.Error, match="labels must be strings"):
+            discreet.top_k([1, 2], 1, 1, labels=["a", bad])
+
+
+def test_times_of_many_zones_have_one_order():
+    """Python orders two clocks of one zone by the clock and others by the instant, which is no order at all."""
+    york = ZoneInfo("America/New_York")
+    moments = [
+        datetime(2024, 11, 3, 1, 30, tzinfo=york, fold=1),
+        datetime(2024, 11, 3, 1, 30, tzinfo=york),
+        datetime(2024, 11, 3, 1, 45, tzinfo=york),
+        datetime(2024, 11, 3, 6, 0, tzinfo=UTC),
+        datetime(2024, 11, 3, 5, 30, tzinfo=UTC),
+        datetime(2024, 11, 3, 5, 30),
+    ]
+    orders = {tuple(map(repr, in_order(list(each)))) for each in itertools.permutations(moments)}
+    assert len(orders) == 1
+    hours = pd.Series(range(30), index=pd.date_range("2024-11-02 18:00", periods=30, freq="h", tz="America/New_York"))
+    assert len(discreet.top_k(hours, 5, 1).items) == 5
+
+
+def test_no_setting_of_numpy_makes_scores_raise():
+    with np.errstate(all="raise"):
+        for scores in ([10**6, 5000, 4000, 3000, 10], [1e308, -1e308, 0.0, 5e-324]):
+            for mechanism in (discreet.Canonical(), discreet.Joint(), discreet.OneShot("laplace"), discreet.Peeling()):
+                assert len(discreet.top_k(scores, 2, 1, mechanism=mechanism).items) == 2
 
 
 def test_labels_come_from_a_mapping_an_argument_or_an_index():
@@ -133,9 +194,13 @@ BAD = [
     ({"scores": np.zeros((2, 2), object)}, "scores must have one dimension"),
     ({"scores": [[1, 2], [3, 4]]}, "scores must have one dimension"),
     ({"scores": np.array(3)}, "scores must have one dimension, not 0"),
-    ({"scores": "abc"}, "scores must be a mapping, a list or a one-dimensional array, not 'abc'"),
-    ({"scores": 7}, "scores must be a mapping, a list or a one-dimensional array, not 7"),
-    ({"scores": None}, "not None"),
+    ({"scores": "abc"}, "scores must be a mapping, a list or a one-dimensional array, not a str"),
+    ({"scores": 7}, "scores must be a mapping, a list or a one-dimensional array, not a int"),
+    ({"scores": None}, "not a NoneType"),
+    ({"scores": np.ma.array([1, 2, 999], mask=[0, 0, 1])}, "scores must be finite numbers"),
+    ({"scores": [Decimal("1e999999")]}, "scores must be numbers of at most 5000 digits"),
+    ({"labels": {"a", "b", "c"}}, "labels must be a list with one label for each score, not a set"),
+    ({"labels": {"a": 912}}, "not a dict"),
     ({"scores": {1, 2}}, "not a set"),
     ({"scores": ["a", "b"]}, "scores must be numbers, not values of type str"),
     ({"scores": np.array(["a", "b"])}, "scores must be numbers, not an array of <U1"),
@@ -147,10 +212,10 @@ BAD = [
     ({"labels": ["a", "b"]}, "labels must be as many as the scores, 3, not 2"),
     ({"labels": ["a", "b", "a"]}, "labels must all be different, but 'a' is there twice"),
     ({"labels": [1, 2, 1.0]}, "labels must all be different"),
-    ({"labels": [[1], [2], [3]]}, "labels must be hashable"),
+    ({"labels": [[1], [2], [3]]}, "labels must be strings, numbers, dates"),
     ({"labels": ["a", "b", float("nan")]}, "labels must be strings, numbers, dates"),
     ({"labels": ["a", "b", object()]}, "labels must be strings, numbers, dates"),
-    ({"labels": "abc"}, "labels must be a list with one label for each score, not 'abc'"),
+    ({"labels": "abc"}, "labels must be a list with one label for each score, not a str"),
     ({"labels": 5}, "labels must be a list"),
     ({"scores": {"a": 1}, "labels": ["b"]}, "labels must be left out when scores is a mapping"),
     ({"scores": pd.Series([1, 2], index=["a", "a"])}, "labels must all be different, but 'a'"),
@@ -161,7 +226,7 @@ BAD = [
     ({"mechanism": discreet.Canonical}, "mechanism must be one of"),
     ({"sensitivity": 1}, "sensitivity must be a Sensitivity(down=..., up=...), not 1"),
     ({"adjacency": "replace"}, "adjacency must be 'add-remove' or 'swap', not 'replace'"),
-    ({"adjacency": None}, "adjacency must be 'add-remove' or 'swap', not None"),
+    ({"adjacency": 1}, "adjacency must be 'add-remove' or 'swap', not 1"),
     ({"rng": 5}, "rng must be None"),
 ]
 
@@ -208,7 +273,16 @@ def test_bad_parameters_get_one_clear_sentence(make, message):
 
 
 def test_errors_about_scores_never_show_a_score():
-    for secret in ([1.0, 12345.678, float("nan")], np.array([12345.678, np.inf]), [12345.678, None], [12345.678, "x"]):
+    secrets = [
+        [1.0, 12345.678, float("nan")],
+        np.array([12345.678, np.inf]),
+        [12345.678, None],
+        [12345.678, "x"],
+        SimpleNamespace(dune=12345),
+        "dune 12345",
+        np.int64(12345),
+    ]
+    for secret in secrets:
         with pytest.raises(discreet.Error) as raised:
             discreet.top_k(secret, 1, 1)
         assert "12345" not in str(raised.value)

@@ -7,6 +7,8 @@ from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.privacy import Sensitivity
 from discreet.release import Guarantee, Release
+from discreet.sources.domain import integers
+from discreet.sources.table import events
 from discreet.topk import top_k
 
 __version__ = "0.1.0"
@@ -21,5 +23,7 @@ __all__ = [
     "Release",
     "Sensitivity",
     "__version__",
+    "events",
+    "integers",
     "top_k",
 ]

@@ -17,22 +17,23 @@ from discreet.exact.times import Time
 
 @dataclass(frozen=True)
 class Noise:
-    """One noise: its name, and G(E) as a formula on times."""
+    """One noise: its name, G(E) as a formula on times, and whether it has a least value."""
 
     name: str
     inverse: Callable[[Time[Any]], Any]
+    has_floor: bool = False
 
 
 # Gumbel: -log E
 GUMBEL = Noise("gumbel", lambda time: -time.log())
 # exponential: -log(1 - e^-E)
-EXPONENTIAL = Noise("exponential", lambda time: time.tail())
+EXPONENTIAL = Noise("exponential", lambda time: time.tail(), has_floor=True)
 # Laplace: -log 2 - log(1 - e^-E) for E < log 2, and log 2 - E after
 LAPLACE = Noise("laplace", lambda time: time.before_log2(time.tail() - time.log2, time.log2 - time.value))
 # logistic: -E - log(1 - e^-E)
 LOGISTIC = Noise("logistic", lambda time: time.tail() - time.value)
 # half-logistic: log(1 + e^-E) - log(1 - e^-E)
-HALF_LOGISTIC = Noise("half-logistic", lambda time: time.lift() + time.tail())
+HALF_LOGISTIC = Noise("half-logistic", lambda time: time.lift() + time.tail(), has_floor=True)
 
 NOISES = {noise.name: noise for noise in (GUMBEL, EXPONENTIAL, LAPLACE, LOGISTIC, HALF_LOGISTIC)}
 

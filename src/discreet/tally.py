@@ -211,11 +211,12 @@ class Tally:
         """
         rounded = self.gaps(upper, lower, Fraction(1))
         highest = rounded.max()
-        if highest <= 0.0:
+        # Only rationals have gaps so small that they round to nothing.
+        if highest == 0.0 and not isinstance(self.column, ExactColumn):
             return Fraction(0)
         ties = np.flatnonzero(rounded == highest)
         pairs = zip(upper[ties].tolist(), lower[ties].tolist(), strict=True)
-        return max(self.gap(i, j) for i, j in pairs)
+        return max(Fraction(0), *(self.gap(i, j) for i, j in pairs))
 
     def scaled(self, factor: Fraction) -> Tally:
         """The same tally with every score multiplied by a positive rational."""

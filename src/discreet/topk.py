@@ -26,7 +26,7 @@ def top_k(
     labels: Any = None,
     mechanism: Mechanism | None = None,
     sensitivity: Sensitivity | None = None,
-    adjacency: str = "add-remove",
+    adjacency: str | None = None,
     rng: Any = None,
 ) -> Release:
     """Releases which k items score highest, with epsilon-differential privacy for each user behind the scores.
@@ -48,7 +48,7 @@ def top_k(
     sensitivity
         How far adding one user can move a score; counts of users, `Sensitivity(down=0, up=1)`, by default.
     adjacency
-        "add-remove" protects the presence of a user, "swap" the replacement of one user by another.
+        "add-remove", the default, protects the presence of a user, "swap" the replacement of one user by another.
     rng
         A random generator, for tests only: the release then says that it is not private.
 
@@ -77,8 +77,14 @@ def top_k(
 
 def _draw(source: Source, k: int, guarantee: Guarantee, entropy: Entropy) -> list[Any]:
     """Returns k items, in the released order where there is one."""
-    prepared = guarantee.mechanism.prepare(source.tally(), k, guarantee.epsilon, guarantee.sensitivity)
-    return source.items(prepared.draw(entropy))
+    try:
+        # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
+        with np.errstate(all="ignore"):
+            prepared = guarantee.mechanism.prepare(source.tally(), k, guarantee.epsilon, guarantee.sensitivity)
+            ranks = prepared.draw(entropy)
+        return source.items(ranks)
+    finally:
+        source.close()
 
 
 def _as_source(scores: Any, labels: Any) -> Source:
@@ -92,7 +98,7 @@ def _as_source(scores: Any, labels: Any) -> Source:
 def _guarantee(source: Source, k: Any, epsilon: Any, mechanism: Any, sensitivity: Any, adjacency: Any) -> Guarantee:
     """What the release will promise; every public parameter is checked here, before anything private is read."""
     budget = positive(epsilon, "epsilon")
-    check_adjacency(adjacency)
+    adjacency = _adjacency(source, adjacency)
     chosen = Canonical() if mechanism is None else check_mechanism(mechanism)
     limit = _sensitivity(source, sensitivity).under(adjacency)
     if isinstance(k, bool) or not isinstance(k, int | np.integer):
@@ -102,6 +108,16 @@ def _guarantee(source: Source, k: Any, epsilon: Any, mechanism: Any, sensitivity
     if k == source.d:
         budget *= 0
     return Guarantee(budget, adjacency, limit, chosen, chosen.zcdp(budget, int(k)))
+
+
+def _adjacency(source: Source, given: Any) -> str:
+    if given is not None:
+        check_adjacency(given)
+    if source.adjacency is not None and given not in (None, source.adjacency):
+        raise InvalidValueError(
+            f"adjacency must be that of the source, {source.adjacency!r}, or left out, not {given!r}"
+        )
+    return str(given or source.adjacency or "add-remove")
 
 
 def _sensitivity(source: Source, given: Any) -> Sensitivity:

@@ -1,6 +1,9 @@
 """Certain comparisons, and draws with a probability that is only known as a ball."""
 
+import os
 import threading
+import time
+import warnings
 from fractions import Fraction
 
 from flint import arb, ctx
@@ -22,9 +25,47 @@ def test_happens_has_the_probability_of_the_ball():
 def test_a_comparison_is_refined_until_it_is_certain():
     tiny = Fraction(1, 2**500)
     asked = []
-    assert is_less(lambda: ball(Fraction(1, 3)), lambda: ball(Fraction(1, 3) + tiny), lambda: asked.append(ctx.prec))
-    assert not is_less(lambda: ball(Fraction(1, 3) + tiny), lambda: ball(Fraction(1, 3)), lambda: None)
-    assert len(asked) >= 2
+
+    def refine():
+        asked.append(ctx.prec)
+        return 64 * len(asked)
+
+    assert is_less(lambda: ball(Fraction(1, 3)), lambda: ball(Fraction(1, 3) + tiny), refine)
+    assert not is_less(lambda: ball(Fraction(1, 3) + tiny), lambda: ball(Fraction(1, 3)), refine)
+    assert len(asked) >= 4
+
+
+def test_a_forked_child_can_draw_while_other_threads_of_the_parent_do():
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            with precision(128):
+                arb(2).log()
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(5):
+            with warnings.catch_warnings(action="ignore"):  # forking with threads is what this is about
+                child = os.fork()
+            if child == 0:
+                with precision(96):
+                    os._exit(0 if ctx.prec == 96 else 1)
+            for _ in range(500):
+                done, status = os.waitpid(child, os.WNOHANG)
+                if done:
+                    break
+                time.sleep(0.01)
+            else:
+                os.kill(child, 9)
+            assert done == child
+            assert status == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
 
 
 def test_log_binomial_holds_the_truth():

@@ -156,6 +156,40 @@ def test_peeling_draws_end(d, noise):
     assert len(set(ranks.tolist())) == 15
 
 
+@pytest.mark.parametrize("noise", ["laplace", "logistic"])
+def test_a_low_value_of_the_top_does_not_ask_for_thousands_of_arrivals(noise):
+    """Boxes must be tight even where the top-k outweighs them, because noise without a floor can sink the top-k."""
+    tally = array_source([10**6] * 24 + [10**6 - 49 - 2 * i for i in range(76)]).tally()
+    prepared = discreet.Canonical(noise=noise).prepare(tally, 24, Fraction(1), discreet.Sensitivity())
+    upper = np.exp(prepared.boxes.log_mass()).sum()
+    with precision(80):
+        cells = [(h, t) for h in range(24) for t in range(24, 100)]
+        total = sum((prepared.log_weight(cell).exp() for cell in cells), arb(0))
+    assert upper < 2.5 * float(total.mid())
+
+
+@pytest.mark.parametrize(
+    ("scores", "k", "epsilon", "sensitivity"),
+    [
+        (np.array([0.1 + 0.2] * 100 + [0.0] * 100), 100, 60, "0.1"),
+        (np.array([2 + 2.0**-51] * 100 + [0.0] * 100), 100, 100, 1),
+        (np.arange(1000), 100, "1e-400", "1e-400"),
+        (np.array([2, 1, 0]), 2, "1e-309", "1e-309"),
+    ],
+)
+def test_rounded_losses_are_counted_exactly_at_the_corners(scores, k, epsilon, sensitivity):
+    prepared = discreet.Canonical(ceil=True).prepare(
+        array_source(scores).tally(), k, Fraction(epsilon), discreet.Sensitivity(0, sensitivity)
+    )
+    boxes = prepared.boxes
+    with precision(160):
+        for j in range(len(boxes.h1)):
+            gain = -ball(prepared.excess((int(boxes.h2[j]), int(boxes.t1[j]))))
+            assert gain <= arb(float(boxes.gain[j]))
+            assert arb(float(boxes.gain[j])) <= gain + 1e-6 + abs(gain) * 1e-9
+    assert len(set(prepared.draw(Entropy(random.Random(1))).tolist())) == k
+
+
 def test_scores_and_sensitivities_beyond_all_floats():
     """Scaling scores and sensitivity by 10^400 changes nothing, not even which ranks come out of the same bits."""
     scores = [Fraction(7), Fraction(5), Fraction(2), Fraction(1)]

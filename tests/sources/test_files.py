@@ -1,9 +1,12 @@
 import json
 import os
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import discreet
@@ -20,9 +23,19 @@ def written(tmp_path):
     return write
 
 
+@pytest.fixture
+def parquet(tmp_path):
+    def write(item=("a", "b"), score=(1, 2), name="a.parquet", **columns):
+        table = pa.table({"item": item, "score": score, **columns})
+        pa.parquet.write_table(table, tmp_path / name, row_group_size=2)
+        return tmp_path / name
+
+    return write
+
+
 def pairs(source):
     """Label -> exact score, as the source holds them."""
-    return dict(zip(source.every_item(), (Fraction(score) for score in source.scores.tolist()), strict=True))
+    return dict(zip(source.every_item(), (score * source.unit for score in source.scores.tolist()), strict=True))
 
 
 def complaint(path, **columns):
@@ -232,6 +245,159 @@ def test_npy_never_unpickles_and_must_be_whole(tmp_path):
     assert "must be a whole .npy file" in complaint(tmp_path / "c.npy")
 
 
+@pytest.mark.parametrize(
+    ("kind", "scores"),
+    [
+        (pa.int8(), [-128, 127, 0]),
+        (pa.int64(), [-(2**63), 2**63 - 1, 0]),
+        (pa.uint64(), [0, 2**64 - 1, 1]),
+        (pa.float16(), np.array([0.5, -2, 1024], np.float16)),
+        (pa.float32(), np.array([0.1, 3, 1e30], np.float32)),
+        (pa.float64(), [0.1, 1e300, -5e-324]),
+        (pa.decimal128(38, 2), [Decimal("0.10"), Decimal("-123456789012345678901234567890.12"), Decimal(7)]),
+        (pa.decimal256(76, 40), [Decimal("1e-40"), Decimal(10) ** 30, Decimal("-0.5")]),
+        (pa.dictionary(pa.int8(), pa.int64()), [5, 5, 6]),
+    ],
+)
+def test_numbers_of_parquet_are_exact(parquet, kind, scores):
+    source = file_source(parquet(["a", "b", "c"], pa.array(scores, kind)))
+    assert pairs(source) == {item: Fraction(score.item() if isinstance(score, np.generic) else score)
+                             for item, score in zip("abc", scores, strict=True)}  # fmt: skip
+
+
+def test_whole_numbers_of_parquet_stay_whole(parquet):
+    source = file_source(parquet([f"{i}" for i in range(10)], range(10)))
+    assert source.scores.dtype == np.int64
+    assert discreet.top_k(source, k=1, epsilon=1000).items == ["9"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels"),
+    [
+        (pa.string(), ["dune", "café \U0001f3ac"]),
+        (pa.large_string(), ["dune", ""]),
+        (pa.dictionary(pa.int32(), pa.string()), ["dune", "heat"]),
+        (pa.int32(), [-1, 7]),
+        (pa.uint64(), [0, 2**64 - 1]),
+        (pa.date32(), [date(1984, 12, 14), date(2021, 10, 22)]),
+        (pa.date64(), [date(1984, 12, 14), date(2021, 10, 22)]),
+        (pa.bool_(), [True, False]),
+    ],
+)
+def test_labels_of_parquet_are_kept_as_they_are(parquet, kind, labels):
+    source = file_source(parquet(pa.array(labels, kind), [1, 2]))
+    assert [(type(item), item) for item in source.every_item()] == [(type(label), label) for label in labels]
+    release = discreet.top_k(source, k=1, epsilon=1000)
+    assert discreet.Release.from_json(release.to_json()).items == [labels[1]]
+
+
+@pytest.mark.parametrize(
+    ("names", "columns", "expected"),
+    [
+        (["title", "fans"], {}, ("title", "fans")),
+        (["year", "score", "item"], {}, ("item", "score")),
+        (["title", "2020"], {}, ("title", "2020")),
+        (["a.b", "a", "a.c"], {"item": "a", "score": "a.b"}, ("a", "a.b")),
+        (["item", "score", "fans"], {"score": "fans"}, ("item", "fans")),
+    ],
+)
+def test_which_columns_of_parquet_are_read(tmp_path, names, columns, expected):
+    path = tmp_path / "a.PARQUET"
+    pa.parquet.write_table(pa.table({name: [i] for i, name in enumerate(names)}), path)
+    item, score = map(names.index, expected)
+    assert pairs(file_source(path, **columns)) == {item: score}
+
+
+@pytest.mark.parametrize(
+    ("names", "columns", "message"),
+    [
+        (["a", "b", "3"], {}, "item must name a column of {}, one of 'a', 'b', '3', and none was given"),
+        (["a", "b"], {"score": "x"}, "score must name a column of {}, one of 'a', 'b', not 'x'"),
+        (["a", "a", "b"], {"item": "b", "score": "a"}, "score must name one column of {}, not two that are called 'a'"),
+    ],
+)
+def test_columns_of_parquet_that_do_not_fit(tmp_path, names, columns, message):
+    path = tmp_path / "a.parquet"
+    pa.parquet.write_table(pa.table([[912345]] * len(names), names), path)
+    assert complaint(path, **columns) == message.format(repr(str(path)))
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        pa.array([12, None]),
+        pa.array([1.5, None]),
+        pa.array([1.5, float("nan")]),
+        pa.array([1.5, float("-inf")], pa.float32()),
+        pa.array([Decimal("1.5"), None]),
+        pa.array([12, None]).dictionary_encode(),
+    ],
+)
+def test_parquet_scores_that_are_no_finite_numbers_are_not_shown(parquet, scores):
+    path = parquet(score=scores)
+    assert complaint(path) == (
+        f"scores must be finite numbers, and column 'score' of {str(path)!r} holds one that is not"
+    )
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        pa.array(["91234", "5"]),
+        pa.array([True, False]),
+        pa.array([date(2020, 1, 1)] * 2),
+        pa.array([[91234], [5]]),
+        pa.array([{"x": 91234}, {"x": 5}]),
+        pa.array(["91234", "5"]).dictionary_encode(),
+        pa.array([b"91234", b"5"]),
+        pa.array([None, None]),
+    ],
+)
+def test_a_score_column_of_parquet_must_hold_numbers(parquet, scores):
+    path = parquet(score=scores)
+    text = complaint(path)
+    assert text.startswith(f"score must name a column of numbers, and 'score' of {str(path)!r} is one of ")
+    assert "91234" not in text
+
+
+@pytest.mark.parametrize(
+    "labels", [pa.array([1.5, 2.5]), pa.array([b"a", b"b"]), pa.array([datetime(2020, 1, 1)] * 2), pa.array([[1], [2]])]
+)
+def test_an_item_column_of_parquet_must_hold_labels(parquet, labels):
+    text = complaint(parquet(item=labels))
+    assert text.startswith("item must name a column of strings, whole numbers, dates or booleans, and 'item' of ")
+
+
+def test_items_of_parquet_that_repeat_or_are_missing(parquet):
+    assert "'dune' is there twice" in complaint(parquet(item=["dune", "dune"]))
+    path = parquet(item=["dune", None])
+    assert complaint(path) == f"items must not be missing, but one is in column 'item' of {str(path)!r}"
+    path = parquet(item=pa.array([], pa.string()), score=pa.array([], pa.int64()))
+    assert complaint(path) == f"{str(path)!r} must have at least one row, but has none"
+
+
+def test_parquet_files_must_be_whole(parquet, written):
+    whole = parquet(item=["dune", "secret"], score=[1, 91234]).read_bytes()
+    broken_text = parquet(item=pa.array([b"\xff\xfe", b"x"]).view(pa.string())).read_bytes()
+    broken_page = whole[:4] + b"secret" * 5 + whole[34:]
+    for content in (
+        b"",
+        b"secret",
+        b"PAR1",
+        whole[:-5],
+        whole[20:],
+        whole[: len(whole) // 2],
+        broken_page,
+        broken_text,
+    ):
+        path = written("b.parquet", content)
+        text = complaint(path)
+        assert text in (
+            f"{str(path)!r} must be a whole Parquet file, but is not",
+            f"{str(path)!r} must hold scores, but is empty",
+        )
+
+
 @pytest.mark.parametrize(("name", "content"), [("a.npy", b"x"), ("a.json", b"[1]"), ("b.json", b'{"a": 1}')])
 def test_columns_are_refused_where_there_are_none(written, name, content):
     path = written(name, content)
@@ -254,4 +420,7 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
 
 def test_other_endings(written):
     path = written("a.xlsx", "x")
-    assert complaint(path) == f"a file of scores must end in one of .npy, .csv, .tsv, .json, not be {str(path)!r}"
+    assert (
+        complaint(path)
+        == f"a file of scores must end in one of .npy, .csv, .tsv, .json, .parquet, not be {str(path)!r}"
+    )

@@ -11,6 +11,7 @@ to nearest. A value computed from terms of one sign by fewer than a hundred such
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,15 @@ RELATIVE = 2.0**-40
 """What `above` adds, relative to the value: far more than the rounding of what it is given."""
 
 _lock = threading.RLock()
+
+
+def _after_fork() -> None:
+    """Gives a child process a lock of its own: the parent's may be held by a thread that the child does not have."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextmanager
@@ -83,30 +93,36 @@ def above(value: Floats) -> Floats:
 
 def happens(entropy: Entropy, log_probability: Callable[[], arb]) -> bool:
     """Returns True with probability exactly exp(log_probability), which must be at most 1."""
-    uniform, bits = entropy.uniform(), START
+    uniform = entropy.uniform()
     while True:
-        with precision(bits):
+        with precision(_enough(uniform.bits)):
             probability, drawn = log_probability().exp(), uniform.ball()
             if drawn < probability:
                 return True
             if drawn > probability:
                 return False
         uniform.extend()
-        bits += START
 
 
-def is_less(left: Callable[[], arb], right: Callable[[], arb], refine: Callable[[], None]) -> bool:
-    """Whether left < right, for two reals that differ; `refine` reveals more of the random bits in them."""
-    bits = START
+def is_less(left: Callable[[], arb], right: Callable[[], arb], refine: Callable[[], int]) -> bool:
+    """Whether left < right, for two reals that differ.
+
+    `refine` reveals more of the random bits in them, and says how many are known.
+    """
+    known = 0
     while True:
-        with precision(bits):
+        with precision(_enough(known)):
             one, other = left(), right()
             if one < other:
                 return True
             if one > other:
                 return False
-        refine()
-        bits += START
+        known = refine()
+
+
+def _enough(bits: int) -> int:
+    """The precision for random numbers known to so many bits: it doubles with every 64 of them."""
+    return START << max(0, bits // 64 - 1)
 
 
 def exponential(uniforms: list[Uniform]) -> arb:

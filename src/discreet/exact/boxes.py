@@ -36,7 +36,7 @@ class Landscape(Protocol):
 
     def height_t(self, t: Ranks) -> Floats: ...
 
-    def gain(self, height_h: Floats, height_t: Floats) -> Floats: ...
+    def gain(self, height_h: Floats, height_t: Floats, h: Ranks, t: Ranks) -> Floats: ...
 
     def size(self, h: Ranks, t: Ranks) -> Floats: ...
 
@@ -104,10 +104,11 @@ class _Grid:
             heights = np.concatenate(sides).reshape(4, -1)
         low_h, high_h, low_t, high_t = heights
         shape = (4, corners.shape[1])
+        h, t = np.concatenate([h2, h1, h2, h1]), np.concatenate([t1, t2, t2, t1])
         gain = landscape.gain(
-            np.concatenate([high_h, low_h, high_h, low_h]), np.concatenate([low_t, high_t, high_t, low_t])
+            np.concatenate([high_h, low_h, high_h, low_h]), np.concatenate([low_t, high_t, high_t, low_t]), h, t
         )
-        size = landscape.size(np.concatenate([h2, h1, h2, h1]), np.concatenate([t1, t2, t2, t1]))
+        size = landscape.size(h, t)
         return cls(corners, gain.reshape(shape), size.reshape(shape))
 
     @classmethod

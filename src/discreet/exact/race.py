@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cmp_to_key
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from flint import arb
@@ -58,14 +58,11 @@ class _Contender(Generic[Member]):
     def value(self) -> arb:
         return self.gain() + self.inverse(BallTime(exponential(self.uniforms) / self.rate()))
 
-    def reveal(self) -> None:
-        for uniform in self.uniforms:
-            uniform.extend()
-
-    def loses_to(self, other: _Contender[Member]) -> bool:
-        def reveal() -> None:
-            self.reveal()
-            other.reveal()
+    def loses_to(self, other: _Contender[Any]) -> bool:
+        def reveal() -> int:
+            for uniform in {*self.uniforms, *other.uniforms}:
+                uniform.extend()
+            return self.uniforms[0].bits
 
         return is_less(self.value, other.value, reveal)
 
@@ -92,6 +89,8 @@ def winner(
         if best is not None and best.certainly_beats(float(reach[j])):
             return best.member
         uniforms = arrivals.setdefault(j, [Uniform(entropy, int(words[j]))])
+        if best is not None and _ceiling(streams, j, uniforms, inverse).loses_to(best):
+            return best.member
         member = streams.arrive(j, entropy)
         if member is not None:
             rival = _contender(streams, j, member, list(uniforms), inverse)
@@ -108,6 +107,14 @@ def _contender(
     streams: Streams[Member], j: int, member: Member, uniforms: list[Uniform], inverse: Transform[arb]
 ) -> _Contender[Member]:
     return _Contender(member, uniforms, lambda: streams.gain(member), lambda: streams.rate(j), inverse)
+
+
+def _ceiling(
+    streams: Streams[Member], j: int, uniforms: list[Uniform], inverse: Transform[arb]
+) -> _Contender[Member | None]:
+    """The most that stream j can still reach, as an exact value: floats cannot see noise below their error."""
+    bound = float(streams.bound[j])
+    return _Contender(None, uniforms, lambda: arb(bound), lambda: streams.rate(j), inverse)
 
 
 def _reach(bound: Floats, total: Floats, log_rate: Floats, inverse: Transform[Floats]) -> Floats:

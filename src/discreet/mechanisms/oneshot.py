@@ -96,7 +96,7 @@ class Prepared:
         d, k = self.tally.d, self.k
         # A value below the k-th by more than this has a chance of one in e^10 or so against all d others.
         depth = int(log(d) + log(k) + 10.0)
-        unit = to_float(1 / self.weight)
+        unit = min(to_float(1 / self.weight), 1e300)
         steps = self.tally.within(np.full(depth, k - 1), unit * np.arange(1.0, depth + 1.0, dtype=np.float64))
         cuts = distinct(steps) + 1
         return np.concatenate([np.arange(k), [k], cuts[(cuts > k) & (cuts < d)]]).astype(np.int64)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.entropy import Ranks
 from discreet.sources.base import Source
 from discreet.sources.labels import check_labels, plain
@@ -90,9 +90,9 @@ def array_source(scores: Any, labels: Any = None) -> ArraySource:
 
 
 def _checked(labels: Any, length: int) -> Sequence[Any]:
-    if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
-        raise InvalidTypeError(f"labels must be a list with one label for each score, not {shown(labels)}")
-    listed = check_labels(labels.tolist() if isinstance(labels, np.ndarray) else labels)
+    if isinstance(labels, str | bytes | Mapping | set | frozenset) or not isinstance(labels, Iterable):
+        raise InvalidTypeError(f"labels must be a list with one label for each score, not a {type(labels).__name__}")
+    listed = check_labels(labels.to_pylist() if hasattr(labels, "to_pylist") else labels)
     if len(listed) != length:
         raise InvalidValueError(f"labels must be as many as the scores, {length}, not {len(listed)}")
     return listed
@@ -103,15 +103,16 @@ def _frame_parts(scores: Any) -> tuple[Any, Any]:
 
     Only a library that is already imported can have made the object, so none is imported here.
     """
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(scores, pandas.Series):
+        default = scores.index.equals(pandas.RangeIndex(len(scores)))
+        return _values(scores), None if default else scores.index.tolist()
     package = type(scores).__module__.partition(".")[0]
     if package not in sys.modules or package not in ("pandas", "polars", "pyarrow"):
         return scores, None
     kind = type(scores).__name__
     if kind in ("DataFrame", "LazyFrame", "Table", "RecordBatch"):
         raise InvalidTypeError(f"scores must be one column, not a {package} {kind}: pass the column that holds them")
-    if package == "pandas" and kind == "Series":
-        default = type(scores.index).__name__ == "RangeIndex"
-        return _values(scores), None if default else scores.index.tolist()
     return _values(scores), None
 
 
@@ -121,15 +122,25 @@ def _values(column: Any) -> Any:
     if nulls() if callable(nulls) else nulls:
         raise InvalidValueError(_FINITE)
     kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
-    if "decimal" not in kind:
-        return np.asarray(column)
-    return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    try:
+        if "decimal" not in kind:
+            return np.asarray(column)
+        return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    except Exception:
+        failed = kind
+    # Raised outside the handler: the library's own words may quote a score.
+    raise InvalidTypeError(f"scores must be a column of numbers, not of {failed}")
 
 
 def _as_array(scores: Any) -> NDArray[Any]:
     """Scores as an array of whole numbers, of float64, or of Fractions where neither holds them exactly."""
     if isinstance(scores, str | bytes) or not hasattr(scores, "__len__"):
-        raise InvalidTypeError(f"scores must be a mapping, a list or a one-dimensional array, not {shown(scores)}")
+        kind = type(scores).__name__
+        raise InvalidTypeError(f"scores must be a mapping, a list or a one-dimensional array, not a {kind}")
+    if isinstance(scores, np.ma.MaskedArray):
+        if np.ma.getmaskarray(scores).any():
+            raise InvalidValueError(_FINITE)
+        scores = scores.data
     if not isinstance(scores, np.ndarray):
         if isinstance(scores, set | frozenset):
             raise InvalidTypeError("scores must be a mapping, a list or a one-dimensional array, not a set")
@@ -164,6 +175,8 @@ def _fraction(value: Any) -> Fraction:
         raise InvalidValueError("scores must have one dimension, not more")
     if not isinstance(number, int | float | Fraction | Decimal | np.longdouble):
         raise InvalidTypeError(f"scores must be numbers, not values of type {type(value).__name__}")
+    if isinstance(number, Decimal) and number.is_finite() and abs(number.adjusted()) > 5000:
+        raise InvalidValueError("scores must be numbers of at most 5000 digits, and one has more")
     try:
         return Fraction(*number.as_integer_ratio())
     except (ValueError, OverflowError):

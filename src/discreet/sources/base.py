@@ -14,7 +14,10 @@ class Source(ABC):
     """Scored items of a public domain. The tally and the items come from one snapshot."""
 
     sensitivity: Sensitivity | None = None
-    """How far one user can move a score, or None where the caller has to say."""
+    """How far adding one user can move a score, or None where the caller has to say."""
+
+    adjacency: str | None = None
+    """What two neighbouring inputs differ by, or None where the caller has to say."""
 
     @property
     @abstractmethod
@@ -32,3 +35,6 @@ class Source(ABC):
     @abstractmethod
     def every_item(self) -> list[Any]:
         """The labels of the whole domain, in any order; the scores are not read."""
+
+    def close(self) -> None:  # noqa: B027  # most sources hold nothing
+        """Lets go of what the tally made; called once the items are known, or something failed."""

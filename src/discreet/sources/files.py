@@ -1,4 +1,4 @@
-"""Scores in a file: .npy, .csv, .tsv or .json, read exactly.
+"""Scores in a file: .npy, .csv, .tsv, .json or .parquet, read exactly.
 
 The names of files, columns and items are public, and messages show them. Scores are not, nor is the place where one
 stands: a message never shows a score, a row or a line number, and no exception that holds one is chained to it.
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.format import open_memmap
 
-from discreet.errors import Error, InvalidValueError, shown
+from discreet.errors import Error, InvalidTypeError, InvalidValueError, shown
 from discreet.privacy import exact
 from discreet.sources.array import ArraySource, array_source
 
@@ -34,7 +34,7 @@ def file_source(path: str | Path, item: str | None = None, score: str | None = N
     ----------
     path
         A file that ends in .npy (a one-dimensional array; the labels are positions), in .csv or .tsv (UTF-8, with a
-        header), or in .json (a mapping from item to score, a list of scores, or a list of objects).
+        header), in .json (a mapping from item to score, a list of scores, or a list of objects), or in .parquet.
     item, score
         The columns of a table, or the keys of the objects, that hold the label and the score. By default those called
         "item" and "score"; of two columns without these names, the first is the item.
@@ -162,6 +162,72 @@ def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return mapping
 
 
+def _read_parquet(path: Path, item: str | None, score: str | None) -> ArraySource:
+    from pyarrow import ArrowException
+
+    with path.open("rb") as file:
+        try:
+            return _from_parquet(file, item, score, path)
+        except Error:
+            raise
+        except (ArrowException, OSError, ValueError):
+            # Arrow tells of a broken file in all these ways, and may quote what is in it.
+            problem = "is not"
+    raise InvalidValueError(f"{_quoted(path)} must be a whole Parquet file, but {problem}")
+
+
+def _from_parquet(file: Any, item: str | None, score: str | None, path: Path) -> ArraySource:
+    from pyarrow.parquet import ParquetFile
+
+    table = ParquetFile(file)
+    item, score = _columns(table.schema_arrow.names, item, score, path)
+    content = table.read(columns=[item, score])
+    labels, scores = (_plain_column(content.column(name)) for name in (item, score))
+    _check_types(labels.type, scores.type, item, score, path)
+    if not len(scores):
+        raise InvalidValueError(f"{_quoted(path)} must have at least one row, but has none")
+    if labels.null_count:
+        raise InvalidValueError(f"items must not be missing, but one is in column {shown(item)} of {_quoted(path)}")
+    return array_source(_from_arrow(scores, f"column {shown(score)} of {_quoted(path)}"), labels.to_pylist())
+
+
+def _plain_column(column: Any) -> Any:
+    """A column with its values in place; writers like pandas store what repeats as numbers into a dictionary."""
+    from pyarrow import types
+
+    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
+
+
+def _check_types(item_type: Any, score_type: Any, item: str, score: str, path: Path) -> None:
+    from pyarrow import types
+
+    tests = (types.is_string, types.is_large_string, types.is_string_view, types.is_integer, types.is_date)
+    if not any(test(item_type) for test in (*tests, types.is_boolean)):
+        raise InvalidTypeError(
+            f"item must name a column of strings, whole numbers, dates or booleans, and {shown(item)} of "
+            f"{_quoted(path)} is one of {item_type}"
+        )
+    if not any(test(score_type) for test in (types.is_integer, types.is_floating, types.is_decimal)):
+        raise InvalidTypeError(
+            f"score must name a column of numbers, and {shown(score)} of {_quoted(path)} is one of {score_type}"
+        )
+
+
+def _from_arrow(column: Any, where: str) -> Any:
+    """The exact numbers in a column: an array where their type is one of NumPy, or else a list of decimals."""
+    from pyarrow import types
+
+    values: Any = None
+    if types.is_decimal(column.type):
+        values = column.to_pylist()
+    elif not column.null_count:
+        # The way through DLPack is the one that does not import pandas.
+        values = np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks])
+    if column.null_count or (types.is_floating(column.type) and not np.isfinite(values).all()):
+        raise InvalidValueError(_not_finite(where))
+    return values
+
+
 def _columns(names: list[str], item: str | None, score: str | None, path: Path) -> tuple[str, str]:
     """The columns of the items and of the scores, from what the caller says and how the columns are called."""
     named = score is not None
@@ -173,7 +239,7 @@ def _columns(names: list[str], item: str | None, score: str | None, path: Path) 
     found = _found("item", item, names, path), _found("score", score, names, path)
     if item == score:
         raise InvalidValueError(f"item and score must be different columns, not both {shown(item)}")
-    if not named and _is_number(score):
+    if not named and _is_data(score, path):
         raise InvalidValueError(f"the first line of {_quoted(path)} must name the columns, but it holds a number")
     return found
 
@@ -188,10 +254,9 @@ def _by_name(names: list[str], item: str | None, score: str | None) -> tuple[str
 
 
 def _found(role: str, column: str | None, names: list[str], path: Path) -> str:
-    if column is None:
-        raise InvalidValueError(f"{role} must name a column of {_quoted(path)}, {_listed(names)}, and none was given")
     if column not in names:
-        raise InvalidValueError(f"{role} must name a column of {_quoted(path)}, {_listed(names)}, not {shown(column)}")
+        given = "and none was given" if column is None else f"not {shown(column)}"
+        raise InvalidValueError(f"{role} must name a column of {_quoted(path)}, {_listed(names, path)}, {given}")
     if names.count(column) > 1:
         raise InvalidValueError(
             f"{role} must name one column of {_quoted(path)}, not two that are called {shown(column)}"
@@ -199,9 +264,9 @@ def _found(role: str, column: str | None, names: list[str], path: Path) -> str:
     return column
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: list[str], path: Path) -> str:
     """The columns to choose from; numbers may be the scores of a file without a header, which are not to be shown."""
-    if any(map(_is_number, names)):
+    if any(_is_data(name, path) for name in names):
         return "whose first line holds numbers and may not be a header"
     more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
     return f"one of {', '.join(map(shown, names[:_MOST_LISTED]))}{more}"
@@ -225,8 +290,12 @@ def _from_values(values: list[Any], where: str) -> list[int | Fraction]:
 def _finite(numbers: list[int | Fraction | None], where: str) -> list[int | Fraction]:
     finite = [number for number in numbers if number is not None]
     if len(finite) < len(numbers):
-        raise InvalidValueError(f"scores must be finite numbers, and {where} holds one that is not")
+        raise InvalidValueError(_not_finite(where))
     return finite
+
+
+def _not_finite(where: str) -> str:
+    return f"scores must be finite numbers, and {where} holds one that is not"
 
 
 def _number(value: Any) -> int | Fraction | None:
@@ -243,8 +312,9 @@ def _is_plain(text: str) -> bool:
     return text.isascii() and "_" not in text
 
 
-def _is_number(text: str | None) -> bool:
-    return text is not None and _is_plain(text) and _number(text) is not None
+def _is_data(name: str | None, path: Path) -> bool:
+    """Whether the name of a column may be a score of a file without a header; a Parquet file always has names."""
+    return name is not None and path.suffix.lower() != ".parquet" and _is_plain(name) and _number(name) is not None
 
 
 def _refuse_columns(path: Path, item: str | None, score: str | None) -> None:
@@ -271,4 +341,10 @@ def _quoted(path: Path) -> str:
     return repr(str(path))
 
 
-_READERS = {".npy": _read_npy, ".csv": _read_table, ".tsv": _read_table, ".json": _read_json}
+_READERS = {
+    ".npy": _read_npy,
+    ".csv": _read_table,
+    ".tsv": _read_table,
+    ".json": _read_json,
+    ".parquet": _read_parquet,
+}

@@ -20,39 +20,52 @@ from discreet.errors import InvalidTypeError, InvalidValueError, shown
 
 _NUMBERS = (int, float, Decimal, Fraction)
 _PLAIN = (str, bytes, UUID)
+_OWN = {str, int, bool, float, bytes, Decimal, Fraction, UUID, date, datetime, time, timedelta, tuple, type(None)}
+_NONE = object()
 
 
 def plain(label: Any) -> Any:
-    """A label as Python's own type: scalars of NumPy and pandas are unwrapped where nothing is lost."""
+    """A label as Python's own type: scalars of NumPy and pandas, enumerations and other subclasses are unwrapped.
+
+    What a subclass makes of comparison and hashing could tie two labels or order them by chance.
+    """
     if isinstance(label, np.datetime64 | np.timedelta64):
         whole = label.astype(label.dtype.str[:2] + "8[us]")
         return whole.item() if whole == label else label
     if isinstance(label, np.generic):
         return label.item()
+    if type(label) in _OWN:
+        return tuple(map(plain, label)) if isinstance(label, tuple) else label
     if hasattr(label, "to_pydatetime") and label == label and not label.nanosecond:
         return label.to_pydatetime()
+    if hasattr(label, "to_pytimedelta") and label == label and not label.nanoseconds:
+        return label.to_pytimedelta()
+    if isinstance(label, str):
+        return str.__str__(label)
+    if isinstance(label, int):
+        return int.__int__(label)
+    if isinstance(label, tuple):
+        return tuple(map(plain, label))
     return label
 
 
 def check_labels(labels: Iterable[Any]) -> list[Any]:
     """The labels as a list, which must be hashable, different from each other, and of types with an order."""
     listed = [plain(label) for label in labels]
-    try:
-        distinct = set(listed)
-    except TypeError:
-        raise InvalidTypeError("labels must be hashable, such as strings, numbers, dates or tuples of them") from None
-    kinds = {type(label) for label in distinct}
-    if kinds <= {str} or kinds <= {int}:
-        unordered = None
-    else:
-        unordered = next((label for label in listed if not _is_ordered(label)), None)
-    if unordered is not None:
+    kinds = {type(label) for label in listed}
+    simple = kinds <= {str} or kinds <= {int}
+    unordered = None if simple else next((label for label in listed if not _is_ordered(label)), _NONE)
+    if not simple and unordered is not _NONE:
         raise InvalidTypeError(
             "labels must be strings, numbers, dates, times, UUIDs, bytes, None or tuples of these, "
             f"not {shown(unordered)}"
         )
-    if len(distinct) < len(listed):
-        raise InvalidValueError(f"labels must all be different, but {shown(_first_repeat(listed))} is there twice")
+    # Keys differ where labels do; equality itself knows nothing of the two hours of a clock that is set back.
+    keys = listed if simple else [sort_key(label) for label in listed]
+    if len(set(keys)) < len(keys):
+        raise InvalidValueError(
+            f"labels must all be different, but {shown(_first_repeat(keys, listed))} is there twice"
+        )
     return listed
 
 
@@ -76,9 +89,10 @@ def sort_key(label: Any) -> tuple[Any, ...]:
     if isinstance(label, _NUMBERS):
         return ("number", _float(label), Fraction(0) if _is_infinite(label) else Fraction(label))
     if isinstance(label, datetime):
-        return ("datetime", label.tzinfo is not None, label)
-    if isinstance(label, date | time | timedelta):
-        return (type(label).__name__, label)
+        # Across time zones Python compares instants, within one the clock: only instants make one order.
+        instant = label if (offset := label.utcoffset()) is None else label.replace(tzinfo=None) - offset
+        plain_instant = instant.replace(tzinfo=None, fold=0)
+        return ("datetime", offset is not None, plain_instant, label.isoformat(), label.fold, str(label.tzinfo))
     if isinstance(label, tuple):
         return ("tuple", *(sort_key(part) for part in label))
     return (type(label).__name__, label)
@@ -101,16 +115,15 @@ def _is_ordered(label: Any) -> bool:
     if isinstance(label, time) and label.tzinfo is not None:
         return False
     if isinstance(label, Decimal):
-        return not label.is_nan()
-    known = label is None or isinstance(label, (*_NUMBERS, *_PLAIN, date, time, timedelta))
+        return not label.is_nan() and (label.is_infinite() or abs(label.adjusted()) < 5000)
     # NaN and NaT differ from themselves, and finer times than microseconds have no Python type.
-    return known and bool(label == label) and not getattr(label, "nanosecond", 0)
+    return type(label) in _OWN and bool(label == label)
 
 
-def _first_repeat(labels: list[Any]) -> Any:
+def _first_repeat(keys: list[Any], labels: list[Any]) -> Any:
     seen = set()
-    for label in labels:
-        if label in seen:
+    for key, label in zip(keys, labels, strict=True):
+        if key in seen:
             return label
-        seen.add(label)
+        seen.add(key)
     return None

@@ -1,0 +1,222 @@
+"""Whatever a caller may hold as a table, as one ibis table with the name of its engine.
+
+Files and frames run on an embedded DuckDB. A text file has no schema, and guessing one would look at private rows, so
+its columns are read as text; the public domain and the public condition say what to make of them.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import uuid
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import Error, InvalidTypeError, InvalidValueError, shown
+from discreet.sources.engine import ask
+
+_TEXT = {".csv": ",", ".tsv": "\t"}
+_ENDINGS = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson")
+_COMPRESSIONS = (".gz", ".zst", ".bz2", ".xz")
+
+
+class MissingExtraError(Error, ImportError):
+    """A library that only some engines need is not installed."""
+
+
+@dataclass(eq=False, repr=False)
+class Opened:
+    """An ibis table, its engine, whether its columns are all text, and what to do when it is no longer needed."""
+
+    table: Any
+    engine: str
+    untyped: bool = False
+    cleanup: list[Callable[[], None]] = field(default_factory=list)
+
+    def adopt(self, rows: Any) -> Any:
+        """An Arrow table as a table of this engine, which lasts until this one is closed."""
+        local = _ibis().memtable(rows)
+        backend = self.table.get_backend()
+        if backend.name != "pyspark":
+            return local
+        # Spark's cache does not know tables in memory unless a view stands for them.
+        name = _fresh("domain")
+        view = ask(self.engine, "sending the domain", lambda: backend.create_view(name, local))
+        self.cleanup.append(lambda: (backend.drop_view(name), local)[0])
+        return view
+
+    def close(self) -> None:
+        """Drops what opening made; a failure to do so is nobody's news."""
+        while self.cleanup:
+            # The engine may be gone already, and its words are private.
+            with suppress(Exception):
+                self.cleanup.pop()()
+
+
+def open_table(given: Any, name: str | None, argument: str) -> Opened:
+    """The table behind a path, a URL, a frame, a relation, an ibis table or a Spark DataFrame.
+
+    Parameters
+    ----------
+    given
+        What the caller passed.
+    name
+        The table's name in the database, where `given` is a URL.
+    argument
+        What error messages call it.
+    """
+    is_url = isinstance(given, str) and re.match(r"^[a-z][a-z0-9+]*://", given) is not None
+    if name is not None and not is_url:
+        raise InvalidValueError(f"name must be left out unless {argument} is a connection URL")
+    if is_url:
+        return _from_url(given, name, argument)
+    if isinstance(given, str | os.PathLike):
+        return _from_files(os.fspath(given), argument)
+    package = type(given).__module__.partition(".")[0]
+    if package in ("pandas", "polars", "pyarrow"):
+        return _from_arrow(as_arrow(given, argument))
+    if package in ("duckdb", "_duckdb") and hasattr(given, "to_arrow_table"):
+        return _from_arrow(ask("DuckDB", f"reading {argument}", given.to_arrow_table))
+    if package == "ibis" and hasattr(given, "get_backend"):
+        return Opened(given, given.get_backend().name)
+    if package == "pyspark" and hasattr(given, "createOrReplaceTempView"):
+        return _from_spark(given)
+    raise InvalidTypeError(
+        f"{argument} must be a path, a connection URL, a pandas, polars or pyarrow table, a DuckDB relation, "
+        f"an ibis table or a Spark DataFrame, not a {type(given).__name__}"
+    )
+
+
+def as_arrow(frame: Any, argument: str) -> Any:
+    """A pandas, polars or pyarrow table as an Arrow table."""
+    import pyarrow as pa
+
+    def convert() -> Any:
+        if isinstance(frame, pa.Table):
+            return frame
+        if hasattr(frame, "collect"):
+            return frame.collect().to_arrow()
+        if hasattr(frame, "to_arrow"):
+            return frame.to_arrow()
+        if isinstance(frame, pa.RecordBatch):
+            return pa.Table.from_batches([frame])
+        return pa.Table.from_pandas(frame, preserve_index=False)
+
+    if not is_frame(frame):
+        raise InvalidTypeError(f"{argument} must be a table with columns, not a {type(frame).__name__}")
+    return ask("Arrow", f"reading {argument}", convert)
+
+
+def is_frame(given: Any) -> bool:
+    """Whether something of pandas, polars or pyarrow has columns; the names of the types, because asking may warn."""
+    return type(given).__name__ in ("DataFrame", "LazyFrame", "Table", "RecordBatch")
+
+
+def _ibis() -> Any:
+    try:
+        import ibis
+    except ImportError:
+        raise MissingExtraError("tables need ibis with DuckDB: pip install discreet") from None
+    return ibis
+
+
+def _from_arrow(table: Any) -> Opened:
+    connection = _ibis().duckdb.connect()
+    made = ask("DuckDB", "opening the frame", lambda: connection.create_view(_fresh("frame"), _ibis().memtable(table)))
+    return Opened(made, "DuckDB", cleanup=[connection.disconnect])
+
+
+def _from_files(path: str, argument: str) -> Opened:
+    ending, found = _ending(path), sorted(glob.glob(path)) or ([path] if os.path.exists(path) else [])
+    if not found:
+        raise InvalidValueError(f"{argument} must be a file that exists, not {shown(path)}")
+    if any(os.path.isdir(each) for each in found):
+        raise InvalidValueError(f"{argument} must be a file or a pattern of files, not the folder {shown(path)}")
+    if ending is None:
+        raise InvalidValueError(f"{argument} must end in one of {', '.join(_ENDINGS)}, not be {shown(path)}")
+    unreadable = next((each for each in found if not os.access(each, os.R_OK)), None)
+    if unreadable is not None:
+        raise InvalidValueError(f"{argument} must be a file that can be read, not {shown(unreadable)}")
+    connection = _ibis().duckdb.connect()
+    table = ask("DuckDB", f"opening {Path(path).name}", lambda: _read(connection, found, ending))
+    return Opened(table, "DuckDB", untyped=ending != ".parquet", cleanup=[connection.disconnect])
+
+
+def _ending(path: str) -> str | None:
+    """The ending that says what is inside, looking through compression and patterns."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    while suffixes and suffixes[-1] in _COMPRESSIONS:
+        suffixes.pop()
+    return suffixes[-1] if suffixes and suffixes[-1] in _ENDINGS else None
+
+
+def _read(connection: Any, files: list[str], ending: str) -> Any:
+    if ending == ".parquet":
+        return connection.read_parquet(files)
+    if ending in _TEXT:
+        return connection.read_csv(files, all_varchar=True, ignore_errors=True, header=True, delim=_TEXT[ending])
+    # The names of the columns are looked up once, and then all of them are read as text.
+    names = connection.read_json(files, ignore_errors=False).columns
+    return connection.read_json(files, columns=dict.fromkeys(names, "VARCHAR"))
+
+
+def _from_url(url: str, name: str | None, argument: str) -> Opened:
+    if not isinstance(name, str) or not name:
+        raise InvalidValueError(f"name must be given, the table to read, when {argument} is a connection URL")
+    scheme = url.partition("://")[0]
+    engine = {"postgres": "PostgreSQL", "postgresql": "PostgreSQL", "duckdb": "DuckDB", "sqlite": "SQLite"}.get(
+        scheme, scheme
+    )
+    _check_database_file(url, argument)
+    connection = _connected(url, engine, argument)
+    tables = ask(engine, "listing tables", connection.list_tables)
+    if name not in tables:
+        connection.disconnect()
+        raise InvalidValueError(
+            f"name must be a table of {engine}, one of {', '.join(sorted(tables))}, not {shown(name)}"
+        )
+    table = ask(engine, "opening the table", lambda: connection.table(name))
+    return Opened(table, engine, cleanup=[connection.disconnect])
+
+
+def _connected(url: str, engine: str, argument: str) -> Any:
+    """A connection; what is wrong with one can hold a password and stays untold."""
+    ibis = _ibis()
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return ibis.connect(url.replace("postgresql://", "postgres://", 1))
+    except ImportError:
+        extra = {"PostgreSQL": "postgres"}.get(engine)
+        line = f"pip install 'discreet[{extra}]'" if extra else f"pip install 'ibis-framework[{engine}]'"
+    except Exception:
+        line = None
+    if line is not None:
+        raise MissingExtraError(f"{argument} needs the driver of {engine}: {line}")
+    raise InvalidValueError(f"{argument} must be the URL of a server that answers, and the one on {engine} does not")
+
+
+def _check_database_file(url: str, argument: str) -> None:
+    """A file database that is not there would be made by opening it."""
+    scheme, _, rest = url.partition("://")
+    path = rest.partition("?")[0]
+    if scheme in ("duckdb", "sqlite") and not os.path.isfile(path):
+        raise InvalidValueError(f"{argument} must be the URL of a database file that exists, not {shown(url)}")
+
+
+def _from_spark(frame: Any) -> Opened:
+    ibis, name = _ibis(), _fresh("frame")
+    session = frame.sparkSession
+    connection = ask("Spark", "connecting", lambda: ibis.pyspark.connect(session))
+    frame.createOrReplaceTempView(name)
+    table = ask("Spark", "opening the frame", lambda: connection.table(name))
+    return Opened(table, "Spark", cleanup=[lambda: session.catalog.dropTempView(name)])
+
+
+def _fresh(kind: str) -> str:
+    """A name that nobody has used; it depends on nothing."""
+    return f"discreet_{kind}_{uuid.uuid4().hex}"

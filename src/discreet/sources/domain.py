@@ -1,0 +1,222 @@
+"""The public domain of items: a list, a table's column, or a range of whole numbers that is never written out.
+
+The domain must not come from the events: an item that is listed because somebody touched it tells just that, and no
+epsilon covers it. Being public, a domain may be complained about in full.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.sources.connect import Opened, is_frame, open_table
+from discreet.sources.engine import ask
+from discreet.sources.labels import plain
+
+KINDS = ("string", "integer", "date", "boolean")
+
+
+@dataclass(frozen=True)
+class Integers:
+    """The whole numbers from `lo` to `hi`, both included."""
+
+    lo: int
+    hi: int
+
+    @property
+    def d(self) -> int:
+        """How many there are."""
+        return self.hi - self.lo + 1
+
+
+def integers(lo: int, hi: int) -> Integers:
+    """The domain of all whole numbers from `lo` to `hi`, both included, up to 2^63 of them, never written out.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> discreet.integers(0, 9)
+    Integers(lo=0, hi=9)
+    """
+    for name, value in (("lo", lo), ("hi", hi)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise InvalidTypeError(f"{name} must be a whole number, not {shown(value)}")
+        if not -(2**63) <= value < 2**63:
+            raise InvalidValueError(f"{name} must be from -2^63 to 2^63 - 1, not {shown(value)}")
+    if hi < lo:
+        raise InvalidValueError(f"hi must be at least lo, {lo}, not {hi}")
+    if hi - lo >= 2**63:
+        raise InvalidValueError(f"hi must be less than 2^63 above lo, not {hi - lo} above")
+    return Integers(int(lo), int(hi))
+
+
+@dataclass(eq=False, repr=False)
+class Listed:
+    """A domain with a row for each item: columns `item` and, where it is shown instead, `label`."""
+
+    table: Any
+    kind: str
+    d: int
+    labelled: bool
+
+
+def listed(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> Listed:
+    """The domain behind a list or a table, on the engine of the events.
+
+    Parameters
+    ----------
+    given
+        A list of items, a path such as "movies.csv:movie_id", or any table.
+    label
+        The column to show in place of the item.
+    item
+        The name of the item column of the events, which a table is searched for.
+    events
+        The events that the domain will be joined to.
+    kind
+        What the items of the events are, or None where they are text of no type.
+    """
+    if _is_list(given):
+        if label is not None:
+            raise InvalidValueError("label must be left out unless domain is a table with that column")
+        return _from_list(given, events)
+    return _from_table(given, label, item, events, kind)
+
+
+def _is_list(given: Any) -> bool:
+    package = type(given).__module__.partition(".")[0]
+    if package in ("pandas", "polars", "pyarrow"):
+        return not is_frame(given)
+    if package in ("ibis", "pyspark", "duckdb", "_duckdb"):
+        return False
+    return not isinstance(given, str | bytes | os.PathLike | Mapping) and isinstance(given, Iterable)
+
+
+def _from_list(given: Any, events: Opened) -> Listed:
+    import pyarrow as pa
+
+    raw = given.to_pylist() if hasattr(given, "to_pylist") else given.tolist() if hasattr(given, "tolist") else given
+    values = [plain(value) for value in raw]
+    if not values:
+        raise InvalidValueError("domain must hold at least one item, not none")
+    if any(value is None or value != value for value in values):
+        raise InvalidValueError("domain must not hold missing items, and one is missing")
+    kind = _kind_of(values)
+    seen: set[Any] = set()
+    for value in values:
+        if value in seen:
+            raise InvalidValueError(f"domain must hold each item once, but {shown(value)} is there twice")
+        seen.add(value)
+    types = {"string": pa.string(), "integer": pa.int64(), "date": pa.date32(), "boolean": pa.bool_()}
+    try:
+        column = pa.array(values, types[kind])
+    except (pa.ArrowInvalid, OverflowError, UnicodeError):
+        raise InvalidValueError("domain must hold whole numbers of 64 bits or proper text") from None
+    return Listed(events.adopt(pa.table({"item": column})), kind, len(values), False)
+
+
+def _kind_of(values: list[Any]) -> str:
+    tests = {
+        "string": lambda value: isinstance(value, str),
+        "boolean": lambda value: isinstance(value, bool),
+        "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+        "date": lambda value: isinstance(value, date) and not isinstance(value, datetime),
+    }
+    for kind, test in tests.items():
+        if all(map(test, values)):
+            return kind
+    raise InvalidTypeError("domain must hold only strings, only whole numbers, only dates or only booleans")
+
+
+def _from_table(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> Listed:
+    column, source = None, given
+    if isinstance(given, str) and (split := re.fullmatch(r"(.+\.[A-Za-z0-9.]+):([^:/\\]+)", given)):
+        source, column = split.group(1), split.group(2)
+    opened = open_table(source, None, "domain")
+    try:
+        return _checked_table(opened, column, label, item, events, kind)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def _checked_table(
+    opened: Opened, column: str | None, label: str | None, item: str, events: Opened, kind: str | None
+) -> Listed:
+    names = list(opened.table.columns)
+    if column is None:
+        column = item if item in names else names[0] if len(names) == 1 else None
+    if column is None or column not in names:
+        wanted = f"a column called {shown(column or item)}"
+        raise InvalidValueError(f"domain must have {wanted}, and has {', '.join(names)}; name one as 'file:column'")
+    if label is not None and label not in names:
+        raise InvalidValueError(f"label must be a column of the domain, one of {', '.join(names)}, not {shown(label)}")
+    chosen = opened.table.select(item=opened.table[column], **({} if label is None else {"label": opened.table[label]}))
+    table, own_kind = _typed(chosen, opened, kind)
+    _check_rows(table, opened, label is not None)
+    d = int(ask(opened.engine, "counting the domain", lambda: table.count().to_pyarrow().as_py()))
+    return Listed(_moved(table, opened, events), own_kind, d, label is not None)
+
+
+def _typed(table: Any, opened: Opened, kind: str | None) -> tuple[Any, str]:
+    """The domain with items of a known kind; text of a file takes the kind of the events."""
+    own = kind_of_type(table["item"].type())
+    if own is None:
+        raise InvalidTypeError(
+            f"domain must hold strings, whole numbers, dates or booleans, not a column of {table['item'].type()}"
+        )
+    if not opened.untyped or kind in (None, "string"):
+        return table, own
+    cast = table.mutate(item=table["item"].try_cast(TYPES[str(kind)]))
+    lost = table.filter(table["item"].notnull()).mutate(item=table["item"].try_cast(TYPES[str(kind)]))
+    if ask(opened.engine, "reading the domain", lambda: lost["item"].isnull().any().to_pyarrow().as_py()):
+        raise InvalidTypeError(f"domain must hold items like those of the events, {kind}s, and one is not")
+    return cast, str(kind)
+
+
+def _check_rows(table: Any, opened: Opened, labelled: bool) -> None:
+    def counts() -> dict[str, Any]:
+        column = table["item"]
+        asked = {"rows": table.count(), "nulls": column.isnull().sum(), "different": column.nunique()}
+        if labelled:
+            asked |= {"label_nulls": table["label"].isnull().sum(), "labels": table["label"].nunique()}
+        row: dict[str, Any] = table.aggregate(**asked).to_pyarrow().to_pylist()[0]
+        return row
+
+    found = ask(opened.engine, "checking the domain", counts)
+    if not found["rows"]:
+        raise InvalidValueError("domain must hold at least one item, not none")
+    if found["nulls"]:
+        raise InvalidValueError("domain must not hold missing items, and one is missing")
+    if found["different"] < found["rows"]:
+        raise InvalidValueError("domain must hold each item once, and one is there twice")
+    if labelled and found["label_nulls"]:
+        raise InvalidValueError("label must be there for each item of the domain, and one is missing")
+    if labelled and found["labels"] < found["rows"]:
+        raise InvalidValueError("label must be different for each item of the domain, and one is there twice")
+
+
+def _moved(table: Any, opened: Opened, events: Opened) -> Any:
+    """The domain on the engine of the events: as it is where that is the same one, as a copy elsewhere."""
+    if opened.table.get_backend() is events.table.get_backend():
+        return table
+    rows = ask(opened.engine, "reading the domain", table.to_pyarrow)
+    opened.close()
+    return events.adopt(rows)
+
+
+TYPES = {"string": "string", "integer": "int64", "date": "date", "boolean": "boolean"}
+
+
+def kind_of_type(dtype: Any) -> str | None:
+    """The kind of item that an ibis type holds."""
+    tests = {"string": dtype.is_string(), "integer": dtype.is_integer(), "date": dtype.is_date(),
+             "boolean": dtype.is_boolean()}  # fmt: skip
+    return next((kind for kind, holds in tests.items() if holds), None)

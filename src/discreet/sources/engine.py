@@ -1,0 +1,37 @@
+"""Every call that reaches an engine goes through here, so that its own words never reach the caller.
+
+An engine's error or warning can quote a private value. What the caller sees is the engine and the stage; the original
+error shows only where DISCREET_DEBUG=1 asks for it, with a warning.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import TypeVar
+
+from discreet.errors import Error
+from discreet.progress import stage
+
+Answer = TypeVar("Answer")
+
+
+class EngineError(Error, RuntimeError):
+    """A query failed; why is the engine's secret."""
+
+
+def ask(engine: str, what: str, question: Callable[[], Answer]) -> Answer:
+    """The answer of an engine, or an EngineError that names the engine and the stage and nothing else."""
+    with stage(f"{what} on {engine}"):
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                return question()
+        except Error:
+            raise
+        except Exception:
+            if os.environ.get("DISCREET_DEBUG") == "1":
+                warnings.warn("DISCREET_DEBUG=1: the error below may show private rows", stacklevel=2)
+                raise
+    # Raised outside the handler: not even __context__ keeps the engine's own error.
+    raise EngineError(f"the query failed on {engine} at {what}; DISCREET_DEBUG=1 shows why, and maybe private rows")

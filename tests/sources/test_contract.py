@@ -1,0 +1,187 @@
+"""One contract for every engine: the same events give the same tally and, with the same bits, the same release."""
+
+import random
+from collections import defaultdict
+from datetime import date
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from engines import LOCAL, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
+
+import discreet
+from discreet.sources.array import array_source
+
+ENGINES = [
+    *LOCAL,
+    *(pytest.param(name, marks=[pytest.mark.xdist_group(name), pytest.mark.slow]) for name in SERVERS),
+]
+
+ODD = ["dune", "Dune", "a", "B", "é", "z", "ß", "", " ", "'quoted' \"text\"", "x,y", "😀", "￿x", "𐀀", "naïve", "NULL"]
+
+
+def generated(seed, kind):
+    """Events with duplicates, missing values, unknown items and extreme values, and a domain for them."""
+    rng = random.Random(seed)
+    universe = {
+        "string": [item for item in ODD if item != ""] + [f"movie {i}" for i in range(20)],
+        "integer": [0, 1, 2, -5, 7, 2**40, -(2**62), 2**63 - 1, *range(100, 125)],
+        "date": [date(2020, 1, 1 + i) for i in range(20)] + [date(1999, 12, 31), date(2024, 2, 29)],
+        "boolean": [True, False],
+    }[kind]
+    domain = rng.sample(universe, max(2, len(universe) * 3 // 4))
+    rows = [
+        {
+            "who": None
+            if rng.random() < 0.05
+            else rng.choice(["ann", "bob", "Bob", "eve", "zoë", f"u{rng.randrange(30)}"]),
+            "what": None if rng.random() < 0.05 else rng.choice(universe),
+            "amount": rng.choice(
+                [None, 0.0, 1.0, 2.5, -3.25, 1e300, -1e300, 0.1, 0.05, float("inf"), rng.uniform(-9, 9)]
+            ),
+            "stars": rng.randrange(1, 6),
+        }
+        for _ in range(300)
+    ]
+    types = {"string": pa.string(), "integer": pa.int64(), "date": pa.date32(), "boolean": pa.bool_()}
+    schema = pa.schema([("who", pa.string()), ("what", types[kind]), ("amount", pa.float64()), ("stars", pa.int64())])
+    return rows, pa.Table.from_pylist(rows, schema), domain
+
+
+def counted(rows, domain, keep=lambda row: True):
+    """The definition: how many distinct users each item of the domain has."""
+    users = defaultdict(set)
+    for row in rows:
+        if row["who"] is not None and row["what"] is not None and keep(row):
+            users[row["what"]].add(row["who"])
+    return {item: Fraction(len(users[item])) for item in domain}
+
+
+def summed(rows, domain, low, high, resolution):
+    """The definition: the sum over users of each one's total in whole steps, clipped."""
+    totals = defaultdict(int)
+    for row in rows:
+        if row["who"] is not None and row["what"] is not None and row["amount"] is not None:
+            amount = max(-(10**9) * float(resolution), min(10**9 * float(resolution), row["amount"]))
+            totals[row["what"], row["who"]] += floor(amount / float(resolution) + 0.5)
+    scores = dict.fromkeys(domain, Fraction(0))
+    for (item, _), total in totals.items():
+        if item in scores:
+            scores[item] += max(low / resolution, min(high / resolution, total)) * resolution
+    return scores
+
+
+def ranking(source):
+    """Every item with its score, by rank: all that a source can say."""
+    tally = source.tally()
+    try:
+        items = source.items(np.arange(tally.d))
+        return [(tally.exact(rank), item) for rank, item in enumerate(items)]
+    finally:
+        source.close()
+
+
+def expected(scores):
+    return sorted(((score, item) for item, score in scores.items()), key=lambda pair: (-pair[0], pair[1]))
+
+
+def as_array(scores):
+    """The reference source: equal scores rank by position from the end, so the items are laid out backwards."""
+    items = sorted(scores, reverse=True)
+    return array_source([scores[item] for item in items], items)
+
+
+@pytest.mark.parametrize("kind", ["string", "integer", "date", "boolean"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_counts_are_those_of_the_definition(engine, kind, tmp_path, request):
+    rows, events, domain = generated(1, kind)
+    source = discreet.events(**on(engine, events, tmp_path, request), user="who", item="what", domain=domain)
+    scores = counted(rows, domain)
+    assert source.d == len(domain)
+    assert source.sensitivity == discreet.Sensitivity(0, 1)
+    assert ranking(source) == expected(scores)
+    # A query on Spark takes seconds: one mechanism is enough there, because all read the same tally.
+    mechanisms = (discreet.OneShot("gumbel"), discreet.Canonical(), discreet.Joint())
+    for mechanism in mechanisms[: 1 if engine == "spark" else 3]:
+        releases = [
+            discreet.top_k(each, min(5, len(domain) - 1), "0.3", mechanism=mechanism, rng=random.Random(7))
+            for each in (source, as_array(scores))
+        ]
+        assert releases[0].items == releases[1].items
+        assert releases[0].order == releases[1].order
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_sums_are_those_of_the_definition(engine, tmp_path, request):
+    rows, events, domain = generated(2, "string")
+    source = discreet.events(
+        **on(engine, events, tmp_path, request),
+        user="who",
+        item="what",
+        domain=domain,
+        value="amount",
+        clip=("-1.5", 4),
+        resolution="0.25",
+    )
+    assert source.sensitivity == discreet.Sensitivity("1.5", 4)
+    assert ranking(source) == expected(summed(rows, domain, Fraction(-3, 2), Fraction(4), Fraction(1, 4)))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_range_of_numbers_needs_no_list(engine, tmp_path, request):
+    rows, events, _ = generated(3, "integer")
+    source = discreet.events(
+        **on(engine, events, tmp_path, request), user="who", item="what", domain=discreet.integers(-10, 130)
+    )
+    assert ranking(source) == expected(counted(rows, range(-10, 131)))
+    values = {"value": "amount", "clip": (-2, 2)}
+    signed = discreet.events(
+        **on(engine, events, tmp_path, request), user="who", item="what", domain=discreet.integers(0, 130), **values
+    )
+    assert ranking(signed) == expected(summed(rows, range(131), Fraction(-2), Fraction(2), Fraction(1)))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rows_are_filtered_by_where(engine, tmp_path, request):
+    rows, events, domain = generated(4, "string")
+    source = discreet.events(
+        **on(engine, events, tmp_path, request),
+        user="who",
+        item="what",
+        domain=domain,
+        where="stars >= 4 AND who <> 'eve'",
+    )
+    scores = counted(rows, domain, lambda row: row["stars"] >= 4 and row["who"] != "eve")
+    assert ranking(source) == expected(scores)
+
+
+@pytest.mark.parametrize("engine", ["arrow", "sqlite", *ENGINES[-2:]])
+def test_adding_a_user_moves_every_score_within_the_sensitivity(engine, tmp_path, request):
+    """All rows of one user at once, whatever they are; on each engine, with and without values."""
+    rows, events, domain = generated(5, "string")
+    extra = [{**row, "who": "the new one"} for row in rows[:60] if row["what"] is not None]
+    more = pa.concat_tables([events, pa.Table.from_pylist(extra, events.schema)])
+    for options in ({}, {"value": "amount", "clip": (-1, 3), "resolution": "0.5"}, {"where": "stars < 4"}):
+        ranked = []
+        for table in (events, more):
+            source = discreet.events(
+                **on(engine, table, tmp_path, request), user="who", item="what", domain=domain, **options
+            )
+            ranked.append({item: score for score, item in ranking(source)})
+        moves = [ranked[1][item] - ranked[0][item] for item in domain]
+        assert all(-source.sensitivity.down <= move <= source.sensitivity.up for move in moves)
+        assert any(moves)
+
+
+@pytest.mark.parametrize("engine", ["arrow", *ENGINES[-3:]])
+def test_labels_of_the_domain_are_shown(engine, tmp_path, request):
+    rows, events, _ = generated(6, "integer")
+    titles = {i: f"Title {i:03}" for i in range(100, 125)}
+    domain = pa.table({"what": list(titles), "title": list(titles.values())})
+    source = discreet.events(
+        **on(engine, events, tmp_path, request), user="who", item="what", domain=domain, label="title"
+    )
+    scores = counted(rows, titles)
+    assert ranking(source) == [(score, titles[item]) for score, item in expected(scores)]

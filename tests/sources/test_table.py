@@ -1,0 +1,241 @@
+"""events: what it refuses and in which words, and that an engine's own words never come out."""
+
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import traceback
+
+import duckdb
+import ibis
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import discreet
+from discreet.sources.engine import EngineError, ask
+
+EVENTS = pa.table({"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, 3.0], "nested": [[1], [2], [3]]})
+GOOD = {"table": EVENTS, "user": "who", "item": "what", "domain": ["a", "b", "c"]}
+
+BAD = [
+    ({"user": "whom"}, "user must be a column of the table, one of who, what, amount, nested, not 'whom'"),
+    ({"item": "nope"}, "item must be a column of the table"),
+    ({"item": 3}, "item must be a column of the table"),
+    ({"item": "amount"}, "item must be a column of strings, whole numbers, dates or booleans, not of float64"),
+    ({"value": "amount"}, "clip must be given with value"),
+    ({"clip": (0, 1)}, "clip must be left out without value"),
+    ({"resolution": 1}, "resolution must be left out without value"),
+    ({"value": "amount", "clip": (3, 1)}, "clip must be (low, high) with low at most high"),
+    ({"value": "amount", "clip": 3}, "clip must be a pair (low, high), not 3"),
+    ({"value": "amount", "clip": (0, 0)}, "clip must leave room"),
+    ({"value": "amount", "clip": ("a", 1)}, "clip low must be a finite number"),
+    ({"value": "amount", "clip": (0, 1), "resolution": "0.3"}, "resolution must divide the clip bounds 0 and 1"),
+    ({"value": "amount", "clip": (0, "0.5")}, "resolution must be given where clip is not in whole numbers"),
+    ({"value": "amount", "clip": (0, 10), "resolution": "1e-9"}, "resolution must leave the clip bounds at most"),
+    ({"value": "amount", "clip": (0, 1), "resolution": 0}, "resolution must be above zero"),
+    ({"value": "what", "clip": (0, 1)}, "value must be a column of numbers, not of string"),
+    ({"domain": EVENTS}, "domain must be a public list of items, not the events themselves"),
+    ({"domain": []}, "domain must hold at least one item, not none"),
+    ({"domain": ["a", "a"]}, "domain must hold each item once, but 'a' is there twice"),
+    ({"domain": ["a", None]}, "domain must not hold missing items"),
+    ({"domain": ["a", 1]}, "domain must hold only strings, only whole numbers, only dates or only booleans"),
+    ({"domain": [1, 2]}, "domain must hold items like those of the events, strings, not integers"),
+    ({"domain": [1.5]}, "domain must hold only strings"),
+    ({"domain": discreet.integers(0, 5)}, "domain must hold items like those of the events, strings, not integers"),
+    ({"domain": pa.table({"x": ["a"], "y": ["b"]})}, "domain must have a column called 'what', and has x, y"),
+    ({"domain": pa.table({"what": ["a", None]})}, "domain must not hold missing items"),
+    ({"domain": pa.table({"what": ["a", "a"]})}, "domain must hold each item once"),
+    ({"domain": pa.table({"what": pa.array([], pa.string())})}, "domain must hold at least one item"),
+    ({"domain": pa.table({"what": [1.5]})}, "domain must hold strings, whole numbers, dates or booleans"),
+    ({"domain": "nowhere.csv:what"}, "domain must be a file that exists, not 'nowhere.csv'"),
+    ({"domain": {"a": 1}}, "domain must be a path"),
+    ({"domain": 5}, "domain must be a path"),
+    ({"label": "title"}, "label must be left out unless domain is a table"),
+    ({"label": "z", "domain": pa.table({"what": ["a"]})}, "label must be a column of the domain, one of what, not 'z'"),
+    (
+        {"label": "t", "domain": pa.table({"what": ["a", "b"], "t": ["x", "x"]})},
+        "label must be different for each item",
+    ),
+    ({"label": "t", "domain": pa.table({"what": ["a", "b"], "t": ["x", None]})}, "label must be there for each item"),
+    ({"table": "nowhere.parquet"}, "table must be a file that exists, not 'nowhere.parquet'"),
+    ({"table": "nowhere/*.parquet"}, "table must be a file that exists"),
+    ({"table": "/"}, "table must be a file or a pattern of files, not the folder '/'"),
+    ({"table": __file__}, "table must end in one of .parquet, .csv, .tsv"),
+    ({"table": 5}, "table must be a path, a connection URL"),
+    ({"table": pd.Series([1])}, "table must be a table with columns, not a Series"),
+    ({"table": {"a": [1]}}, "table must be a path"),
+    ({"name": "events"}, "name must be left out unless table is a connection URL"),
+    ({"table": "sqlite:///nowhere.db"}, "name must be given"),
+    ({"table": "sqlite:///nowhere.db", "name": "t"}, "table must be the URL of a database file that exists"),
+    ({"adjacency": "both"}, "adjacency must be 'add-remove' or 'swap', not 'both'"),
+    ({"where": "nope = 1"}, "where"),
+    ({"where": ""}, "where"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD, ids=[f"{i} {sorted(change)}" for i, (change, _) in enumerate(BAD)])
+def test_bad_input_gets_one_clear_sentence(change, message):
+    with pytest.raises(discreet.Error) as raised:
+        discreet.events(**{**GOOD, **change})
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
+def test_a_range_must_be_one():
+    for lo, hi, message in [
+        (5, 4, "hi must be at least lo, 5, not 4"),
+        (0, 2**63, "hi must be from -2^63 to 2^63 - 1"),
+        (-(2**63), 2**63 - 1, "hi must be less than 2^63 above lo"),
+        (0.5, 2, "lo must be a whole number, not 0.5"),
+        (True, 2, "lo must be a whole number, not True"),
+    ]:
+        with pytest.raises(discreet.Error) as raised:
+            discreet.integers(lo, hi)
+        assert message in str(raised.value)
+
+
+def test_what_a_source_knows_is_not_to_be_said_again():
+    source = discreet.events(**GOOD, adjacency="swap")
+    with pytest.raises(discreet.Error, match="sensitivity must be left out, because the source knows its own"):
+        discreet.top_k(source, 1, 1, sensitivity=discreet.Sensitivity())
+    with pytest.raises(discreet.Error, match="adjacency must be that of the source, 'swap'"):
+        discreet.top_k(source, 1, 1, adjacency="add-remove")
+    with pytest.raises(discreet.Error, match="labels must be left out when scores is a source"):
+        discreet.top_k(source, 1, 1, labels=["x"])
+    with pytest.raises(discreet.Error, match="k must be a whole number from 1 to 3"):
+        discreet.top_k(source, 4, 1)
+    guarantee = discreet.top_k(source, 1, 1, adjacency="swap").guarantee
+    assert guarantee.sensitivity == discreet.Sensitivity(1, 1)
+    assert guarantee.adjacency == "swap"
+
+
+def test_all_of_a_domain_is_released_without_reading_events():
+    source = discreet.events(**GOOD)
+    assert discreet.top_k(source, 3, 1).items == ["a", "b", "c"]
+    small = discreet.events(pa.table({"u": [1], "i": [2]}), user="u", item="i", domain=discreet.integers(1, 3))
+    assert discreet.top_k(small, 3, 1).items == [1, 2, 3]
+
+
+def test_an_engines_words_stay_inside():
+    def fail():
+        raise ValueError("row 7 holds 'my secret'")
+
+    with pytest.raises(EngineError) as raised:
+        ask("DuckDB", "counting", fail)
+    assert str(raised.value).startswith("the query failed on DuckDB at counting")
+    assert raised.value.__cause__ is None
+    assert raised.value.__context__ is None
+    assert "secret" not in "".join(traceback.format_exception(raised.value))
+
+
+def test_debugging_shows_them_with_a_warning(monkeypatch):
+    def fail():
+        raise ValueError("row 7")
+
+    monkeypatch.setenv("DISCREET_DEBUG", "1")
+    with pytest.warns(UserWarning, match="may show private rows"), pytest.raises(ValueError, match="row 7"):
+        ask("DuckDB", "counting", fail)
+
+
+def test_a_failing_query_shows_no_row(tmp_path):
+    """A view that fails on one private row: the release fails, and tells nothing about the row."""
+    with duckdb.connect(str(tmp_path / "e.ddb")) as connection:
+        connection.execute("CREATE TABLE raw AS SELECT * FROM (VALUES (1, 'a'), (2, 'secret value')) AS t(who, what)")
+        connection.execute("CREATE VIEW events AS SELECT CAST(what AS INTEGER) AS who, what FROM raw")
+    source = discreet.events(
+        f"duckdb://{tmp_path / 'e.ddb'}", name="events", user="who", item="what", domain=["a", "b"]
+    )
+    with pytest.raises(discreet.Error) as raised:
+        discreet.top_k(source, 1, 1)
+    assert "secret" not in "".join(traceback.format_exception(raised.value))
+    assert str(raised.value).startswith("the query failed on DuckDB at computing the scores")
+
+
+def test_nothing_is_left_behind(tmp_path):
+    """The snapshot is dropped after a release, and after one that fails half way."""
+    with sqlite3.connect(tmp_path / "e.db") as connection:
+        connection.execute("CREATE TABLE events (who INTEGER, what TEXT)")
+        connection.executemany("INSERT INTO events VALUES (?, ?)", [(1, "a"), (2, "b")])
+    connection.close()
+    backend = ibis.sqlite.connect(tmp_path / "e.db")
+    source = discreet.events(backend.table("events"), user="who", item="what", domain=["a", "b", "c"])
+    discreet.top_k(source, 1, 1)
+
+    class Broken(random.Random):
+        def getrandbits(self, k, /):
+            raise RuntimeError("no bits")
+
+    with pytest.raises(RuntimeError, match="no bits"):
+        discreet.top_k(source, 1, 1, rng=Broken())
+    assert not [name for name in backend.list_tables() if "cached" in name]
+    backend.disconnect()
+
+
+def test_a_server_that_does_not_answer_costs_one_line_without_the_password():
+    with pytest.raises(discreet.Error) as raised:
+        discreet.events(
+            "postgres://ann:hunter2@127.0.0.1:1/db?connect_timeout=1", name="t", user="u", item="i", domain=["a"]
+        )
+    assert str(raised.value) == "table must be the URL of a server that answers, and the one on PostgreSQL does not"
+    assert "hunter2" not in "".join(traceback.format_exception(raised.value))
+
+
+def test_text_files_take_their_types_from_the_public_side(tmp_path):
+    """A row that does not convert is dropped; it changes nothing about the other rows."""
+    path = tmp_path / "events.csv"
+    rows = [
+        "who,what,amount,day",
+        "1,7,1.5,2024-01-01",
+        "2,007,oops,2024-01-02",
+        "3,seven,2,x",
+        "4,7,NaN,2024-01-05",
+        ",7,1,",
+    ]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    options = {"user": "who", "item": "what", "domain": [7, 8]}
+    tally = discreet.events(path, **options).tally()
+    assert [tally.exact(rank) for rank in range(2)] == [3, 0]
+    tally = discreet.events(path, **options, value="amount", clip=(0, 5), resolution="0.5").tally()
+    assert tally.exact(0) == 1.5
+    tally = discreet.events(path, **options, where="amount >= 1.5").tally()
+    assert tally.exact(0) == 1
+    tally = discreet.events(path, **options, where="day < DATE '2024-01-05' AND who <> '2'").tally()
+    assert tally.exact(0) == 1
+    texts = discreet.events(path, user="who", item="what", domain=["7", "007"]).tally()
+    assert [texts.exact(rank) for rank in range(2)] == [2, 1]
+
+
+def test_domains_come_from_files_too(tmp_path):
+    events = pa.table({"who": [1, 2, 2], "movie": [10, 10, 11]})
+    (tmp_path / "movies.csv").write_text("movie,title\n10,Dune\n11,Heat\n12,Alien\n", encoding="utf-8")
+    pa.parquet.write_table(pa.table({"id": [10, 11], "name": ["Dune", "Heat"]}), tmp_path / "movies.parquet")
+    (tmp_path / "wrong.csv").write_text("movie\n10\neleven\n", encoding="utf-8")
+    options = {"user": "who", "item": "movie"}
+    for domain, label, best in [
+        (str(tmp_path / "movies.csv"), None, 10),
+        (f"{tmp_path / 'movies.csv'}:movie", "title", "Dune"),
+        (tmp_path / "movies.csv", "title", "Dune"),
+        (f"{tmp_path / 'movies.parquet'}:id", "name", "Dune"),
+        (pd.DataFrame({"movie": [10, 11]}), None, 10),
+        (np.array([10, 11]), None, 10),
+        (pd.Series([10, 11]), None, 10),
+        (range(10, 13), None, 10),
+        (discreet.integers(10, 12), None, 10),
+    ]:
+        source = discreet.events(events, **options, domain=domain, label=label)
+        assert discreet.top_k(source, 1, 10**4).items == [best]
+    with pytest.raises(
+        discreet.Error, match="domain must hold items like those of the events, integers, and one is not"
+    ):
+        discreet.events(events, **options, domain=f"{tmp_path / 'wrong.csv'}:movie")
+
+
+def test_events_are_not_imported_until_they_are_used():
+    code = "import sys, discreet; print([m for m in ('ibis', 'duckdb', 'pyarrow', 'pandas', 'scipy', 'typer') if m in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ})
+    assert ran.stdout.strip() == "[]"
