@@ -1,4 +1,4 @@
-# make demo   sets up and releases a private top-10 of a synthetic table
+# make demo   sets up and releases a private top-20 of movies from four million synthetic ratings
 # make test   sets up and runs all tests; make quick runs the fast half
 # make bench  prints every speed target beside what is measured here
 PYTHON ?= python3
@@ -9,9 +9,11 @@ TESTS ?= -n auto
 .PHONY: demo test quick lint bench clean
 
 demo: .venv/.installed
-	@$(BIN)/python examples/movies.py demo/scores.csv
-	@echo "$$ discreet select demo/scores.csv --item title --score five_stars -k 10 --epsilon 1"
-	@$(BIN)/discreet select demo/scores.csv --item title --score five_stars -k 10 --epsilon 1
+	@$(BIN)/python examples/ratings.py demo
+	@echo '$$ discreet select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \'
+	@echo '      --domain demo/movies.csv:movie_id --label title -k 20 --epsilon 1'
+	@$(BIN)/discreet select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
+	      --domain demo/movies.csv:movie_id --label title -k 20 --epsilon 1
 
 test: .venv/.installed-test
 	@$(BIN)/python -m pytest $(TESTS)
@@ -26,6 +28,7 @@ lint: .venv/.installed-test
 
 bench: .venv/.installed-test
 	@$(BIN)/python benchmarks/core.py
+	@$(BIN)/python benchmarks/tables.py
 
 clean:
 	rm -rf .venv demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

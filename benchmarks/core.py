@@ -151,11 +151,16 @@ def main() -> None:
         rows += netflix(folder)
     else:
         print("The Netflix scores are not here (set DISCREET_DATA to their folder): what needs them is skipped.")
-    width = max(len(what) for what, *_ in rows)
-    print(f"{'what':{width}}  {'target':42}  measured")
+    sys.exit(0 if table_of(rows) else 1)
+
+
+def table_of(rows: list[Row]) -> bool:
+    """Prints target and measured side by side, and tells whether all targets are met."""
+    width, middle = max(len(what) for what, *_ in rows), max(len(target) for _, target, *_ in rows)
+    print(f"{'what':{width}}  {'target':{middle}}  measured")
     for what, target, measured, met in rows:
-        print(f"{what:{width}}  {target:42}  {measured:8}  {'met' if met else 'MISSED'}")
-    sys.exit(0 if all(met for *_, met in rows) else 1)
+        print(f"{what:{width}}  {target:{middle}}  {measured:8}  {'met' if met else 'MISSED'}")
+    return all(met for *_, met in rows)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,11 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
 from discreet import cli
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -12,6 +17,17 @@ README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 def blocks(language):
     fenced = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
     return [text for name, text in fenced if name == language]
+
+
+@pytest.fixture(autouse=True)
+def demo(tmp_path, monkeypatch):
+    """The files that the README names, small."""
+    monkeypatch.chdir(tmp_path)
+    Path("demo").mkdir()
+    rows = {"user_id": [i % 97 for i in range(3000)], "movie_id": [i * i % 50 for i in range(3000)]}
+    pa.parquet.write_table(pa.table({**rows, "stars": [i % 5 + 1 for i in range(3000)]}), "demo/ratings.parquet")
+    movies = "movie_id,title\n" + "".join(f"{i},Movie {i:02}\n" for i in range(50))
+    Path("demo/movies.csv").write_text(movies, encoding="utf-8")
 
 
 def test_the_python_blocks_run(capsys):
@@ -24,10 +40,7 @@ def test_the_python_blocks_run(capsys):
     assert names["release"].order is not None
 
 
-def test_the_command_lines_run(tmp_path, monkeypatch, capsys):
-    import numpy as np
-
-    monkeypatch.chdir(tmp_path)
+def test_the_command_lines_run(monkeypatch, capsys):
     Path("scores.csv").write_text("title,five_stars\n" + "".join(f"t{i},{i}\n" for i in range(150)), encoding="utf-8")
     np.save("scores.npy", np.arange(500))
     lines = [line for block in blocks("") for line in block.splitlines() if line.startswith("discreet ")]

@@ -17,7 +17,7 @@ _PATIENCE = 1.0
 @contextmanager
 def stage(name: str) -> Iterator[None]:
     """Shows `name` and the seconds since it began, once it has taken more than one, until it ends."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield
         return
     done = threading.Event()

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from engines import LOCAL, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import discreet
 from discreet.sources.array import array_source
@@ -185,3 +187,45 @@ def test_labels_of_the_domain_are_shown(engine, tmp_path, request):
     )
     scores = counted(rows, titles)
     assert ranking(source) == [(score, titles[item]) for score, item in expected(scores)]
+
+
+texts = st.sampled_from([item for item in ODD if item != ""]) | st.text(
+    st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6
+)
+amounts = st.none() | st.floats(allow_nan=False, width=64) | st.sampled_from([0.05, 0.15, -0.25, 1e18, -1e18])
+event = st.fixed_dictionaries({"who": st.none() | texts, "what": st.none() | texts, "amount": amounts})
+
+
+@pytest.mark.parametrize("engine", ["arrow", "parquet", "sqlite", ENGINES[-2]])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(event, min_size=1, max_size=25), extra=st.lists(texts, min_size=1, max_size=5))
+def test_generated_events_have_the_scores_of_the_definition(engine, tmp_path, request, rows, extra):
+    schema = pa.schema([("who", pa.string()), ("what", pa.string()), ("amount", pa.float64())])
+    events = pa.Table.from_pylist(rows, schema)
+    domain = sorted({*extra, *(row["what"] for row in rows[::2] if row["what"] is not None)})
+    given_as = on(engine, events, tmp_path, request)
+    source = discreet.events(**given_as, user="who", item="what", domain=domain)
+    assert ranking(source) == expected(counted(rows, domain))
+    low, high, unit = Fraction(-2), Fraction(5), Fraction(1, 10)
+    source = discreet.events(
+        **given_as, user="who", item="what", domain=domain, value="amount", clip=(low, high), resolution=unit
+    )
+    assert ranking(source) == expected(summed(rows, domain, low, high, unit))
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_many_tables_in_one_query_on_spark(tmp_path, request):
+    """Thirty generated tables at once: a table's number goes in front of its items and its users."""
+    packed, everything, scores = [], [], {}
+    for case in range(30):
+        rows, _, domain = generated(100 + case, "string")
+        scores |= {f"{case}:{item}": score for item, score in counted(rows, domain).items()}
+        everything += [f"{case}:{item}" for item in domain]
+        for row in rows:
+            what = None if row["what"] is None else f"{case}:{row['what']}"
+            packed.append({"who": row["who"], "what": what, "amount": row["amount"], "stars": row["stars"]})
+    schema = pa.schema([("who", pa.string()), ("what", pa.string()), ("amount", pa.float64()), ("stars", pa.int64())])
+    frame = on("spark", pa.Table.from_pylist(packed, schema), tmp_path, request)
+    source = discreet.events(**frame, user="who", item="what", domain=everything)
+    assert ranking(source) == expected(scores)

@@ -6,6 +6,7 @@ its columns are read as text; the public domain and the public condition say wha
 
 from __future__ import annotations
 
+import csv
 import glob
 import os
 import re
@@ -128,7 +129,7 @@ def _ibis() -> Any:
 def _from_arrow(table: Any) -> Opened:
     connection = _ibis().duckdb.connect()
     made = ask("DuckDB", "opening the frame", lambda: connection.create_view(_fresh("frame"), _ibis().memtable(table)))
-    return Opened(made, "DuckDB", cleanup=[connection.disconnect])
+    return Opened(made, "DuckDB")
 
 
 def _from_files(path: str, argument: str) -> Opened:
@@ -144,7 +145,13 @@ def _from_files(path: str, argument: str) -> Opened:
         raise InvalidValueError(f"{argument} must be a file that can be read, not {shown(unreadable)}")
     connection = _ibis().duckdb.connect()
     table = ask("DuckDB", f"opening {Path(path).name}", lambda: _read(connection, found, ending))
-    return Opened(table, "DuckDB", untyped=ending != ".parquet", cleanup=[connection.disconnect])
+    return Opened(table, "DuckDB", untyped=ending != ".parquet")
+
+
+def files_of(given: Any) -> set[str]:
+    """The real paths of the files that a path or a pattern stands for."""
+    path = os.fspath(given)
+    return {os.path.realpath(each) for each in glob.glob(path) or [path]}
 
 
 def _ending(path: str) -> str | None:
@@ -159,10 +166,28 @@ def _read(connection: Any, files: list[str], ending: str) -> Any:
     if ending == ".parquet":
         return connection.read_parquet(files)
     if ending in _TEXT:
-        return connection.read_csv(files, all_varchar=True, ignore_errors=True, header=True, delim=_TEXT[ending])
-    # The names of the columns are looked up once, and then all of them are read as text.
-    names = connection.read_json(files, ignore_errors=False).columns
-    return connection.read_json(files, columns=dict.fromkeys(names, "VARCHAR"))
+        return _read_text(connection, files, _TEXT[ending])
+    # The first record stands for a header; its keys are all that is looked at, and all values are read as text.
+    names = connection.read_json(files, sample_size=1, maximum_depth=1).columns
+    return connection.read_json(files, columns=dict.fromkeys(names, "VARCHAR"), ignore_errors=True)
+
+
+def _read_text(connection: Any, files: list[str], delimiter: str) -> Any:
+    """A text table whose format and columns depend on its header line alone.
+
+    DuckDB would guess quotes, delimiters and types from rows, and one user's row could change how all are read.
+    """
+    fixed = {"auto_detect": False, "ignore_errors": True, "null_padding": False, "strict_mode": False}
+    whole_lines = connection.read_csv(
+        files[:1], header=False, columns={"line": "VARCHAR"}, delim="\x1f", quote="", escape="", **fixed
+    )
+    first = whole_lines.limit(1).to_pyarrow()["line"].to_pylist()
+    header = next(csv.reader(first, delimiter=delimiter), [])
+    names = [name.removeprefix("\ufeff") for name in header]
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise InvalidValueError(f"{shown(files[0])} must begin with a header of different column names, and does not")
+    columns = dict.fromkeys(names, "VARCHAR")
+    return connection.read_csv(files, header=True, columns=columns, delim=delimiter, quote='"', escape='"', **fixed)
 
 
 def _from_url(url: str, name: str | None, argument: str) -> Opened:
@@ -181,7 +206,8 @@ def _from_url(url: str, name: str | None, argument: str) -> Opened:
             f"name must be a table of {engine}, one of {', '.join(sorted(tables))}, not {shown(name)}"
         )
     table = ask(engine, "opening the table", lambda: connection.table(name))
-    return Opened(table, engine, cleanup=[connection.disconnect])
+    # DuckDB's connections end by themselves, after the temporary tables that ibis drops as they are forgotten.
+    return Opened(table, engine, cleanup=[] if engine == "DuckDB" else [connection.disconnect])
 
 
 def _connected(url: str, engine: str, argument: str) -> Any:
@@ -205,7 +231,10 @@ def _check_database_file(url: str, argument: str) -> None:
     scheme, _, rest = url.partition("://")
     path = rest.partition("?")[0]
     if scheme in ("duckdb", "sqlite") and not os.path.isfile(path):
-        raise InvalidValueError(f"{argument} must be the URL of a database file that exists, not {shown(url)}")
+        # A name and a password may stand before the path, and options after it.
+        raise InvalidValueError(
+            f"{argument} must be the URL of a database file that exists, not one of {shown(path.rpartition('@')[2])}"
+        )
 
 
 def _from_spark(frame: Any) -> Opened:

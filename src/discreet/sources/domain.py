@@ -136,15 +136,19 @@ def _kind_of(values: list[Any]) -> str:
 
 
 def _from_table(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> Listed:
-    column, source = None, given
-    if isinstance(given, str) and (split := re.fullmatch(r"(.+\.[A-Za-z0-9.]+):([^:/\\]+)", given)):
-        source, column = split.group(1), split.group(2)
+    source, column = split_column(given)
     opened = open_table(source, None, "domain")
     try:
         return _checked_table(opened, column, label, item, events, kind)
     except BaseException:
         opened.close()
         raise
+
+
+def split_column(given: Any) -> tuple[Any, str | None]:
+    """The path and the column of "movies.csv:movie_id"; anything else as it is."""
+    split = re.fullmatch(r"(.+\.[A-Za-z0-9.]+):([^:/\\]+)", given) if isinstance(given, str) else None
+    return (given, None) if split is None else (split.group(1), split.group(2))
 
 
 def _checked_table(

@@ -29,7 +29,10 @@ def ask(engine: str, what: str, question: Callable[[], Answer]) -> Answer:
                 return question()
         except Error:
             raise
-        except Exception:
+        except Exception as error:
+            if type(error).__name__ == "InterruptException" or str(error) == "Query interrupted":
+                # Ctrl-C while DuckDB works arrives as an error of its own.
+                raise KeyboardInterrupt from None
             if os.environ.get("DISCREET_DEBUG") == "1":
                 warnings.warn("DISCREET_DEBUG=1: the error below may show private rows", stacklevel=2)
                 raise

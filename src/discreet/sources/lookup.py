@@ -19,7 +19,7 @@ from typing import Any
 from discreet.exact.entropy import Ranks
 from discreet.sources.domain import Integers, Listed
 
-FETCHED = 200_000
+FETCHED = 20_000
 """About how many items a lookup may fetch to sort them here."""
 
 BITS = 12

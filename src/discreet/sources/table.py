@@ -7,6 +7,7 @@ of the chosen items both read. What crosses the wire is the tally, small counts,
 
 from __future__ import annotations
 
+import os
 import weakref
 from fractions import Fraction
 from typing import Any
@@ -17,8 +18,8 @@ from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.exact.entropy import Ranks
 from discreet.privacy import Number, Sensitivity, check_adjacency, exact, positive
 from discreet.sources.base import Source
-from discreet.sources.connect import Opened, open_table
-from discreet.sources.domain import TYPES, Integers, Listed, kind_of_type, listed
+from discreet.sources.connect import Opened, files_of, open_table
+from discreet.sources.domain import TYPES, Integers, Listed, integers, kind_of_type, listed, split_column
 from discreet.sources.engine import ask
 from discreet.sources.lookup import Lookup
 from discreet.tally import IntegerColumn, Tally
@@ -123,6 +124,8 @@ class TableSource(Source):
         self.sensitivity = Sensitivity() if steps is None else steps.sensitivity
         self._table = self._filtered(where)
         own_kind = None if opened.untyped else self._item_kind()
+        if isinstance(domain, range) and domain.step == 1 and len(domain) and label is None:
+            domain = integers(domain.start, domain.stop - 1)
         self._domain: Integers | Listed = (
             self._range(domain, label, own_kind)
             if isinstance(domain, Integers)
@@ -181,7 +184,7 @@ class TableSource(Source):
             return table
         from discreet.sources.where import condition
 
-        return table.filter(condition(where, table))
+        return table.filter(condition(where, table, untyped=self._opened.untyped))
 
     def _item_kind(self) -> str:
         dtype = self._opened.table[self._columns["item"]].type()
@@ -302,8 +305,9 @@ def _check_column(opened: Opened, argument: str, column: Any) -> None:
 def _refuse_own_domain(table: Any, domain: Any) -> None:
     """Refuses the events themselves as their domain, where that can be seen."""
     same = domain is table
-    if isinstance(table, str) and isinstance(domain, str):
-        same = domain == table or domain.rpartition(":")[0] == table
+    if isinstance(table, str | os.PathLike) and isinstance(domain, str | os.PathLike):
+        path, _ = split_column(domain)
+        same = bool(files_of(table) & files_of(path))
     elif hasattr(table, "equals") and type(table) is type(domain) and type(table).__module__.startswith("ibis"):
         same = bool(table.equals(domain))
     if same:
