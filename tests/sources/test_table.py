@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import traceback
+from decimal import Decimal
 
 import duckdb
 import ibis
@@ -298,3 +299,28 @@ def test_an_interrupted_query_is_an_interruption():
 
     with pytest.raises(KeyboardInterrupt):
         ask("DuckDB", "counting", stop)
+
+
+def test_no_value_that_a_column_can_hold_makes_a_query_fail(tmp_path):
+    """Unsigned numbers beyond 63 bits, decimals beyond floats, and text in SQLite's columns of numbers."""
+    wide = pa.table({"who": [1, 2, 3], "what": pa.array([5, 2**64 - 1, 5], pa.uint64())})
+    tally = discreet.events(wide, user="who", item="what", domain=[5, 6]).tally()
+    assert tally.exact(0) == 2
+    amounts = pa.array([Decimal("9" * 37), Decimal("-1"), None], pa.decimal128(38, 0))
+    sums = pa.table({"who": [1, 2, 3], "what": ["a", "a", "a"], "amount": amounts})
+    tally = discreet.events(sums, user="who", item="what", domain=["a", "b"], value="amount", clip=(-5, 5)).tally()
+    assert tally.exact(0) == 4
+    with sqlite3.connect(tmp_path / "e.db") as connection:
+        connection.execute("CREATE TABLE events (who INTEGER, what INTEGER, amount REAL)")
+        rows = [(1, 0, 1.0), (2, "zero", 1.0), (3, 0, "many"), (4, 0, 2), (5, 0.5, 1.0)]
+        connection.executemany("INSERT INTO events VALUES (?, ?, ?)", rows)
+    connection.close()
+    options = {
+        "table": f"sqlite://{tmp_path / 'e.db'}",
+        "name": "events",
+        "user": "who",
+        "item": "what",
+        "domain": [0, 7],
+    }
+    assert discreet.events(**options).tally().exact(0) == 3
+    assert discreet.events(**options, value="amount", clip=(0, 5)).tally().exact(0) == 3

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import weakref
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -135,9 +136,9 @@ class TableSource(Source):
         if own_kind is not None and own_kind != kind:
             raise InvalidTypeError(f"domain must hold items like those of the events, {own_kind}s, not {kind}s")
         self._kind = kind
-        self._lookup: Lookup | None = None
-        # A connection that was opened here ends with the source.
-        weakref.finalize(self, opened.close)
+        self._snapshots: list[Lookup] = []
+        # What was opened here ends with the source: the snapshot first, which needs its connection to go.
+        weakref.finalize(self, _let_go, self._snapshots, opened)
 
     @property
     def d(self) -> int:
@@ -147,17 +148,18 @@ class TableSource(Source):
         self.close()
         # The snapshot is what this query returns; everything after reads its result.
         scores = ask(self._opened.engine, "computing the scores", lambda: self._scores().cache())
-        self._lookup = Lookup(scores, self._kind, self._domain)
-        values, counts = ask(self._opened.engine, "counting the scores", self._lookup.runs)
+        lookup = Lookup(scores, self._kind, self._domain)
+        self._snapshots.append(lookup)
+        values, counts = ask(self._opened.engine, "counting the scores", lookup.runs)
         low = int(values[-1])
         keys = np.array([int(value) - low for value in values[::-1]], np.uint64)
         unit = Fraction(1) if self._steps is None else self._steps.resolution
         return Tally(IntegerColumn(keys, 0, low, unit), _last_ranks(counts))
 
     def items(self, ranks: Ranks) -> list[Any]:
-        lookup = self._lookup
-        if lookup is None:
+        if not self._snapshots:
             raise InvalidValueError("items must be asked for after the tally, which takes the snapshot they come from")
+        lookup = self._snapshots[-1]
         return ask(self._opened.engine, "looking up the items", lambda: lookup.items(ranks))
 
     def every_item(self) -> list[Any]:
@@ -169,9 +171,8 @@ class TableSource(Source):
         return found
 
     def close(self) -> None:
-        if self._lookup is not None:
-            self._lookup.close()
-            self._lookup = None
+        while self._snapshots:
+            self._snapshots.pop().close()
 
     @property
     def _is_sqlite(self) -> bool:
@@ -207,10 +208,7 @@ class TableSource(Source):
         import ibis
 
         table, columns = self._table, self._columns
-        who, what = table[columns["user"]], table[columns["item"]]
-        what = what.try_cast(TYPES[self._kind]) if self._opened.untyped else what
-        if self._kind == "integer":
-            what = what.cast("int64")
+        who, what = table[columns["user"]], self._item(table[columns["item"]])
         if self._steps is None:
             # count(distinct) passes over missing users by itself, and the join below over missing items.
             rows = table.select(who=who, item=what)
@@ -225,13 +223,29 @@ class TableSource(Source):
         shown_too = {"label": domain.label} if self._domain.labelled else {}
         return joined.select(item=domain.item, score=ibis.coalesce(touched.score, 0), **shown_too)
 
+    def _item(self, item: Any) -> Any:
+        """The item of a row as the domain spells it, or nothing where it cannot be one; no row makes this fail."""
+        if self._opened.untyped:
+            return item.try_cast(TYPES[self._kind])
+        if self._kind != "integer":
+            return item
+        if self._is_sqlite:
+            # SQLite keeps text in a column of numbers, and would read it as 0.
+            return (item.typeof() == "integer").ifelse(item, None)
+        return item.try_cast("int64") if item.type().is_unsigned_integer() else item.cast("int64")
+
     def _row_steps(self, value: Any, steps: _Steps) -> Any:
         """A row's value in whole steps: rounded to the nearest, saturated, and missing where it is no number."""
         unit = float(steps.resolution)
-        number = value.try_cast("float64") if self._opened.untyped else value.cast("float64")
-        if not self._is_sqlite:
-            number = number.isnan().ifelse(None, number)
         bound = MOST_STEPS * unit
+        if value.type().is_decimal():
+            # A decimal can be beyond all floats, and converting it would fail.
+            value = value.clip(-ceil(bound), ceil(bound))
+        number = value.try_cast("float64") if self._opened.untyped else value.cast("float64")
+        if self._is_sqlite:
+            number = value.typeof().isin(["integer", "real"]).ifelse(number, None)
+        else:
+            number = number.isnan().ifelse(None, number)
         return (number.clip(-bound, bound) / unit + 0.5).floor().cast("int64")
 
     def _sums(self, rows: Any, steps: _Steps) -> Any:
@@ -242,6 +256,12 @@ class TableSource(Source):
         totals = rows.group_by("who", "item").agg(total=rows.steps.sum())
         clipped = totals.mutate(total=totals.total.clip(steps.low, steps.high).cast(wide))
         return clipped.group_by("item").agg(score=clipped.total.sum().cast("int64"))
+
+
+def _let_go(snapshots: list[Lookup], opened: Opened) -> None:
+    while snapshots:
+        snapshots.pop().close()
+    opened.close()
 
 
 def _last_ranks(counts: list[int]) -> Ranks:
