@@ -73,6 +73,14 @@ def fits(number):
     return number if abs(number) <= MOST else None
 
 
+def sql_and(left, right):
+    return False if left is False or right is False else None if None in (left, right) else True
+
+
+def at_most(low, high):
+    return None if low is None or high is None else low <= high
+
+
 def known(number, function):
     return None if fits(number) is None else function(number)
 
@@ -102,7 +110,7 @@ ACCEPTED = [
     strict("i NOT BETWEEN 0.5 AND 1e30", "i", lambda i: i < 1),
     strict("i BETWEEN 5 AND 1", "i", lambda i: False),
     strict("i BETWEEN j AND 10", "i j", lambda i, j: j <= i <= 10),
-    strict("5 BETWEEN i AND j", "i j", lambda i, j: i <= 5 <= j),
+    loose("5 BETWEEN i AND j", lambda row: sql_and(at_most(row.i, 5), at_most(5, row.j))),
     strict("i IN (5, 0.5, -1, 1e30)", "i", lambda i: i in (5, -1)),
     strict("i NOT IN (0.5)", "i", lambda i: True),
     strict("i IN [5, 1]", "i", lambda i: i in (5, 1)),
@@ -132,7 +140,8 @@ ACCEPTED = [
     strict("i - 1 < 0", "i", lambda i: known(i - 1, lambda n: n < 0)),
     strict("i * 2 = 10", "i", lambda i: known(i * 2, lambda n: n == 10)),
     strict("i * i >= 25", "i", lambda i: known(i * i, lambda n: n >= 25)),
-    strict("i * i = 9223372037000250000", "i", lambda i: known(i * i, lambda n: n == 9223372037000250000)),
+    strict("i * i - 1 > j", "i j", lambda i, j: known(i * i, lambda n: known(n - 1, lambda m: m > j))),
+    strict("i * 111111111 < 0", "i", lambda i: known(i * 111111111, lambda n: n < 0)),
     strict("i * 0.5 > 2", "i", lambda i: known(i * 5, lambda n: n > 20)),
     strict("i + 0.25 = 5.25", "i", lambda i: known(i * 100 + 25, lambda n: n == 525)),
     strict("-i = 1", "i", lambda i: known(-i, lambda n: n == 1)),
@@ -420,7 +429,7 @@ REFUSED = {
     "i = 1 " + "AND i = 1 " * 1000: f"at most {LONGEST} characters",
     "NOT " * 40 + "b": f"nested more than {DEEPEST}",
     "(" * 900 + "b" + ")" * 900: f"nested more than {DEEPEST}",
-    "i" + " + i" * 11 + " = 1": "arithmetic not more than 10",
+    "i" + " + i" * 6 + " = 1": "arithmetic not more than 5",
     # other rows
     "i = (SELECT max(i) FROM rows)": "a subquery ((SELECT MAX(i) FROM rows))",
     "EXISTS (SELECT 1)": "a subquery (EXISTS(SELECT 1))",
@@ -492,7 +501,7 @@ REFUSED = {
     "COLUMNS('i') = 1": "columns",
     "rows.i = 1": "a column with a table or a struct before it (rows.i)",
     "a.b.c = 1": "a column with a table or a struct before it",
-    "rows.* = 1": "a star",
+    "rows.* = 1": "a column with a table",
     "s[1] = 'a'": "a nested value or a part of one (s[1])",
     "[1, 2] = [1]": "a nested value",
     "{'a': 1} = s": "a nested value",
@@ -714,12 +723,12 @@ def test_the_deepest_condition_compiles_with_stack_to_spare(duckdb_table, sqlite
     deep = [
         "NOT " * (DEEPEST - 3) + "b",
         "(" * 13 + "NOT (" * 7 + "b" + ")" * 20,
-        "i" + " * i" * 9 + " = 1",
+        "i" + " * i" * 5 + " = 1",
         "lower(" * (DEEPEST - 4) + "s" + ")" * (DEEPEST - 4) + " = 'a'",
         "CASE WHEN " * 13 + "b" + " THEN b END" * 13,
         " OR ".join(["i = 7"] * 1000),
         "i IN (" + ", ".join(["7"] * 3000) + ")",
-        " AND ".join(["b", "(b OR b)"] * 600),
+        " AND ".join(["b", "(b OR b)"] * 500),
     ]
     for table in (duckdb_table, sqlite_table):
         limit = sys.getrecursionlimit()
@@ -733,90 +742,101 @@ def test_the_deepest_condition_compiles_with_stack_to_spare(duckdb_table, sqlite
             assert len(answers(table, [expression])) == len(ROWS)
 
 
-INTEGERS = st.one_of(
-    st.integers(-10, 10), st.sampled_from([BIG, SMALL, 2**53 + 1, 3037000500, 2**31]), st.integers(SMALL, BIG)
-)
-NUMBERS = st.one_of(
-    INTEGERS.map(str), st.decimals(-100, 100, places=2).map(str), st.sampled_from(["1e30", "0.1", ".5"])
-)
-TEXTS = st.one_of(
-    st.sampled_from([row["s"] for row in ROWS[1:]] + [row["Name"] for row in ROWS[1:]]),
-    st.text("abcABCéÉ %_*?[]'\"\\\n😀", max_size=4),
-)
-STRINGS = TEXTS.map(lambda text: "'" + text.replace("'", "''") + "'")
-PATTERNS = TEXTS.map(lambda text: "'" + text.replace("'", "''").replace("\\", "") + "'")
-DAYS = st.dates().map(lambda day: f"DATE '{day.isoformat()}'") | st.sampled_from(["DATE '2024-01-31'", "'2024-02-29'"])
-TIMES = st.datetimes().map(lambda at: f"TIMESTAMP '{at.isoformat(' ')}'") | st.just("TIMESTAMP '2024-01-31 12:00:00'")
-SIGNS = st.sampled_from(["=", "<>", "!=", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"])
+class Grammar:
+    """Random conditions from the white list, choice by choice."""
+
+    def __init__(self, draw):
+        self.draw = draw
+
+    def one_of(self, *choices):
+        choice = choices[self.draw(st.integers(0, len(choices) - 1))]
+        return choice() if callable(choice) else choice
+
+    def number(self):
+        huge = self.one_of(BIG, SMALL, 2**53 + 1, 10**30, 2**31)
+        return str(self.one_of(self.draw(st.integers(-9, 9)), huge, "0.5", ".01", "-1.50", "1e2", "3.14", "46341"))
+
+    def text(self):
+        known = [row[name] for row in ROWS[1:] for name in ("s", "Name")]
+        made = st.text("abcABCéÉ %_*?[]'\"\n😀", max_size=4)
+        return "'" + self.draw(st.one_of(st.sampled_from(known), made)).replace("'", "''") + "'"
+
+    def pattern(self):
+        return self.text().replace("\\", "%")
+
+    def day(self):
+        return self.one_of("DATE '2024-01-31'", "'2024-02-29'", f"DATE '{self.draw(st.dates())}'")
+
+    def moment(self):
+        return self.one_of("'2024-01-31 12:00'", "DATE '2024-01-31'", f"TIMESTAMP '{self.draw(st.datetimes())}'")
+
+    def integer(self, depth):
+        if depth <= 0:
+            return self.one_of("i", "j")
+        inner = [self.integer(depth - self.draw(st.integers(1, 3))) for _ in range(2)]
+        small = self.one_of("2", "-999", "0.5", "100000")
+        sign = self.one_of("+", "-", "*")
+        return self.one_of(
+            f"({inner[0]} {sign} {inner[1]})",
+            f"({inner[0]} {sign} {small})",
+            f"- {inner[0]}",
+            f"coalesce({inner[0]}, {inner[1]}, {small})",
+            lambda: f"CASE WHEN {self.truth(depth - 1)} THEN {inner[0]} ELSE {small} END",
+        )
+
+    def string(self, depth):
+        if depth <= 0:
+            return self.one_of("s", "Name")
+        inner = self.string(depth - 1)
+        return self.one_of(
+            f"{self.one_of('lower', 'upper', 'trim', 'ltrim', 'rtrim')}({inner})",
+            lambda: f"coalesce({inner}, {self.text()})",
+            lambda: f"CASE WHEN {self.truth(depth - 1)} THEN {inner} WHEN b THEN {self.text()} END",
+        )
+
+    def sides(self, depth):
+        """A value, and what makes something to compare it with."""
+        return self.one_of(
+            lambda: (self.integer(depth), lambda: self.one_of(self.number, "i", "j")),
+            lambda: (self.integer(depth), lambda: self.integer(1)),
+            lambda: ("d", lambda: self.one_of(self.number, "d", "j")),
+            lambda: ("f", lambda: self.one_of("0.1", "-0.0", "1.5", "3", "i", "j", "f")),
+            lambda: (self.string(depth), lambda: self.one_of(self.text, "s", "Name")),
+            lambda: ("day", lambda: self.one_of(self.day, "day")),
+            lambda: ("at", lambda: self.one_of(self.moment, "at")),
+        )
+
+    def comparison(self, depth):
+        left, other = self.sides(depth)
+        sign = self.one_of("=", "<>", "!=", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
+        maybe = self.one_of("", "NOT")
+        return self.one_of(
+            lambda: f"{left} {sign} {other()}",
+            lambda: f"{other()} {sign} {left}",
+            lambda: f"{left} {maybe} BETWEEN {other()} AND {other()}",
+            f"{left} IS {maybe} NULL",
+            lambda: f"{self.integer(depth)} {maybe} IN ({self.number()}, {self.one_of(self.number, 'NULL')})",
+            lambda: f"{self.string(depth)} {maybe} IN ({self.text()}, {self.one_of(self.text, 'NULL')})",
+            lambda: f"{self.string(depth)} {maybe} {self.one_of('LIKE', 'ILIKE')} {self.pattern()}",
+        )
+
+    def truth(self, depth):
+        if depth <= 0:
+            return self.one_of("b", "TRUE", "NULL", "i > 0")
+        inner = [self.truth(depth - self.draw(st.integers(1, 3))) for _ in range(2)]
+        return self.one_of(
+            lambda: self.comparison(depth - 1),
+            lambda: self.comparison(depth - 1),
+            f"({inner[0]} {self.one_of('AND', 'OR')} {inner[1]})",
+            f"NOT {inner[0]}",
+            f"({inner[0]}) {self.one_of('=', '<>', 'IS DISTINCT FROM')} ({inner[1]})",
+            f"({inner[0]}) IS {self.one_of('', 'NOT')} {self.one_of('NULL', 'TRUE', 'FALSE')}",
+            f"coalesce({inner[0]}, {inner[1]})",
+            f"CASE WHEN {inner[0]} THEN {inner[1]} END",
+        )
 
 
-def joined(*parts):
-    """SQL from strategies and fixed words."""
-    return st.tuples(*(part if isinstance(part, st.SearchStrategy) else st.just(part) for part in parts)).map(" ".join)
-
-
-def wholes(truths):
-    columns = st.sampled_from(["i", "j"])
-    small = st.one_of(st.integers(-999, 999).map(str), st.just("0.5"))
-    return st.recursive(
-        columns,
-        lambda inner: st.one_of(
-            joined("(", inner, st.sampled_from("+-*"), st.one_of(inner, small), ")"),
-            joined("coalesce (", inner, ",", inner, ")"),
-            joined("CASE WHEN", truths, "THEN", inner, "ELSE", inner, "END"),
-        ),
-        max_leaves=3,
-    )
-
-
-def strings(truths):
-    return st.recursive(
-        st.sampled_from(["s", "Name"]),
-        lambda inner: st.one_of(
-            joined(st.sampled_from(["lower", "upper", "trim", "ltrim", "rtrim"]), "(", inner, ")"),
-            joined("coalesce (", inner, ",", STRINGS, ")"),
-            joined("CASE WHEN", truths, "THEN", inner, "END"),
-        ),
-        max_leaves=3,
-    )
-
-
-def leaves(truths):
-    """Comparisons, whose parts may hold conditions in turn."""
-    whole, string = wholes(truths), strings(truths)
-    kinds = [
-        (whole, NUMBERS),
-        (st.sampled_from(["i", "j"]), NUMBERS),
-        (st.just("d"), st.one_of(NUMBERS, st.just("d"), st.just("j"))),
-        (st.just("f"), st.one_of(st.decimals(-9, 9, places=1).map(str), st.sampled_from(["i", "j", "f", "0.1"]))),
-        (string, st.one_of(STRINGS, string)),
-        (st.just("day"), st.one_of(DAYS, st.just("day"))),
-        (st.just("at"), st.one_of(TIMES, st.just("at"))),
-    ]
-    negation = st.sampled_from(["", "NOT"])
-    made = [st.sampled_from(["b", "TRUE", "FALSE", "NULL", "b IS NOT TRUE", "i IS NULL", "s IS NOT NULL"])]
-    for left, right in kinds:
-        made.append(joined(left, SIGNS, right))
-        made.append(joined(left, negation, "BETWEEN", right, "AND", right))
-    for left, literal in ((whole, NUMBERS), (string, STRINGS), (st.just("day"), DAYS), (st.just("at"), TIMES)):
-        some = st.lists(st.one_of(literal, st.just("NULL")), min_size=1, max_size=4).map(", ".join)
-        made.append(joined(left, negation, "IN (", some, ")"))
-    made.append(joined(string, negation, st.sampled_from(["LIKE", "ILIKE"]), PATTERNS))
-    return st.one_of(made)
-
-
-def compound(inner):
-    return st.one_of(
-        joined("(", inner, st.sampled_from(["AND", "OR"]), inner, ")"),
-        joined("NOT (", inner, ")"),
-        joined("(", inner, ") =", "(", inner, ")"),
-        joined("(", inner, ") IS", st.sampled_from(["NULL", "NOT NULL", "TRUE", "NOT FALSE"])),
-        joined("coalesce (", inner, ",", inner, ")"),
-        leaves(inner),
-    )
-
-
-CONDITIONS = st.recursive(leaves(st.just("b")), compound, max_leaves=4)
+CONDITIONS = st.composite(lambda draw: Grammar(draw).truth(draw(st.integers(1, 4))))()
 
 
 @settings(max_examples=60)
@@ -829,7 +849,7 @@ def test_random_conditions_are_the_same_on_two_engines(duckdb_table, sqlite_tabl
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("postgres")
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(sqls=st.lists(CONDITIONS, min_size=20, max_size=20))
 def test_random_conditions_are_the_same_on_three_engines(duckdb_table, sqlite_table, postgres_table, sqls):
     tables = duckdb_table, sqlite_table, postgres_table

@@ -34,9 +34,9 @@ LONGEST = 10_000
 """The most characters a condition may have."""
 
 DEEPEST = 30
-"""The most levels of nesting; an operator of arithmetic counts as three, because its SQL has more."""
+"""The most levels of nesting; an operator of arithmetic counts as five, because its SQL has more."""
 
-MOST = 2**63 - 2
+MOST = 2**63 - 1
 """The largest result of arithmetic; what is beyond is NULL, on every engine."""
 
 Node = Any
@@ -69,7 +69,7 @@ def condition(where: str, table: ir.Table, *, untyped: bool = False) -> ir.Boole
     Every engine gives it one meaning. Strings are compared by their UTF-8 bytes; lower, upper and ILIKE change the
     letters A to Z alone, and trim removes spaces (U+0020) alone. Numbers are compared by their exact value, except
     beside a column of floats, where both sides are doubles, and NaN is the largest and equal to itself. Arithmetic is
-    for integers and decimal literals; a result of 2^63 - 1 or more, in units of its last decimal place, is NULL.
+    for integers and decimal literals; a result of 2^63 or more, in units of its last decimal place, is NULL.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def _parsed(where: str) -> Node:
     return found[0]
 
 
-_TOO_DEEP = f"where must not be nested more than {DEEPEST} levels deep, arithmetic not more than {DEEPEST // 3}"
+_TOO_DEEP = f"where must not be nested more than {DEEPEST} levels deep, arithmetic not more than {DEEPEST // 5 - 1}"
 _TWO = "where must be one expression, with no second statement and no ;"
 _STATEMENTS = {"SELECT", "WITH", "FROM", "VALUES", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "COPY"}
 _STATEMENTS |= {"ATTACH", "PRAGMA", "SET", "CALL", "INSTALL", "LOAD", "DESCRIBE", "SHOW", "SUMMARIZE", "EXPLAIN"}
@@ -144,24 +144,29 @@ def _check_depth(expression: Node) -> None:
         for child in node.iter_expressions():
             flat = isinstance(node, exp.And | exp.Or) and type(child) is type(node)
             steep = isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Neg)
-            waiting.append((child, depth + (0 if flat else 3 if steep else 1)))
+            waiting.append((child, depth + (0 if flat else 5 if steep else 1)))
 
 
 @dataclass(frozen=True, eq=False)
 class _Value:
-    """A checked part of the condition: its kind, its SQL for messages, its ibis expression.
+    """A checked part of the condition: its kind, the node it comes from, its ibis expression.
 
     A literal has its Python value too, and a number has only that until it meets a column, whose type it takes. An
     integer stands for its expression over 10^scale, and its expression lies in [low, high].
     """
 
     kind: str
-    text: str
+    node: Node
     expr: Any = None
     literal: Any = None
     scale: int = 0
     low: int = 0
     high: int = 0
+
+    @property
+    def text(self) -> str:
+        """Its SQL, as a message quotes it."""
+        return _sql(self.node)
 
 
 class _Reader:
@@ -193,7 +198,7 @@ class _Reader:
         return read(self, node)
 
     def paren(self, node: Node) -> _Value:
-        return replace(self.value(node.this), text=_sql(node))
+        return replace(self.value(node.this), node=node)
 
     def column(self, node: Node) -> _Value:
         if not isinstance(node.this, exp.Identifier):
@@ -201,27 +206,26 @@ class _Reader:
         expr = self.table[_column_name(node.name, self.table.columns)]
         dtype, kind = expr.type(), _kind(expr.type())
         if kind != "integer":
-            return _Value(kind, _sql(node), _stored(self.engine, kind, expr))
+            return _Value(kind, node, _stored(self.engine, kind, expr))
         # SQLite keeps any integer in a column declared as a small one.
         bounds = dt.int64.bounds if self.engine == "sqlite" else dtype.bounds
-        return _Value(kind, _sql(node), expr, low=bounds.lower, high=bounds.upper)
+        return _Value(kind, node, expr, low=bounds.lower, high=bounds.upper)
 
     def literal(self, node: Node) -> _Value:
-        text = _sql(node)
         if node.is_string:
-            return _Value("string", text, ibis.literal(node.this, dt.string), node.this)
+            return _Value("string", node, ibis.literal(node.this, dt.string), node.this)
         if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", node.this, re.ASCII | re.IGNORECASE):
             _refuse(node)
         number = Decimal(node.this).normalize(Context(MAX_PREC))
         if len(number.as_tuple().digits) > 38:
-            raise InvalidValueError(f"where must hold numbers of at most 38 digits, not {text}")
-        return _Value("number", text, literal=Fraction(number))
+            raise InvalidValueError(f"where must hold numbers of at most 38 digits, not {_sql(node)}")
+        return _Value("number", node, literal=Fraction(number))
 
     def boolean(self, node: Node) -> _Value:
-        return _Value("boolean", _sql(node), ibis.literal(bool(node.this)), bool(node.this))
+        return _Value("boolean", node, ibis.literal(bool(node.this)), bool(node.this))
 
     def null(self, node: Node) -> _Value:
-        return _Value("NULL", _sql(node))
+        return _Value("NULL", node)
 
     def cast(self, node: Node) -> _Value:
         """A date or timestamp literal, which the parser spells as the cast of a string."""
@@ -232,14 +236,14 @@ class _Reader:
 
     def connective(self, node: Node) -> _Value:
         combine = operator.and_ if isinstance(node, exp.And) else operator.or_
-        return _Value("boolean", _sql(node), _balanced(combine, [self.truth(part) for part in node.flatten()]))
+        return _Value("boolean", node, _balanced(combine, [self.truth(part) for part in node.flatten()]))
 
     def negation(self, node: Node) -> _Value:
-        return _Value("boolean", _sql(node), ~self.truth(node.this))
+        return _Value("boolean", node, ~self.truth(node.this))
 
     def comparison(self, node: Node) -> _Value:
         left, right = self.value(node.this), self.value(node.expression)
-        return _Value("boolean", _sql(node), self.compare(_COMPARISONS[type(node)], left, right))
+        return _Value("boolean", node, self.compare(_COMPARISONS[type(node)], left, right))
 
     def distinct(self, node: Node) -> _Value:
         left, right = self.value(node.this), self.value(node.expression)
@@ -250,49 +254,49 @@ class _Reader:
         else:
             left, right = self.common([left, right])
             same = self.exact(left).identical_to(self.exact(right))
-        return _Value("boolean", _sql(node), same if isinstance(node, exp.NullSafeEQ) else ~same)
+        return _Value("boolean", node, same if isinstance(node, exp.NullSafeEQ) else ~same)
 
     def test(self, node: Node) -> _Value:
         """IS NULL, IS TRUE, IS FALSE."""
         wanted = node.expression
         if isinstance(wanted, exp.Null):
-            return _Value("boolean", _sql(node), _is_null(self.value(node.this)))
+            return _Value("boolean", node, _is_null(self.value(node.this)))
         if not isinstance(wanted, exp.Boolean):
             _refuse(node)
         truth = self.truth(node.this)
-        return _Value("boolean", _sql(node), ibis.coalesce(truth if wanted.this else ~truth, False))
+        return _Value("boolean", node, ibis.coalesce(truth if wanted.this else ~truth, False))
 
     def between(self, node: Node) -> _Value:
         value, low, high = self.adapted([self.value(node.args[name]) for name in ("this", "low", "high")])
-        grid, text = self.grid(value), _sql(node)
+        grid = self.grid(value)
         if "NULL" in (value.kind, low.kind, high.kind) or value.kind == "number":
-            return _Value("boolean", text, self.compare(">=", value, low) & self.compare("<=", value, high))
+            return _Value("boolean", node, self.compare(">=", value, low) & self.compare("<=", value, high))
         if grid is not None and low.kind == high.kind == "number":
             least, most = math.ceil(low.literal / grid.unit), math.floor(high.literal / grid.unit)
-            return _Value("boolean", text, grid.within(least, most))
+            return _Value("boolean", node, grid.within(least, most))
         inner, *bounds = [self.ordered(each) for each in self.common([value, low, high])]
-        return _Value("boolean", text, inner.between(*bounds))
+        return _Value("boolean", node, inner.between(*bounds))
 
     def membership(self, node: Node) -> _Value:
-        value, listed, text = self.value(node.this), [self.value(each) for each in node.expressions], _sql(node)
+        value, listed = self.value(node.this), [self.value(each) for each in node.expressions]
         strange = next((each for each in listed if each.literal is None and each.kind != "NULL"), None)
         if strange is not None or not listed:
             raise InvalidValueError(f"where must list literals after IN, not {strange.text if strange else 'nothing'}")
         literals = [each for each in listed if each.kind != "NULL"]
         if value.kind == "NULL" or not literals:
-            return _Value("boolean", text, _UNKNOWN)
+            return _Value("boolean", node, _UNKNOWN)
         found = self.among(value, literals)
-        return _Value("boolean", text, found if len(literals) == len(listed) else found | _UNKNOWN)
+        return _Value("boolean", node, found if len(literals) == len(listed) else found | _UNKNOWN)
 
     def like(self, node: Node) -> _Value:
-        name, text = node.key.upper(), _sql(node)
+        name = node.key.upper()
         if not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
-            raise InvalidValueError(f"where must have a string literal after {name} in {text}")
+            raise InvalidValueError(f"where must have a string literal after {name} in {_sql(node)}")
         value, pattern = self.value(node.this), node.expression.this
         if "\\" in pattern:
-            raise InvalidValueError(f"where must not use a backslash in {text}: engines read it differently")
+            raise InvalidValueError(f"where must not use a backslash in {_sql(node)}: engines read it differently")
         if value.kind == "NULL":
-            return _Value("boolean", text, _UNKNOWN)
+            return _Value("boolean", node, _UNKNOWN)
         if value.kind != "string":
             raise InvalidTypeError(f"where must use {name} on strings, not on {value.text}, {_a(value.kind)}")
         inner = value.expr
@@ -300,21 +304,21 @@ class _Reader:
             inner = _folded(self.engine, inner, "lower")
             pattern = pattern.translate(str.maketrans(ascii_uppercase, ascii_lowercase))
         found = _like(self.engine, inner, pattern)
-        return _Value("boolean", text, ~found if node.args.get("negate") else found)
+        return _Value("boolean", node, ~found if node.args.get("negate") else found)
 
     def string_function(self, node: Node) -> _Value:
-        value, text = self.value(node.this), _sql(node)
+        value = self.value(node.this)
         if value.kind == "NULL":
-            return replace(value, text=text)
+            return replace(value, node=node)
         if value.kind != "string":
             raise InvalidTypeError(f"where must use {node.key} on strings, not on {value.text}, {_a(value.kind)}")
         if isinstance(node, exp.Trim):
-            return _Value("string", text, _trimmed(self.engine, value.expr, node.args.get("position")))
-        return _Value("string", text, _folded(self.engine, value.expr, node.key))
+            return _Value("string", node, _trimmed(self.engine, value.expr, node.args.get("position")))
+        return _Value("string", node, _folded(self.engine, value.expr, node.key))
 
     def coalesce(self, node: Node) -> _Value:
         values = self.common([self.value(each) for each in (node.this, *node.expressions)])
-        return _union(values, _sql(node), lambda expressions: ibis.coalesce(*expressions))
+        return _union(values, node, lambda expressions: ibis.coalesce(*expressions))
 
     def case(self, node: Node) -> _Value:
         branches, default = node.args["ifs"], node.args.get("default")
@@ -325,50 +329,51 @@ class _Reader:
         def chosen(expressions: list[Any]) -> Any:
             return ibis.cases(*zip(truths, expressions[:-1], strict=True), else_=expressions[-1])
 
-        return _union(self.common([*results, otherwise]), _sql(node), chosen)
+        return _union(self.common([*results, otherwise]), node, chosen)
 
     def arithmetic(self, node: Node) -> _Value:
         left, right = self.value(node.this), self.value(node.expression)
-        return self.calculate(_CALCULATIONS[type(node)], left, right, _sql(node))
+        return self.calculate(_CALCULATIONS[type(node)], left, right, node)
 
     def minus(self, node: Node) -> _Value:
         zero = _Value("number", "0", literal=Fraction(0))
-        return self.calculate(operator.sub, zero, self.value(node.this), _sql(node))
+        return self.calculate(operator.sub, zero, self.value(node.this), node)
 
-    def calculate(self, how: Callable[[Any, Any], Any], left: _Value, right: _Value, text: str) -> _Value:
+    def calculate(self, how: Callable[[Any, Any], Any], left: _Value, right: _Value, node: Node) -> _Value:
         """The sum, difference or product of integers and number literals."""
         strange = next((each for each in (left, right) if each.kind not in ("integer", "number", "NULL")), None)
         if strange is not None:
             raise InvalidTypeError(
-                f"where must calculate with integers alone, and {strange.text} in {text} is {_a(strange.kind)}: "
+                f"where must calculate with integers alone, and {strange.text} in {_sql(node)} is {_a(strange.kind)}: "
                 "the result could fail on a row or be rounded differently by another engine"
             )
         if "NULL" in (left.kind, right.kind):
-            return _Value("NULL", text)
+            return _Value("NULL", node)
         if left.kind == right.kind == "number":
-            return _Value("number", text, literal=how(left.literal, right.literal))
+            return _Value("number", node, literal=how(left.literal, right.literal))
         scales = [_places(left), _places(right)]
         if how is not operator.mul:
             scales = [max(scales)] * 2
-        result = self.checked(how, self.scaled(left, scales[0]), self.scaled(right, scales[1]), text)
+        result = self.checked(how, self.scaled(left, scales[0]), self.scaled(right, scales[1]), node)
         return replace(result, scale=sum(scales) if how is operator.mul else scales[0])
 
-    def checked(self, how: Callable[[Any, Any], Any], left: _Value, right: _Value, text: str) -> _Value:
+    def checked(self, how: Callable[[Any, Any], Any], left: _Value, right: _Value, node: Node) -> _Value:
         """An operation on 64-bit integers that cannot overflow: it is NULL where the result is beyond MOST."""
         corners = [how(a, b) for a in (left.low, left.high) for b in (right.low, right.high)]
         low, high = min(corners), max(corners)
         if low >= -MOST and high <= MOST:
             result = how(left.expr.cast("int64"), right.expr.cast("int64"))
-            return _Value("integer", text, result, low=low, high=high)
+            return _Value("integer", node, result, low=low, high=high)
         if max(-low, high) >= 10**38:
-            raise InvalidValueError(f"where must not need more than 38 digits, as {text} could")
+            raise InvalidValueError(f"where must not need more than 38 digits, as {_sql(node)} could")
         # SQLite has no decimals, but its integers turn into doubles where they overflow, and those are beyond MOST too.
-        kind = dt.int64 if self.engine == "sqlite" else dt.Decimal(38, 0)
-        wide = how(left.expr.cast(kind), right.expr.cast(kind))
-        below, above = ibis.literal(-MOST - 1, kind), ibis.literal(MOST + 1, kind)
-        # Some engines pass over NULL in least and greatest; it is then one of the two marks, and NULL again.
-        clamped = ibis.least(ibis.greatest(wide, below), above).nullif(below).nullif(above)
-        return _Value("integer", text, clamped.cast("int64"), low=-MOST, high=MOST)
+        wide = dt.int64 if self.engine == "sqlite" else dt.Decimal(38, 0)
+        result = how(left.expr.cast(wide), right.expr.cast(wide))
+        # The result is in the SQL twice, so depth is dear. Once would do with TRY_CAST, but DuckDB drops that where a
+        # comparison follows, and with NULLIF, but DuckDB and Spark repeat its argument themselves.
+        held = result.between(ibis.literal(-MOST, wide), ibis.literal(MOST, wide))
+        result = ibis.cases((held, result), else_=ibis.null(wide)).cast("int64")
+        return _Value("integer", node, result, low=-MOST, high=MOST)
 
     def scaled(self, value: _Value, scale: int) -> _Value:
         """An integer or a number literal in units of 10^-scale."""
@@ -376,11 +381,13 @@ class _Reader:
             steps = int(value.literal * 10**scale)
             if abs(steps) > MOST:
                 raise InvalidValueError(f"where must calculate with numbers of 18 digits at most, unlike {value.text}")
-            return _integer(steps, scale, value.text)
+            return _integer(steps, scale, value.node)
         if value.scale == scale:
             return value
+        if scale - value.scale > 18:
+            raise InvalidValueError(f"where must not need more than 38 digits, as {value.text} could")
         factor = _integer(10 ** (scale - value.scale), 0, "")
-        return replace(self.checked(operator.mul, value, factor, value.text), scale=scale)
+        return replace(self.checked(operator.mul, value, factor, value.node), scale=scale)
 
     def compare(self, sign: str, left: _Value, right: _Value) -> Any:
         """The comparison, NULL where a side is."""
@@ -415,14 +422,14 @@ class _Reader:
     def grid(self, value: _Value) -> _Grid | None:
         """The numbers that an integer or a decimal can be, where they are known."""
         if value.kind == "integer":
-            spell = partial(ibis.literal, type=value.expr.type())
+            spell = partial(ibis.literal, type=dt.int64 if self.engine == "sqlite" else value.expr.type())
             return _Grid(value.expr, Fraction(1, 10**value.scale), value.low, value.high, spell)
         # SQLite declares the digits of its decimals, and keeps any number.
         if value.kind != "decimal" or self.engine == "sqlite" or value.expr.type().scale is None:
             return None
         dtype = value.expr.type()
         if _may_be_huge(dtype):
-            return _Grid(value.expr, Fraction(1), -math.inf, math.inf, partial(_small, value.text))
+            return _Grid(value.expr, Fraction(1), -math.inf, math.inf, partial(_small, value))
         unit, most = Fraction(1, 10**dtype.scale), 10**dtype.precision - 1
         return _Grid(value.expr, unit, -most, most, lambda steps: _decimal(steps * unit, dtype))
 
@@ -469,7 +476,7 @@ class _Reader:
         else:
             return values
         values = [self.read_as(kind, each, values) for each in values]
-        return [self.moment(kind, each.literal, each.text) if _is_moment(kind, each) else each for each in values]
+        return [self.moment(kind, each.literal, each.node) if _is_moment(kind, each) else each for each in values]
 
     def read_as(self, kind: str, value: _Value, beside: Sequence[_Value] = ()) -> _Value:
         """An untyped column of text as another kind, NULL where it is not one; anything else as it is."""
@@ -480,16 +487,18 @@ class _Reader:
             raise InvalidValueError(f"where must compare {value.text} with '{long.text}' in quotes: it is text here")
         return replace(value, kind=kind, expr=value.expr.try_cast(_UNTYPED[kind]))
 
-    def moment(self, kind: str, given: Any, text: str) -> _Value:
+    def moment(self, kind: str, given: Any, node: Node) -> _Value:
         """A date or timestamp literal."""
         moment = _read_moment(kind, given)
         if moment is None:
-            raise InvalidValueError(f"where must hold {_SPELLED[kind]}, not {text}")
-        return _Value(kind, text, ibis.literal(_iso(moment) if self.engine == "sqlite" else moment), moment)
+            raise InvalidValueError(f"where must hold {_SPELLED[kind]}, not {_sql(node)}")
+        return _Value(kind, node, ibis.literal(_iso(moment) if self.engine == "sqlite" else moment), moment)
 
     def exact(self, value: _Value) -> Any:
         """The expression whose equality is that of the values: a column of SQLite may ignore the case of strings."""
-        return value.expr.cast("binary") if value.kind == "string" and self.engine == "sqlite" else value.expr
+        if value.kind == "string" and self.engine == "sqlite":
+            return value.expr.cast("binary")
+        return _boxed(value)
 
     def ordered(self, value: _Value) -> Any:
         """The expression whose order is that of the values: for strings, that of their UTF-8 bytes."""
@@ -630,6 +639,8 @@ def _a(kind: str) -> str:
 
 def _sql(node: Node) -> str:
     """The node as a message quotes it: short, on one line."""
+    if isinstance(node, str):
+        return node
     try:
         text = " ".join(node.sql("duckdb", comments=False).split())
     except Exception:  # a node that was only half understood
@@ -706,22 +717,29 @@ def _balanced(combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
     return parts[0]
 
 
-def _union(values: list[_Value], text: str, combine: Callable[[list[Any]], Any]) -> _Value:
+def _union(values: list[_Value], node: Node, combine: Callable[[list[Any]], Any]) -> _Value:
     """The value that is one of these, which are of one type."""
     given = [each for each in values if each.kind != "NULL"]
     if not given:
-        return _Value("NULL", text)
+        return _Value("NULL", node)
     low, high = min(each.low for each in given), max(each.high for each in given)
     expr = combine([each.expr for each in values])
-    return replace(given[0], text=text, expr=expr, literal=None, low=low, high=high)
+    return replace(given[0], node=node, expr=expr, literal=None, low=low, high=high)
 
 
 def _is_null(value: _Value) -> Any:
-    return ibis.literal(value.kind == "NULL") if value.expr is None else value.expr.isnull()
+    return ibis.literal(value.kind == "NULL") if value.expr is None else _boxed(value).isnull()
 
 
-def _integer(number: int, scale: int, text: str) -> _Value:
-    return _Value("integer", text, ibis.literal(number, dt.int64), scale=scale, low=number, high=number)
+def _boxed(value: _Value) -> Any:
+    """The value as the operand of = or IS; ibis leaves out the parentheses that BETWEEN, IN and NOT need there."""
+    if value.kind != "boolean" or isinstance(value.node, exp.Column | exp.Boolean):
+        return value.expr
+    return ibis.coalesce(value.expr, _UNKNOWN)
+
+
+def _integer(number: int, scale: int, node: Node) -> _Value:
+    return _Value("integer", node, ibis.literal(number, dt.int64), scale=scale, low=number, high=number)
 
 
 def _places(value: _Value) -> int:
@@ -748,10 +766,12 @@ def _may_be_huge(dtype: dt.DataType) -> bool:
     return bool(dtype.is_decimal() and (dtype.precision, dtype.scale) == (38, 0))
 
 
-def _small(text: str, number: int) -> Any:
+def _small(beside: _Value, number: int) -> Any:
     """An integer beside a column of 38 digits, which a HUGEINT can be compared with as well."""
     if abs(number) >= 2**63:
-        raise InvalidValueError(f"where must compare {text} with numbers below 2^63: it is of a type with 38 digits")
+        raise InvalidValueError(
+            f"where must compare {beside.text} with numbers below 2^63: it is of a type with 38 digits"
+        )
     return ibis.literal(number, dt.int64)
 
 
@@ -778,18 +798,19 @@ def _as_decimal(value: _Value, dtype: dt.DataType) -> _Value:
 
 
 def _as_float(value: _Value, single: bool) -> _Value:
-    """A double; `single` rounds a number literal to the floats of four bytes that it is beside."""
+    """A float, of four bytes if `single`, as where a number literal is beside such a column."""
     if value.kind == "decimal" or (value.kind == "integer" and value.scale):
         raise InvalidTypeError(
             f"where must not compare or mix {value.text} ({value.kind}) with a float: engines round it differently"
         )
+    dtype = dt.float32 if single else dt.float64
     if value.kind != "number":
-        return replace(value, kind="float", expr=value.expr.cast("float64"))
+        return replace(value, kind="float", expr=value.expr.cast(dtype))
     if abs(value.literal) > float(np.finfo(np.float32 if single else np.float64).max):
         raise InvalidValueError(f"where must compare floats with numbers that they can be, not with {value.text}")
     nearest = float(np.float32(float(value.literal))) if single else float(value.literal)
     # Through text, because DuckDB takes 0.1 for a decimal and converts it to a double that can be another one.
-    return replace(value, kind="float", expr=ibis.literal(repr(nearest)).cast("float64"), literal=None)
+    return replace(value, kind="float", expr=ibis.literal(repr(nearest)).cast(dtype), literal=None)
 
 
 _DAY = r"\d{4}-\d\d-\d\d"
