@@ -86,11 +86,13 @@ def winner(
     best: _Contender[Member] | None = None
     while True:
         j = int(np.argmax(reach))
-        if best is not None and best.certainly_beats(float(reach[j])):
+        if best is not None and (reach[j] == -np.inf or best.certainly_beats(float(reach[j]))):
             return best.member
         uniforms = arrivals.setdefault(j, [Uniform(entropy, int(words[j]))])
         if best is not None and _ceiling(streams, j, uniforms, inverse).loses_to(best):
-            return best.member
+            # This stream is out; the others are still to be held against the best.
+            reach[j] = -np.inf
+            continue
         member = streams.arrive(j, entropy)
         if member is not None:
             rival = _contender(streams, j, member, list(uniforms), inverse)

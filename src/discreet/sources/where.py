@@ -66,8 +66,9 @@ def condition(where: str, table: ir.Table, *, untyped: bool = False) -> ir.Boole
 
     Notes
     -----
-    Every engine gives it one meaning. Strings are compared by their UTF-8 bytes; lower, upper and ILIKE change the
-    letters A to Z alone, and trim removes spaces (U+0020) alone. Numbers are compared by their exact value, except
+    Every engine gives it one meaning. Strings are compared by their UTF-8 bytes (but a column that DuckDB or PostgreSQL
+    was told to compare without case stays so for = and LIKE); lower, upper and ILIKE change the letters A to Z alone,
+    and trim removes spaces (U+0020) alone. Dates on SQLite are ISO text. Numbers are compared by their exact value, except
     beside a column of floats, where both sides are doubles, and NaN is the largest and equal to itself. Arithmetic is
     for integers and decimal literals; a result of 2^63 or more, in units of its last decimal place, is NULL.
 
@@ -195,6 +196,9 @@ class _Reader:
         for name, attached in node.args.items():
             if attached and name not in known:
                 _refuse(attached if isinstance(attached, exp.Query) else node)
+            if isinstance(node, _PREDICATES) and isinstance(attached, (*_PREDICATES, exp.Not)):
+                # DuckDB and the parser do not always agree which of the two comes first.
+                raise InvalidValueError(f"where must have parentheses around {_sql(attached)} in {_sql(node)}")
         return read(self, node)
 
     def paren(self, node: Node) -> _Value:
@@ -204,7 +208,8 @@ class _Reader:
         if not isinstance(node.this, exp.Identifier):
             _refuse(node.this)
         expr = self.table[_column_name(node.name, self.table.columns)]
-        dtype, kind = expr.type(), _kind(expr.type())
+        dtype = expr.type()
+        kind = _kind(dtype, self.engine)
         if kind != "integer":
             return _Value(kind, node, _stored(self.engine, kind, expr))
         # SQLite keeps any integer in a column declared as a small one.
@@ -269,7 +274,8 @@ class _Reader:
     def between(self, node: Node) -> _Value:
         value, low, high = self.adapted([self.value(node.args[name]) for name in ("this", "low", "high")])
         grid = self.grid(value)
-        if "NULL" in (value.kind, low.kind, high.kind) or value.kind == "number":
+        kinds = [value.kind, low.kind, high.kind]
+        if "NULL" in kinds or value.kind == "number" or (grid is not None and kinds.count("number") == 1):
             return _Value("boolean", node, self.compare(">=", value, low) & self.compare("<=", value, high))
         if grid is not None and low.kind == high.kind == "number":
             least, most = math.ceil(low.literal / grid.unit), math.floor(high.literal / grid.unit)
@@ -380,7 +386,9 @@ class _Reader:
         if value.kind == "number":
             steps = int(value.literal * 10**scale)
             if abs(steps) > MOST:
-                raise InvalidValueError(f"where must calculate with numbers of 18 digits at most, unlike {value.text}")
+                raise InvalidValueError(
+                    f"where must calculate and mix integers with numbers below 2^63, unlike {value.text}"
+                )
             return _integer(steps, scale, value.node)
         if value.scale == scale:
             return value
@@ -554,39 +562,45 @@ class _Grid:
         return self.expr.isin([self.spell(each) for each in held]) if held else self.within(1, 0)
 
 
-_Read = tuple[Callable[[_Reader, Any], _Value], tuple[str, ...]]
-_NODES: dict[type, _Read] = {
+_TWO_SIDES = ("this", "expression")
+_NODES: dict[type, tuple[Callable[[_Reader, Any], _Value], tuple[str, ...]]] = {
     exp.Paren: (_Reader.paren, ("this",)),
     exp.Column: (_Reader.column, ("this",)),
     exp.Literal: (_Reader.literal, ("this", "is_string")),
     exp.Boolean: (_Reader.boolean, ("this",)),
     exp.Null: (_Reader.null, ()),
     exp.Cast: (_Reader.cast, ("this", "to")),
+    exp.And: (_Reader.connective, _TWO_SIDES),
+    exp.Or: (_Reader.connective, _TWO_SIDES),
     exp.Not: (_Reader.negation, ("this",)),
-    exp.Is: (_Reader.test, ("this", "expression")),
+    exp.EQ: (_Reader.comparison, _TWO_SIDES),
+    exp.NEQ: (_Reader.comparison, _TWO_SIDES),
+    exp.LT: (_Reader.comparison, _TWO_SIDES),
+    exp.LTE: (_Reader.comparison, _TWO_SIDES),
+    exp.GT: (_Reader.comparison, _TWO_SIDES),
+    exp.GTE: (_Reader.comparison, _TWO_SIDES),
+    exp.NullSafeEQ: (_Reader.distinct, _TWO_SIDES),
+    exp.NullSafeNEQ: (_Reader.distinct, _TWO_SIDES),
+    exp.Is: (_Reader.test, _TWO_SIDES),
     exp.Between: (_Reader.between, ("this", "low", "high")),
     exp.In: (_Reader.membership, ("this", "expressions")),
+    exp.Like: (_Reader.like, (*_TWO_SIDES, "negate")),
+    exp.ILike: (_Reader.like, (*_TWO_SIDES, "negate")),
     exp.Lower: (_Reader.string_function, ("this",)),
     exp.Upper: (_Reader.string_function, ("this",)),
     exp.Trim: (_Reader.string_function, ("this", "position")),
-    exp.Like: (_Reader.like, ("this", "expression", "negate")),
-    exp.ILike: (_Reader.like, ("this", "expression", "negate")),
     exp.Coalesce: (_Reader.coalesce, ("this", "expressions")),
     exp.Case: (_Reader.case, ("ifs", "default")),
+    exp.Add: (_Reader.arithmetic, _TWO_SIDES),
+    exp.Sub: (_Reader.arithmetic, _TWO_SIDES),
+    exp.Mul: (_Reader.arithmetic, _TWO_SIDES),
     exp.Neg: (_Reader.minus, ("this",)),
 }
 """The white list: what reads a node, and the parts of it that are understood."""
 
 _COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _CALCULATIONS: dict[type, Any] = {exp.Add: operator.add, exp.Sub: operator.sub, exp.Mul: operator.mul}
-for _kinds, _read in (
-    ((exp.And, exp.Or), _Reader.connective),
-    (_COMPARISONS, _Reader.comparison),
-    ((exp.NullSafeEQ, exp.NullSafeNEQ), _Reader.distinct),
-    (_CALCULATIONS, _Reader.arithmetic),
-):
-    _NODES.update(dict.fromkeys(_kinds, (_read, ("this", "expression"))))
-
+_PREDICATES = (*_COMPARISONS, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.Between, exp.In, exp.Like, exp.ILike)
 _SIGNS = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _UNKNOWN = ibis.null(dt.boolean)
@@ -604,9 +618,11 @@ def _engine(table: ir.Table) -> str:
         return "duckdb"
 
 
-def _kind(dtype: dt.DataType) -> str:
-    if dtype.is_timestamp():
-        return "timestamp" if dtype.timezone is None else "timestamp with time zone"
+def _kind(dtype: dt.DataType, engine: str) -> str:
+    if dtype.is_timestamp() and dtype.timezone is None:
+        return "timestamp"
+    if dtype.is_timestamp() and engine != "sqlite":  # whose text may have any zone, or none
+        return "timestamp with time zone"
     tests = {
         "boolean": dtype.is_boolean,
         "integer": dtype.is_integer,
@@ -626,9 +642,9 @@ def _column_name(name: str, columns: Sequence[str]) -> str:
         return folded[name.casefold()]
     close = difflib.get_close_matches(name.casefold(), folded, 1)
     hint = f"; did you mean {folded[close[0]]}?" if close else ""
+    listed = ", ".join(columns[:50]) + (", ..." if len(columns) > 50 else "")
     raise InvalidValueError(
-        f"where must name columns of the table ({', '.join(columns)}), and put strings in single quotes, "
-        f"not use {shown(name)}{hint}"
+        f"where must name columns of the table ({listed}), and put strings in single quotes, not use {shown(name)}{hint}"
     )
 
 
