@@ -446,6 +446,7 @@ REFUSED = {
     "NOT " * 40 + "b": f"nested more than {DEEPEST}",
     "(" * 900 + "b" + ")" * 900: f"nested more than {DEEPEST}",
     "i" + " + i" * 6 + " = 1": "arithmetic not more than 5",
+    "i + 0.1 + 0.01 + 0.001 + 0.0001 = 1": "must calculate less",
     # other rows
     "i = (SELECT max(i) FROM rows)": "a subquery ((SELECT MAX(i) FROM rows))",
     "EXISTS (SELECT 1)": "a subquery (EXISTS(SELECT 1))",
@@ -547,7 +548,7 @@ REFUSED = {
     "ii = 5": "did you mean i?",
     "nam = 'x'": "did you mean Name?",
     'rowid = 5 AND "x y" = 1': "must name columns of the table (id, i, j, d, f, s, Name, b, day, at)",
-    's = "abc"': "strings in single quotes",
+    's = "abc"': "strings in single quotes, not 'abc'",
     "i": "i, which is an integer",
     "s": "s, which is a string",
     "i + 1": "i + 1, which is an integer",
@@ -628,7 +629,7 @@ def test_a_name_that_differs_in_case_from_two_columns_is_refused():
     table = ibis.table({"a": "int64", "A": "int64", "b": "int64"}, name="t")
     assert condition("A = 1 AND a = 2 AND B = 3", table) is not None
     other = ibis.table({"ab": "int64", "AB": "int64"}, name="t")
-    assert "not use 'Ab'" in complaint("Ab = 1", other)
+    assert "not 'Ab'" in complaint("Ab = 1", other)
 
 
 OTHER = {
@@ -744,7 +745,7 @@ def test_the_deepest_condition_compiles_with_stack_to_spare(duckdb_table, sqlite
         "NOT " * (DEEPEST - 3) + "b",
         "(" * 13 + "NOT (" * 7 + "b" + ")" * 20,
         "i" + " * i" * 5 + " = 1",
-        "i + 0.1 + 0.01 + 0.001 + 0.0001 = j * 0.00001",
+        "i + 0.1 + 0.01 + 0.001 = 1",
         "lower(" * (DEEPEST - 4) + "s" + ")" * (DEEPEST - 4) + " = 'a'",
         "CASE WHEN " * 13 + "b" + " THEN b END" * 13,
         " OR ".join(["i = 7"] * 1000),

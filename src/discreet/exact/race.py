@@ -60,7 +60,8 @@ class _Contender(Generic[Member]):
 
     def loses_to(self, other: _Contender[Any]) -> bool:
         def reveal() -> int:
-            for uniform in {*self.uniforms, *other.uniforms}:
+            # Two arrivals of one stream share uniforms: each is extended once, in an order that never varies.
+            for uniform in dict.fromkeys([*self.uniforms, *other.uniforms]):
                 uniform.extend()
             return self.uniforms[0].bits
 

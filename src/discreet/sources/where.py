@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 import ibis
 import ibis.expr.datatypes as dt
+import ibis.expr.operations as ops
 import ibis.expr.types as ir
 import numpy as np
 from sqlglot import exp
@@ -38,6 +39,9 @@ DEEPEST = 30
 
 MOST = 2**63 - 1
 """The largest result of arithmetic; what is beyond is NULL, on every engine."""
+
+MOST_CASES = 300
+"""The most CASE WHENs that the SQL may have in the end, with those that check arithmetic."""
 
 Node = Any
 """A node of sqlglot, whose base class has had two names."""
@@ -68,9 +72,10 @@ def condition(where: str, table: ir.Table, *, untyped: bool = False) -> ir.Boole
     -----
     Every engine gives it one meaning. Strings are compared by their UTF-8 bytes (but a column that DuckDB or PostgreSQL
     was told to compare without case stays so for = and LIKE); lower, upper and ILIKE change the letters A to Z alone,
-    and trim removes spaces (U+0020) alone. Dates on SQLite are ISO text. Numbers are compared by their exact value, except
-    beside a column of floats, where both sides are doubles, and NaN is the largest and equal to itself. Arithmetic is
-    for integers and decimal literals; a result of 2^63 or more, in units of its last decimal place, is NULL.
+    and trim removes spaces (U+0020) alone. Dates on SQLite are ISO text. Numbers are compared by their exact value,
+    except beside a column of floats, where both sides are doubles, and NaN is the largest and equal to itself.
+    Arithmetic is for integers and decimal literals; a result of 2^63 or more, in units of its last decimal place, is
+    NULL.
 
     Examples
     --------
@@ -82,6 +87,7 @@ def condition(where: str, table: ir.Table, *, untyped: bool = False) -> ir.Boole
     _check_depth(expression)
     try:
         truth: ir.BooleanValue = _Reader(table, untyped).truth(expression)
+        _check_repeats(truth)
     except (InvalidTypeError, InvalidValueError):
         raise
     except Exception as error:  # the words of ibis are about its own types
@@ -146,6 +152,17 @@ def _check_depth(expression: Node) -> None:
             flat = isinstance(node, exp.And | exp.Or) and type(child) is type(node)
             steep = isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Neg)
             waiting.append((child, depth + (0 if flat else 5 if steep else 1)))
+
+
+def _check_repeats(truth: ir.BooleanValue) -> None:
+    """Refuses arithmetic whose checks, which repeat what is nested in them, would keep an engine busy for minutes."""
+
+    def cases(op: Any, known: dict[Any, int], **_: Any) -> int:
+        return isinstance(op, ops.SearchedCase) + sum(known[child] for child in op.__children__)
+
+    op = truth.op()
+    if op.map(cases)[op] > MOST_CASES:
+        raise InvalidValueError("where must calculate less: each step repeats those before it to check for overflow")
 
 
 @dataclass(frozen=True, eq=False)
@@ -644,7 +661,7 @@ def _column_name(name: str, columns: Sequence[str]) -> str:
     hint = f"; did you mean {folded[close[0]]}?" if close else ""
     listed = ", ".join(columns[:50]) + (", ..." if len(columns) > 50 else "")
     raise InvalidValueError(
-        f"where must name columns of the table ({listed}), and put strings in single quotes, not use {shown(name)}{hint}"
+        f"where must name columns of the table ({listed}), and have strings in single quotes, not {shown(name)}{hint}"
     )
 
 
