@@ -40,7 +40,7 @@ DEEPEST = 30
 MOST = 2**63 - 1
 """The largest result of arithmetic; what is beyond is NULL, on every engine."""
 
-MOST_CASES = 300
+MOST_CASES = 100
 """The most CASE WHENs that the SQL may have in the end, with those that check arithmetic."""
 
 Node = Any
@@ -162,7 +162,7 @@ def _check_repeats(truth: ir.BooleanValue) -> None:
 
     op = truth.op()
     if op.map(cases)[op] > MOST_CASES:
-        raise InvalidValueError("where must calculate less: each step repeats those before it to check for overflow")
+        raise InvalidValueError("where must calculate less: checked for overflow, its arithmetic needs too many CASEs")
 
 
 @dataclass(frozen=True, eq=False)
