@@ -2,7 +2,7 @@
 
 Ranks count from 0, so that the last rank of a domain of 2^63 items is still an int64: rank r here is rank r + 1 in the
 paper. Nothing is rounded: a score is the exact rational that it denotes, and a float that leaves this module is the
-difference of two scores times a scale, right to a relative 2^-50, never one score alone. Nothing here prints its scores.
+difference of two scores times a scale, right to a relative 2^-50. Nothing here prints its scores.
 """
 
 from __future__ import annotations
