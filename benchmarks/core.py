@@ -135,7 +135,7 @@ def imports() -> Iterator[Row]:
         return time.perf_counter() - start
 
     ours, theirs = [], []
-    for _ in range(15):
+    for _ in range(41):
         theirs.append(seconds("import numpy, flint"))
         ours.append(seconds("import discreet"))
     yield row("import discreet", statistics.median(ours) / statistics.median(theirs), 1.5, "import numpy, flint")

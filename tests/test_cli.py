@@ -21,6 +21,8 @@ import pytest
 
 import discreet
 from discreet import cli
+from discreet.cli import complain, select
+from discreet.mechanisms.registry import MECHANISMS
 
 SCORES = {"dune": 912345, "alien": 877, "heat": 410, "ran": 3}
 SELECT = ("select", "scores.csv", "-k", "2", "--epsilon", "1")
@@ -182,7 +184,7 @@ def test_help_of_select_names_every_option_and_default(call):
     assert set(options.split()) <= set(re.findall(r"^  (--?\w+)", out, re.MULTILINE))
     flat = "".join(out.split())  # lines also end at hyphens
     assert "canonical,one-shot,peeling,joint" in flat
-    noises = {name: kind().parameters().get("noise") for name, kind in cli.MECHANISMS.items()}
+    noises = {name: kind().parameters().get("noise") for name, kind in MECHANISMS.items()}
     assert "Bydefaultgumbel,withone-shotexponential." in flat
     assert noises == {"canonical": "gumbel", "one-shot": "exponential", "peeling": "gumbel", "joint": None}
 
@@ -199,7 +201,7 @@ def test_examples_in_the_help_run(call, ratings):
     examples = re.findall(r"^ +discreet (select .+)$", text.replace("\\\n", " "), re.MULTILINE)
     assert len(examples) == 11
     assert sum("--user" in example for example in examples) == 4
-    assert cli._EXAMPLES["discreet select"] == f"discreet {examples[0]}"
+    assert complain.EXAMPLES["discreet select"] == f"discreet {examples[0]}"
     for example in examples:
         code, out, err = call(*shlex.split(example))
         assert (code, err) == (0, ""), example
@@ -414,7 +416,7 @@ def test_a_password_is_not_in_a_traceback_either(call, monkeypatch):
     def broken(url, **_):
         raise RuntimeError(f"no answer from {url}")
 
-    monkeypatch.setattr(cli, "events", broken)
+    monkeypatch.setattr(select, "events", broken)
     monkeypatch.setenv("DISCREET_DEBUG", "1")
     args = ("--connect", "postgres://ann:hunter2@h/films", "--name", "ratings", *EVENTS, "--domain", "integers:0:9")
     code, out, err = call("select", *args, "-k", "1", "--epsilon", "1")
@@ -467,8 +469,8 @@ def test_what_cannot_be_parsed_is_named_and_help_is_pointed_at(refused, args, na
 
 
 def test_a_bad_argument_is_refused_before_the_scores_are_read(refused, monkeypatch):
-    monkeypatch.setattr(cli, "file_source", lambda *_: pytest.fail("the file was read"))
-    monkeypatch.setattr(cli, "events", lambda *_, **__: pytest.fail("the events were opened"))
+    monkeypatch.setattr(select, "file_source", lambda *_: pytest.fail("the file was read"))
+    monkeypatch.setattr(select, "events", lambda *_, **__: pytest.fail("the events were opened"))
     for extra in (("--epsilon", "0"), ("--gamma", "7"), ("--adjacency", "x"), ("-k", "x"), ("--out", "no/x.json")):
         refused(*SELECT, *extra)
         refused(*FROM_EVENTS, *extra)
@@ -491,7 +493,7 @@ def test_internal_errors_show_nothing_private(call, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError(f"secret {SCORES['dune']}")
 
-    monkeypatch.setattr(cli, "top_k", broken)
+    monkeypatch.setattr(select, "top_k", broken)
     code, out, err = call(*SELECT)
     hint = "DISCREET_DEBUG=1 shows the traceback, which may contain private data"
     assert (code, out, err) == (1, "", f"discreet: an internal error occurred (RuntimeError); {hint}\n")

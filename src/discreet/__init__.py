@@ -1,5 +1,7 @@
 """Releases the top-k of scored items with pure epsilon-differential privacy, drawn exactly as in the proofs."""
 
+from typing import TYPE_CHECKING, Any
+
 from discreet.errors import Error
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.joint import Joint
@@ -7,9 +9,12 @@ from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.privacy import Sensitivity
 from discreet.release import Guarantee, Release
-from discreet.sources.domain import integers
-from discreet.sources.table import events
 from discreet.topk import top_k
+
+if TYPE_CHECKING:
+    from discreet.evidence.verify import verify
+    from discreet.sources.domain import integers
+    from discreet.sources.table import events
 
 __version__ = "0.1.0"
 
@@ -26,4 +31,26 @@ __all__ = [
     "events",
     "integers",
     "top_k",
+    "verify",
 ]
+
+_ON_DEMAND = {
+    "events": "discreet.sources.table",
+    "integers": "discreet.sources.domain",
+    "verify": "discreet.evidence.verify",
+}
+"""Public names that a release from an array does not need, and the modules that have them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(_ON_DEMAND[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,6 +3,10 @@
 A noise is given by G(E) = F^-1(exp(-E)), its inverse distribution function in the race time E = -log U of an element
 (design: section 3). The smaller the time, the larger the noise, and the first of n arrivals comes at Exp(1)/n. The
 formula is written once and runs on floats, which only propose, and on balls, which decide.
+
+For what is integrated and not drawn, a noise also has its distribution function F(w), written in x = exp(-w) = p/q so
+that x may be infinite, with one formula for w >= 0 and one for w <= 0: then every integral over a race of such noises
+is one of an analytic function between few points.
 """
 
 from __future__ import annotations
@@ -16,24 +20,50 @@ from discreet.exact.times import Time
 
 
 @dataclass(frozen=True)
+class Piece:
+    """F(w) where exp(-w) = p/q, and its slope -dF/dx there, times 1/q^2: then slope * (q dp - p dq) is -dF."""
+
+    below: Callable[[Any, Any], Any]
+    slope: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True)
 class Noise:
-    """One noise: its name, G(E) as a formula on times, and whether it has a least value."""
+    """One noise: its name, G(E) as a formula on times, and F for w >= 0 and w <= 0, where None stands for zero."""
 
     name: str
     inverse: Callable[[Time[Any]], Any]
-    has_floor: bool = False
+    upper: Piece
+    lower: Piece | None
+
+    @property
+    def has_floor(self) -> bool:
+        """Whether no value is below zero."""
+        return self.lower is None
 
 
-# Gumbel: -log E
-GUMBEL = Noise("gumbel", lambda time: -time.log())
-# exponential: -log(1 - e^-E)
-EXPONENTIAL = Noise("exponential", lambda time: time.tail(), has_floor=True)
-# Laplace: -log 2 - log(1 - e^-E) for E < log 2, and log 2 - E after
-LAPLACE = Noise("laplace", lambda time: time.before_log2(time.tail() - time.log2, time.log2 - time.value))
-# logistic: -E - log(1 - e^-E)
-LOGISTIC = Noise("logistic", lambda time: time.tail() - time.value)
-# half-logistic: log(1 + e^-E) - log(1 - e^-E)
-HALF_LOGISTIC = Noise("half-logistic", lambda time: time.lift() + time.tail(), has_floor=True)
+# Gumbel: -log E; F = exp(-x)
+_GUMBEL = Piece(lambda p, q: (-p / q).exp(), lambda p, q: (-p / q).exp() / q**2)
+GUMBEL = Noise("gumbel", lambda time: -time.log(), _GUMBEL, _GUMBEL)
+# exponential: -log(1 - e^-E); F = 1 - x
+EXPONENTIAL = Noise("exponential", lambda time: time.tail(), Piece(lambda p, q: (q - p) / q, lambda p, q: q**-2), None)
+# Laplace: -log 2 - log(1 - e^-E) for E < log 2, and log 2 - E after; F = 1 - x/2 for x <= 1, and 1/(2x) after
+LAPLACE = Noise(
+    "laplace",
+    lambda time: time.before_log2(time.tail() - time.log2, time.log2 - time.value),
+    Piece(lambda p, q: (2 * q - p) / (2 * q), lambda p, q: 1 / (2 * q**2)),
+    Piece(lambda p, q: q / (2 * p), lambda p, q: 1 / (2 * p**2)),
+)
+# logistic: -E - log(1 - e^-E); F = 1/(1 + x)
+_LOGISTIC = Piece(lambda p, q: q / (p + q), lambda p, q: (p + q) ** -2)
+LOGISTIC = Noise("logistic", lambda time: time.tail() - time.value, _LOGISTIC, _LOGISTIC)
+# half-logistic: log(1 + e^-E) - log(1 - e^-E); F = (1 - x)/(1 + x)
+HALF_LOGISTIC = Noise(
+    "half-logistic",
+    lambda time: time.lift() + time.tail(),
+    Piece(lambda p, q: (q - p) / (q + p), lambda p, q: 2 * (p + q) ** -2),
+    None,
+)
 
 NOISES = {noise.name: noise for noise in (GUMBEL, EXPONENTIAL, LAPLACE, LOGISTIC, HALF_LOGISTIC)}
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.exact.entropy import Entropy, as_entropy
-from discreet.mechanisms.base import Mechanism
+from discreet.exact.entropy import Ranks, as_entropy
+from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.registry import check_mechanism
+from discreet.padding import period, wait_for_multiple
 from discreet.privacy import Number, Sensitivity, check_adjacency, positive
 from discreet.release import Guarantee, Release
 from discreet.sources.array import array_source
@@ -27,6 +30,7 @@ def top_k(
     mechanism: Mechanism | None = None,
     sensitivity: Sensitivity | None = None,
     adjacency: str | None = None,
+    pad_to: Number | None = None,
     rng: Any = None,
 ) -> Release:
     """Releases which k items score highest, with epsilon-differential privacy for each user behind the scores.
@@ -49,6 +53,9 @@ def top_k(
         How far adding one user can move a score; counts of users, `Sensitivity(down=0, up=1)`, by default.
     adjacency
         "add-remove", the default, protects the presence of a user, "swap" the replacement of one user by another.
+    pad_to
+        Return only at a whole multiple of this many seconds, so that the running time tells less about the scores;
+        "auto" takes a period that fits the number of items and k. By default there is no padding.
     rng
         A random generator, for tests only: the release then says that it is not private.
 
@@ -66,22 +73,36 @@ def top_k(
     >>> release.guarantee.epsilon
     Fraction(1, 1)
     """
+    begun = time.monotonic()
     source, entropy = _as_source(scores, labels), as_entropy(rng)
-    guarantee = _guarantee(source, k, epsilon, mechanism, sensitivity, adjacency)
+    guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency)
+    seconds = period(pad_to, source.d, int(k))
     # Before the first random bit: here a ledger charges what the guarantee says.
-    items = source.every_item() if k == source.d else _draw(source, int(k), guarantee, entropy)
+    release = released(source, int(k), guarantee, lambda prepared: prepared.draw(entropy), private=rng is None)
     # After the last random bit: here a ledger stores the release, before the caller sees it.
+    if seconds is not None:
+        wait_for_multiple(begun, seconds)
+    return release
+
+
+def released(
+    source: Source, k: int, guarantee: Guarantee, draw: Callable[[Prepared], Ranks], private: bool = True
+) -> Release:
+    """The release of the ranks that `draw` chooses.
+
+    The one way from ranks to what the caller sees: the verifier walks it with every choice in turn.
+    """
+    items = source.every_item() if k == source.d else _drawn(source, k, guarantee, draw)
     order = items if guarantee.mechanism.ordered and k < source.d else None
-    return Release(in_order(items), order, source.d, guarantee, private=rng is None)
+    return Release(in_order(items), order, source.d, guarantee, private=private)
 
 
-def _draw(source: Source, k: int, guarantee: Guarantee, entropy: Entropy) -> list[Any]:
+def _drawn(source: Source, k: int, guarantee: Guarantee, draw: Callable[[Prepared], Ranks]) -> list[Any]:
     """Returns k items, in the released order where there is one."""
     try:
         # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
         with np.errstate(all="ignore"):
-            prepared = guarantee.mechanism.prepare(source.tally(), k, guarantee.epsilon, guarantee.sensitivity)
-            ranks = prepared.draw(entropy)
+            ranks = draw(guarantee.mechanism.prepare(source.tally(), k, guarantee.epsilon, guarantee.sensitivity))
         return source.items(ranks)
     finally:
         source.close()
@@ -95,7 +116,7 @@ def _as_source(scores: Any, labels: Any) -> Source:
     return scores
 
 
-def _guarantee(source: Source, k: Any, epsilon: Any, mechanism: Any, sensitivity: Any, adjacency: Any) -> Guarantee:
+def promise(source: Source, k: Any, epsilon: Any, mechanism: Any, sensitivity: Any, adjacency: Any) -> Guarantee:
     """What the release will promise; every public parameter is checked here, before anything private is read."""
     budget = positive(epsilon, "epsilon")
     adjacency = _adjacency(source, adjacency)

@@ -1,44 +1,28 @@
-"""The command line: parses, calls, prints.
-
-A complaint is one line on standard error, and no password of a connection URL is in it. The exit code is 0 after
-success, 2 after bad use, 1 after a failure, and 130 after Ctrl-C. Everything that is given as a number travels as text,
-so that 0.1 is exactly one tenth.
-"""
+"""`discreet select`: a release from a file of scores or from events."""
 
 from __future__ import annotations
 
 import glob
-import json
-import os
 import re
-import sys
-import traceback
-from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from discreet import __version__
-from discreet.errors import Error, InvalidValueError, shown
-from discreet.mechanisms.base import Mechanism
+from discreet.cli.complain import EXAMPLES
+from discreet.cli.options import as_count, as_mechanism, as_sensitivity
+from discreet.cli.output import check_out, deliver
+from discreet.errors import InvalidValueError, shown
 from discreet.mechanisms.registry import MECHANISMS
 from discreet.noise import NOISES
 from discreet.privacy import ADJACENCIES, Sensitivity, check_adjacency, positive
-from discreet.release import Release
 from discreet.sources.base import Source
 from discreet.sources.domain import Integers, integers
-from discreet.sources.engine import EngineError
 from discreet.sources.files import file_source
 from discreet.sources.table import events
 from discreet.topk import top_k
-from discreet.whole import check_target, write_whole
 
-_SUCCESS, _FAILURE, _BAD_USE, _INTERRUPTED = 0, 1, 2, 130
-
-_EXAMPLES = {"discreet select": "discreet select scores.csv -k 10 --epsilon 1"}
-
-_SELECT_EXAMPLES = """
+HELP = """
 \b
 Examples with scores:
   discreet select scores.csv -k 10 --epsilon 1
@@ -77,52 +61,6 @@ _EVENTS_ONLY = {
     "name": "it is the table of a database, which is read as events",
 }
 
-app = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-class OutputError(Exception):
-    """The release could not be handed over, because of a full disk, for example."""
-
-
-def main() -> int:
-    """Runs the command line on the arguments of the process.
-
-    Returns
-    -------
-    int
-        The exit code.
-    """
-    try:
-        # Not standalone, so that the errors arrive here and none is printed in another form.
-        code = typer.main.get_command(app).main(args=sys.argv[1:], prog_name="discreet", standalone_mode=False)
-        _flush()
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    except Exception as error:
-        return _explained(error)
-    return int(code or _SUCCESS)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        _print(f"discreet {__version__}")
-        raise typer.Exit
-
-
-# A callback keeps `select` a command of its own while there is no other.
-@app.callback()
-def discreet(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    """Releases the top-k of scored items with pure epsilon-differential privacy, drawn exactly as in the proofs."""
-
 
 def _is_url(text: str) -> bool:
     return "://" in text
@@ -132,7 +70,7 @@ def _check_file(context: typer.Context, file: str | None) -> str | None:
     """The input must be named once. What was given on the command line has been parsed before this."""
     connect = context.params.get("connect")
     if file is None and connect is None:
-        raise InvalidValueError(f"FILE is missing; for example: {_EXAMPLES['discreet select']}")
+        raise InvalidValueError(f"FILE is missing; for example: {EXAMPLES['discreet select']}")
     if file is not None and connect is not None:
         raise InvalidValueError("connect must be left out with FILE: the input is one of the two")
     if file is not None and _is_url(file):
@@ -140,7 +78,6 @@ def _check_file(context: typer.Context, file: str | None) -> str | None:
     return file
 
 
-@app.command(short_help="Release the k items that score highest.", epilog=_SELECT_EXAMPLES)
 def select(
     k: Annotated[str, typer.Option("-k", metavar="K", help="How many items to release.")],
     epsilon: Annotated[
@@ -253,8 +190,8 @@ def select(
     ranks and tell about scores.
     """
     # Everything public is checked before the scores or the events are read.
-    drawn_by = _mechanism(mechanism, {"gamma": gamma, "noise": noise, "ceil": ceil or None})
-    count = _count(k)
+    drawn_by = as_mechanism(mechanism, {"gamma": gamma, "noise": noise, "ceil": ceil or None})
+    count = as_count(k)
     positive(epsilon, "epsilon")
     check_adjacency(adjacency)
     options = {
@@ -263,14 +200,14 @@ def select(
     }  # fmt: skip
     if user is None:
         _refuse(options, _EVENTS_ONLY, "without user")
-        limits = Sensitivity() if sensitivity is None else _sensitivity(sensitivity)
+        limits = Sensitivity() if sensitivity is None else as_sensitivity(sensitivity)
         source = _scores(str(file), item, score, out)
     else:
         _refuse({"score": score, "sensitivity": sensitivity}, _SCORES_ONLY, "with user")
         limits = None
         source = _events(file, user, item, adjacency, options, out)
     release = top_k(source, count, epsilon, mechanism=drawn_by, sensitivity=limits, adjacency=adjacency)
-    _deliver(release, as_json, out)
+    deliver(release, as_json, out)
 
 
 def _refuse(options: dict[str, str | None], reasons: dict[str, str], when: str) -> None:
@@ -280,7 +217,7 @@ def _refuse(options: dict[str, str | None], reasons: dict[str, str], when: str) 
 
 
 def _scores(file: str, item: str | None, score: str | None, out: Path | None) -> Source:
-    _check_out(out, {"scores": [file]})
+    check_out(out, {"scores": [file]})
     return file_source(file, item, score)
 
 
@@ -296,7 +233,7 @@ def _events(
             "because a list made from the events would tell what somebody touched"
         )
     table, listed, clip = _table(file, options["connect"], options["name"]), _domain(domain), _clip(options["clip"])
-    _check_out(out, {"events": _files(table), "domain": _files(domain) + _files(domain.rpartition(":")[0])})
+    check_out(out, {"events": _files(table), "domain": _files(domain) + _files(domain.rpartition(":")[0])})
     return events(
         table, user=user, item=item, domain=listed, label=options["label"], where=options["where"],
         value=options["value"], clip=clip, resolution=options["resolution"], adjacency=adjacency, name=options["name"],
@@ -340,149 +277,3 @@ def _files(table: str) -> list[str]:
     """The files behind a path, a pattern of paths or the URL of a database in a file."""
     path = table.partition("://")[2].partition("?")[0] if _is_url(table) else table
     return [path, *glob.glob(path)]
-
-
-def _mechanism(name: str, options: dict[str, Any]) -> Mechanism:
-    """The mechanism of this name with the options that were given, all of which must be its own."""
-    if name not in MECHANISMS:
-        raise InvalidValueError(f"mechanism must be one of {', '.join(MECHANISMS)}, not {shown(name)}")
-    given = {option: value for option, value in options.items() if value is not None}
-    own = list(MECHANISMS[name]().parameters())
-    for option in given:
-        if option not in own:
-            takes = f"takes only {' and '.join(own)}" if own else "takes no options"
-            raise InvalidValueError(f"{option} must be left out with the mechanism {name}, which {takes}")
-    return MECHANISMS[name](**given)
-
-
-def _sensitivity(text: str) -> Sensitivity:
-    parts = text.split(",")
-    if len(parts) != 2:
-        raise InvalidValueError(f"sensitivity must be two numbers DOWN,UP such as 0,1, not {shown(text)}")
-    return Sensitivity(down=parts[0], up=parts[1])
-
-
-def _count(text: str) -> int:
-    with suppress(ValueError):
-        return int(text)
-    raise InvalidValueError(f"k must be a whole number such as 10, not {shown(text)}")
-
-
-def _check_out(out: Path | None, inputs: dict[str, list[str]]) -> None:
-    """The release must not replace what it is made from."""
-    if out is None:
-        return
-    check_target(out, "out")
-    for role, files in inputs.items():
-        if os.path.exists(out) and any(os.path.exists(file) and os.path.samefile(out, file) for file in files):
-            raise InvalidValueError(f"out must be another file than the {role}, not {str(out)!r}")
-
-
-def _deliver(release: Release, as_json: bool, out: Path | None) -> None:
-    if out is not None:
-        _save(release, out)
-    _print(_printable_json(release) if as_json else str(release))
-
-
-def _save(release: Release, out: Path) -> None:
-    try:
-        write_whole(out, release.to_json(indent=2) + "\n")
-    except OSError as error:
-        raise OutputError(f"writing {str(out)!r} fails: {error.strerror}") from None
-
-
-def _printable_json(release: Release) -> str:
-    """The release as JSON; where standard output cannot spell a label, with escapes in place of it."""
-    text = release.to_json(indent=2)
-    with suppress(UnicodeEncodeError):
-        text.encode(_encoding())
-        return text
-    return json.dumps(release.to_dict(), indent=2)
-
-
-def _print(text: str) -> None:
-    if getattr(sys, "stdout", None) is None:
-        raise OutputError("standard output must be open, but is closed")
-    print(text.encode(_encoding(), "backslashreplace").decode(_encoding()))
-
-
-def _encoding() -> str:
-    return getattr(sys.stdout, "encoding", None) or "utf-8"
-
-
-def _flush() -> None:
-    """Prints what is buffered while an error still has a place to go; when Python ends, it has none."""
-    if getattr(sys, "stdout", None) is not None:
-        sys.stdout.flush()
-
-
-def _explained(error: Exception) -> int:
-    """Prints what went wrong and returns the exit code."""
-    if isinstance(error, Error):
-        return _complain(str(error), _FAILURE if isinstance(error, EngineError) else _BAD_USE)
-    # Typer has its own copy of click or uses click's, by its version, so its errors are told by their shape.
-    if callable(getattr(error, "format_message", None)):
-        return _complain(_usage(error), _BAD_USE)
-    if type(error).__name__ == "Abort":
-        return _INTERRUPTED
-    if isinstance(error, OutputError):
-        return _complain(str(error), _FAILURE)
-    # Files have been dealt with where they are read and written, so this is standard output.
-    if isinstance(error, OSError):
-        return _explained_output(error)
-    return _explained_bug(error)
-
-
-def _usage(error: Any) -> str:
-    """An error of the parser in our form: the argument, what was given, and where to read on."""
-    context, parameter = getattr(error, "ctx", None), getattr(error, "param", None)
-    command = _command() if context is None else context.command_path
-    example = _EXAMPLES.get(command)
-    if type(error).__name__ == "MissingParameter" and parameter is not None and example:
-        name = parameter.metavar if parameter.param_type_name == "argument" else max(parameter.opts, key=len)
-        return f"{name} is missing; for example: {example}"
-    text = error.format_message().rstrip(".")
-    return f"{text[:1].lower()}{text[1:]}; see '{command} --help'"
-
-
-def _command() -> str:
-    """The command that was called, for errors that do not know it."""
-    return next((command for command in _EXAMPLES if command.split()[1] in sys.argv[1:2]), "discreet")
-
-
-def _explained_output(error: OSError) -> int:
-    # What is still buffered has nowhere to go, and Python would try once more at its end.
-    with suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-    if isinstance(error, BrokenPipeError):
-        return _FAILURE
-    _trace(error)
-    return _complain(f"writing to standard output fails: {error.strerror}", _FAILURE)
-
-
-def _explained_bug(error: Exception) -> int:
-    _trace(error)
-    hint = "DISCREET_DEBUG=1 shows the traceback, which may contain private data"
-    return _complain(f"an internal error occurred ({type(error).__name__}); {hint}", _FAILURE)
-
-
-def _trace(error: Exception) -> None:
-    if os.environ.get("DISCREET_DEBUG") == "1" and getattr(sys, "stderr", None) is not None:
-        print(_without_urls("".join(traceback.format_exception(error))), end="", file=sys.stderr)
-
-
-def _complain(message: str, code: int) -> int:
-    """Prints one line, whatever is in the message, and returns the exit code."""
-    words = _without_urls(" ".join(message.split()))
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
-    if getattr(sys, "stderr", None) is not None:
-        with suppress(OSError):
-            print(f"discreet: {line}", file=sys.stderr, flush=True)
-    return code
-
-
-def _without_urls(text: str) -> str:
-    """A text without what follows the scheme of a URL: there may be a password in it, in whole or in part."""
-    return re.sub(r"(\w://)(?:.*@)?\S*?(?=['\")}\],;]*(?:\s|$))", r"\1...", text)

@@ -1,0 +1,1 @@
+"""Evidence that epsilon holds: exactly on small inputs, and statistically through the front door."""

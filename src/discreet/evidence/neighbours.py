@@ -1,0 +1,106 @@
+"""Small score vectors, and all vectors that one user more, one user less or another user makes of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
+
+from discreet.privacy import Sensitivity
+
+Scores = tuple[Fraction, ...]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Score vectors of one length, with what one user can do to them.
+
+    Attributes
+    ----------
+    scores
+        The vectors.
+    adjacency
+        Which neighbours each of them has.
+    sensitivity
+        How far adding one user can move a score.
+    random
+        How many neighbours by random real changes each vector gets, beside all those by extreme changes.
+    """
+
+    scores: tuple[Scores, ...]
+    adjacency: str
+    sensitivity: Sensitivity = field(default_factory=Sensitivity)
+    random: int = 0
+
+    @property
+    def d(self) -> int:
+        """The number of items."""
+        return len(self.scores[0])
+
+    def neighbours(self, scores: Scores) -> Iterator[Scores]:
+        """Every neighbour of a vector: each score moved down by the most, not at all, or up by the most, and some more.
+
+        Counts move by 0 or 1 when a user is added, by 0 or -1 when one is removed, and by -1, 0 or 1 when one is
+        replaced by another: for counts these are all the neighbours there are.
+        """
+        seen = set()
+        for change in [*self._extreme(), *self._random(scores)]:
+            other = tuple(score + step for score, step in zip(scores, change, strict=True))
+            if other != scores and other not in seen:
+                seen.add(other)
+                yield other
+
+    def _extreme(self) -> Iterator[Scores]:
+        for steps in self._sides():
+            yield from product(sorted({Fraction(0), *steps}), repeat=self.d)
+
+    def _random(self, scores: Scores) -> Iterator[Scores]:
+        # Made-up data: the seed makes a report one that can be had again.
+        generator = random.Random(repr((scores, self.adjacency, self.sensitivity)))  # noqa: S311
+        sides = list(self._sides())
+        for _ in range(self.random):
+            low, high = generator.choice(sides)
+            yield tuple(low + (high - low) * Fraction(generator.randrange(65), 64) for _ in scores)
+
+    def _sides(self) -> Iterator[tuple[Fraction, Fraction]]:
+        """The ranges that a change lies in: for add/remove all scores move as an addition or all as a removal."""
+        limit = self.sensitivity.under(self.adjacency)
+        yield -limit.down, limit.up
+        if self.adjacency == "add-remove" and limit.down != limit.up:
+            yield -limit.up, limit.down
+
+
+def whole(*scores: int) -> Scores:
+    """Whole numbers as exact scores."""
+    return tuple(Fraction(score) for score in scores)
+
+
+_THREE = (whole(0, 0, 0), whole(1, 0, 0), whole(3, 1, 0))
+_FOUR = (whole(0, 0, 0, 0), whole(1, 0, 0, 0), whole(2, 1, 0, 0), whole(2, 2, 1, 0), whole(4, 3, 1, 0))
+_MANY = (*_FOUR, whole(1, 1, 0, 0), whole(1, 1, 1, 0), whole(3, 2, 1, 0), whole(6, 0, 0, 0), whole(5, 5, 0, 0))
+_FIVE = (whole(0, 0, 0, 0, 0), whole(2, 1, 1, 0, 0), whole(4, 3, 2, 1, 0))
+_SIX = (whole(1, 1, 1, 1, 1, 0), whole(3, 2, 2, 1, 1, 0))
+_REAL = (tuple(map(Fraction, ("7/3", "1", "1/2", "0"))), tuple(map(Fraction, ("1/4", "1/8", "0", "0"))))
+_UNEVEN = Sensitivity(down="1/3", up="3/4")
+
+
+def families(deep: bool) -> list[Family]:
+    """The families that are verified by default: counts and real scores, under both adjacencies."""
+    few = [
+        Family(_THREE, "add-remove"),
+        Family(_FOUR, "add-remove"),
+        Family(_FOUR[1:3], "swap"),
+        Family(_SIX, "add-remove"),
+        Family(_REAL[:1], "add-remove", _UNEVEN, random=8),
+    ]
+    many = [
+        Family(_THREE, "swap"),
+        Family(_MANY, "add-remove", random=4),
+        Family(_MANY[:6], "swap"),
+        Family(_FIVE, "add-remove"),
+        Family(_REAL, "add-remove", _UNEVEN, random=32),
+        Family(_REAL[:1], "swap", _UNEVEN, random=16),
+    ]
+    return [*few, *many] if deep else few

@@ -1,0 +1,107 @@
+"""The exact law of what the caller of `top_k` sees.
+
+The probabilities are balls (`discreet.analysis.law`), and every draw is taken through `top_k`'s own way from ranks to a
+release. Whatever the caller sees is an outcome: the items in the order they are listed in, and the released order. The
+input is handed over in rank order, as a `value_counts()` would be, so that an order that is echoed shows too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet import topk
+from discreet.analysis.law import law
+from discreet.evidence.divergence import log_ratios
+from discreet.evidence.neighbours import Family, Scores
+from discreet.evidence.report import Outcome, Pair
+from discreet.exact.ball import Floats, precision
+from discreet.exact.entropy import Ranks
+from discreet.mechanisms.base import Mechanism, Prepared
+from discreet.release import Guarantee
+from discreet.sources.array import array_source
+
+_BITS = 112
+
+
+@dataclass(frozen=True)
+class Table:
+    """The laws of some inputs: log probabilities, a row for each, and how far each row may be off."""
+
+    logs: Floats
+    off: Floats
+    outcomes: list[Outcome]
+
+
+class Laws:
+    """The laws of what `top_k` shows, for inputs of one family."""
+
+    def __init__(self, mechanism: Mechanism, k: int, epsilon: Fraction, family: Family) -> None:
+        self.k, self.family = k, family
+        self.guarantee: Guarantee = topk.promise(
+            array_source(dict(enumerate(family.scores[0]))), k, epsilon, mechanism, family.sensitivity, family.adjacency
+        )
+        self._known: dict[Scores, dict[Outcome, tuple[float, float]]] = {}
+
+    def pair(self, scores: Scores, neighbour: Scores) -> Pair:
+        """The pair with the outcome at which it is worst."""
+        table = self.table([scores, neighbour])
+        worst = int(log_ratios(table.logs[0], table.logs[1:])[0].argmax())
+        outcome = table.outcomes[worst]
+        return Pair(scores, neighbour, self.k, self.guarantee.epsilon, self.family.adjacency, outcome)
+
+    def table(self, inputs: list[Scores]) -> Table:
+        rows = [self._law(scores) for scores in inputs]
+        outcomes = list(dict.fromkeys(outcome for row in rows for outcome in row))
+        logs = np.full((len(rows), len(outcomes)), -np.inf)
+        off = np.zeros(len(rows))
+        for i, row in enumerate(rows):
+            for j, outcome in enumerate(outcomes):
+                if outcome in row:
+                    logs[i, j], error = row[outcome]
+                    off[i] = max(off[i], error)
+        return Table(logs, off, outcomes)
+
+    def _law(self, scores: Scores) -> dict[Outcome, tuple[float, float]]:
+        if scores not in self._known:
+            self._known[scores] = self._visible(scores)
+        return self._known[scores]
+
+    def _visible(self, scores: Scores) -> dict[Outcome, tuple[float, float]]:
+        """The log probability of everything that the caller can see, and how far it may be off."""
+        ranked = sorted(range(len(scores)), key=lambda item: (-scores[item], item))
+        source = array_source({chr(ord("a") + item): scores[item] for item in ranked})
+        prepared: list[Prepared] = []
+
+        def shown(ranks: Iterable[int]) -> Outcome:
+            def draw(ready: Prepared) -> Ranks:
+                prepared.append(ready)
+                return np.fromiter(ranks, np.int64)
+
+            release = topk.released(source, self.k, self.guarantee, draw)
+            return tuple(release.items), None if release.order is None else tuple(release.order)
+
+        first = shown(range(self.k))
+        if not prepared:
+            # Nothing was drawn: this is all there is to see.
+            return {first: (0.0, 0.0)}
+        logs: dict[Outcome, tuple[float, float]] = {}
+        for ranks, (log_probability, off) in _floats(prepared[0], tuple(sorted(scores, reverse=True))).items():
+            outcome = shown(ranks)
+            before, error = logs.get(outcome, (-math.inf, 0.0))
+            logs[outcome] = float(np.logaddexp(before, log_probability)), max(off, error) + (before > -math.inf) * 1e-14
+        return logs
+
+
+def _floats(prepared: Prepared, ordered: Scores) -> dict[tuple[int, ...], tuple[float, float]]:
+    """The law as floats, each with a bound on its distance from the true log probability."""
+    with precision(_BITS):
+        floats = {}
+        for ranks, ball in law(prepared).items():
+            middle = float(ball.mid())
+            floats[ranks] = middle, float(ball.rad()) + 2.0**-52 * abs(middle)
+        return floats
