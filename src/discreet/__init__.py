@@ -12,6 +12,7 @@ from discreet.release import Guarantee, Release
 from discreet.topk import top_k
 
 if TYPE_CHECKING:
+    from discreet.evidence.audit import audit
     from discreet.evidence.verify import verify
     from discreet.sources.domain import integers
     from discreet.sources.table import events
@@ -28,6 +29,7 @@ __all__ = [
     "Release",
     "Sensitivity",
     "__version__",
+    "audit",
     "events",
     "integers",
     "top_k",
@@ -35,6 +37,7 @@ __all__ = [
 ]
 
 _ON_DEMAND = {
+    "audit": "discreet.evidence.audit",
     "events": "discreet.sources.table",
     "integers": "discreet.sources.domain",
     "verify": "discreet.evidence.verify",

@@ -166,7 +166,7 @@ class Release:
     def _terms(self) -> str:
         epsilon, mechanism = self.guarantee.epsilon, self.guarantee.mechanism
         change = "added or removed" if self.guarantee.adjacency == "add-remove" else "replaced"
-        return f"epsilon = {_decimal(epsilon)} for one user {change}, drawn by {mechanism!r}"
+        return f"epsilon = {decimal(epsilon)} for one user {change}, drawn by {mechanism!r}"
 
     def _warnings(self) -> list[str]:
         return [] if self.private else ["NOT PRIVATE: drawn with the caller's random generator"]
@@ -177,7 +177,7 @@ def _printable(label: Any) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(label))
 
 
-def _decimal(number: Fraction) -> str:
+def decimal(number: Fraction) -> str:
     """A fraction as people write it: 0.1 where that is exact and short, else 1/3, else about 1e-320."""
     if number > 10**300:
         return f"about 10^{len(str(int(number))) - 1}"

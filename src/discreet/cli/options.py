@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from fractions import Fraction
 from typing import Any
 
 from discreet.errors import InvalidValueError, shown
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import MECHANISMS
-from discreet.privacy import Sensitivity
+from discreet.privacy import Sensitivity, exact
 
 
 def as_mechanism(name: str, options: dict[str, Any]) -> Mechanism:
@@ -32,8 +33,13 @@ def as_sensitivity(text: str) -> Sensitivity:
     return Sensitivity(down=parts[0], up=parts[1])
 
 
-def as_count(text: str) -> int:
-    """K as a whole number."""
+def as_count(text: str, name: str = "k") -> int:
+    """A whole number."""
     with suppress(ValueError):
         return int(text)
-    raise InvalidValueError(f"k must be a whole number such as 10, not {shown(text)}")
+    raise InvalidValueError(f"{name} must be a whole number such as 10, not {shown(text)}")
+
+
+def as_numbers(text: str, name: str) -> list[Fraction]:
+    """Numbers with commas between them."""
+    return [exact(number.strip(), name) for number in text.split(",")]

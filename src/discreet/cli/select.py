@@ -172,6 +172,10 @@ def select(
             help="How far adding one user can move a score down and up. By default 0,1; events know their own.",
         ),
     ] = None,
+    pad_to: Annotated[
+        str | None,
+        typer.Option(metavar="S", help="Return only at a multiple of S seconds, or of a period that fits with 'auto'."),
+    ] = None,
     adjacency: Annotated[
         str, typer.Option(metavar="NAME", help=f"What may differ by one user: {' or '.join(ADJACENCIES)}.")
     ] = "add-remove",
@@ -206,7 +210,7 @@ def select(
         _refuse({"score": score, "sensitivity": sensitivity}, _SCORES_ONLY, "with user")
         limits = None
         source = _events(file, user, item, adjacency, options, out)
-    release = top_k(source, count, epsilon, mechanism=drawn_by, sensitivity=limits, adjacency=adjacency)
+    release = top_k(source, count, epsilon, mechanism=drawn_by, sensitivity=limits, adjacency=adjacency, pad_to=pad_to)
     deliver(release, as_json, out)
 
 

@@ -52,6 +52,11 @@ class Family:
                 seen.add(other)
                 yield other
 
+    def are_neighbours(self, scores: Scores, other: Scores) -> bool:
+        """Whether one user makes one vector of the other."""
+        changes = [after - before for before, after in zip(scores, other, strict=True)]
+        return any(all(low <= change <= high for change in changes) for low, high in self._sides())
+
     def _extreme(self) -> Iterator[Scores]:
         for steps in self._sides():
             yield from product(sorted({Fraction(0), *steps}), repeat=self.d)

@@ -22,7 +22,7 @@ from discreet.evidence.report import Outcome, Pair
 from discreet.exact.ball import Floats, precision
 from discreet.exact.entropy import Ranks
 from discreet.mechanisms.base import Mechanism, Prepared
-from discreet.release import Guarantee
+from discreet.release import Guarantee, Release
 from discreet.sources.array import array_source
 
 _BITS = 112
@@ -41,7 +41,7 @@ class Laws:
     """The laws of what `top_k` shows, for inputs of one family."""
 
     def __init__(self, mechanism: Mechanism, k: int, epsilon: Fraction, family: Family) -> None:
-        self.k, self.family = k, family
+        self.k, self.epsilon, self.family = k, epsilon, family
         self.guarantee: Guarantee = topk.promise(
             array_source(dict(enumerate(family.scores[0]))), k, epsilon, mechanism, family.sensitivity, family.adjacency
         )
@@ -55,7 +55,8 @@ class Laws:
         return Pair(scores, neighbour, self.k, self.guarantee.epsilon, self.family.adjacency, outcome)
 
     def table(self, inputs: list[Scores]) -> Table:
-        rows = [self._law(scores) for scores in inputs]
+        """The laws of some inputs side by side; an outcome that an input cannot have has probability 0."""
+        rows = [self.law(scores) for scores in inputs]
         outcomes = list(dict.fromkeys(outcome for row in rows for outcome in row))
         logs = np.full((len(rows), len(outcomes)), -np.inf)
         off = np.zeros(len(rows))
@@ -66,15 +67,14 @@ class Laws:
                     off[i] = max(off[i], error)
         return Table(logs, off, outcomes)
 
-    def _law(self, scores: Scores) -> dict[Outcome, tuple[float, float]]:
+    def law(self, scores: Scores) -> dict[Outcome, tuple[float, float]]:
+        """The log probability of everything that the caller can see, and how far it may be off."""
         if scores not in self._known:
             self._known[scores] = self._visible(scores)
         return self._known[scores]
 
     def _visible(self, scores: Scores) -> dict[Outcome, tuple[float, float]]:
-        """The log probability of everything that the caller can see, and how far it may be off."""
-        ranked = sorted(range(len(scores)), key=lambda item: (-scores[item], item))
-        source = array_source({chr(ord("a") + item): scores[item] for item in ranked})
+        source = array_source(labelled(scores))
         prepared: list[Prepared] = []
 
         def shown(ranks: Iterable[int]) -> Outcome:
@@ -82,22 +82,33 @@ class Laws:
                 prepared.append(ready)
                 return np.fromiter(ranks, np.int64)
 
-            release = topk.released(source, self.k, self.guarantee, draw)
-            return tuple(release.items), None if release.order is None else tuple(release.order)
+            return outcome_of(topk.released(source, self.k, self.guarantee, draw))
 
         first = shown(range(self.k))
         if not prepared:
             # Nothing was drawn: this is all there is to see.
             return {first: (0.0, 0.0)}
         logs: dict[Outcome, tuple[float, float]] = {}
-        for ranks, (log_probability, off) in _floats(prepared[0], tuple(sorted(scores, reverse=True))).items():
+        for ranks, (log_probability, off) in _floats(prepared[0]).items():
             outcome = shown(ranks)
             before, error = logs.get(outcome, (-math.inf, 0.0))
             logs[outcome] = float(np.logaddexp(before, log_probability)), max(off, error) + (before > -math.inf) * 1e-14
         return logs
 
 
-def _floats(prepared: Prepared, ordered: Scores) -> dict[tuple[int, ...], tuple[float, float]]:
+def outcome_of(release: Release) -> Outcome:
+    """What the caller sees of a release."""
+    return tuple(release.items), None if release.order is None else tuple(release.order)
+
+
+def labelled(scores: Scores) -> dict[str, int | Fraction]:
+    """Scores with labels a, b, c, ..., listed in rank order; counts as the whole numbers that users have."""
+    plain = [score.numerator if score.denominator == 1 else score for score in scores]
+    ranked = sorted(range(len(scores)), key=lambda item: (-scores[item], item))
+    return {chr(ord("a") + item): plain[item] for item in ranked}
+
+
+def _floats(prepared: Prepared) -> dict[tuple[int, ...], tuple[float, float]]:
     """The law as floats, each with a bound on its distance from the true log probability."""
     with precision(_BITS):
         floats = {}
