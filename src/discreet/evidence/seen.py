@@ -26,6 +26,8 @@ from discreet.release import Guarantee, Release
 from discreet.sources.array import array_source
 
 _BITS = 112
+_WIDEST = 1e-18
+"""How exactly log probabilities are wanted, and the precision that is tried first."""
 
 
 @dataclass(frozen=True)
@@ -110,9 +112,12 @@ def labelled(scores: Scores) -> dict[str, int | Fraction]:
 
 def _floats(prepared: Prepared) -> dict[tuple[int, ...], tuple[float, float]]:
     """The law as floats, each with a bound on its distance from the true log probability."""
-    with precision(_BITS):
-        floats = {}
-        for ranks, ball in law(prepared).items():
-            middle = float(ball.mid())
-            floats[ranks] = middle, float(ball.rad()) + 2.0**-52 * abs(middle)
-        return floats
+    bits = _BITS
+    while True:
+        with precision(bits):
+            exactly = law(prepared)
+        # A chance far below what the precision can tell from zero has no logarithm yet.
+        if all(log.is_finite() and log.rad() < _WIDEST for log in exactly.values()):
+            middles = {ranks: float(log.mid()) for ranks, log in exactly.items()}
+            return {ranks: (middles[ranks], _WIDEST + 2.0**-52 * abs(middles[ranks])) for ranks in exactly}
+        bits *= 2
