@@ -1,25 +1,41 @@
 # make demo   sets up and releases a private top-20 of movies from four million synthetic ratings
 # make test   sets up and runs all tests; make quick runs the fast half
+# make soak   the crash and race tests of the ledger at full length: many minutes
 # make bench  prints every speed target beside what is measured here
+# make fuzz   looks for inputs that break discreet, for SECONDS=60 in all
+# make peers  sets up the libraries that make test compares with where they are there
+# make mutants  counts the small wrong changes of the sampler that the tests find; ARGS=--help says more
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS ?= -n auto
+SECONDS ?= 60
 
-.PHONY: demo test quick lint bench clean
+.PHONY: demo test quick soak lint bench fuzz peers mutants clean
+
+DEMO := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
+  --domain demo/movies.csv:movie_id --label title -k 20 --epsilon 1 --ledger demo/budget.db
 
 demo: .venv/.installed
 	@$(BIN)/python examples/ratings.py demo
-	@echo '$$ discreet select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \'
-	@echo '      --domain demo/movies.csv:movie_id --label title -k 20 --epsilon 1'
-	@$(BIN)/discreet select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
-	      --domain demo/movies.csv:movie_id --label title -k 20 --epsilon 1
+	@rm -f demo/budget.db
+	@echo '$$ discreet budget init demo/budget.db --epsilon 1.5 --unit "users of the demo"'
+	@$(BIN)/discreet budget init demo/budget.db --epsilon 1.5 --unit "users of the demo"
+	@echo '$$ discreet $(DEMO)'
+	@$(BIN)/discreet $(DEMO)
+	@echo '$$ discreet budget show demo/budget.db'
+	@$(BIN)/discreet budget show demo/budget.db
+	@echo 'The same once more would spend more than is left, so it is refused:'
+	@$(BIN)/discreet $(DEMO) || true
 
 test: .venv/.installed-test
 	@$(BIN)/python -m pytest $(TESTS)
 
 quick: .venv/.installed-test
-	@$(BIN)/python -m pytest $(TESTS) -m "not slow"
+	@$(BIN)/python -m pytest $(TESTS) -m "not slow and not soak"
+
+soak: .venv/.installed-test
+	@$(BIN)/python -m pytest -m soak tests/ledger
 
 lint: .venv/.installed-test
 	@$(BIN)/ruff check --quiet .
@@ -29,9 +45,18 @@ lint: .venv/.installed-test
 bench: .venv/.installed-test
 	@$(BIN)/python benchmarks/core.py
 	@$(BIN)/python benchmarks/tables.py
+	@$(BIN)/python benchmarks/ledger.py
+
+fuzz: .venv/.installed-fuzz
+	@$(BIN)/python -m fuzz.run $(SECONDS)
+
+peers: .venv-peers/.installed
+
+mutants: .venv/.installed-mutants
+	@$(BIN)/python -m mutation.run $(ARGS)
 
 clean:
-	rm -rf .venv demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers mutants demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("discreet needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
@@ -44,3 +69,18 @@ clean:
 .venv/.installed-test: .venv/bin/python pyproject.toml
 	@$(PIP) install -e ".[test]"
 	@touch $@ .venv/.installed
+
+.venv/.installed-mutants: .venv/bin/python pyproject.toml
+	@$(PIP) install -e ".[mutants]"
+	@touch $@ .venv/.installed-test .venv/.installed
+
+# diffprivlib asks for a scikit-learn that nothing else here could live with.
+.venv-peers/.installed:
+	@$(PYTHON) -m venv .venv-peers
+	@.venv-peers/bin/python -m pip --quiet --disable-pip-version-check install "diffprivlib==0.6.6" "scikit-learn<1.6"
+	@touch $@
+
+# Where atheris does not install, fuzz/run.py says so and runs Hypothesis alone.
+.venv/.installed-fuzz: .venv/bin/python pyproject.toml
+	@$(PIP) install -e ".[fuzz]" 2>/dev/null || $(PIP) install -e ".[test]"
+	@touch $@ .venv/.installed-test .venv/.installed

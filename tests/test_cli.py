@@ -179,9 +179,9 @@ def test_help_of_select_names_every_option_and_default(call):
     assert (code, err) == (0, "")
     options = (
         "-k --epsilon --item --score --user --domain --label --where --value --clip --resolution --connect --name "
-        "--mechanism --gamma --noise --ceil --sensitivity --adjacency --json --out"
+        "--mechanism --gamma --noise --ceil --sensitivity --adjacency --ledger --purpose --request-id --json --out"
     )
-    assert set(options.split()) <= set(re.findall(r"^  (--?\w+)", out, re.MULTILINE))
+    assert set(options.split()) <= set(re.findall(r"^  (--?[\w-]+)", out, re.MULTILINE))
     flat = "".join(out.split())  # lines also end at hyphens
     assert "canonical,one-shot,peeling,joint" in flat
     noises = {name: kind().parameters().get("noise") for name, kind in MECHANISMS.items()}
@@ -197,9 +197,10 @@ def test_examples_in_the_help_run(call, ratings):
     Path("scores.json").write_text(json.dumps(many))
     pa.parquet.write_table(pa.table({"item": list(many), "score": list(many.values())}), "scores.parquet")
     np.save("counts.npy", np.arange(120))
+    discreet.Ledger.create("budget.db", epsilon=1, unit="users")
     _, text, _ = call("select", "--help")
     examples = re.findall(r"^ +discreet (select .+)$", text.replace("\\\n", " "), re.MULTILINE)
-    assert len(examples) == 11
+    assert len(examples) == 12
     assert sum("--user" in example for example in examples) == 4
     assert complain.EXAMPLES["discreet select"] == f"discreet {examples[0]}"
     for example in examples:

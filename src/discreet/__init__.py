@@ -12,8 +12,10 @@ from discreet.release import Guarantee, Release
 from discreet.topk import top_k
 
 if TYPE_CHECKING:
+    from discreet.analysis import bounds
     from discreet.evidence.audit import audit
     from discreet.evidence.verify import verify
+    from discreet.ledger.ledger import Ledger
     from discreet.sources.domain import integers
     from discreet.sources.table import events
 
@@ -24,12 +26,14 @@ __all__ = [
     "Error",
     "Guarantee",
     "Joint",
+    "Ledger",
     "OneShot",
     "Peeling",
     "Release",
     "Sensitivity",
     "__version__",
     "audit",
+    "bounds",
     "events",
     "integers",
     "top_k",
@@ -37,12 +41,14 @@ __all__ = [
 ]
 
 _ON_DEMAND = {
+    "Ledger": "discreet.ledger.ledger",
     "audit": "discreet.evidence.audit",
+    "bounds": "discreet.analysis.bounds",
     "events": "discreet.sources.table",
     "integers": "discreet.sources.domain",
     "verify": "discreet.evidence.verify",
 }
-"""Public names that a release from an array does not need, and the modules that have them."""
+"""Public names that a release from an array does not need, and the modules that have them or are meant by them."""
 
 
 def __getattr__(name: str) -> Any:
@@ -50,7 +56,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
     from importlib import import_module
 
-    found = getattr(import_module(_ON_DEMAND[name]), name)
+    module = import_module(_ON_DEMAND[name])
+    # A module that does not have the name is what the name stands for.
+    found = getattr(module, name, module)
     globals()[name] = found
     return found
 

@@ -15,15 +15,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from discreet.errors import InvalidValueError, shown
 from discreet.exact.times import Time
 
 
 @dataclass(frozen=True)
 class Piece:
-    """F(w) where exp(-w) = p/q, and its slope -dF/dx there, times 1/q^2: then slope * (q dp - p dq) is -dF."""
+    """F(w) where exp(-w) = p/q; 1 - F(w); and the slope -dF/dx there, times 1/q^2: slope * (q dp - p dq) is -dF."""
 
     below: Callable[[Any, Any], Any]
+    above: Callable[[Any, Any], Any]
     slope: Callable[[Any, Any], Any]
 
 
@@ -43,25 +46,34 @@ class Noise:
 
 
 # Gumbel: -log E; F = exp(-x)
-_GUMBEL = Piece(lambda p, q: (-p / q).exp(), lambda p, q: (-p / q).exp() / q**2)
+_GUMBEL = Piece(
+    lambda p, q: _exp(-p / q),
+    lambda p, q: -_expm1(-p / q),
+    lambda p, q: _exp(-p / q) / q**2,
+)
 GUMBEL = Noise("gumbel", lambda time: -time.log(), _GUMBEL, _GUMBEL)
 # exponential: -log(1 - e^-E); F = 1 - x
-EXPONENTIAL = Noise("exponential", lambda time: time.tail(), Piece(lambda p, q: (q - p) / q, lambda p, q: q**-2), None)
+EXPONENTIAL = Noise(
+    "exponential",
+    lambda time: time.tail(),
+    Piece(lambda p, q: (q - p) / q, lambda p, q: p / q, lambda p, q: 1 / q**2),
+    None,
+)
 # Laplace: -log 2 - log(1 - e^-E) for E < log 2, and log 2 - E after; F = 1 - x/2 for x <= 1, and 1/(2x) after
 LAPLACE = Noise(
     "laplace",
     lambda time: time.before_log2(time.tail() - time.log2, time.log2 - time.value),
-    Piece(lambda p, q: (2 * q - p) / (2 * q), lambda p, q: 1 / (2 * q**2)),
-    Piece(lambda p, q: q / (2 * p), lambda p, q: 1 / (2 * p**2)),
+    Piece(lambda p, q: (2 * q - p) / (2 * q), lambda p, q: p / (2 * q), lambda p, q: 1 / (2 * q**2)),
+    Piece(lambda p, q: q / (2 * p), lambda p, q: (2 * p - q) / (2 * p), lambda p, q: 1 / (2 * p**2)),
 )
 # logistic: -E - log(1 - e^-E); F = 1/(1 + x)
-_LOGISTIC = Piece(lambda p, q: q / (p + q), lambda p, q: (p + q) ** -2)
+_LOGISTIC = Piece(lambda p, q: q / (p + q), lambda p, q: p / (p + q), lambda p, q: 1 / (p + q) ** 2)
 LOGISTIC = Noise("logistic", lambda time: time.tail() - time.value, _LOGISTIC, _LOGISTIC)
 # half-logistic: log(1 + e^-E) - log(1 - e^-E); F = (1 - x)/(1 + x)
 HALF_LOGISTIC = Noise(
     "half-logistic",
     lambda time: time.lift() + time.tail(),
-    Piece(lambda p, q: (q - p) / (q + p), lambda p, q: 2 * (p + q) ** -2),
+    Piece(lambda p, q: (q - p) / (q + p), lambda p, q: 2 * p / (p + q), lambda p, q: 2 / (p + q) ** 2),
     None,
 )
 
@@ -72,3 +84,11 @@ def check_noise(name: Any) -> None:
     """Raises unless `name` is the name of a noise."""
     if not isinstance(name, str) or name not in NOISES:
         raise InvalidValueError(f"noise must be one of {', '.join(NOISES)}, not {shown(name)}")
+
+
+def _exp(value: Any) -> Any:
+    return np.exp(value) if isinstance(value, np.ndarray) else value.exp()
+
+
+def _expm1(value: Any) -> Any:
+    return np.expm1(value) if isinstance(value, np.ndarray) else value.expm1()

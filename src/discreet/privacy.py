@@ -56,7 +56,7 @@ def _exact(value: Any, name: str) -> Fraction:
     if isinstance(value, Decimal) and value.is_finite():
         return _from_text(str(value), name)
     if isinstance(value, (numbers.Real, Decimal)):
-        if not math.isfinite(value):
+        if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
             raise InvalidValueError(f"{name} must be a finite number, not {shown(value)}")
         return Fraction(*value.as_integer_ratio())  # type: ignore[union-attr]  # every float type has it
     raise InvalidTypeError(f"{name} must be a number or a string such as '0.5' or '1/3', not {shown(value)}")

@@ -139,14 +139,14 @@ class Release:
         """The release that `to_json` wrote."""
         try:
             data = json.loads(text)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             raise InvalidValueError("text must be a release as Release.to_json writes it") from None
         return cls.from_dict(data)
 
     def __str__(self) -> str:
         shown = self.items if self.order is None else self.order
         width = len(str(self.k))
-        names = [_printable(item) for item in shown]
+        names = [printable(item) for item in shown]
         lines = [f"  {i:>{width}}  {name}" if self.order else f"  {name}" for i, name in enumerate(names, 1)]
         return "\n".join([f"{self._title()}:", *lines, self._terms(), *self._warnings()])
 
@@ -172,7 +172,7 @@ class Release:
         return [] if self.private else ["NOT PRIVATE: drawn with the caller's random generator"]
 
 
-def _printable(label: Any) -> str:
+def printable(label: Any) -> str:
     """A label on one line: what would move the cursor or change the terminal is escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(label))
 
@@ -198,7 +198,9 @@ def _encoded(label: Any) -> Any:
     if isinstance(label, timedelta):
         return {"type": "timedelta", "value": [label.days, label.seconds, label.microseconds]}
     kind = next(name for name, (known, _) in _TYPES.items() if isinstance(label, known))
-    return {"type": kind, "value": label.hex() if isinstance(label, bytes) else _text(label)}
+    # The second 2:30 of a night on which clocks are put back is another label than the first.
+    later = {"fold": 1} if getattr(label, "fold", 0) else {}
+    return {"type": kind, "value": label.hex() if isinstance(label, bytes) else _text(label), **later}
 
 
 def _text(label: Any) -> str:
@@ -212,7 +214,8 @@ def _decoded(data: Any) -> Any:
         return tuple(_decoded(part) for part in data["value"])
     if data["type"] == "timedelta":
         return timedelta(*data["value"])
-    return _TYPES[data["type"]][1](data["value"])
+    label = _TYPES[data["type"]][1](data["value"])
+    return label.replace(fold=1) if data.get("fold") == 1 else label
 
 
 _TYPES: dict[str, tuple[type, Any]] = {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from discreet.sources.array import array_source
 from discreet.sources.base import Source
 from discreet.sources.labels import in_order
 
+if TYPE_CHECKING:
+    from discreet.ledger.ledger import Ledger
+
 
 def top_k(
     scores: Any,
@@ -31,6 +35,9 @@ def top_k(
     sensitivity: Sensitivity | None = None,
     adjacency: str | None = None,
     pad_to: Number | None = None,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    purpose: str | None = None,
+    request_id: str | None = None,
     rng: Any = None,
 ) -> Release:
     """Releases which k items score highest, with epsilon-differential privacy for each user behind the scores.
@@ -56,6 +63,14 @@ def top_k(
     pad_to
         Return only at a whole multiple of this many seconds, so that the running time tells less about the scores;
         "auto" takes a period that fits the number of items and k. By default there is no padding.
+    ledger
+        A `Ledger` or its file: the release is charged to this budget before it is drawn, and stored there before it is
+        returned. Where the budget does not allow it, nothing is drawn.
+    purpose
+        With a ledger: what the release is for, in words.
+    request_id
+        With a ledger: a name for this request. Asked again by the same name, the same query returns the stored release
+        and costs nothing; another query is refused.
     rng
         A random generator, for tests only: the release then says that it is not private.
 
@@ -74,12 +89,15 @@ def top_k(
     Fraction(1, 1)
     """
     begun = time.monotonic()
+    _check_spending(ledger, purpose, request_id, rng)
     source, entropy = _as_source(scores, labels), as_entropy(rng)
     guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency)
     seconds = period(pad_to, source.d, int(k))
-    # Before the first random bit: here a ledger charges what the guarantee says.
-    release = released(source, int(k), guarantee, lambda prepared: prepared.draw(entropy), private=rng is None)
-    # After the last random bit: here a ledger stores the release, before the caller sees it.
+
+    def draw() -> Release:
+        return released(source, int(k), guarantee, lambda prepared: prepared.draw(entropy), private=rng is None)
+
+    release = draw() if ledger is None else _charged(ledger, purpose, request_id, source, int(k), guarantee, draw)
     if seconds is not None:
         wait_for_multiple(begun, seconds)
     return release
@@ -99,13 +117,38 @@ def released(
 
 def _drawn(source: Source, k: int, guarantee: Guarantee, draw: Callable[[Prepared], Ranks]) -> list[Any]:
     """Returns k items, in the released order where there is one."""
-    try:
-        # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
-        with np.errstate(all="ignore"):
-            ranks = draw(guarantee.mechanism.prepare(source.tally(), k, guarantee.epsilon, guarantee.sensitivity))
-        return source.items(ranks)
-    finally:
-        source.close()
+    with source.exclusive():
+        try:
+            # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
+            with np.errstate(all="ignore"):
+                ranks = draw(guarantee.mechanism.prepare(source.tally(), k, guarantee.epsilon, guarantee.sensitivity))
+            return source.items(ranks)
+        finally:
+            source.close()
+
+
+def _check_spending(ledger: Any, purpose: Any, request_id: Any, rng: Any) -> None:
+    if ledger is not None and rng is not None:
+        raise InvalidValueError("rng must be left out with a ledger: what can be drawn again is not private")
+    for name, given in (("purpose", purpose), ("request_id", request_id)):
+        if ledger is None and given is not None:
+            raise InvalidValueError(f"{name} must be left out without a ledger, which is where it is written")
+
+
+def _charged(
+    ledger: Any,
+    purpose: Any,
+    request_id: Any,
+    source: Source,
+    k: int,
+    guarantee: Guarantee,
+    draw: Callable[[], Release],
+) -> Release:
+    """The release, charged to a ledger before the first random bit and stored there after the last."""
+    from discreet.ledger.charges import spend
+    from discreet.ledger.query import asked
+
+    return spend(ledger, asked(source, k, guarantee), purpose, request_id, draw)
 
 
 def _as_source(scores: Any, labels: Any) -> Source:

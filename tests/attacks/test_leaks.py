@@ -4,15 +4,18 @@ The private rows hold a name and two numbers that occur nowhere else. All that c
 """
 
 import contextlib
+import importlib
 import io
 import logging
 import pickle
+import random
 import sqlite3
 import traceback
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import duckdb
 import ibis
@@ -24,8 +27,12 @@ import pyarrow.parquet
 import pytest
 
 import discreet
+from discreet import tally
+from discreet.sources import lookup
 from discreet.sources.array import array_source
 from discreet.sources.files import file_source
+
+SOURCES = [path for path in Path(lookup.__file__).parent.glob("*.py") if path.stem != "__init__"]
 
 NAME = "Zebulon Quixote"
 NUMBER = 918273645
@@ -271,6 +278,9 @@ def written(engine, folder):
     if engine == "csv":
         events.to_pandas().to_csv(folder / "events.csv", index=False)
         return {"table": folder / "events.csv"}, folder / "events.csv"
+    if engine == "json":
+        events.to_pandas().to_json(folder / "events.json", orient="records")
+        return {"table": folder / "events.json"}, folder / "events.json"
     if engine == "parquet":
         pa.parquet.write_table(events, folder / "events.parquet")
         return {"table": folder / "events.parquet"}, folder / "events.parquet"
@@ -287,7 +297,7 @@ def written(engine, folder):
     return {"table": f"sqlite://{folder / 'events.db'}", "name": "events"}, folder / "events.db"
 
 
-ENGINES = ["csv", "parquet", "duckdb", "sqlite"]
+ENGINES = ["csv", "json", "parquet", "duckdb", "sqlite"]
 OPTIONS = {"user": "who", "item": "what", "domain": ["a", "b", "c"]}
 
 BAD_OPTIONS = [
@@ -329,6 +339,77 @@ def test_an_error_about_a_table_shows_no_row(engine, tmp_path):
     if "name" in opened:
         assert not shows(failure(lambda: discreet.events(opened["table"], name="nope", **OPTIONS)))
         assert not shows(failure(lambda: discreet.events(opened["table"], **OPTIONS)))
+
+
+def naive_columns(path, column):
+    """What a reader of tables says of a column that is not there."""
+    columns = pd.read_csv(path).columns
+    if column not in columns:
+        raise KeyError(f"{column} is not one of {', '.join(columns)}")
+
+
+@pytest.mark.parametrize("name", ["events.csv", "events.tsv", "events.json", "events.jsonl"])
+def test_a_file_without_a_header_shows_no_row(name, tmp_path):
+    """The first row is taken for names of columns, and so it is with keys of a record that are a user's own words."""
+    (tmp_path / "naive.csv").write_text(f"{NAME},{NUMBER}\n{DIGITS},a\n", encoding="utf-8")
+    assert "Zebulon" in shows(spoken(lambda: naive_columns(tmp_path / "naive.csv", "who")))
+    delimiter = "\t" if name.endswith(".tsv") else ","
+    rows = f"{NAME}{delimiter}{NUMBER}\n{DIGITS}{delimiter}a\n"
+    record = f'{{"{NAME}": 1, "{NUMBER}": "{DIGITS}"}}'
+    contents = {".json": f"[{record}]", ".jsonl": record}
+    path = tmp_path / name
+    path.write_text(contents.get(path.suffix, rows), encoding="utf-8")
+    for change in ({}, {"user": NAME}, {"user": NAME, "item": str(NUMBER), "where": "amount > 5"}):
+        text = failure(lambda change=change: discreet.events(path, **{**OPTIONS, **change}))
+        asked = [mark for mark in MARKS if mark in str(change)]
+        assert [mark for mark in shows(text) if mark not in asked] == []
+        assert "is not in the header of the file" in text
+
+
+@dataclass(frozen=True)
+class NaiveCell:
+    score: int
+    count: int
+
+
+def test_the_parts_of_a_lookup_show_no_score(monkeypatch):
+    """A dataclass prints what it holds, in a debugger or where somebody logs it."""
+    assert shows(repr(NaiveCell(NUMBER, int(DIGITS)))) == ["918273645", DIGITS]
+    seen = []
+    for kind in (lookup.Cell, lookup.FreeCell):
+        made = kind.__init__
+
+        def kept(self, *values, made=made):
+            made(self, *values)
+            seen.append(self)
+
+        monkeypatch.setattr(kind, "__init__", kept)
+    monkeypatch.setattr(lookup, "FETCHED", 2)
+    events = pa.table({"who": [NAME] * 300, "what": range(300), "amount": [float(NUMBER)] * 300})
+    options = {"user": "who", "item": "what", "value": "amount", "clip": (0, NUMBER)}
+    source = discreet.events(events, **options, domain=discreet.integers(0, 10**6))
+    discreet.top_k(source, 5, 1, rng=random.Random(1))
+    source.tally()
+    source.items(np.array([0, 150, 299, 300, 10**6]))
+    assert {type(each) for each in seen} == {lookup.Cell, lookup.FreeCell}
+    for each in [*seen, *source._snapshots]:
+        assert not shows(f"{each!r} {each!s}")
+    source.close()
+
+
+PUBLIC = {"Integers", "_Grid", "_Value"}
+"""What is made of public arguments alone: a domain of numbers, and the parts of a condition."""
+
+
+def test_no_dataclass_of_a_source_prints_itself():
+    """So that the next one does not either."""
+    found = 0
+    for module in [tally, *(importlib.import_module(f"discreet.sources.{each.stem}") for each in SOURCES)]:
+        for name, kind in vars(module).items():
+            if is_dataclass(kind) and kind.__module__ == module.__name__ and name not in PUBLIC:
+                assert kind.__repr__ is object.__repr__, f"{name} shows what it holds"
+                found += 1
+    assert found >= 8
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -373,7 +454,10 @@ def overwritten(path):
 
 @pytest.mark.parametrize(
     ("engine", "spoil"),
-    [*((engine, spoil) for engine in ("parquet", "sqlite") for spoil in (gone, cut, overwritten)), ("csv", gone)],
+    [
+        *((engine, spoil) for engine in ("json", "parquet", "sqlite") for spoil in (gone, cut, overwritten)),
+        ("csv", gone),
+    ],
 )
 @pytest.mark.parametrize("when", ["before", "between"])
 def test_a_file_that_fails_shows_no_row(engine, spoil, when, tmp_path):

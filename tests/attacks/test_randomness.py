@@ -169,13 +169,26 @@ def test_copies_do_not_repeat_the_noise(how):
         assert all_differ([sorted(ranks) for ranks in draws])
 
 
-@pytest.mark.parametrize("how", ["copy", "deepcopy"])
-def test_copies_of_a_table_do_not_repeat_the_noise(how):
+@pytest.mark.parametrize("how", COPIES)
+def test_a_table_has_no_copies(how):
+    """It holds a connection, which has none; and what is not copied does not repeat its noise."""
     counter = NaiveCounter(SCORES)
     assert copy.deepcopy(counter).release() == counter.release()
     events = pa.table({"who": list(range(D)), "what": list(range(D))})
     source = discreet.events(events, user="who", item="what", domain=discreet.integers(0, D - 1))
-    assert all_differ([release_of(each) for each in (source, COPIES[how](source), source)])
+    with pytest.raises(discreet.Error, match="cannot be copied or pickled"):
+        COPIES[how](source)
+    assert all_differ([release_of(source) for _ in range(3)])
+
+
+def test_threads_that_share_a_table_do_not_draw_the_same():
+    """Nor do they disturb each other: a snapshot belongs to one release from its tally to its items."""
+    naive = in_threads(lambda: naive_top_k(SCORES, np.random.default_rng(42)))
+    assert naive[0] == naive[1] == naive[2] == naive[3]
+    events = pa.table({"who": list(range(D)), "what": list(range(D))})
+    source = discreet.events(events, user="who", item="what", domain=discreet.integers(0, D - 1))
+    exact = in_threads(lambda: [release_of(source) for _ in range(5)])
+    assert all_differ([release for each in exact for release in each])
 
 
 def test_a_caller_who_seeds_everything_predicts_nothing():

@@ -1,9 +1,11 @@
 """Attacks on how scores are made of rows: one user who moves them by more than is promised, or makes a query fail."""
 
+import json
 import random
 import sqlite3
 
 import duckdb
+import ibis
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -119,6 +121,33 @@ def test_a_condition_on_single_rows_moves_every_score_by_one_at_most():
     assert found == [{"a": 100, "b": 0}, {"a": 100, "b": 1}]
 
 
+IBIS = {
+    "a limit": lambda table: table.order_by("hour").limit(100),
+    "a sample": lambda table: table.sample(0.5),
+    "a window": lambda table: table.mutate(place=ibis.row_number().over(order_by=table.hour)).filter(
+        lambda placed: placed.place < 100
+    ),
+    "an aggregate": lambda table: table.filter(table.amount >= table.amount.mean()),
+}
+"""The same in ibis, by the word of the refusal."""
+
+
+@pytest.mark.parametrize("word", IBIS)
+def test_an_ibis_table_that_looks_at_other_rows_is_refused(word):
+    """The first hundred rows are the crowd's or the early user's; the naive count takes the table as it is."""
+    backend = ibis.duckdb.connect()
+    tables = [IBIS[word](backend.create_table(f"events{extra:d}", purchases(extra))) for extra in (False, True)]
+    if word != "a sample":
+        counts = [table.filter(table.what == "a").who.nunique().to_pyarrow().as_py() for table in tables]
+        assert counts == [100, 0]
+    for table in tables:
+        with pytest.raises(discreet.Error) as raised:
+            discreet.events(table, user="who", item="what", domain=["a", "b"])
+        assert f"and this ibis expression holds {word}: " in str(raised.value)
+        assert "keep one user's rows independent of other users' rows" in str(raised.value)
+    backend.disconnect()
+
+
 # 7. Rows that make a query fail.
 
 ODD = [
@@ -202,3 +231,76 @@ def test_no_value_of_a_row_makes_a_release_fail(engine, questions, tmp_path):
         assert scores.pop("a") == (110 if options is SUMS else 5)
         assert len(scores) == len(ODD)
         assert all(0 <= score <= (30 if options is SUMS else 1) for score in scores.values())
+
+
+BROKEN = {
+    "half a pair": rb'{"who": "\ud800", "what": "a"}',
+    "not UTF-8": b'{"who": "\xff\xfe", "what": "a"}',
+    "cut": b'{"who": ',
+    "40 MB": b'{"who": "' + b"x" * 40_000_000 + b'", "what": "a"}',
+    "a quote": b'"',
+    "brackets": b"[" * 100_000,
+    "no record": b'["who", "what"]',
+    "NUL": b'{"who": "\x00", "what": "a"}',
+    "nothing": b"",
+}
+"""Records of one user that a program may write, or a crash leave behind."""
+
+
+def naive_json(path):
+    """DuckDB's own reader, told to ignore errors."""
+    query = f"SELECT count(*) FROM read_json('{path}', ignore_errors = true) WHERE what = 'a'"  # noqa: S608
+    with duckdb.connect() as connection:
+        return connection.execute(query).fetchall()[0][0]
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.parametrize("place", [0, 3])
+def test_no_record_of_a_json_file_makes_a_release_fail(kind, place, tmp_path):
+    """Nor does one change what is read of the others: in DuckDB's reader a cut record takes the next one with it."""
+    lines = [json.dumps({"who": f"u{i}", "what": "a"}).encode() for i in range(5)]
+    path = tmp_path / "visits.jsonl"
+    path.write_bytes(b"\n".join([*lines[:place], BROKEN[kind], *lines[place:]]) + b"\n")
+    if kind == "40 MB":
+        with pytest.raises(duckdb.Error, match="maximum_object_size"):
+            naive_json(path)
+    if kind == "cut" and place:
+        assert naive_json(path) == 4
+    for options in ({}, {"where": "lower(who) <> 'x'"}):
+        source = discreet.events(path, user="who", item="what", domain=["a", "b"], **options)
+        assert discreet.top_k(source, 1, 100).items == ["a"]
+        assert scores_of(source) == {"a": 5, "b": 0}
+
+
+@pytest.mark.parametrize("engine", ["parquet", "arrow"])
+@pytest.mark.parametrize("odd", [None, "who", "what", "note", "at"])
+def test_no_bytes_of_a_row_make_a_release_fail(engine, odd, tmp_path):
+    """Text that is not UTF-8, and a time of the year 146 million, in the row of one user, at the item b."""
+
+    def text(column, values):
+        last = b"\xff\xfe" if odd == column else values[-1]
+        return pa.array([*values[:-1], last], pa.binary()).view(pa.string())
+
+    events = pa.table(
+        {
+            "who": text("who", [b"u1", b"u2", b"u3"]),
+            "what": text("what", [b"a", b"a", b"b"]),
+            "note": text("note", [b"x", b"y", b"x"]),
+            "at": pa.array([0, 1, 2**62 if odd == "at" else 2], pa.timestamp("ms")),
+        }
+    )
+    table = events
+    if engine == "parquet":
+        table = tmp_path / "visits.parquet"
+        pa.parquet.write_table(events, table)
+        if odd is not None:
+            with duckdb.connect() as connection, pytest.raises(duckdb.Error, match=r"UTF8|Could not convert"):
+                connection.execute(f'SELECT count(DISTINCT "{odd}") FROM "{table}"').fetchall()  # noqa: S608
+    options = {"user": "who", "item": "what", "domain": ["a", "b"]}
+    plain = discreet.events(table, **options)
+    assert discreet.top_k(plain, 1, 100).items == ["a"]
+    assert scores_of(plain) == {"a": 2, "b": odd not in ("who", "what")}
+    where = "upper(who) <> 'Z' AND trim(note) IN ('x', 'y') AND at < TIMESTAMP '2024-01-01 00:00:00'"
+    assert scores_of(discreet.events(table, **options, where=where)) == {"a": 2, "b": odd is None}
+    by_time = discreet.events(table, **{**options, "user": "at"})
+    assert scores_of(by_time)["a"] == 2

@@ -110,3 +110,14 @@ def test_larger_groups_of_ties_and_many_members():
     probabilities = reference.peeling(scores, k, reference.scale(epsilon), "gumbel")
     counts = sample(discreet.OneShot("gumbel"), scores, k, epsilon, 4000)
     assert draws.fits(draws.by_score(counts, scores, True), draws.by_score(probabilities, scores, True))
+
+
+def test_peeling_with_a_noise_that_remembers_is_not_one_shot():
+    """Rounds with fresh Laplace noise have another law than the largest values of one round, and it shows."""
+    scores, k, epsilon, n = [0, 3, 0, 0], 2, 2, 2000
+    rounds, once = (
+        law(scores, k, reference.scale(epsilon), "laplace") for law in (reference.peeling, reference.oneshot)
+    )
+    right, wrong = (draws.by_score(law, scores, True) for law in (rounds, once))
+    assert draws.power(n, right, wrong) > 0.99
+    assert draws.fits(draws.by_score(sample(discreet.Peeling("laplace"), scores, k, epsilon, n), scores, True), right)

@@ -162,3 +162,48 @@ def test_streams_of_one_shot_cover_every_rank_once():
                 for rank in range(start, start + cells):
                     with precision(100):
                         assert prepared.gain(int(rank)) <= arb(float(prepared.bound[j]))
+
+
+@pytest.mark.parametrize("factor", [Fraction(1), Fraction(1, 3), Fraction(2) ** 1100, Fraction(1, 2**1100)])
+@pytest.mark.parametrize("epsilon", [Fraction(7, 5), Fraction(10) ** -310, Fraction(10) ** 310])
+def test_the_joint_weight_of_scores_that_floats_cannot_hold(factor, epsilon):
+    """The exponent is -s/2 times the loss, whatever the scores are brought to before floats see them."""
+    scores = [9, 7, 7, 4, 0]
+    sensitivity = discreet.Sensitivity(down=factor / 2, up=factor)
+    tally = tally_of([factor * score for score in scores] if factor != 1 else scores)
+    prepared = discreet.Joint().prepare(tally, 2, epsilon, sensitivity)
+    for sequence in itertools.permutations(range(len(scores)), 2):
+        loss = prepared.rate * prepared.loss(np.array(sequence))
+        assert loss == epsilon / 3 * reference.joint_loss(scores, sequence)
+    with precision(160):
+        for part in range(len(prepared.edges) - 1):
+            last = prepared.last_ranks(float(prepared.edges[part + 1]))
+            assert prepared.log_acceptance(part, last, Fraction(0)) <= 0
+    assert len(prepared.edges) < 100
+
+
+def test_the_float_count_of_sequences_is_the_exact_one():
+    for scores in vectors():
+        d = len(scores)
+        for k in range(1, min(d, 4)):
+            prepared = joint.Prepared(tally_of(scores), k, Fraction(1, 2))
+            losses = [reference.joint_loss(scores, y) for y in itertools.permutations(range(d), k)]
+            reaches = [0.5, 1.0, 2.0, 7.25, float("inf")]
+            counts = [sum(loss < reach for loss in losses) for reach in reaches]
+            assert np.allclose(prepared._log_counts(np.array(reaches)), np.log(counts), rtol=1e-13, atol=1e-15)
+            # At a reach of 0 nothing is strictly below; the best sequences are counted all the same.
+            assert prepared._log_counts(np.array([0.0])) == pytest.approx(np.log(losses.count(0)), abs=1e-14)
+
+
+@pytest.mark.parametrize("largest", [50, 10**4, 10**7])
+def test_rounded_losses_as_floats_are_on_the_right_side_of_every_step(largest):
+    """Multiples of 0.1 are whole numbers of steps but for the rounding of the floats themselves."""
+    multiples = sorted(random.Random(3).sample(range(largest), 40), reverse=True)
+    tally = array_source(np.array([0.1 * i for i in multiples])).tally()
+    prepared = discreet.Canonical(ceil=True).prepare(tally, 7, Fraction(2), discreet.Sensitivity(0, "0.1"))
+    losses = prepared.classes.losses
+    h, t = (side.ravel() for side in np.meshgrid(np.arange(7), np.arange(7, 40)))
+    gain = losses.gain(losses.height_h(h), losses.height_t(t), h, t)
+    exact = np.array([float(losses.excess(int(i), int(j))) for i, j in zip(h, t, strict=True)])
+    assert np.allclose(-gain, exact, rtol=1e-12, atol=0.0)
+    assert not (exact % 1.0).any()

@@ -1,12 +1,18 @@
 """events: what it refuses and in which words, and that an engine's own words never come out."""
 
+import copy
+import gzip
+import json
 import os
+import pickle
 import random
 import sqlite3
 import subprocess
 import sys
+import threading
 import traceback
 from decimal import Decimal
+from pathlib import Path
 
 import duckdb
 import ibis
@@ -17,13 +23,13 @@ import pyarrow.parquet
 import pytest
 
 import discreet
-from discreet.sources.engine import EngineError, ask
+from discreet.sources.engine import EngineError, ask, either
 
 EVENTS = pa.table({"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, 3.0], "nested": [[1], [2], [3]]})
 GOOD = {"table": EVENTS, "user": "who", "item": "what", "domain": ["a", "b", "c"]}
 
 BAD = [
-    ({"user": "whom"}, "user must be a column of the table, one of who, what, amount, nested, not 'whom'"),
+    ({"user": "whom"}, "a column of the table, one of who, what, amount, nested, not 'whom'; did you mean who?"),
     ({"item": "nope"}, "item must be a column of the table"),
     ({"item": 3}, "item must be a column of the table"),
     ({"item": "amount"}, "item must be a column of strings, whole numbers, dates or booleans, not of float64"),
@@ -74,6 +80,8 @@ BAD = [
     ({"table": "sqlite:///nowhere.db", "name": "t"}, "table must be the URL of a database file that exists"),
     ({"adjacency": "both"}, "adjacency must be 'add-remove' or 'swap', not 'both'"),
     ({"where": "nope = 1"}, "where"),
+    ({"where": "amuont = 1"}, "(who, what, amount, nested), and have strings in single quotes, not 'amuont'; did you"),
+    ({"table": ibis.memtable(EVENTS).who}, "table must be a path"),
     ({"where": ""}, "where"),
 ]
 
@@ -272,6 +280,214 @@ def test_json_files_are_read_as_text(tmp_path):
     (tmp_path / "e.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     tally = discreet.events(tmp_path / "e.jsonl", user="who", item="what", domain=["a", "b", "c"]).tally()
     assert [tally.exact(rank) for rank in range(3)] == [2, 1, 0]
+
+
+RECORDS = [{"who": f"u{i}", "what": "a", "a/b~c": 1, 'it\'s "odd"': "x", "none": None, "": 0} for i in range(5)]
+
+
+def counted(path, **options):
+    source = discreet.events(path, **{"user": "who", "item": "what", "domain": ["a", "b"], **options})
+    tally = source.tally()
+    source.close()
+    return tally.exact(0)
+
+
+def test_json_is_lines_or_an_array_compressed_or_not(tmp_path):
+    lines, array = "\n".join(map(json.dumps, RECORDS)), json.dumps(RECORDS, indent=1)
+    others = json.dumps([{**record, "who": record["who"] + "x"} for record in RECORDS])
+    for name, content in (("a.json", array), ("b.json", lines), ("c.jsonl", lines), ("one.json", others)):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content.encode()))
+    odd = '"it\'s ""odd"""'
+    condition = f""" "a/b~c" = 1 AND {odd} = 'x' AND none IS NULL"""
+    for name in ("a.json", "b.json", "c.jsonl", "a.json.gz", "b.json.gz", "c.jsonl.gz"):
+        assert counted(tmp_path / name) == counted(tmp_path / name, where=condition) == 5
+    assert counted(tmp_path / "*.json", where=condition) == 10, "arrays and lines side by side"
+
+
+def test_json_of_neither_kind_is_refused(tmp_path):
+    pretty = "\n".join(json.dumps(record, indent=1) for record in RECORDS)
+    for name, content in (("a.json", "[]"), ("b.json", ""), ("c.json", pretty), ("d.jsonl", "[1]\n7\n")):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        with pytest.raises(discreet.Error, match="must hold one record on each line or one array of records"):
+            counted(tmp_path / name)
+
+
+def test_the_keys_of_many_records_are_the_header_of_a_json_file(tmp_path):
+    """A first record without a key, or with strange ones, does not decide for the others."""
+    path = tmp_path / "e.jsonl"
+    strange = ["{}", '{"\\u0000": 1, "WHO": 2, "x\\ny": 3}', '{"what": "b"}']
+    path.write_text("\n".join([*strange, *map(json.dumps, RECORDS)]), encoding="utf-8")
+    assert counted(path) == 5
+
+
+def test_large_records_of_an_array_and_what_is_no_record(tmp_path):
+    large = {"who": "x" * 40_000_000, "what": "a"}
+    (tmp_path / "e.json").write_text(json.dumps([*RECORDS, large, 7, [1], None, "x"]), encoding="utf-8")
+    assert counted(tmp_path / "e.json") == 6
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.tsv", "e.jsonl", "e.json"])
+def test_the_columns_of_a_text_file_are_not_listed(tmp_path, name):
+    delimiter = "\t" if name.endswith("tsv") else ","
+    records = [{"Zebulon": "918273645", "who7": "x", "amount": "5"}] * 2
+    lines = [delimiter.join(records[0]), *(delimiter.join(record.values()) for record in records)]
+    content = {".csv": "\n".join(lines), ".tsv": "\n".join(lines), ".json": json.dumps(records)}
+    other = "\n".join(map(json.dumps, records))
+    (tmp_path / name).write_text(content.get(Path(name).suffix, other) + "\n", encoding="utf-8")
+    good = {"user": "amount", "item": "Zebulon", "domain": ["a"]}
+    for change, start, end in [
+        ({"user": "who"}, "user must be a column of the table, and 'who' is not in the header", "of the file"),
+        ({"item": "amonut"}, "item must be a column of the table, and 'amonut' is not", "; did you mean amount?"),
+        ({"where": "nope = 1"}, "where must name columns of the table, and have strings in single", "of the file"),
+        ({"where": "amonut = 1"}, "where must name columns of the table, and have", "; did you mean amount?"),
+        ({"item": 3}, "item must be a column of the table, and 3 is not", "of the file"),
+    ]:
+        with pytest.raises(discreet.Error) as raised:
+            discreet.events(tmp_path / name, **{**good, **change})
+        assert str(raised.value).startswith(start)
+        assert str(raised.value).endswith(end)
+
+
+def test_many_columns_are_not_all_listed():
+    wide = pa.table({f"c{i}": [1] for i in range(200)})
+    with pytest.raises(discreet.Error, match=r"c49, \.\.\., not 'who'$"):
+        discreet.events(wide, user="who", item="c1", domain=["a"])
+
+
+def test_ibis_tables_that_keep_rows_apart_are_taken():
+    backend = ibis.duckdb.connect()
+    table, people = backend.create_table("events", EVENTS), backend.create_table("people", pa.table({"who": [1, 2]}))
+    domain = backend.create_table("items", pa.table({"what": ["a", "b", "c"], "n": [3, 1, 2]}))
+    for rowwise in [
+        table.filter(table.amount > 0).order_by("amount"),
+        table.mutate(who=table.who.cast("string")).drop_null(),
+        table.union(table),
+        table.join(people, "who"),
+        table.filter(table.who.isin(people.who)),
+        table.select("who", "what").distinct(),
+    ]:
+        source = discreet.events(rowwise, user="who", item="what", domain=domain.order_by("n").limit(2))
+        assert discreet.top_k(source, 1, 1000).k == 1
+    backend.disconnect()
+
+
+def test_a_table_of_no_engine_is_complained_about_in_one_line():
+    unbound = ibis.table({"who": "int64", "what": "string"}, name="nowhere")
+    with pytest.raises(EngineError) as raised:
+        discreet.events(unbound, user="who", item="what", domain=["a"])
+    assert str(raised.value).startswith("the query failed on ibis at finding the engine of table")
+
+
+@pytest.mark.parametrize("engine", ["frame", "file", "sqlite"])
+def test_threads_that_share_a_source_take_turns(engine, tmp_path):
+    """Four threads, five releases each: every one succeeds, with the items of its own snapshot."""
+    rows = [(who, what) for what in range(30) for who in range(10 * what)]
+    events = pa.table({"who": [who for who, _ in rows], "what": [what for _, what in rows]})
+    given = {"table": events}
+    if engine == "file":
+        pa.parquet.write_table(events, tmp_path / "e.parquet")
+        given = {"table": tmp_path / "e.parquet"}
+    if engine == "sqlite":
+        with sqlite3.connect(tmp_path / "e.db") as connection:
+            connection.execute("CREATE TABLE events (who INTEGER, what INTEGER)")
+            connection.executemany("INSERT INTO events VALUES (?, ?)", rows)
+        connection.close()
+        given = {"table": f"sqlite://{tmp_path / 'e.db'}", "name": "events"}
+    source = discreet.events(**given, user="who", item="what", domain=list(range(30)))
+    found, gate = [], threading.Barrier(4)
+
+    def work():
+        gate.wait()
+        for k in (1, 2, 3, 30, 4):
+            try:
+                found.append((k, discreet.top_k(source, k, 10**4).items))
+            except Exception as error:
+                found.append((k, error))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 20
+    assert [items for k, items in found] == [list(range(30 - k, 30)) for k, _ in found]
+    assert not source._snapshots
+
+
+FORKED = """
+import os, sys
+import discreet, pyarrow
+events = pyarrow.table({"who": [1, 2], "what": ["a", "b"]})
+source = discreet.events(events, user="who", item="what", domain=["a", "b", "c"])
+discreet.top_k(source, 1, 1)
+child = os.fork()
+if not child:
+    try:
+        discreet.top_k(source, int(sys.argv[1]), 1)
+    except discreet.Error as error:
+        print(error, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(discreet.top_k(source, 1, 1).k)
+"""
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_forked_process_is_told_to_open_its_own(k):
+    """A connection does not survive a fork: the child would wait for threads that it does not have."""
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED, str(k)], capture_output=True, text=True, check=True, timeout=60
+    )
+    first, second = ran.stdout.splitlines()
+    assert first.startswith("a source of events must be used in the process that made it")
+    assert second == "1", "the parent goes on"
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_source_is_not_copied(copied):
+    source = discreet.events(**GOOD)
+    with pytest.raises(discreet.Error, match="cannot be copied or pickled, because it holds a connection"):
+        copied(source)
+    assert discreet.top_k(source, 1, 1).k == 1
+
+
+def test_a_domain_that_is_gone_shows_no_words_of_the_engine():
+    backend = ibis.duckdb.connect()
+    table = backend.create_table("events", EVENTS)
+    domain = backend.create_table("items", pa.table({"what": ["a", "b", "c"]}))
+    source = discreet.events(table, user="who", item="what", domain=domain)
+    backend.drop_table("items")
+    for k in (1, 3):
+        with pytest.raises(EngineError, match="the query failed on duckdb") as raised:
+            discreet.top_k(source, k, 1)
+        assert raised.value.__cause__ is raised.value.__context__ is None
+    backend.disconnect()
+
+
+def test_a_spare_question_is_asked_in_silence():
+    """What the caller hears does not tell that the first way failed, even where the second does not fit."""
+
+    def fail():
+        raise ValueError("row 7")
+
+    def complain():
+        raise discreet.Error("where must not compare row 7")
+
+    assert ask("DuckDB", "counting", lambda: either(fail, lambda: 5)) == 5
+    for spare in (None, fail, complain):
+        with pytest.raises(EngineError) as raised:
+            ask("DuckDB", "counting", lambda spare=spare: either(fail, spare))
+        assert "row 7" not in str(raised.value)
+        assert raised.value.__context__ is None
+
+
+def test_an_interruption_is_not_asked_again():
+    def stop():
+        raise RuntimeError("Query interrupted")
+
+    with pytest.raises(KeyboardInterrupt):
+        ask("DuckDB", "counting", lambda: either(stop, lambda: 5))
 
 
 def test_the_events_are_refused_as_their_domain_by_any_name(tmp_path, monkeypatch):

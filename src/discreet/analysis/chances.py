@@ -109,6 +109,10 @@ class _At:
         return acb(0) if self._piece is None else self._piece.below(self._p, self._q)
 
     @property
+    def above(self) -> acb:
+        return acb(1) if self._piece is None else self._piece.above(self._p, self._q)
+
+    @property
     def density(self) -> acb:
         # p' q - p q' = r (1-y) + r y = r
         return acb(0) if self._piece is None else self._r * self._piece.slope(self._p, self._q)
@@ -131,4 +135,4 @@ def _second(elements: list[_At], counts: list[int]) -> acb:
     """Element 0 is above the threshold, element 1 at it, and all others are below."""
     first, second, *rest = elements
     below = prod((e.below**n for e, n in zip(rest, counts[2:], strict=True)), start=acb(1))
-    return second.density * (1 - first.below) * below
+    return second.density * first.above * below

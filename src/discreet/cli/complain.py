@@ -11,7 +11,6 @@ from typing import Any
 
 from discreet.cli.output import OutputError
 from discreet.errors import Error
-from discreet.sources.engine import EngineError
 
 SUCCESS, FAILURE, BAD_USE, INTERRUPTED = 0, 1, 2, 130
 
@@ -22,7 +21,8 @@ EXAMPLES = {"discreet select": "discreet select scores.csv -k 10 --epsilon 1"}
 def explained(error: Exception) -> int:
     """Prints what went wrong and returns the exit code."""
     if isinstance(error, Error):
-        return _complain(str(error), FAILURE if isinstance(error, EngineError) else BAD_USE)
+        # What an engine or a ledger cannot do is also a RuntimeError; all else is about what was given.
+        return _complain(str(error), FAILURE if isinstance(error, RuntimeError) else BAD_USE)
     # Typer has its own copy of click or uses click's, by its version, so its errors are told by their shape.
     if callable(getattr(error, "format_message", None)):
         return _complain(_usage(error), BAD_USE)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli.budget import opened
 from discreet.cli.complain import EXAMPLES
 from discreet.cli.options import as_count, as_mechanism, as_sensitivity
 from discreet.cli.output import check_out, deliver
@@ -32,6 +33,7 @@ Examples with scores:
   discreet select scores.csv -k 3 --epsilon 1 --mechanism one-shot --noise gumbel
   discreet select points.tsv -k 3 --epsilon 1 --sensitivity 2,5 --adjacency swap
   discreet select scores.parquet -k 10 --epsilon 1
+  discreet select scores.csv -k 10 --epsilon 1 --ledger budget.db --purpose "monthly chart"
 
 \b
 Examples with events:
@@ -172,6 +174,20 @@ def select(
             help="How far adding one user can move a score down and up. By default 0,1; events know their own.",
         ),
     ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Charge the release to this budget, which 'discreet budget init' makes."),
+    ] = None,
+    purpose: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="With --ledger: what the release is for, in words.")
+    ] = None,
+    request_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="With --ledger: a name for the request; asked again, it costs nothing and answers the same.",
+        ),
+    ] = None,
     pad_to: Annotated[
         str | None,
         typer.Option(metavar="S", help="Return only at a multiple of S seconds, or of a period that fits with 'auto'."),
@@ -198,6 +214,7 @@ def select(
     count = as_count(k)
     positive(epsilon, "epsilon")
     check_adjacency(adjacency)
+    book = opened(ledger, out)
     options = {
         "domain": domain, "label": label, "where": where, "value": value,
         "clip": clip, "resolution": resolution, "connect": connect, "name": name,
@@ -210,7 +227,10 @@ def select(
         _refuse({"score": score, "sensitivity": sensitivity}, _SCORES_ONLY, "with user")
         limits = None
         source = _events(file, user, item, adjacency, options, out)
-    release = top_k(source, count, epsilon, mechanism=drawn_by, sensitivity=limits, adjacency=adjacency, pad_to=pad_to)
+    release = top_k(
+        source, count, epsilon, mechanism=drawn_by, sensitivity=limits, adjacency=adjacency, pad_to=pad_to,
+        ledger=book, purpose=purpose, request_id=request_id,
+    )  # fmt: skip
     deliver(release, as_json, out)
 
 

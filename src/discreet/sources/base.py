@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from discreet.exact.entropy import Ranks
@@ -35,6 +36,14 @@ class Source(ABC):
     @abstractmethod
     def every_item(self) -> list[Any]:
         """The labels of the whole domain, in any order; the scores are not read."""
+
+    def description(self) -> dict[str, Any]:
+        """What is public about the question that the scores answer, in terms that JSON can hold; never the data."""
+        return {}
+
+    def exclusive(self) -> AbstractContextManager[Any]:
+        """Held from the tally until the source is closed, so that no other thread takes a snapshot in between."""
+        return nullcontext()
 
     def close(self) -> None:  # noqa: B027  # most sources hold nothing
         """Lets go of what the tally made; called once the items are known, or something failed."""

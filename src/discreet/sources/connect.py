@@ -6,7 +6,6 @@ its columns are read as text; the public domain and the public condition say wha
 
 from __future__ import annotations
 
-import csv
 import glob
 import os
 import re
@@ -21,7 +20,6 @@ from typing import Any
 from discreet.errors import Error, InvalidTypeError, InvalidValueError, shown
 from discreet.sources.engine import ask
 
-_TEXT = {".csv": ",", ".tsv": "\t"}
 _ENDINGS = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 _COMPRESSIONS = (".gz", ".zst", ".bz2", ".xz")
 
@@ -32,11 +30,15 @@ class MissingExtraError(Error, ImportError):
 
 @dataclass(eq=False, repr=False)
 class Opened:
-    """An ibis table, its engine, whether its columns are all text, and what to do when it is no longer needed."""
+    """An ibis table, its engine, whether its columns are all text, and what to do when it is no longer needed.
+
+    Where the engine may fail on a row, `spare` opens the same rows in a slower way that does not.
+    """
 
     table: Any
     engine: str
     untyped: bool = False
+    spare: Callable[[], Any] | None = None
     cleanup: list[Callable[[], None]] = field(default_factory=list)
 
     def adopt(self, rows: Any) -> Any:
@@ -83,8 +85,8 @@ def open_table(given: Any, name: str | None, argument: str) -> Opened:
         return _from_arrow(as_arrow(given, argument))
     if package in ("duckdb", "_duckdb") and hasattr(given, "to_arrow_table"):
         return _from_arrow(ask("DuckDB", f"reading {argument}", given.to_arrow_table))
-    if package == "ibis" and hasattr(given, "get_backend"):
-        return Opened(given, given.get_backend().name)
+    if package == "ibis" and hasattr(given, "columns"):
+        return Opened(given, ask("ibis", f"finding the engine of {argument}", given.get_backend).name)
     if package == "pyspark" and hasattr(given, "createOrReplaceTempView"):
         return _from_spark(given)
     raise InvalidTypeError(
@@ -128,8 +130,16 @@ def _ibis() -> Any:
 
 def _from_arrow(table: Any) -> Opened:
     connection = _ibis().duckdb.connect()
-    made = ask("DuckDB", "opening the frame", lambda: connection.create_view(_fresh("frame"), _ibis().memtable(table)))
-    return Opened(made, "DuckDB")
+
+    def view() -> Any:
+        from discreet.sources.undecoded import frame_decoded
+
+        decoded = frame_decoded(connection, table)
+        if decoded is not None:
+            return decoded
+        return connection.create_view(_fresh("frame"), _ibis().memtable(table))
+
+    return Opened(ask("DuckDB", "opening the frame", view), "DuckDB")
 
 
 def _from_files(path: str, argument: str) -> Opened:
@@ -145,7 +155,15 @@ def _from_files(path: str, argument: str) -> Opened:
         raise InvalidValueError(f"{argument} must be a file that can be read, not {shown(unreadable)}")
     connection = _ibis().duckdb.connect()
     table = ask("DuckDB", f"opening {Path(path).name}", lambda: _read(connection, found, ending))
-    return Opened(table, "DuckDB", untyped=ending != ".parquet")
+    if ending != ".parquet":
+        return Opened(table, "DuckDB", untyped=True)
+    return Opened(table, "DuckDB", spare=lambda: _parquet_decoded(connection, found, table))
+
+
+def _parquet_decoded(connection: Any, files: list[str], table: Any) -> Any:
+    from discreet.sources.undecoded import parquet_decoded
+
+    return parquet_decoded(connection, files, table.schema())
 
 
 def files_of(given: Any) -> set[str]:
@@ -163,31 +181,13 @@ def _ending(path: str) -> str | None:
 
 
 def _read(connection: Any, files: list[str], ending: str) -> Any:
+    from discreet.sources.text import DELIMITERS, read_delimited, read_json
+
     if ending == ".parquet":
         return connection.read_parquet(files)
-    if ending in _TEXT:
-        return _read_text(connection, files, _TEXT[ending])
-    # The first record stands for a header; its keys are all that is looked at, and all values are read as text.
-    names = connection.read_json(files, sample_size=1, maximum_depth=1).columns
-    return connection.read_json(files, columns=dict.fromkeys(names, "VARCHAR"), ignore_errors=True)
-
-
-def _read_text(connection: Any, files: list[str], delimiter: str) -> Any:
-    """A text table whose format and columns depend on its header line alone.
-
-    DuckDB would guess quotes, delimiters and types from rows, and one user's row could change how all are read.
-    """
-    fixed = {"auto_detect": False, "ignore_errors": True, "null_padding": False, "strict_mode": False}
-    whole_lines = connection.read_csv(
-        files[:1], header=False, columns={"line": "VARCHAR"}, delim="\x1f", quote="", escape="", **fixed
-    )
-    first = whole_lines.limit(1).to_pyarrow()["line"].to_pylist()
-    header = next(csv.reader(first, delimiter=delimiter), [])
-    names = [name.removeprefix("\ufeff") for name in header]
-    if not names or not all(names) or len(set(names)) < len(names):
-        raise InvalidValueError(f"{shown(files[0])} must begin with a header of different column names, and does not")
-    columns = dict.fromkeys(names, "VARCHAR")
-    return connection.read_csv(files, header=True, columns=columns, delim=delimiter, quote='"', escape='"', **fixed)
+    if ending in DELIMITERS:
+        return read_delimited(connection, files, DELIMITERS[ending])
+    return read_json(connection, files, ending)
 
 
 def _from_url(url: str, name: str | None, argument: str) -> Opened:
@@ -215,6 +215,8 @@ def _connected(url: str, engine: str, argument: str) -> Any:
     ibis = _ibis()
     try:
         with warnings.catch_warnings(action="ignore"):
+            if engine == "SQLite" and "?" not in url:
+                return _connected_to_sqlite(ibis, url.partition("://")[2])
             return ibis.connect(url.replace("postgresql://", "postgres://", 1))
     except ImportError:
         extra = {"PostgreSQL": "postgres"}.get(engine)
@@ -224,6 +226,18 @@ def _connected(url: str, engine: str, argument: str) -> Any:
     if line is not None:
         raise MissingExtraError(f"{argument} needs the driver of {engine}: {line}")
     raise InvalidValueError(f"{argument} must be the URL of a server that answers, and the one on {engine} does not")
+
+
+def _connected_to_sqlite(ibis: Any, path: str) -> Any:
+    """A connection that threads may use in turn, which is what they do with a source."""
+    import sqlite3
+
+    connection = sqlite3.connect(path, check_same_thread=False)
+    try:
+        return ibis.sqlite.from_connection(connection)
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _check_database_file(url: str, argument: str) -> None:

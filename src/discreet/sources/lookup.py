@@ -29,7 +29,7 @@ Found = dict[tuple[int, int], Any]
 """A label for each score and place among the items of that score."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Cell:
     """Some items of one score: those in a bucket, or all; how many, the place of the first, and the places wanted."""
 
@@ -186,7 +186,7 @@ class Lookup:
         return found
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FreeCell:
     """A range of numbers some of which are taken: its bucket, its bounds, the place of its first free number."""
 

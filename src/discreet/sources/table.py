@@ -8,10 +8,12 @@ of the chosen items both read. What crosses the wire is the tally, small counts,
 from __future__ import annotations
 
 import os
+import threading
 import weakref
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from math import ceil
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -21,8 +23,10 @@ from discreet.privacy import Number, Sensitivity, check_adjacency, exact, positi
 from discreet.sources.base import Source
 from discreet.sources.connect import Opened, files_of, open_table
 from discreet.sources.domain import TYPES, Integers, Listed, integers, kind_of_type, listed, split_column
-from discreet.sources.engine import ask
+from discreet.sources.engine import ask, either
 from discreet.sources.lookup import Lookup
+from discreet.sources.names import choices, suggestion
+from discreet.sources.rowwise import check_rowwise
 from discreet.tally import IntegerColumn, Tally
 
 MOST_STEPS = 10**9
@@ -86,6 +90,7 @@ def events(
     _refuse_own_domain(table, domain)
     opened = open_table(table, name, "table")
     try:
+        check_rowwise(opened.table)
         columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
         for argument, column in columns.items():
             _check_column(opened, argument, column)
@@ -108,7 +113,10 @@ class _Steps:
 
 
 class TableSource(Source):
-    """Scores of a public domain from a table of events."""
+    """Scores of a public domain from a table of events.
+
+    Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
+    """
 
     def __init__(
         self,
@@ -121,9 +129,10 @@ class TableSource(Source):
         adjacency: str,
     ) -> None:
         self._opened, self._columns, self._steps = opened, columns, steps
-        self.adjacency = adjacency
+        self.adjacency, self._label = adjacency, label
         self.sensitivity = Sensitivity() if steps is None else steps.sensitivity
-        self._table = self._filtered(where)
+        self._lock, self._process = threading.RLock(), os.getpid()
+        self._where, self._table = where, self._filtered(opened.table, where)
         own_kind = None if opened.untyped else self._item_kind()
         if isinstance(domain, range) and domain.step == 1 and len(domain) and label is None:
             domain = integers(domain.start, domain.stop - 1)
@@ -138,16 +147,33 @@ class TableSource(Source):
         self._kind = kind
         self._snapshots: list[Lookup] = []
         # What was opened here ends with the source: the snapshot first, which needs its connection to go.
-        weakref.finalize(self, _let_go, self._snapshots, opened)
+        weakref.finalize(self, _let_go, self._snapshots, opened, self._process)
 
     @property
     def d(self) -> int:
         return self._domain.d
 
+    def description(self) -> dict[str, Any]:
+        domain, steps = self._domain, self._steps
+        listed = [domain.lo, domain.hi] if isinstance(domain, Integers) else domain.kind
+        clip = None if steps is None else [steps.low, steps.high, str(steps.resolution)]
+        return {"columns": self._columns, "where": self._where, "clip": clip, "domain": listed, "label": self._label}
+
+    def exclusive(self) -> AbstractContextManager[Any]:
+        self._check_process()
+        return self._lock
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise InvalidTypeError(
+            "a source of events cannot be copied or pickled, because it holds a connection: "
+            "call discreet.events where the source is needed"
+        )
+
     def tally(self) -> Tally:
+        self._check_process()
         self.close()
         # The snapshot is what this query returns; everything after reads its result.
-        scores = ask(self._opened.engine, "computing the scores", lambda: self._scores().cache())
+        scores = ask(self._opened.engine, "computing the scores", self._snapshot)
         lookup = Lookup(scores, self._kind, self._domain)
         self._snapshots.append(lookup)
         values, counts = ask(self._opened.engine, "counting the scores", lookup.runs)
@@ -166,8 +192,12 @@ class TableSource(Source):
         if isinstance(self._domain, Integers):
             return list(range(self._domain.lo, self._domain.hi + 1))
         table, shown_as = self._domain.table, "label" if self._domain.labelled else "item"
-        column = self._opened.table.get_backend().to_pyarrow(table.select(shown_as))
-        found: list[Any] = column[shown_as].to_pylist()
+        backend = self._opened.table.get_backend()
+        with self.exclusive():
+            column = ask(
+                self._opened.engine, "reading the domain", lambda: backend.to_pyarrow(table.select(shown_as))[shown_as]
+            )
+        found: list[Any] = column.to_pylist()
         return found
 
     def close(self) -> None:
@@ -179,8 +209,14 @@ class TableSource(Source):
         """SQLite has neither decimals nor NaN."""
         return bool(self._opened.table.get_backend().name == "sqlite")
 
-    def _filtered(self, where: str | None) -> Any:
-        table = self._opened.table
+    def _check_process(self) -> None:
+        """Refuses a forked process, in which the connection has lost its threads and shares its socket."""
+        if os.getpid() != self._process:
+            raise InvalidValueError(
+                "a source of events must be used in the process that made it: call discreet.events in each process"
+            )
+
+    def _filtered(self, table: Any, where: str | None) -> Any:
         if where is None:
             return table
         from discreet.sources.where import condition
@@ -203,11 +239,22 @@ class TableSource(Source):
             raise InvalidTypeError(f"domain must hold items like those of the events, {kind}s, not integers")
         return domain
 
-    def _scores(self) -> Any:
+    def _snapshot(self) -> Any:
+        """The scores, kept on the engine."""
+        open_spare = self._opened.spare
+        if open_spare is None:
+            return self._scores(self._table).cache()
+        # Where the engine can read all rows, both ways give the same scores, so which one it was tells nothing more.
+        return either(
+            lambda: self._scores(self._table).cache(),
+            lambda: self._scores(self._filtered(open_spare(), self._where)).cache(),
+        )
+
+    def _scores(self, table: Any) -> Any:
         """The expression of the scores: one row for each item of a listed domain, or each touched item of a range."""
         import ibis
 
-        table, columns = self._table, self._columns
+        columns = self._columns
         who, what = table[columns["user"]], self._item(table[columns["item"]])
         if self._steps is None:
             # count(distinct) passes over missing users by itself, and the join below over missing items.
@@ -258,7 +305,10 @@ class TableSource(Source):
         return clipped.group_by("item").agg(score=clipped.total.sum().cast("int64"))
 
 
-def _let_go(snapshots: list[Lookup], opened: Opened) -> None:
+def _let_go(snapshots: list[Lookup], opened: Opened, process: int) -> None:
+    # A forked copy must not end the connection of its parent.
+    if os.getpid() != process:
+        return
     while snapshots:
         snapshots.pop().close()
     opened.close()
@@ -314,12 +364,21 @@ def _resolution(resolution: Any, low: Fraction, high: Fraction) -> Fraction:
 def _check_column(opened: Opened, argument: str, column: Any) -> None:
     names = list(opened.table.columns)
     if not isinstance(column, str) or column not in names:
-        raise InvalidValueError(
-            f"{argument} must be a column of the table, one of {', '.join(names)}, not {shown(column)}"
-        )
+        _refuse_column(argument, column, names, opened.untyped)
     dtype = opened.table[column].type()
     if argument == "value" and not (opened.untyped or dtype.is_numeric()):
         raise InvalidTypeError(f"value must be a column of numbers, not of {dtype}")
+
+
+def _refuse_column(argument: str, column: Any, names: list[str], untyped: bool) -> NoReturn:
+    hint = suggestion(column, names, private=untyped)
+    if untyped:
+        raise InvalidValueError(
+            f"{argument} must be a column of the table, and {shown(column)} is not in the header of the file{hint}"
+        )
+    raise InvalidValueError(
+        f"{argument} must be a column of the table, one of {choices(names)}, not {shown(column)}{hint}"
+    )
 
 
 def _refuse_own_domain(table: Any, domain: Any) -> None:

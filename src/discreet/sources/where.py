@@ -7,7 +7,6 @@ one meaning is fixed here and spelled in what they agree on.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 import operator
@@ -30,6 +29,8 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.sources.grammar import check_grammar, quiet
+from discreet.sources.names import choices, suggestion
 
 LONGEST = 10_000
 """The most characters a condition may have."""
@@ -83,6 +84,14 @@ def condition(where: str, table: ir.Table, *, untyped: bool = False) -> ir.Boole
     >>> ratings = ibis.table({"stars": "int64", "title": "string"}, name="ratings")
     >>> kept = ratings.filter(condition("stars >= 4.5 AND title LIKE 'A%'", ratings))
     """
+    with quiet():
+        truth = _condition(where, table, untyped)
+        # Last, so that what says more is said first.
+        check_grammar(where, table.columns)
+    return truth
+
+
+def _condition(where: str, table: ir.Table, untyped: bool) -> ir.BooleanValue:
     expression = _parsed(where)
     _check_depth(expression)
     try:
@@ -224,7 +233,7 @@ class _Reader:
     def column(self, node: Node) -> _Value:
         if not isinstance(node.this, exp.Identifier):
             _refuse(node.this)
-        expr = self.table[_column_name(node.name, self.table.columns)]
+        expr = self.table[_column_name(node.name, self.table.columns, self.untyped)]
         dtype = expr.type()
         kind = _kind(dtype, self.engine)
         if kind != "integer":
@@ -651,17 +660,21 @@ def _kind(dtype: dt.DataType, engine: str) -> str:
     return next((kind for kind, holds in tests.items() if holds()), str(dtype))
 
 
-def _column_name(name: str, columns: Sequence[str]) -> str:
+def _column_name(name: str, columns: Sequence[str], untyped: bool) -> str:
     if name in columns:
         return name
     folded = {column.casefold(): column for column in columns}
     if [column.casefold() for column in columns].count(name.casefold()) == 1:
         return folded[name.casefold()]
-    close = difflib.get_close_matches(name.casefold(), folded, 1)
-    hint = f"; did you mean {folded[close[0]]}?" if close else ""
-    listed = ", ".join(columns[:50]) + (", ..." if len(columns) > 50 else "")
+    hint = suggestion(name, columns, private=untyped)
+    if untyped:
+        raise InvalidValueError(
+            "where must name columns of the table, and have strings in single quotes, and "
+            f"{shown(name)} is not in the header of the file{hint}"
+        )
     raise InvalidValueError(
-        f"where must name columns of the table ({listed}), and have strings in single quotes, not {shown(name)}{hint}"
+        f"where must name columns of the table ({choices(columns)}), and have strings in single quotes, "
+        f"not {shown(name)}{hint}"
     )
 
 

@@ -1,0 +1,1 @@
+"""Mutation testing of the exact layer and the mechanisms: `make mutants`."""

@@ -1,0 +1,206 @@
+"""How likely one-shot is to release a good set, by integration over the value of the best item that is left out.
+
+The k largest of all noisy values hold ranks 0..h-1 and none from rank t on when, for the largest value w that is left
+out: every rank below h is above w, every rank from t on is below, and of those between just so many are below that k
+are above. Given w these are independent events, and the count between is a sum of independent coins, whose law is read
+off its generating function on a circle through the saddle point. So it is one integral, over few w: outside a narrow
+window the number of values above w is not k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from discreet.exact.ball import Floats
+from discreet.noise import Noise, Piece
+
+_DEPTH = 42.0
+"""What has a probability below exp(-42) is left out."""
+
+_NEAR = 3.0
+_NODES = 24
+_PANELS = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Chance:
+    """A probability, and what it may be off by."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Shots:
+    """Values before noise, in descending order, of which the k largest after noise are released."""
+
+    noise: Noise
+    values: Floats
+    k: int
+
+    def chance(self, h: int, t: int) -> Chance:
+        """The chance that all ranks below h are released and none from t on, for h <= k <= t."""
+        if h == 0 and t == len(self.values):
+            return Chance(1.0, 0.0)
+        low, high = self._window(h, t)
+        if not low < high:
+            return Chance(0.0, np.exp(-_DEPTH))
+        fine, coarse = (self._integral(h, t, low, high, order) for order in (7, 5))
+        return Chance(float(np.clip(fine, 0.0, 1.0)), 1e-12 + 2.0 * abs(fine - coarse))
+
+    def _window(self, h: int, t: int) -> tuple[float, float]:
+        """Where all that must be above can be above, all that must be below can be below, and k can be above.
+
+        The last is Chernoff's bound on a sum of coins whose mean is far from k.
+        """
+        # No noise is larger than 45 + log d or less than -45 among d, but with a chance below exp(-42).
+        edge = float(self.values[self.k])
+        low, high = edge - 45.0, edge + np.log(len(self.values)) + 45.0
+        inside, outside = self.values[:h], self.values[t:]
+        many, few = _mean_bound(self.k, 1), _mean_bound(self.k, -1)
+        low = max(
+            self._crossing(self.values, lambda below, above: above.sum() > many, low, high),
+            self._crossing(outside, lambda below, above: np.log(below).sum() < -_DEPTH, low, high),
+        )
+        high = min(
+            self._crossing(self.values, lambda below, above: above.sum() > few, low, high),
+            self._crossing(inside, lambda below, above: np.log(above).sum() > -_DEPTH, low, high),
+            self._crossing(self.values[h:], lambda below, above: np.log(above.sum()) > -_DEPTH, low, high),
+        )
+        return low, high
+
+    def _crossing(self, values: Floats, before: Callable[[Floats, Floats], bool], low: float, high: float) -> float:
+        """The w up to which something is so; `low` or `high` where it never or always is."""
+        with np.errstate(divide="ignore"):
+            for _ in range(50):
+                middle = 0.5 * (low + high)
+                below, above, _ = chances(self.noise, middle - values)
+                low, high = (middle, high) if before(below, above) else (low, middle)
+        return 0.5 * (low + high)
+
+    def _integral(self, h: int, t: int, low: float, high: float, order: int) -> float:
+        nodes, weights = self._nodes(low, high, order)
+        inside, between, outside = self.values[:h], self.values[h:t], self.values[t:]
+        _, above, _ = chances(self.noise, nodes[:, None] - inside)
+        with np.errstate(divide="ignore"):
+            log_inside = np.log(above).sum(axis=1)
+        log_outside, hazard = self._outside(nodes, outside, low, high)
+        below, above, density = chances(self.noise, nodes[:, None] - between)
+        exactly, marked = _counted(below, above, density, t - self.k)
+        return float(weights @ (np.exp(log_inside + log_outside) * (hazard * exactly + marked)))
+
+    def _nodes(self, low: float, high: float, order: int) -> tuple[Floats, Floats]:
+        """Nodes and weights of Gauss's rule between the points where a formula changes."""
+        cuts = np.linspace(low, high, max(_PANELS, int(np.ceil(2.0 * (high - low)))) + 1)
+        if self.noise.upper is not self.noise.lower:
+            kinks = np.unique(self.values)
+            kinks = kinks[(kinks > low) & (kinks < high)]
+            cuts = np.unique(np.concatenate([cuts, kinks]))
+        points, weights = np.polynomial.legendre.leggauss(order)
+        half, middle = 0.5 * np.diff(cuts), 0.5 * (cuts[1:] + cuts[:-1])
+        return (middle[:, None] + half[:, None] * points).ravel(), (half[:, None] * weights).ravel()
+
+    def _outside(self, nodes: Floats, values: Floats, low: float, high: float) -> tuple[Floats, Floats]:
+        """The log chance that all are below, and the rate at which one of them is met on the way down.
+
+        What is far below is a smooth function of w: it is computed at few points and interpolated.
+        """
+        near = values[values >= low - _NEAR]
+        log_below, hazard = _all_below(self.noise, nodes, near)
+        far = values[len(near) :]
+        if not len(far):
+            return log_below, hazard
+        for begin in np.arange(low, high, 2.0):
+            end = min(begin + 2.0, high)
+            here = (nodes >= begin) & ((nodes < end) | (end == high))
+            points = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
+            # What is deep below is below.
+            felt = far[: np.searchsorted(-far, -(begin - _DEPTH - np.log(len(far))))]
+            sampled = _all_below(self.noise, 0.5 * (begin + end) + 0.5 * (end - begin) * points, felt)
+            place = (2.0 * nodes[here] - begin - end) / (end - begin)
+            for total, at_points in zip((log_below, hazard), sampled, strict=True):
+                series = np.polynomial.chebyshev.chebfit(points, at_points, _NODES - 1)
+                total[here] += np.polynomial.chebyshev.chebval(place, series)
+        return log_below, hazard
+
+
+def chances(noise: Noise, w: Floats) -> tuple[Floats, Floats, Floats]:
+    """F(w), 1 - F(w) and the density."""
+    p, q = np.exp(np.minimum(-w, 0.0)), np.exp(np.minimum(w, 0.0))
+    if noise.lower is noise.upper:
+        return _piece(noise.upper, p, q)
+    # Each formula is used on its own side of zero alone, and put at zero elsewhere.
+    one = np.ones_like(w)
+    upper = _piece(noise.upper, p, one)
+    if noise.lower is None:
+        return np.where(w > 0, upper[0], 0.0), np.where(w > 0, upper[1], 1.0), np.where(w > 0, upper[2], 0.0)
+    lower = _piece(noise.lower, one, q)
+    below, above, density = (np.where(w > 0, high, low) for high, low in zip(upper, lower, strict=True))
+    return below, above, density
+
+
+def _piece(piece: Piece, p: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore"):
+        return piece.below(p, q), piece.above(p, q), np.nan_to_num(piece.slope(p, q) * p * q)
+
+
+def _all_below(noise: Noise, nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
+    below, above, density = chances(noise, nodes[:, None] - values)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(below > 0.5, np.log1p(-above), np.log(below))
+        hazard = np.where(below > 0.0, density / below, 0.0)
+    return logs.sum(axis=1), hazard.sum(axis=1)
+
+
+def _counted(below: Floats, above: Floats, density: Floats, count: int) -> tuple[Floats, Floats]:
+    """The chance that exactly `count` are below; and the density of one being met when `count` - 1 others are."""
+    nodes, coins = below.shape
+    if coins == 0:
+        return np.ones(nodes), np.zeros(nodes)
+    if count == 0:
+        return above.prod(axis=1), np.zeros(nodes)
+    tilt = _saddle(below, above, count)[:, None]
+    scaled = above + below * tilt
+    share = below * tilt / scaled
+    variance = float((share * (1.0 - share)).sum(axis=1).max())
+    size = 2 * min(int(9.0 * np.sqrt(variance)) + 20, (coins + 1) // 2 + 1) + 1
+    angles = 2.0 * np.pi * np.arange(size // 2 + 1) / size
+    turn = np.exp(1j * angles)
+    product = np.ones((nodes, len(angles)), np.complex128)
+    rates = np.zeros((nodes, len(angles)), np.complex128)
+    for coin in range(coins):
+        factor = 1.0 + share[:, coin, None] * (turn - 1.0)
+        product *= factor
+        rates += (density[:, coin] / scaled[:, coin])[:, None] / factor
+    fold = np.where(angles > 0.0, 2.0, 1.0) / size
+    with np.errstate(divide="ignore"):
+        log_scale = np.log(scaled).sum(axis=1) - count * np.log(tilt[:, 0])
+    exactly = (product * np.exp(-1j * count * angles)).real @ fold
+    marked = (product * rates * np.exp(-1j * (count - 1) * angles)).real @ fold
+    return np.exp(log_scale) * np.maximum(exactly, 0.0), np.exp(log_scale) * tilt[:, 0] * np.maximum(marked, 0.0)
+
+
+def _saddle(below: Floats, above: Floats, count: int) -> Floats:
+    """The weight on "below" with which `count` are expected to be, by bisection on its logarithm."""
+    low, high = np.full(len(below), -80.0), np.full(len(below), 80.0)
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        weighed = below * np.exp(middle)[:, None]
+        few = (weighed / (above + weighed)).sum(axis=1) < count
+        low, high = np.where(few, middle, low), np.where(few, high, middle)
+    return np.asarray(np.exp(0.5 * (low + high)), np.float64)
+
+
+def _mean_bound(k: int, side: int) -> float:
+    """The mean above k (side 1) or below it at which Pr[count = k] is at most exp(-42)."""
+    # Pr[count = k] <= exp(k log(mean/k) + k - mean)
+    low, high = (k, 10.0 * k + 200.0) if side > 0 else (0.0, float(k))
+    for _ in range(80):
+        middle = 0.5 * (low + high)
+        likely = k * log(max(middle, 1e-300) / k) + k - middle > -_DEPTH
+        low, high = (middle, high) if likely == (side > 0) else (low, middle)
+    return 0.5 * (low + high)

@@ -1,0 +1,152 @@
+"""`discreet budget`: a privacy budget in a file, made, shown, checked and handed on."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli.complain import EXAMPLES
+from discreet.cli.output import OutputError, check_out, print_text
+from discreet.privacy import ADJACENCIES
+from discreet.release import decimal, printable
+from discreet.whole import write_whole
+
+if TYPE_CHECKING:
+    from discreet.ledger.account import Entry
+    from discreet.ledger.ledger import Ledger
+
+HELP = """
+\b
+Examples:
+  discreet budget init budget.db --epsilon 3 --unit "users of ratings"
+  discreet budget init yearly.db --epsilon 3 --delta 1e-6 --adjacency swap --unit "users of ratings"
+  discreet budget show budget.db
+  discreet budget history budget.db
+  discreet budget check budget.db
+  discreet budget export budget.db --out budget.json
+"""
+
+EXAMPLES["discreet budget init"] = 'discreet budget init budget.db --epsilon 3 --unit "users of ratings"'
+
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", show_default=False, help="The file of the budget.")]
+
+app = typer.Typer(help="Keeps a privacy budget in a file, which releases are charged to before they are drawn.")
+
+
+@app.command("init", short_help="Make a new budget.")
+def init(
+    file: FileArgument,
+    epsilon: Annotated[str, typer.Option(metavar="E", help="What may be spent in all, taken exactly: 3, 0.5 or 1/3.")],
+    unit: Annotated[str, typer.Option(metavar="TEXT", help='Whose privacy it is, such as "users of ratings".')],
+    delta: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D", help="Promise (epsilon, delta); then many small releases cost less. By default none."
+        ),
+    ] = None,
+    adjacency: Annotated[
+        str, typer.Option(metavar="NAME", help=f"The same for all releases: {' or '.join(ADJACENCIES)}.")
+    ] = "add-remove",
+) -> None:
+    """Makes a new budget in FILE, which must not exist yet. Only you may read it."""
+    from discreet.ledger.ledger import Ledger
+
+    ledger = Ledger.create(file, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit)
+    print_text(_summary(ledger, file))
+
+
+@app.command("show", short_help="Show what is spent and what is left.")
+def show(file: FileArgument) -> None:
+    """Shows the budget in FILE, what is spent of it by both ways of adding up, what is left, and the head.
+
+    Keep the head elsewhere, in a mail to yourself for example: 'discreet budget check' compares it.
+    """
+    print_text(_summary(_opened(file), file))
+
+
+@app.command("history", short_help="List what the budget was spent on.")
+def history(file: FileArgument) -> None:
+    """Lists the charges to FILE in order. One without a stored release is spent all the same."""
+    print_text("\n".join(map(_line, _opened(file).history())) or "nothing is spent yet")
+
+
+@app.command("check", short_help="Find records that were edited, removed or reordered.")
+def check(
+    file: FileArgument,
+    head: Annotated[
+        str | None, typer.Option(metavar="HASH", help="The head that 'discreet budget show' printed at some time.")
+    ] = None,
+) -> None:
+    """Checks every record of FILE. With --head it also finds that records at the end were removed."""
+    ledger = _opened(file)
+    count = ledger.check(head)
+    if head is None:
+        print_text(f"{count} records, none edited, removed from between or reordered; their head is {ledger.head}")
+    else:
+        print_text(f"no record was edited, removed or reordered; {count} came after the head given")
+
+
+@app.command("export", short_help="Write all records as JSON.")
+def export(
+    file: FileArgument,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write to this file, whole or not at all; else it is printed.")
+    ] = None,
+) -> None:
+    """Writes all records of FILE as JSON, with their hashes, so that others can check the chain."""
+    check_out(out, {"budget": [file]})
+    text = json.dumps(_opened(file).export(), indent=2)
+    if out is None:
+        print_text(text)
+        return
+    try:
+        write_whole(out, text + "\n")
+    except OSError as error:
+        raise OutputError(f"writing {str(out)!r} fails: {error.strerror}") from None
+
+
+def opened(file: str | None, out: Path | None) -> Ledger | None:
+    """The ledger that a release is charged to, which `out` must not replace."""
+    check_out(out, {"ledger": [] if file is None else [file]})
+    return None if file is None else _opened(file)
+
+
+def _opened(file: str) -> Ledger:
+    from discreet.ledger.ledger import Ledger
+
+    return Ledger(file)
+
+
+def _summary(ledger: Ledger, file: str) -> str:
+    budget, composition, entries = ledger.budget, ledger.composition, ledger.history()
+    lost = sum(entry.stored is None for entry in entries)
+    promised = [
+        f"epsilon {decimal(budget.epsilon)}",
+        *([] if budget.delta is None else [f"delta {decimal(budget.delta)}"]),
+    ]
+    rows = {
+        "budget": ", ".join(promised),
+        "spent": decimal(composition.spent(budget.delta)),
+        "left": decimal(ledger.left),
+        "by sum": decimal(composition.epsilon),
+        "by zCDP": _by_zcdp(composition.by_zcdp(budget.delta), composition.rho),
+        "releases": f"{len(entries)}" + (f", {lost} of them without a stored release" if lost else ""),
+        "head": ledger.head,
+    }  # fmt: skip
+    title = f"{printable(file)}: the privacy of {printable(budget.unit)}, {budget.adjacency}"
+    return "\n".join([title, *(f"  {name:<9} {text}" for name, text in rows.items())])
+
+
+def _by_zcdp(epsilon: Fraction | None, rho: Fraction) -> str:
+    return f"rho {decimal(rho)}" + (", which needs a delta" if epsilon is None else f", epsilon {decimal(epsilon)}")
+
+
+def _line(entry: Entry) -> str:
+    words = [f"{entry.number:>5}", entry.time, f"epsilon {decimal(entry.epsilon)}", f"top {entry.k:,} of {entry.d:,}"]
+    words += [entry.mechanism["name"], printable(entry.purpose or "no purpose given")]
+    words += [] if entry.request_id is None else [f"request {printable(entry.request_id)}"]
+    return "  ".join([*words, *(["NO RELEASE STORED, SPENT"] if entry.stored is None else [])])

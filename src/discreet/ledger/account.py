@@ -1,0 +1,171 @@
+"""What the records of a ledger come to: the budget, what is spent of it, and which requests were answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, broken, unbroken
+from discreet.ledger.composition import Composition
+from discreet.release import Release
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be spent, and on whom.
+
+    Attributes
+    ----------
+    epsilon
+        The most that all releases together may cost.
+    delta
+        With a delta, the cost is that of (epsilon, delta)-differential privacy, by the better of two ways to add up.
+    adjacency
+        "add-remove" or "swap": the ledger takes releases under this one alone.
+    unit
+        Whose privacy it is, in words.
+    """
+
+    epsilon: Fraction
+    delta: Fraction | None
+    adjacency: str
+    unit: str
+
+    @classmethod
+    def read(cls, content: dict[str, Any]) -> Budget:
+        """The budget in the first record."""
+        delta = None if content["delta"] is None else Fraction(content["delta"])
+        return cls(Fraction(content["epsilon"]), delta, content["adjacency"], content["unit"])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One charge, and what was released for it.
+
+    Attributes
+    ----------
+    number
+        The number of its record.
+    time
+        When it was charged, in UTC, to the second.
+    purpose
+        What the caller said it is for, or None.
+    k, d
+        How many items of how many.
+    mechanism
+        The mechanism's name and parameters.
+    epsilon, zcdp, delta
+        What it cost.
+    version
+        The version of discreet that charged it.
+    fingerprint
+        A hash of the public query.
+    request_id
+        What the caller called the request, or None.
+    stored
+        The release as JSON holds it, or None where none was stored: it is spent all the same.
+    """
+
+    number: int
+    time: str
+    purpose: str | None
+    k: int
+    d: int
+    mechanism: dict[str, Any]
+    epsilon: Fraction
+    zcdp: Fraction
+    delta: Fraction
+    version: str
+    fingerprint: str
+    request_id: str | None
+    stored: dict[str, Any] | None = None
+
+    @classmethod
+    def read(cls, record: Record) -> Entry:
+        """The entry of a charge."""
+        content = record.content
+        cost = cost_of(*(content.pop(name) for name in _COSTS))
+        return cls(number=record.number, epsilon=cost.epsilon, zcdp=cost.rho, delta=cost.delta, **content)
+
+    @property
+    def cost(self) -> Composition:
+        """What it cost."""
+        return Composition(self.epsilon, self.zcdp, self.delta)
+
+    @property
+    def release(self) -> Release | None:
+        """What was released, or None where a crash came between the charge and the storing."""
+        return None if self.stored is None else Release.from_dict(self.stored)
+
+
+@dataclass(frozen=True)
+class Account:
+    """The records up to `last`, added up.
+
+    Later records make a new account. The dictionaries are shared with it: they only grow, and reading a record twice,
+    as two threads may, changes nothing.
+    """
+
+    budget: Budget
+    last: Record
+    time: datetime
+    spent: Composition = field(default_factory=Composition)
+    requests: dict[str, int] = field(default_factory=dict)
+    stores: dict[int, int | None] = field(default_factory=dict)
+
+    def after(self, record: Record) -> Account:
+        """The account once one more record is read."""
+        if record.kind == CHARGE:
+            return self._after_charge(record, record.content)
+        # Canonical JSON begins with the number; the release behind it can be long and is not read here.
+        charge = int(record.body.partition(",")[0].removeprefix('{"charge":'))
+        if record.kind != STORE or self.stores[charge] not in (None, record.number):
+            raise ValueError
+        self.stores[charge] = record.number
+        return Account(self.budget, record, self.time, self.spent, self.requests, self.stores)
+
+    def _after_charge(self, record: Record, content: dict[str, Any]) -> Account:
+        request = content["request_id"]
+        if content.keys() != _KEYS or (request and self.requests.setdefault(request, record.number) != record.number):
+            raise ValueError
+        self.stores.setdefault(record.number, None)
+        time, spent = datetime.fromisoformat(content["time"]), self.spent.plus(cost_of(*(content[c] for c in _COSTS)))
+        if time < self.time:
+            raise ValueError
+        return Account(self.budget, record, time, spent, self.requests, self.stores)
+
+
+def read_on(account: Account | None, records: Iterable[Record]) -> Account:
+    """The account after these records, each of which is checked; without one before, the first is the budget."""
+    for record in unbroken(None if account is None else account.last, records):
+        try:
+            account = _opened(record) if account is None else account.after(record)
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
+            raise broken(record.number, "is not one that discreet writes") from None
+    if account is None:
+        raise broken(1, "is missing")
+    return account
+
+
+@lru_cache(maxsize=1024)
+def cost_of(epsilon: str, zcdp: str, delta: str) -> Composition:
+    """A cost from its texts; most charges of a ledger cost the same."""
+    cost = Composition(Fraction(epsilon), Fraction(zcdp), Fraction(delta))
+    if min(cost.epsilon, cost.rho, cost.delta) < 0:
+        raise ValueError
+    return cost
+
+
+_COSTS = ("epsilon", "zcdp", "delta")
+_KEYS = {each.name for each in fields(Entry)} - {"number", "stored"}
+"""What every charge says."""
+
+
+def _opened(record: Record) -> Account:
+    if record.kind != BUDGET:
+        raise ValueError
+    return Account(Budget.read(record.content), record, datetime.fromisoformat(record.content["time"]))

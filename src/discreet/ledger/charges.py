@@ -1,0 +1,143 @@
+"""What a charge says, and whether it is granted: the budget, the adjacency, the clock, and requests made before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from sqlite3 import Connection
+from typing import TYPE_CHECKING, Any
+
+import discreet
+from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.ledger.account import Account, Entry
+from discreet.ledger.chain import CHARGE, Record, broken, linked, unbroken
+from discreet.ledger.errors import LedgerError
+from discreet.ledger.query import Query
+from discreet.ledger.store import record_at
+from discreet.mechanisms.registry import to_dict as mechanism_to_dict
+from discreet.release import Release, decimal
+
+if TYPE_CHECKING:
+    from discreet.ledger.ledger import Ledger
+
+_BACK = timedelta(minutes=1)
+"""How far a clock may go back, or the clocks of two machines differ, before one of them counts as wrong."""
+
+_LONGEST = 1000
+
+
+def spend(
+    ledger: str | os.PathLike[str] | Ledger,
+    query: Query,
+    purpose: str | None,
+    request_id: str | None,
+    draw: Callable[[], Release],
+) -> Release:
+    """Charges, draws, stores and returns; or returns what was released for the same request before."""
+    from discreet.ledger.ledger import Ledger
+
+    purpose = None if purpose is None else text(purpose, "purpose")
+    request_id = None if request_id is None else text(request_id, "request_id")
+    book = ledger if isinstance(ledger, Ledger) else Ledger.unread(ledger)
+    granted = book.charge(query, purpose, request_id)
+    if isinstance(granted, Release):
+        return granted
+    release = draw()
+    book.keep(granted, release)
+    return release
+
+
+def charged(account: Account, query: Query, purpose: str | None, request_id: str | None) -> Record:
+    """The record of a charge, where it is granted."""
+    _check_adjacency(account, query)
+    content = {
+        "time": stamp(_time(account)),
+        "purpose": purpose,
+        "k": query.k,
+        "d": query.d,
+        "mechanism": mechanism_to_dict(query.guarantee.mechanism),
+        "epsilon": str(query.guarantee.epsilon),
+        "zcdp": str(query.guarantee.zcdp),
+        "delta": "0",
+        "version": discreet.__version__,
+        "fingerprint": query.fingerprint,
+        "request_id": request_id,
+    }
+    record = linked(account.last, CHARGE, content)
+    _check_room(account, Entry.read(record))
+    return record
+
+
+def answered(connection: Connection, account: Account, request_id: str, query: Query) -> Release:
+    """The release that is stored for a request, which must ask the same."""
+    entry = Entry.read(_whole(connection, account.requests[request_id]))
+    if entry.fingerprint != query.fingerprint:
+        raise InvalidValueError(f"request_id must be new for a new query, and {shown(request_id)} was for another one")
+    stored = account.stores[entry.number]
+    if stored is None:
+        raise LedgerError(
+            f"request_id {shown(request_id)} was charged at {entry.time} and has no release: it is still being drawn, "
+            "or was lost in a crash; it is spent and will not be drawn again"
+        )
+    return Release.from_dict(_whole(connection, stored).content["release"])
+
+
+def left(account: Account) -> Fraction:
+    """The epsilon of the budget less what is spent."""
+    return max(Fraction(0), account.budget.epsilon - account.spent.spent(account.budget.delta))
+
+
+def text(given: Any, name: str) -> str:
+    """A text for people to read later: not empty, and of a length that can be printed."""
+    if not isinstance(given, str):
+        raise InvalidTypeError(f"{name} must be a text, not {shown(given)}")
+    if not given.strip() or len(given) > _LONGEST:
+        raise InvalidValueError(f"{name} must have from 1 to {_LONGEST} characters, not {shown(given)}")
+    return given
+
+
+def now() -> datetime:
+    """The time, to the second: anything finer would tell how long a release took, and that depends on the scores."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def stamp(time: datetime) -> str:
+    """A time as the ledger writes it."""
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _whole(connection: Connection, number: int) -> Record:
+    """A record that was checked when it was first read, checked again."""
+    record, before = record_at(connection, number), record_at(connection, number - 1)
+    if record is None:
+        raise broken(number, "is missing")
+    return next(unbroken(before, [record]))
+
+
+def _check_adjacency(account: Account, query: Query) -> None:
+    own, given = account.budget.adjacency, query.guarantee.adjacency
+    if given != own:
+        raise InvalidValueError(f"adjacency must be that of the ledger, {own!r}, not {given!r}")
+
+
+def _check_room(account: Account, entry: Entry) -> None:
+    budget, total = account.budget, account.spent.plus(entry.cost)
+    if total.fits(budget.epsilon, budget.delta):
+        return
+    rest = f"{decimal(left(account))} of {decimal(budget.epsilon)} is left, and nothing was drawn"
+    if budget.delta is not None:
+        after = decimal(total.spent(budget.delta))
+        rest = f"it would bring what is spent at delta {decimal(budget.delta)} to {after}; {rest}"
+    raise LedgerError(f"epsilon {decimal(entry.epsilon)} does not fit: {rest}")
+
+
+def _time(account: Account) -> datetime:
+    """The time of a charge, which is not before the last one."""
+    time = now()
+    if time < account.time - _BACK:
+        raise LedgerError(
+            f"the clock says {stamp(time)}, but the last charge was at {stamp(account.time)}; nothing was drawn"
+        )
+    return max(time, account.time)

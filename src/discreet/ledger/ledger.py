@@ -1,0 +1,263 @@
+"""Ledger: a privacy budget in a file, which every release is charged to before it is drawn.
+
+Charge, draw, store, return. A charge is on the disk before a random bit is drawn, and the release is on the disk before
+the caller sees it. What ends in between loses budget and never privacy: a charge without a release is spent, and never
+drawn again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from sqlite3 import Connection
+from typing import Any, TypeVar
+
+import discreet
+from discreet.errors import InvalidValueError, shown
+from discreet.ledger import charges, store
+from discreet.ledger.account import Account, Budget, Entry, read_on
+from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, broken, linked
+from discreet.ledger.composition import Composition
+from discreet.ledger.errors import LedgerError
+from discreet.ledger.place import as_path
+from discreet.ledger.query import Query
+from discreet.privacy import Number, check_adjacency, exact, positive
+from discreet.release import Release
+
+Answer = TypeVar("Answer")
+
+WAIT = 30.0
+"""Seconds to wait for other processes."""
+
+
+class Ledger:
+    """A privacy budget that several people and processes spend, in a file.
+
+    Parameters
+    ----------
+    path
+        The file, which must be a ledger already: `Ledger.create` makes one. Its records are checked on opening.
+    wait
+        How many seconds to wait for other processes that are writing to it.
+
+    Examples
+    --------
+    >>> import discreet, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = discreet.Ledger.create(f"{folder.name}/budget.db", epsilon=3, unit="readers of the library")
+    >>> loans = {"dune": 912, "emma": 877, "ulysses": 410}
+    >>> release = discreet.top_k(loans, k=1, epsilon="0.1", ledger=ledger, purpose="monthly chart")
+    >>> ledger.spent, ledger.left
+    (Fraction(1, 10), Fraction(29, 10))
+    >>> [(entry.purpose, entry.release == release) for entry in ledger.history()]
+    [('monthly chart', True)]
+    >>> discreet.top_k(loans, k=1, epsilon=3, ledger=ledger)
+    Traceback (most recent call last):
+    discreet.ledger.errors.LedgerError: epsilon 3 does not fit: 2.9 of 3 is left, and nothing was drawn
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, wait: float = WAIT) -> None:
+        self._path, self._wait = as_path(path), _seconds(wait)
+        self._account: Account | None = None
+        self._brought_up(self._read)
+
+    @classmethod
+    def unread(cls, path: str | os.PathLike[str]) -> Ledger:
+        """A ledger whose records will be checked when the first charge is made; `top_k` opens a path so."""
+        ledger = cls.__new__(cls)
+        ledger._path, ledger._wait, ledger._account = as_path(path), WAIT, None
+        return ledger
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        epsilon: Number,
+        delta: Number | None = None,
+        adjacency: str = "add-remove",
+        unit: str,
+        wait: float = WAIT,
+    ) -> Ledger:
+        """Makes a new ledger, in a file that does not exist yet and that its owner alone may read.
+
+        Parameters
+        ----------
+        path
+            The file.
+        epsilon
+            What may be spent in all, taken exactly.
+        delta
+            With a delta the budget is one of (epsilon, delta)-differential privacy, and many small releases cost less.
+        adjacency
+            "add-remove" or "swap", the same for all releases.
+        unit
+            Whose privacy it is, in words, such as "users of ratings".
+        wait
+            As in `Ledger`.
+        """
+        check_adjacency(adjacency)
+        _seconds(wait)
+        budget = {
+            "epsilon": str(positive(epsilon, "epsilon")),
+            "delta": None if delta is None else str(_delta(delta)),
+            "adjacency": adjacency,
+            "unit": charges.text(unit, "unit"),
+            "time": charges.stamp(charges.now()),
+            "version": discreet.__version__,
+            # So that no two ledgers have a hash in common.
+            "id": secrets.token_hex(16),
+        }
+        store.make_file(as_path(path), linked(None, BUDGET, budget))
+        return cls(path, wait=wait)
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self._path)!r})"
+
+    @property
+    def path(self) -> str:
+        """The file, as an absolute path."""
+        return str(self._path)
+
+    @property
+    def budget(self) -> Budget:
+        """What may be spent."""
+        return self._read().budget
+
+    @property
+    def composition(self) -> Composition:
+        """The sums of what was charged: epsilon, zCDP's rho, and delta."""
+        return self._read().spent
+
+    @property
+    def spent(self) -> Fraction:
+        """The epsilon spent: the sum, or with a delta what zCDP makes of it where that is less."""
+        account = self._read()
+        return account.spent.spent(account.budget.delta)
+
+    @property
+    def left(self) -> Fraction:
+        """The epsilon of the budget less what is spent."""
+        return charges.left(self._read())
+
+    @property
+    def head(self) -> str:
+        """The hash of the last record. Kept elsewhere, it shows later whether records were removed."""
+        return self._read().last.hash
+
+    def history(self) -> list[Entry]:
+        """All charges in order, with their releases."""
+        entries: dict[int, Entry] = {}
+        for record in self._all()[1]:
+            if record.kind == CHARGE:
+                entries[record.number] = Entry.read(record)
+            elif record.kind == STORE:
+                number = record.content["charge"]
+                entries[number] = replace(entries[number], stored=record.content["release"])
+        return list(entries.values())
+
+    def check(self, head: str | None = None) -> int:
+        """Checks every record, and that `head`, a hash kept from before, is among them.
+
+        Returns
+        -------
+        int
+            How many records came after `head`, or without one how many there are.
+        """
+        if head is not None and not re.fullmatch("[0-9a-f]{64}", str(head)):
+            raise InvalidValueError(f"head must be the 64 hexadecimal digits that the ledger shows, not {shown(head)}")
+        account, found = self._all()
+        if not account.spent.fits(account.budget.epsilon, account.budget.delta):
+            raise LedgerError("the ledger is damaged: more is spent than the budget allows")
+        hashes = [record.hash for record in found]
+        if head is None:
+            return len(hashes)
+        if head not in hashes:
+            raise LedgerError("the ledger does not hold the head given: records were removed, or it is another ledger")
+        return len(hashes) - 1 - hashes.index(head)
+
+    def export(self) -> dict[str, Any]:
+        """All records, in terms that JSON can hold, with which others can check the chain."""
+        _, found = self._all()
+        listed = [{**vars(each), "body": each.content} for each in found]
+        return {"format": 1, "head": found[-1].hash, "records": listed}
+
+    def charge(self, query: Query, purpose: str | None, request_id: str | None) -> Record | Release:
+        """Charges a query, or finds the release of a request that was answered before; `top_k` calls this.
+
+        Returns
+        -------
+        Record or Release
+            The charge, which is on the disk; or what was released for the same request.
+        """
+        return self._brought_up(lambda: self._charge(query, purpose, request_id))
+
+    def _charge(self, query: Query, purpose: str | None, request_id: str | None) -> Record | Release:
+        with store.writing(self._path, self._wait) as connection:
+            account = self._caught_up(connection)
+            if request_id is not None and request_id in account.requests:
+                return charges.answered(connection, account, request_id, query)
+            record = charges.charged(account, query, purpose, request_id)
+            store.append(connection, record)
+        return record
+
+    def keep(self, charge: Record, release: Release) -> None:
+        """Stores what was released for a charge; `top_k` calls this before the caller sees the release."""
+        try:
+            with store.writing(self._path, self._wait) as connection:
+                account = self._caught_up(connection)
+                if store.record_at(connection, charge.number) != charge or account.stores[charge.number] is not None:
+                    raise LedgerError("the ledger does not hold its charge, or holds a release for it already")
+                content = {"charge": charge.number, "release": release.to_dict()}
+                store.append(connection, linked(account.last, STORE, content))
+        except (LedgerError, InvalidValueError) as error:
+            reason = str(error)
+        else:
+            return
+        raise LedgerError(f"the release could not be stored, so it is withheld, and its epsilon spent: {reason}")
+
+    def _brought_up(self, task: Callable[[], Answer]) -> Answer:
+        """Does a task on the file, which is brought to our schema first if it has an older one."""
+        try:
+            return task()
+        except store.OutdatedError:
+            store.migrate(self._path, self._wait)
+        return task()
+
+    def _read(self) -> Account:
+        with store.reading(self._path, self._wait) as connection:
+            return self._caught_up(connection)
+
+    def _all(self) -> tuple[Account, list[Record]]:
+        """All records, each checked anew, and what they come to."""
+        with store.reading(self._path, self._wait) as connection:
+            found = list(store.records(connection))
+        return read_on(None, found), found
+
+    def _caught_up(self, connection: Connection) -> Account:
+        """The account of all records; those that were checked before are not read again, but for the last of them."""
+        account = self._account
+        if account is not None and store.record_at(connection, account.last.number) != account.last:
+            raise broken(account.last.number, "was edited or removed")
+        first = store.LEAST if account is None else account.last.number + 1
+        self._account = account = read_on(account, store.records(connection, first))
+        return account
+
+
+def _seconds(wait: Any) -> float:
+    seconds = exact(wait, "wait")
+    if not 0 <= seconds <= 10**6:
+        raise InvalidValueError(f"wait must be from 0 to 10^6 seconds, not {shown(wait)}")
+    return float(seconds)
+
+
+def _delta(delta: Any) -> Fraction:
+    number = positive(delta, "delta")
+    if number >= 1:
+        raise InvalidValueError(f"delta must be below 1, not {shown(delta)}")
+    return number

@@ -1,0 +1,126 @@
+"""Text files as tables of text: CSV, TSV, and JSON with one record a line or one array of records.
+
+No row can make reading fail or change how another row is read: the format comes from the ending of the file and its
+header, and a row or record that cannot be read is passed over. A JSON array is one value, and broken as a whole.
+"""
+
+from __future__ import annotations
+
+import csv
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from sqlglot import exp
+
+from discreet.errors import InvalidValueError, shown
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+_FIXED = {"auto_detect": False, "ignore_errors": True, "null_padding": False, "strict_mode": False}
+_LONGEST_LINE = 2**24
+_LARGEST_IN_ARRAY = 2**26
+_SAMPLE = 1000
+"""How many records of a JSON file stand for its header, and how many of their keys at most."""
+
+
+def read_delimited(connection: Any, files: list[str], delimiter: str) -> Any:
+    """A CSV or TSV table whose format and columns depend on its header line alone.
+
+    DuckDB would guess quotes, delimiters and types from rows, and one user's row could change how all are read.
+    """
+    first = _lines(connection, files[:1]).limit(1).to_pyarrow()["line"].to_pylist()
+    header = next(csv.reader(first, delimiter=delimiter), [])
+    names = [name.removeprefix("\ufeff") for name in header]
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise InvalidValueError(f"{shown(files[0])} must begin with a header of different column names, and does not")
+    columns = dict.fromkeys(names, "VARCHAR")
+    return connection.read_csv(files, header=True, columns=columns, delim=delimiter, quote='"', escape='"', **_FIXED)
+
+
+def read_json(connection: Any, files: list[str], ending: str) -> Any:
+    """A JSON table whose columns are the keys of its first records.
+
+    DuckDB's own reader of lines fails on some broken records, and loses the line after others. So a record is a line
+    of text here, and its fields are taken one by one: a record of which that cannot be done has none.
+    """
+    arrays = [file for file in files if ending == ".json" and _opens_an_array(file)]
+    lines = [file for file in files if file not in arrays]
+    view = _lines(connection, lines).get_name() if lines else ""
+    records = [f"SELECT line FROM {quoted(view)}"] if lines else []  # noqa: S608  # a view of our own
+    records += [f"SELECT json AS line FROM read_json_objects({_array_options(arrays)})"] if arrays else []  # noqa: S608
+    names = _keys(connection, " UNION ALL ".join(records))
+    if not names:
+        raise InvalidValueError(
+            f"{shown(files[0])} must hold one record on each line or one array of records, and none can be read"
+        )
+    tables = [_fields_of_lines(view, names)] if lines else []
+    tables += [_fields_of_arrays(arrays, names)] if arrays else []
+    name = f"discreet_json_{uuid.uuid4().hex}"
+    connection.con.execute(f"CREATE TEMP VIEW {name} AS {' UNION ALL '.join(tables)}")
+    return connection.table(name)
+
+
+def quoted(name: str) -> str:
+    """A name as DuckDB's SQL has it."""
+    return str(exp.to_identifier(name, quoted=True).sql("duckdb"))
+
+
+def _lines(connection: Any, files: list[str]) -> Any:
+    """The lines of text files, less those that are no UTF-8 or too long."""
+    # No line of a table of text has the delimiter of this one, a control character.
+    plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": "\x1f", "quote": "", "escape": ""}
+    sizes = {"max_line_size": _LONGEST_LINE, "buffer_size": 2 * _LONGEST_LINE}
+    return connection.read_csv(files, **plain, **sizes, **_FIXED)
+
+
+def _opens_an_array(file: str) -> bool:
+    """Whether a JSON file, compressed or not, begins with a bracket."""
+    import pyarrow as pa
+
+    with pa.input_stream(file) as stream:
+        begin: bytes = stream.read(2**16)
+    return begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
+
+
+def _array_options(files: list[str]) -> str:
+    listed = ", ".join(map(_literal, files))
+    return f"[{listed}], format = 'array', maximum_object_size = {_LARGEST_IN_ARRAY}"
+
+
+def _keys(connection: Any, records: str) -> list[str]:
+    """The keys of the first records, most frequent first."""
+    objects = f"SELECT line FROM ({records}) WHERE TRY(json_type(line)) = 'OBJECT' LIMIT {_SAMPLE}"  # noqa: S608
+    keys = f"SELECT unnest(json_keys(line)) AS key FROM ({objects})"  # noqa: S608
+    query = f"SELECT key FROM ({keys}) GROUP BY key ORDER BY count(*) DESC, key LIMIT {_SAMPLE}"  # noqa: S608
+    return _distinct(row[0] for row in connection.con.execute(query).fetchall())
+
+
+def _fields_of_lines(view: str, names: list[str]) -> str:
+    fields = ", ".join(f"TRY(json_extract_string(line, {_pointer(name)})) AS {quoted(name)}" for name in names)
+    return f"SELECT {fields} FROM {quoted(view)}"  # noqa: S608  # all quoted
+
+
+def _fields_of_arrays(files: list[str], names: list[str]) -> str:
+    """The fields by DuckDB's own reader; errors that it ignores here are elements that are no records."""
+    columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
+    reader = f"read_json({_array_options(files)}, columns = {{{columns}}}, ignore_errors = true)"
+    return f"SELECT {', '.join(map(quoted, names))} FROM {reader}"  # noqa: S608  # all quoted
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    """The names that can be columns side by side; DuckDB does not tell Who from who, and the first is kept."""
+    found: dict[str, str] = {}
+    for name in names:
+        if name and name.isprintable():
+            found.setdefault(name.casefold(), name)
+    return list(found.values())
+
+
+def _pointer(key: str) -> str:
+    """The place of a key in a record, as JSON Pointer has it."""
+    return _literal("/" + key.replace("~", "~0").replace("/", "~1"))
+
+
+def _literal(text: str) -> str:
+    return str(exp.Literal.string(text).sql("duckdb"))

@@ -1,0 +1,39 @@
+"""The integer weights of an envelope: above the masses, and the same numbers where they are drawn and divided by."""
+
+import numpy as np
+import pytest
+from flint import arb
+
+from discreet.exact.ball import precision
+from discreet.exact.envelope import Envelope
+
+MASSES = {
+    "near": np.array([0.0, -0.1, -1.0, 0.3]),
+    "far apart": np.array([-5.0, 700.0, 699.999, -1e6, 650.0]),
+    "one": np.array([1e9]),
+}
+
+
+@pytest.mark.parametrize("scale", [3, 20, 40])
+@pytest.mark.parametrize("name", MASSES)
+def test_weights_are_just_above_the_masses(name, scale):
+    envelope = Envelope.over(MASSES[name], scale)
+    unit = 2.0**-scale
+    with precision(200):
+        for j, log_mass in enumerate(MASSES[name]):
+            share = (arb(float(log_mass)) - arb(float(MASSES[name].max()))).exp()
+            weight = (envelope.log_weight(j) - arb(float(MASSES[name].max()))).exp()
+            # Raised by a millionth, and by two units at most.
+            assert share * (1 + 2.0**-20) <= weight
+            assert weight <= share * (1 + 2.0**-19) + 2 * unit + 2.0**-100
+
+
+@pytest.mark.parametrize("name", MASSES)
+def test_the_weight_that_is_drawn_is_the_weight_that_is_divided_by(name):
+    envelope = Envelope.over(MASSES[name], 12)
+    drawn = np.diff(envelope.cumulative, prepend=0)
+    assert (drawn >= 1).all()
+    with precision(120):
+        for j, weight in enumerate(drawn.tolist()):
+            stated = (envelope.log_weight(j) - arb(envelope.reference)).exp() * 2**12
+            assert abs(stated - weight) < 1e-20
