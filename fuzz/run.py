@@ -170,6 +170,14 @@ def _fuzz(target: str, seconds: float, report_to: Path | None) -> int:
     return 1
 
 
+def _told(example: object) -> str:
+    """An example as text; Python refuses to print whole numbers of more than 4,300 digits."""
+    try:
+        return repr(example)
+    except ValueError:
+        return "an example with a number too long to print"
+
+
 def _draw(target: str, seconds: float, report_to: Path | None) -> int:
     """Draws examples of a property until the time is over; Hypothesis shrinks what it finds."""
     from hypothesis import HealthCheck, Verbosity, given, settings
@@ -185,12 +193,12 @@ def _draw(target: str, seconds: float, report_to: Path | None) -> int:
         report.inputs += 1
         if report_to is not None:
             # For the parent to find if this input is the end of the process.
-            report_to.with_name("died-of").write_text(repr(example), encoding="utf-8", errors="backslashreplace")
+            report_to.with_name("died-of").write_text(_told(example), encoding="utf-8", errors="backslashreplace")
         try:
             report.accepted += bool(check(example))
         except Exception as error:
             # Kept at once: the time may be over before Hypothesis has made it small.
-            report.found(_kind(error), repr(example).encode(errors="backslashreplace"), traceback.format_exc())
+            report.found(_kind(error), _told(example).encode(errors="backslashreplace"), traceback.format_exc())
             raise
 
     batch = settings(

@@ -170,7 +170,7 @@ REQUEST = {
         "discreet.topk.positive": lambda value, name: Fraction(value) * 2,
         "discreet.topk.array_source": raises_instead,
         "discreet.topk._sensitivity": lambda source, given: discreet.Sensitivity(0, 2),
-        "discreet.release._decoded": lambda data: f"{data} ",
+        "discreet.release.decoded": lambda data: f"{data} ",
         "discreet.sources.array.ArraySource.items": lambda self, ranks: ["a", "a"],
         "discreet.sources.array.ArraySource._places": lambda self, positions: self.d - 1 - positions,
     }.items(),

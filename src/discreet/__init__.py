@@ -13,6 +13,8 @@ from discreet.topk import top_k
 
 if TYPE_CHECKING:
     from discreet.analysis import bounds
+    from discreet.analysis.choose import compare, epsilon_for
+    from discreet.analysis.utility import utility
     from discreet.evidence.audit import audit
     from discreet.evidence.verify import verify
     from discreet.ledger.ledger import Ledger
@@ -34,9 +36,12 @@ __all__ = [
     "__version__",
     "audit",
     "bounds",
+    "compare",
+    "epsilon_for",
     "events",
     "integers",
     "top_k",
+    "utility",
     "verify",
 ]
 
@@ -44,8 +49,11 @@ _ON_DEMAND = {
     "Ledger": "discreet.ledger.ledger",
     "audit": "discreet.evidence.audit",
     "bounds": "discreet.analysis.bounds",
+    "compare": "discreet.analysis.choose",
+    "epsilon_for": "discreet.analysis.choose",
     "events": "discreet.sources.table",
     "integers": "discreet.sources.domain",
+    "utility": "discreet.analysis.utility",
     "verify": "discreet.evidence.verify",
 }
 """Public names that a release from an array does not need, and the modules that have them or are meant by them."""

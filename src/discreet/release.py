@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
-from uuid import UUID
 
+from discreet.counts import Count
+from discreet.encoding import decoded, encoded
 from discreet.errors import InvalidValueError
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import from_dict as mechanism_from_dict
@@ -28,7 +27,7 @@ class Guarantee:
     Attributes
     ----------
     epsilon
-        The pure differential privacy parameter spent, as an exact fraction.
+        The pure differential privacy parameter spent in all, as an exact fraction.
     adjacency
         "add-remove" or "swap": what two neighbouring inputs differ by.
     sensitivity
@@ -37,6 +36,8 @@ class Guarantee:
         The mechanism that made the release.
     zcdp
         The rho of zero-concentrated differential privacy, for composition.
+    counts_epsilon
+        How much of epsilon the counts cost; 0 without counts.
     """
 
     epsilon: Fraction
@@ -44,15 +45,23 @@ class Guarantee:
     sensitivity: Sensitivity
     mechanism: Mechanism
     zcdp: Fraction
+    counts_epsilon: Fraction = Fraction(0)
+
+    @property
+    def selection_epsilon(self) -> Fraction:
+        """How much of epsilon the selection of the items costs; the rest is for the counts."""
+        return self.epsilon - self.counts_epsilon
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee in terms that JSON can hold; fractions are strings."""
+        split = {"selection_epsilon": str(self.selection_epsilon), "counts_epsilon": str(self.counts_epsilon)}
         return {
             "epsilon": str(self.epsilon),
             "adjacency": self.adjacency,
             "sensitivity": {"down": str(self.sensitivity.down), "up": str(self.sensitivity.up)},
             "mechanism": mechanism_to_dict(self.mechanism),
             "zcdp": str(self.zcdp),
+            **(split if self.counts_epsilon else {}),
         }
 
     @classmethod
@@ -64,6 +73,7 @@ class Guarantee:
             Sensitivity(data["sensitivity"]["down"], data["sensitivity"]["up"]),
             mechanism_from_dict(data["mechanism"]),
             Fraction(data["zcdp"]),
+            Fraction(data.get("counts_epsilon", 0)),
         )
 
 
@@ -83,6 +93,8 @@ class Release:
         What the release promises.
     private
         False where the caller passed a random generator: a release that can be drawn again protects nobody.
+    counts
+        A noisy score with an interval for each item, the largest first, or None where none were asked for.
 
     Examples
     --------
@@ -99,6 +111,7 @@ class Release:
     d: int
     guarantee: Guarantee
     private: bool = True
+    counts: list[Count] | None = None
 
     @property
     def k(self) -> int:
@@ -109,11 +122,12 @@ class Release:
         """The release in terms that JSON can hold."""
         return {
             "format": _FORMAT,
-            "items": [_encoded(item) for item in self.items],
-            "order": None if self.order is None else [_encoded(item) for item in self.order],
+            "items": [encoded(item) for item in self.items],
+            "order": None if self.order is None else [encoded(item) for item in self.order],
             "d": self.d,
             "guarantee": self.guarantee.to_dict(),
             "private": self.private,
+            **({} if self.counts is None else {"counts": [count.to_dict() for count in self.counts]}),
         }
 
     def to_json(self, indent: int | None = None) -> str:
@@ -128,9 +142,11 @@ class Release:
         try:
             if data["format"] != _FORMAT:
                 raise ValueError
-            order = None if data["order"] is None else [_decoded(item) for item in data["order"]]
-            items = [_decoded(item) for item in data["items"]]
-            return cls(items, order, int(data["d"]), Guarantee.from_dict(data["guarantee"]), bool(data["private"]))
+            order = None if data["order"] is None else [decoded(item) for item in data["order"]]
+            items = [decoded(item) for item in data["items"]]
+            counts = None if data.get("counts") is None else [Count.from_dict(entry) for entry in data["counts"]]
+            guarantee = Guarantee.from_dict(data["guarantee"])
+            return cls(items, order, int(data["d"]), guarantee, bool(data["private"]), counts)
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
             raise InvalidValueError("data must be a release as Release.to_dict or to_json writes it") from None
 
@@ -144,32 +160,71 @@ class Release:
         return cls.from_dict(data)
 
     def __str__(self) -> str:
+        return "\n".join([f"{self._title()}:", *self._lines(), self._terms(), *self._warnings()])
+
+    def _lines(self) -> list[str]:
+        if self.counts is not None:
+            return aligned(_TABLE, *(map(printable, row) for row in self._rows()))
         shown = self.items if self.order is None else self.order
         width = len(str(self.k))
         names = [printable(item) for item in shown]
-        lines = [f"  {i:>{width}}  {name}" if self.order else f"  {name}" for i, name in enumerate(names, 1)]
-        return "\n".join([f"{self._title()}:", *lines, self._terms(), *self._warnings()])
+        return [f"  {i:>{width}}  {name}" if self.order else f"  {name}" for i, name in enumerate(names, 1)]
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """The counts as text, a row for each item."""
+        return [
+            (str(count.item), _spelt(count.value), f"{_spelt(count.low)} to {_spelt(count.high)}")
+            for count in self.counts or []
+        ]
 
     def _repr_html_(self) -> str:
         """The notebook view."""
         from html import escape
 
-        tag, shown = ("ul", self.items) if self.order is None else ("ol", self.order)
-        rows = "".join(f"<li>{escape(str(item))}</li>" for item in shown)
         notes = "".join(f"<br>{escape(line)}" for line in (self._terms(), *self._warnings()))
-        return f"<b>{escape(self._title())}</b><{tag}>{rows}</{tag}><small>{notes.removeprefix('<br>')}</small>"
+        return f"<b>{escape(self._title())}</b>{self._listing()}<small>{notes.removeprefix('<br>')}</small>"
+
+    def _listing(self) -> str:
+        """The items as a list of HTML, or as a table with their counts."""
+        from html import escape
+
+        if self.counts is not None:
+            head = "".join(f"<th>{escape(name)}</th>" for name in _TABLE)
+            cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._rows())
+            return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+        tag, shown = ("ul", self.items) if self.order is None else ("ol", self.order)
+        return f"<{tag}>{''.join(f'<li>{escape(str(item))}</li>' for item in shown)}</{tag}>"
 
     def _title(self) -> str:
+        if self.counts is not None:
+            return f"Top {self.k:,} of {self.d:,} items, by noisy count"
         order = "sorted by name, which says nothing about rank" if self.order is None else "in the released order"
         return f"Top {self.k:,} of {self.d:,} items, {order}"
 
     def _terms(self) -> str:
         epsilon, mechanism = self.guarantee.epsilon, self.guarantee.mechanism
         change = "added or removed" if self.guarantee.adjacency == "add-remove" else "replaced"
-        return f"epsilon = {decimal(epsilon)} for one user {change}, drawn by {mechanism!r}"
+        return f"epsilon = {decimal(epsilon)}{self._split()} for one user {change}, drawn by {mechanism!r}"
+
+    def _split(self) -> str:
+        selection, counts = self.guarantee.selection_epsilon, self.guarantee.counts_epsilon
+        return f" ({decimal(selection)} for the selection, {decimal(counts)} for the counts)" if counts else ""
 
     def _warnings(self) -> list[str]:
         return [] if self.private else ["NOT PRIVATE: drawn with the caller's random generator"]
+
+
+_TABLE = ("item", "about", "95% interval")
+
+
+def aligned(*rows: Iterable[str]) -> list[str]:
+    """Rows of a table as lines: the first column to the left, numbers to the right."""
+    table = [tuple(row) for row in rows]
+    first, *others = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        f"  {row[0]:<{first}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(row[1:], others, strict=True))
+        for row in table
+    ]
 
 
 def printable(label: Any) -> str:
@@ -187,44 +242,7 @@ def decimal(number: Fraction) -> str:
     return str(number) if len(str(number)) < 40 else f"about {text}" if float(number) else "almost 0"
 
 
-def _encoded(label: Any) -> Any:
-    """A label as JSON holds it; what JSON has no type for becomes an object with its type and text."""
-    if label is None or isinstance(label, str | bool):
-        return label
-    if isinstance(label, int) or (isinstance(label, float) and math.isfinite(label)):
-        return label
-    if isinstance(label, tuple):
-        return {"type": "tuple", "value": [_encoded(part) for part in label]}
-    if isinstance(label, timedelta):
-        return {"type": "timedelta", "value": [label.days, label.seconds, label.microseconds]}
-    kind = next(name for name, (known, _) in _TYPES.items() if isinstance(label, known))
-    # The second 2:30 of a night on which clocks are put back is another label than the first.
-    later = {"fold": 1} if getattr(label, "fold", 0) else {}
-    return {"type": kind, "value": label.hex() if isinstance(label, bytes) else _text(label), **later}
-
-
-def _text(label: Any) -> str:
-    return str(label.isoformat()) if isinstance(label, date | time) else str(label)
-
-
-def _decoded(data: Any) -> Any:
-    if not isinstance(data, dict):
-        return data
-    if data["type"] == "tuple":
-        return tuple(_decoded(part) for part in data["value"])
-    if data["type"] == "timedelta":
-        return timedelta(*data["value"])
-    label = _TYPES[data["type"]][1](data["value"])
-    return label.replace(fold=1) if data.get("fold") == 1 else label
-
-
-_TYPES: dict[str, tuple[type, Any]] = {
-    "datetime": (datetime, datetime.fromisoformat),
-    "date": (date, date.fromisoformat),
-    "time": (time, time.fromisoformat),
-    "decimal": (Decimal, Decimal),
-    "fraction": (Fraction, Fraction),
-    "float": (float, float),
-    "bytes": (bytes, bytes.fromhex),
-    "uuid": (UUID, UUID),
-}
+def _spelt(figure: int | Fraction) -> str:
+    """A count as people write it, with commas between thousands."""
+    sign = "-" if figure < 0 else ""
+    return f"{figure:,}" if isinstance(figure, int) else sign + decimal(abs(figure))

@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.counts import Counting, check_counts, counting, shares
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.exact.entropy import Ranks, as_entropy
+from discreet.exact.laplace import laplace
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.registry import check_mechanism
@@ -20,6 +25,7 @@ from discreet.release import Guarantee, Release
 from discreet.sources.array import array_source
 from discreet.sources.base import Source
 from discreet.sources.labels import in_order
+from discreet.tally import Tally
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
@@ -34,6 +40,8 @@ def top_k(
     mechanism: Mechanism | None = None,
     sensitivity: Sensitivity | None = None,
     adjacency: str | None = None,
+    counts: Number | None = None,
+    split: str | None = None,
     pad_to: Number | None = None,
     ledger: str | os.PathLike[str] | Ledger | None = None,
     purpose: str | None = None,
@@ -60,6 +68,11 @@ def top_k(
         How far adding one user can move a score; counts of users, `Sensitivity(down=0, up=1)`, by default.
     adjacency
         "add-remove", the default, protects the presence of a user, "swap" the replacement of one user by another.
+    counts
+        Release a noisy score for each item too, at this epsilon beside the other; scores must be whole numbers by
+        their type, or sums of events.
+    split
+        "auto" releases counts within epsilon itself: half of it is for them, and all of it where k is all items.
     pad_to
         Return only at a whole multiple of this many seconds, so that the running time tells less about the scores;
         "auto" takes a period that fits the number of items and k. By default there is no padding.
@@ -77,7 +90,7 @@ def top_k(
     Returns
     -------
     Release
-        The items sorted by label, the order where the mechanism proves one, and the guarantee.
+        The items sorted by label, the order where the mechanism proves one, the counts if asked for, and the guarantee.
 
     Examples
     --------
@@ -90,12 +103,15 @@ def top_k(
     """
     begun = time.monotonic()
     _check_spending(ledger, purpose, request_id, rng)
-    source, entropy = _as_source(scores, labels), as_entropy(rng)
-    guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency)
+    source, entropy = as_source(scores, labels), as_entropy(rng)
+    guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency, counts, split)
+    plan = planned(source, int(k), sensitivity, guarantee)
     seconds = period(pad_to, source.d, int(k))
 
     def draw() -> Release:
-        return released(source, int(k), guarantee, lambda prepared: prepared.draw(entropy), private=rng is None)
+        noise = partial(laplace, entropy)
+        release = released(source, int(k), guarantee, lambda prepared: prepared.draw(entropy), plan, noise)
+        return release if rng is None else replace(release, private=False)
 
     release = draw() if ledger is None else _charged(ledger, purpose, request_id, source, int(k), guarantee, draw)
     if seconds is not None:
@@ -104,27 +120,45 @@ def top_k(
 
 
 def released(
-    source: Source, k: int, guarantee: Guarantee, draw: Callable[[Prepared], Ranks], private: bool = True
+    source: Source,
+    k: int,
+    guarantee: Guarantee,
+    draw: Callable[[Prepared], Ranks],
+    plan: Counting | None = None,
+    noise: Callable[[Fraction], int] | None = None,
 ) -> Release:
-    """The release of the ranks that `draw` chooses.
+    """The release of the ranks that `draw` chooses, with counts by `plan` where there is one.
 
     The one way from ranks to what the caller sees: the verifier walks it with every choice in turn.
     """
-    items = source.every_item() if k == source.d else _drawn(source, k, guarantee, draw)
+    scores: list[Fraction] = []
+    if k == source.d and plan is None:
+        items = source.every_item()
+    else:
+        items, scores = _drawn(source, k, guarantee, draw, with_scores=plan is not None)
     order = items if guarantee.mechanism.ordered and k < source.d else None
-    return Release(in_order(items), order, source.d, guarantee, private=private)
+    counts = None if plan is None or noise is None else plan.counts(items, scores, noise)
+    return Release(in_order(items), order, source.d, guarantee, counts=counts)
 
 
-def _drawn(source: Source, k: int, guarantee: Guarantee, draw: Callable[[Prepared], Ranks]) -> list[Any]:
-    """Returns k items, in the released order where there is one."""
+def _drawn(
+    source: Source, k: int, guarantee: Guarantee, draw: Callable[[Prepared], Ranks], with_scores: bool
+) -> tuple[list[Any], list[Fraction]]:
+    """Returns k items, in the released order where there is one, and their scores where they are wanted."""
     with source.exclusive():
         try:
             # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
             with np.errstate(all="ignore"):
-                ranks = draw(guarantee.mechanism.prepare(source.tally(), k, guarantee.epsilon, guarantee.sensitivity))
-            return source.items(ranks)
+                tally = source.tally()
+                ranks = np.arange(k) if k == source.d else draw(_prepared(tally, k, guarantee))
+            items = source.items(ranks)
+            return items, [tally.exact(rank) for rank in ranks.tolist()] if with_scores else []
         finally:
             source.close()
+
+
+def _prepared(tally: Tally, k: int, guarantee: Guarantee) -> Prepared:
+    return guarantee.mechanism.prepare(tally, k, guarantee.selection_epsilon, guarantee.sensitivity)
 
 
 def _check_spending(ledger: Any, purpose: Any, request_id: Any, rng: Any) -> None:
@@ -151,7 +185,8 @@ def _charged(
     return spend(ledger, asked(source, k, guarantee), purpose, request_id, draw)
 
 
-def _as_source(scores: Any, labels: Any) -> Source:
+def as_source(scores: Any, labels: Any) -> Source:
+    """What the caller gave as scores, as a source."""
     if not isinstance(scores, Source):
         return array_source(scores, labels)
     if labels is not None:
@@ -159,9 +194,19 @@ def _as_source(scores: Any, labels: Any) -> Source:
     return scores
 
 
-def promise(source: Source, k: Any, epsilon: Any, mechanism: Any, sensitivity: Any, adjacency: Any) -> Guarantee:
+def promise(
+    source: Source,
+    k: Any,
+    epsilon: Any,
+    mechanism: Any,
+    sensitivity: Any,
+    adjacency: Any,
+    counts: Any = None,
+    split: Any = None,
+) -> Guarantee:
     """What the release will promise; every public parameter is checked here, before anything private is read."""
     budget = positive(epsilon, "epsilon")
+    check_counts(source, counts, split)
     adjacency = _adjacency(source, adjacency)
     chosen = Canonical() if mechanism is None else check_mechanism(mechanism)
     limit = _sensitivity(source, sensitivity).under(adjacency)
@@ -169,9 +214,18 @@ def promise(source: Source, k: Any, epsilon: Any, mechanism: Any, sensitivity: A
         raise InvalidTypeError(f"k must be a whole number from 1 to {source.d}, the number of items, not {shown(k)}")
     if not 1 <= k <= source.d:
         raise InvalidValueError(f"k must be a whole number from 1 to {source.d}, the number of items, not {shown(k)}")
-    if k == source.d:
-        budget *= 0
-    return Guarantee(budget, adjacency, limit, chosen, chosen.zcdp(budget, int(k)))
+    selection, rest = shares(budget, counts, split, everything=k == source.d)
+    # Both privacy parameters of two releases add up, whatever the second makes of the first; rest-DP is rest^2/2-zCDP.
+    rho = chosen.zcdp(selection, int(k)) + rest**2 / 2
+    return Guarantee(selection + rest, adjacency, limit, chosen, rho, rest)
+
+
+def planned(source: Source, k: int, sensitivity: Any, guarantee: Guarantee) -> Counting | None:
+    """How the counts of a release are made, or None where it has none."""
+    if not guarantee.counts_epsilon or source.grid is None:
+        return None
+    limit, adjacency = _sensitivity(source, sensitivity), guarantee.adjacency
+    return counting(limit, adjacency, source.grid, k, source.max_items_per_user, guarantee.counts_epsilon)
 
 
 def _adjacency(source: Source, given: Any) -> str:

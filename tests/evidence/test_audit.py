@@ -11,7 +11,7 @@ from scipy import stats
 
 import discreet
 from discreet import cli
-from discreet.evidence.statistics import chi_square_tail, fit, lower_bound, upper_bound
+from discreet.analysis.statistics import chi_square_tail, fit, lower_bound, upper_bound
 
 
 @pytest.mark.slow

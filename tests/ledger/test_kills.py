@@ -3,11 +3,11 @@
 import os
 import random
 import signal
-import statistics
 import subprocess
 import sys
 import time
 from fractions import Fraction
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes
 
 def killed(path, times, seed):
     """Kills as many processes, one after the other; how many of them left a transaction for the next one to undo."""
-    chance, released, undone = random.Random(seed), 0, 0
-    longest = 4 * seconds_of_a_release(path.with_name("timed.db"))
-    ledger = discreet.Ledger.create(path, epsilon=1000, unit="test")
+    chance, released, undone, usual = random.Random(seed), 0, 0, 0.01
+    discreet.Ledger.create(path, epsilon=1000, unit="test")
     command = [sys.executable, HERE / "releasing.py", "nursery", path]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as nursery:
         for _ in range(times):
-            released += one_killed(nursery, chance.uniform(0, longest))
+            seen, usual = one_killed(nursery, chance, usual)
+            released += seen
             undone += os.path.exists(f"{path}-journal")
             # A new object, so that every record is checked from the first on, as after a restart.
             ledger = discreet.Ledger(path)
@@ -40,24 +40,23 @@ def killed(path, times, seed):
     return undone
 
 
-def seconds_of_a_release(path):
-    """What a release takes here and now: disks differ a hundredfold."""
-    ledger, times = discreet.Ledger.create(path, epsilon=1, unit="test"), []
-    for _ in range(5):
-        begun = time.monotonic()
-        discreet.top_k({"a": 3, "b": 2, "c": 1}, 1, "0.1", ledger=ledger)
-        times.append(time.monotonic() - begun)
-    return statistics.median(times)
+def one_killed(nursery, chance, usual):
+    """Has a process born and kills it at a random moment of its first, second or third release.
 
-
-def one_killed(nursery, seconds):
-    """Has a process born, kills it after a while, and tells how many releases it saw."""
+    Returns how many releases were seen, and how many seconds one takes: disks differ a hundredfold, and from minute to
+    minute.
+    """
     nursery.stdin.write("\n")
     word, process = nursery.stdout.readline().split()
     assert word == "born"
-    time.sleep(seconds)
+    before, begun = chance.randrange(3), time.monotonic()
+    for _ in range(before):
+        assert nursery.stdout.readline() == "released\n"
+        usual, begun = time.monotonic() - begun, time.monotonic()
+    time.sleep(chance.uniform(0, usual))
     os.kill(int(process), signal.SIGKILL)
-    return sum(line == "released\n" for line in iter(nursery.stdout.readline, "dead\n"))
+    rest = list(takewhile("released\n".__eq__, nursery.stdout))
+    return before + len(rest), usual
 
 
 @pytest.mark.slow

@@ -162,7 +162,7 @@ def test_no_power_cut_loses_what_was_seen(trace, tmp_path):
 @pytest.mark.slow
 @pytest.mark.soak
 def test_no_power_cut_loses_what_was_seen_at_length(trace, tmp_path):
-    assert faults(trace(40), tmp_path, 20_000, seed=2) == NONE
+    assert faults(trace(40), tmp_path, 5_000, seed=2) == NONE
 
 
 @pytest.mark.slow

@@ -195,15 +195,29 @@ def test_the_float_count_of_sequences_is_the_exact_one():
             assert prepared._log_counts(np.array([0.0])) == pytest.approx(np.log(losses.count(0)), abs=1e-14)
 
 
+@pytest.mark.parametrize("step", ["0.1", "0.3", "0.7"])
 @pytest.mark.parametrize("largest", [50, 10**4, 10**7])
-def test_rounded_losses_as_floats_are_on_the_right_side_of_every_step(largest):
-    """Multiples of 0.1 are whole numbers of steps but for the rounding of the floats themselves."""
-    multiples = sorted(random.Random(3).sample(range(largest), 40), reverse=True)
-    tally = array_source(np.array([0.1 * i for i in multiples])).tally()
-    prepared = discreet.Canonical(ceil=True).prepare(tally, 7, Fraction(2), discreet.Sensitivity(0, "0.1"))
+def test_rounded_losses_as_floats_are_on_the_right_side_of_every_step(largest, step):
+    """Multiples of a step are whole numbers of steps but for the rounding of the floats themselves."""
+    multiples = sorted(random.Random(0).sample(range(largest), 40), reverse=True)
+    tally = array_source(np.array([float(step) * i for i in multiples])).tally()
+    prepared = discreet.Canonical(ceil=True).prepare(tally, 7, Fraction(2), discreet.Sensitivity(0, step))
     losses = prepared.classes.losses
     h, t = (side.ravel() for side in np.meshgrid(np.arange(7), np.arange(7, 40)))
-    gain = losses.gain(losses.height_h(h), losses.height_t(t), h, t)
+    heights = losses.height_h(h), losses.height_t(t)
     exact = np.array([float(losses.excess(int(i), int(j))) for i, j in zip(h, t, strict=True)])
-    assert np.allclose(-gain, exact, rtol=1e-12, atol=0.0)
     assert not (exact % 1.0).any()
+    assert np.allclose(-losses.gain(*heights, h, t), exact, rtol=1e-12, atol=0.0)
+    # Rounding up in floats would be wrong here, and not only where the float is a whole number.
+    total = sum(heights)
+    assert largest < 10**7 or ((np.ceil(total) != exact) & (total != np.rint(total))).any()
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_float_losses_are_the_exact_ones(gamma):
+    for scores in vectors():
+        for k in range(1, len(scores)):
+            losses = canonical.Losses(tally_of(scores), k, Fraction(7, 3), gamma)
+            h, t = (side.ravel() for side in np.meshgrid(np.arange(k), np.arange(k, len(scores))))
+            exact = [float(losses.excess(int(i), int(j))) for i, j in zip(h, t, strict=True)]
+            assert np.allclose(-losses.gain(losses.height_h(h), losses.height_t(t), h, t), exact, rtol=1e-14, atol=0.0)

@@ -75,6 +75,24 @@ def summed(rows, domain, low, high, resolution):
     return scores
 
 
+def first_by_hash(places, most):
+    """The definition: so many of a user's items, by a hash that is made of the places of all of them."""
+    multiplier = sum(places.values()) * 1_327_217_885 % 2**31 | 1
+    return sorted(places, key=lambda item: (multiplier * (places[item] + 1) % 2**31, item))[:most]
+
+
+def kept(rows, domain, most):
+    """The definition of max_items_per_user: the rows of the items that each user keeps."""
+    place, touched = {item: i for i, item in enumerate(sorted(domain))}, defaultdict(set)
+    for row in rows:
+        if row["who"] is not None and row["what"] in place:
+            touched[row["who"]].add(row["what"])
+    chosen = {}
+    for who, items in touched.items():
+        chosen[who] = first_by_hash({item: place[item] for item in items}, most)
+    return [row for row in rows if row["what"] in chosen.get(row["who"], ())]
+
+
 def ranking(source):
     """Every item with its score, by rank: all that a source can say."""
     tally = source.tally()
@@ -175,6 +193,108 @@ def test_adding_a_user_moves_every_score_within_the_sensitivity(engine, tmp_path
         moves = [ranked[1][item] - ranked[0][item] for item in domain]
         assert all(-source.sensitivity.down <= move <= source.sensitivity.up for move in moves)
         assert any(moves)
+
+
+@pytest.mark.parametrize("most", [1, 3, 1000])
+@pytest.mark.parametrize("kind", ["string", "integer", "date", "boolean"])
+@pytest.mark.parametrize("engine", LOCAL)
+def test_a_user_keeps_the_items_of_the_definition(engine, kind, most, tmp_path, request):
+    check_kept(engine, kind, most, tmp_path, request)
+
+
+@pytest.mark.parametrize("kind", ["string", "integer"])
+@pytest.mark.parametrize("engine", ENGINES[-2:])
+def test_a_user_keeps_the_items_of_the_definition_on_servers(engine, kind, tmp_path, request):
+    check_kept(engine, kind, 2, tmp_path, request)
+
+
+def check_kept(engine, kind, most, tmp_path, request):
+    rows, events, domain = generated(7, kind)
+    source = discreet.events(
+        **on(engine, events, tmp_path, request),
+        user="who",
+        item="what",
+        domain=domain,
+        where="stars >= 2",
+        max_items_per_user=np.int64(most),
+    )
+    passing = [row for row in rows if row["stars"] >= 2]
+    assert ranking(source) == expected(counted(kept(passing, domain, most), domain))
+    assert (source.sensitivity, source.max_items_per_user) == (discreet.Sensitivity(0, 1), most)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_sums_are_of_kept_items(engine, tmp_path, request):
+    rows, events, domain = generated(8, "string")
+    source = discreet.events(
+        **on(engine, events, tmp_path, request),
+        user="who",
+        item="what",
+        domain=domain,
+        value="amount",
+        clip=("-1.5", 4),
+        resolution="0.25",
+        max_items_per_user=2,
+    )
+    # A row without a value is none.
+    valued = kept([row for row in rows if row["amount"] is not None], domain, 2)
+    assert ranking(source) == expected(summed(valued, domain, Fraction(-3, 2), Fraction(4), Fraction(1, 4)))
+    assert source.grid == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("engine", ["arrow", "sqlite", *ENGINES[-2:]])
+@pytest.mark.parametrize("ends", [(-10, 130), (-(2**63), -1), (2**62, 2**63 - 1)], ids=["small", "lowest", "highest"])
+def test_items_of_a_range_are_kept_by_the_definition(engine, ends, tmp_path, request):
+    numbers = [
+        ends[0],
+        ends[0] + 1,
+        ends[1],
+        ends[1] - 1,
+        *range((ends[0] + ends[1]) // 2, (ends[0] + ends[1]) // 2 + 9),
+    ]
+    rng = random.Random(9)
+    pairs = sorted({(rng.randrange(40), rng.choice(numbers)) for _ in range(200)})
+    events = pa.table({"who": [who for who, _ in pairs], "what": [what for _, what in pairs]})
+    source = discreet.events(
+        **on(engine, events, tmp_path, request),
+        user="who",
+        item="what",
+        domain=discreet.integers(*ends),
+        max_items_per_user=2,
+    )
+    scores = dict.fromkeys(numbers, Fraction(0))
+    for user in {who for who, _ in pairs}:
+        for item in first_by_hash({what: what - ends[0] for who, what in pairs if who == user}, 2):
+            scores[item] += 1
+    tally = source.tally()
+    touched = sum(score > 0 for score in scores.values())
+    found = dict(zip(source.items(np.arange(touched)), (tally.exact(rank) for rank in range(touched)), strict=True))
+    source.close()
+    assert found == {item: score for item, score in scores.items() if score}
+
+
+@pytest.mark.parametrize("engine", ["arrow", "sqlite", *ENGINES[-2:]])
+@pytest.mark.parametrize(
+    "options", [{}, {"value": "amount", "clip": (-1, 3), "resolution": "0.5"}], ids=["users", "sums"]
+)
+def test_adding_a_user_moves_few_scores_and_those_within_the_sensitivity(engine, options, tmp_path, request):
+    rows, events, domain = generated(10, "string")
+    extra = [{**row, "who": "the new one"} for row in rows[:60] if row["what"] is not None]
+    more = pa.concat_tables([events, pa.Table.from_pylist(extra, events.schema)])
+    ranked = []
+    for table in (events, more):
+        source = discreet.events(
+            **on(engine, table, tmp_path, request),
+            user="who",
+            item="what",
+            domain=domain,
+            max_items_per_user=3,
+            **options,
+        )
+        ranked.append({item: score for score, item in ranking(source)})
+    moves = [ranked[1][item] - ranked[0][item] for item in domain]
+    assert all(-source.sensitivity.down <= move <= source.sensitivity.up for move in moves)
+    assert 1 <= sum(move != 0 for move in moves) <= 3
 
 
 @pytest.mark.parametrize("engine", ["arrow", *ENGINES[-3:]])

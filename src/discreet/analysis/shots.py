@@ -23,7 +23,13 @@ _DEPTH = 42.0
 
 _NEAR = 3.0
 _NODES = 24
-_PANELS = 24
+_POINTS = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
+_TO_SERIES = np.cos(np.arange(_NODES)[:, None] * np.pi * (np.arange(_NODES) + 0.5) / _NODES) * 2.0 / _NODES
+_TO_SERIES[0] /= 2.0
+"""Chebyshev's points, and the matrix from values there to the coefficients of a series."""
+
+_PANELS, _MOST_PANELS = 24, 500
+_GOAL = 2e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +52,21 @@ class Shots:
         """The chance that all ranks below h are released and none from t on, for h <= k <= t."""
         if h == 0 and t == len(self.values):
             return Chance(1.0, 0.0)
+        if self.k == len(self.values):
+            return Chance(1.0, 0.0)
         low, high = self._window(h, t)
-        if not low < high:
-            return Chance(0.0, np.exp(-_DEPTH))
-        fine, coarse = (self._integral(h, t, low, high, order) for order in (7, 5))
-        return Chance(float(np.clip(fine, 0.0, 1.0)), 1e-12 + 2.0 * abs(fine - coarse))
+        # What is above everything in the window is above for certain, and what is below, below.
+        floor = 0.0 if self.noise.has_floor else _DEPTH
+        h = max(h, int(np.searchsorted(-self.values, -(high + floor))))
+        t = min(t, int(np.searchsorted(-self.values, -(low - _DEPTH - log(len(self.values))), side="right")))
+        if not (low < high and h <= self.k <= t):
+            return Chance(0.0, float(np.exp(-_DEPTH)))
+        panels = max(_PANELS, int(np.ceil(2.0 * (high - low))))
+        while True:
+            fine, coarse = (self._integral(h, t, self._nodes(low, high, panels, order)) for order in (7, 5))
+            if abs(fine - coarse) < _GOAL or panels > _MOST_PANELS:
+                return Chance(float(np.clip(fine, 0.0, 1.0)), 1e-12 + 2.0 * abs(fine - coarse))
+            panels *= 2
 
     def _window(self, h: int, t: int) -> tuple[float, float]:
         """Where all that must be above can be above, all that must be below can be below, and k can be above.
@@ -82,20 +98,20 @@ class Shots:
                 low, high = (middle, high) if before(below, above) else (low, middle)
         return 0.5 * (low + high)
 
-    def _integral(self, h: int, t: int, low: float, high: float, order: int) -> float:
-        nodes, weights = self._nodes(low, high, order)
+    def _integral(self, h: int, t: int, rule: tuple[Floats, Floats]) -> float:
+        nodes, weights = rule
         inside, between, outside = self.values[:h], self.values[h:t], self.values[t:]
         _, above, _ = chances(self.noise, nodes[:, None] - inside)
         with np.errstate(divide="ignore"):
             log_inside = np.log(above).sum(axis=1)
-        log_outside, hazard = self._outside(nodes, outside, low, high)
+        log_outside, hazard = self._outside(nodes, outside)
         below, above, density = chances(self.noise, nodes[:, None] - between)
         exactly, marked = _counted(below, above, density, t - self.k)
         return float(weights @ (np.exp(log_inside + log_outside) * (hazard * exactly + marked)))
 
-    def _nodes(self, low: float, high: float, order: int) -> tuple[Floats, Floats]:
+    def _nodes(self, low: float, high: float, panels: int, order: int) -> tuple[Floats, Floats]:
         """Nodes and weights of Gauss's rule between the points where a formula changes."""
-        cuts = np.linspace(low, high, max(_PANELS, int(np.ceil(2.0 * (high - low)))) + 1)
+        cuts = np.linspace(low, high, panels + 1)
         if self.noise.upper is not self.noise.lower:
             kinks = np.unique(self.values)
             kinks = kinks[(kinks > low) & (kinks < high)]
@@ -104,11 +120,12 @@ class Shots:
         half, middle = 0.5 * np.diff(cuts), 0.5 * (cuts[1:] + cuts[:-1])
         return (middle[:, None] + half[:, None] * points).ravel(), (half[:, None] * weights).ravel()
 
-    def _outside(self, nodes: Floats, values: Floats, low: float, high: float) -> tuple[Floats, Floats]:
+    def _outside(self, nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
         """The log chance that all are below, and the rate at which one of them is met on the way down.
 
         What is far below is a smooth function of w: it is computed at few points and interpolated.
         """
+        low, high = float(nodes[0]), float(nodes[-1])
         near = values[values >= low - _NEAR]
         log_below, hazard = _all_below(self.noise, nodes, near)
         far = values[len(near) :]
@@ -117,14 +134,12 @@ class Shots:
         for begin in np.arange(low, high, 2.0):
             end = min(begin + 2.0, high)
             here = (nodes >= begin) & ((nodes < end) | (end == high))
-            points = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
             # What is deep below is below.
             felt = far[: np.searchsorted(-far, -(begin - _DEPTH - np.log(len(far))))]
-            sampled = _all_below(self.noise, 0.5 * (begin + end) + 0.5 * (end - begin) * points, felt)
+            sampled = _all_below(self.noise, 0.5 * (begin + end) + 0.5 * (end - begin) * _POINTS, felt)
             place = (2.0 * nodes[here] - begin - end) / (end - begin)
             for total, at_points in zip((log_below, hazard), sampled, strict=True):
-                series = np.polynomial.chebyshev.chebfit(points, at_points, _NODES - 1)
-                total[here] += np.polynomial.chebyshev.chebval(place, series)
+                total[here] += np.polynomial.chebyshev.chebval(place, _TO_SERIES @ at_points)
         return log_below, hazard
 
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from discreet.analysis.statistics import fit, lower_bound, upper_bound
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.evidence.neighbours import Family, Scores, families
 from discreet.evidence.report import Pair
 from discreet.evidence.seen import Laws, labelled, outcome_of
-from discreet.evidence.statistics import fit, lower_bound, upper_bound
 from discreet.exact.ball import Floats
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical

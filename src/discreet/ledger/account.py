@@ -92,11 +92,6 @@ class Entry:
         return cls(number=record.number, epsilon=cost.epsilon, zcdp=cost.rho, delta=cost.delta, **content)
 
     @property
-    def cost(self) -> Composition:
-        """What it cost."""
-        return Composition(self.epsilon, self.zcdp, self.delta)
-
-    @property
     def release(self) -> Release | None:
         """What was released, or None where a crash came between the charge and the storing."""
         return None if self.stored is None else Release.from_dict(self.stored)

@@ -13,6 +13,7 @@ import discreet
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.ledger.account import Account, Entry
 from discreet.ledger.chain import CHARGE, Record, broken, linked, unbroken
+from discreet.ledger.composition import Composition
 from discreet.ledger.errors import LedgerError
 from discreet.ledger.query import Query
 from discreet.ledger.store import record_at
@@ -52,6 +53,7 @@ def spend(
 def charged(account: Account, query: Query, purpose: str | None, request_id: str | None) -> Record:
     """The record of a charge, where it is granted."""
     _check_adjacency(account, query)
+    _check_room(account, Composition(query.guarantee.epsilon, query.guarantee.zcdp))
     content = {
         "time": stamp(_time(account)),
         "purpose": purpose,
@@ -65,9 +67,7 @@ def charged(account: Account, query: Query, purpose: str | None, request_id: str
         "fingerprint": query.fingerprint,
         "request_id": request_id,
     }
-    record = linked(account.last, CHARGE, content)
-    _check_room(account, Entry.read(record))
-    return record
+    return linked(account.last, CHARGE, content)
 
 
 def answered(connection: Connection, account: Account, request_id: str, query: Query) -> Release:
@@ -122,15 +122,15 @@ def _check_adjacency(account: Account, query: Query) -> None:
         raise InvalidValueError(f"adjacency must be that of the ledger, {own!r}, not {given!r}")
 
 
-def _check_room(account: Account, entry: Entry) -> None:
-    budget, total = account.budget, account.spent.plus(entry.cost)
+def _check_room(account: Account, cost: Composition) -> None:
+    budget, total = account.budget, account.spent.plus(cost)
     if total.fits(budget.epsilon, budget.delta):
         return
     rest = f"{decimal(left(account))} of {decimal(budget.epsilon)} is left, and nothing was drawn"
     if budget.delta is not None:
         after = decimal(total.spent(budget.delta))
         rest = f"it would bring what is spent at delta {decimal(budget.delta)} to {after}; {rest}"
-    raise LedgerError(f"epsilon {decimal(entry.epsilon)} does not fit: {rest}")
+    raise LedgerError(f"epsilon {decimal(cost.epsilon)} does not fit: {rest}")
 
 
 def _time(account: Account) -> datetime:

@@ -34,6 +34,7 @@ class ArraySource(Source):
     scores: NDArray[Any]
     labels: Sequence[Any] | None = None
     unit: Fraction = Fraction(1)
+    grid: Fraction | None = None
 
     @property
     def d(self) -> int:
@@ -86,7 +87,7 @@ def array_source(scores: Any, labels: Any = None) -> ArraySource:
         raise InvalidValueError("scores must hold at least one item, not none")
     named = None if labels is None else _checked(labels, len(values))
     gridded, unit = _on_a_grid(values)
-    return ArraySource(gridded, named, unit)
+    return ArraySource(gridded, named, unit, Fraction(1) if _is_whole(scores, values) else None)
 
 
 def _checked(labels: Any, length: int) -> Sequence[Any]:
@@ -181,6 +182,13 @@ def _fraction(value: Any) -> Fraction:
         return Fraction(*number.as_integer_ratio())
     except (ValueError, OverflowError):
         raise InvalidValueError(_FINITE) from None
+
+
+def _is_whole(scores: Any, values: NDArray[Any]) -> bool:
+    """Whether the scores are whole numbers by their type, which is public, and not only by their values."""
+    if values.dtype == object:
+        return all(issubclass(kind, int | np.integer | np.bool_) for kind in set(map(type, scores)))
+    return values.dtype.kind in "ui"
 
 
 def _on_a_grid(values: NDArray[Any]) -> tuple[NDArray[Any], Fraction]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
+from fractions import Fraction
 from typing import Any
 
 from discreet.exact.entropy import Ranks
@@ -19,6 +20,12 @@ class Source(ABC):
 
     adjacency: str | None = None
     """What two neighbouring inputs differ by, or None where the caller has to say."""
+
+    grid: Fraction | None = None
+    """What all scores are whole multiples of, as far as that is public; None where it is not known."""
+
+    max_items_per_user: int | None = None
+    """How many scores one user can move at most, or None where it may be all of them."""
 
     @property
     @abstractmethod

@@ -12,6 +12,7 @@ import stat
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -25,6 +26,7 @@ from discreet.privacy import exact
 from discreet.sources.array import ArraySource, array_source
 
 _MOST_LISTED = 20
+_TEXTS = (".csv", ".tsv", ".json")
 
 
 def file_source(path: str | Path, item: str | None = None, score: str | None = None) -> ArraySource:
@@ -46,7 +48,9 @@ def file_source(path: str | Path, item: str | None = None, score: str | None = N
     """
     file = Path(path)
     try:
-        return _reader(file)(file, item, score)
+        source = _reader(file)(file, item, score)
+        # Text has no type, and whether all of it spells whole numbers is private: counts of it are in whole numbers.
+        return replace(source, grid=Fraction(1)) if file.suffix.lower() in _TEXTS else source
     except OSError as error:
         problem = _problem(error)
     raise InvalidValueError(f"{_quoted(file)} must be a file that can be read, but {problem}")

@@ -21,6 +21,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.exact.entropy import Ranks
 from discreet.privacy import Number, Sensitivity, check_adjacency, exact, positive
 from discreet.sources.base import Source
+from discreet.sources.bounded import first_items, placed, places
 from discreet.sources.connect import Opened, files_of, open_table
 from discreet.sources.domain import TYPES, Integers, Listed, integers, kind_of_type, listed, split_column
 from discreet.sources.engine import ask, either
@@ -45,6 +46,7 @@ def events(
     value: str | None = None,
     clip: tuple[Number, Number] | None = None,
     resolution: Number | None = None,
+    max_items_per_user: int | None = None,
     adjacency: str = "add-remove",
     name: str | None = None,
 ) -> TableSource:
@@ -67,6 +69,9 @@ def events(
     value, clip, resolution
         Without `value` a score counts distinct users. With it, a score is the sum over users of the user's total for
         the item, clipped to the range `clip`, in whole steps of `resolution`.
+    max_items_per_user
+        Of each user's items in the domain, after `where`, only this many are scored: which ones is decided by these
+        items alone, in an order that looks random. Counts then need less noise; the selection does not need it.
     adjacency
         "add-remove" or "swap": what two neighbouring tables differ by, in terms of whole users.
     name
@@ -86,6 +91,7 @@ def events(
     ['dune']
     """
     check_adjacency(adjacency)
+    most = _most_items(max_items_per_user)
     steps = _steps(value, clip, resolution)
     _refuse_own_domain(table, domain)
     opened = open_table(table, name, "table")
@@ -94,7 +100,7 @@ def events(
         columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
         for argument, column in columns.items():
             _check_column(opened, argument, column)
-        return TableSource(opened, columns, domain, label, where, steps, adjacency)
+        return TableSource(opened, columns, domain, label, where, steps, adjacency, most)
     except BaseException:
         opened.close()
         raise
@@ -127,10 +133,13 @@ class TableSource(Source):
         where: str | None,
         steps: _Steps | None,
         adjacency: str,
+        max_items_per_user: int | None = None,
     ) -> None:
         self._opened, self._columns, self._steps = opened, columns, steps
         self.adjacency, self._label = adjacency, label
         self.sensitivity = Sensitivity() if steps is None else steps.sensitivity
+        self.grid: Fraction = Fraction(1) if steps is None else steps.resolution
+        self.max_items_per_user = max_items_per_user
         self._lock, self._process = threading.RLock(), os.getpid()
         self._where, self._table = where, self._filtered(opened.table, where)
         own_kind = None if opened.untyped else self._item_kind()
@@ -145,6 +154,7 @@ class TableSource(Source):
         if own_kind is not None and own_kind != kind:
             raise InvalidTypeError(f"domain must hold items like those of the events, {own_kind}s, not {kind}s")
         self._kind = kind
+        self._places = None if max_items_per_user is None else places(self._domain, opened)
         self._snapshots: list[Lookup] = []
         # What was opened here ends with the source: the snapshot first, which needs its connection to go.
         weakref.finalize(self, _let_go, self._snapshots, opened, self._process)
@@ -157,7 +167,11 @@ class TableSource(Source):
         domain, steps = self._domain, self._steps
         listed = [domain.lo, domain.hi] if isinstance(domain, Integers) else domain.kind
         clip = None if steps is None else [steps.low, steps.high, str(steps.resolution)]
-        return {"columns": self._columns, "where": self._where, "clip": clip, "domain": listed, "label": self._label}
+        most = self.max_items_per_user
+        return {
+            "columns": self._columns, "where": self._where, "clip": clip, "domain": listed, "label": self._label,
+            **({} if most is None else {"max_items_per_user": most}),
+        }  # fmt: skip
 
     def exclusive(self) -> AbstractContextManager[Any]:
         self._check_process()
@@ -179,8 +193,7 @@ class TableSource(Source):
         values, counts = ask(self._opened.engine, "counting the scores", lookup.runs)
         low = int(values[-1])
         keys = np.array([int(value) - low for value in values[::-1]], np.uint64)
-        unit = Fraction(1) if self._steps is None else self._steps.resolution
-        return Tally(IntegerColumn(keys, 0, low, unit), _last_ranks(counts))
+        return Tally(IntegerColumn(keys, 0, low, self.grid), _last_ranks(counts))
 
     def items(self, ranks: Ranks) -> list[Any]:
         if not self._snapshots:
@@ -257,9 +270,7 @@ class TableSource(Source):
         columns = self._columns
         who, what = table[columns["user"]], self._item(table[columns["item"]])
         if self._steps is None:
-            # count(distinct) passes over missing users by itself, and the join below over missing items.
-            rows = table.select(who=who, item=what)
-            touched = rows.group_by("item").agg(score=rows.who.nunique())
+            touched = self._users(table.select(who=who, item=what))
         else:
             whole = self._row_steps(table[columns["value"]], self._steps)
             touched = self._sums(table.select(who=who, item=what, steps=whole), self._steps)
@@ -295,14 +306,31 @@ class TableSource(Source):
             number = number.isnan().ifelse(None, number)
         return (number.clip(-bound, bound) / unit + 0.5).floor().cast("int64")
 
+    def _users(self, rows: Any) -> Any:
+        """Per item, the number of distinct users."""
+        if self.max_items_per_user is None:
+            # count(distinct) passes over missing users by itself, and the join with the domain over missing items.
+            return rows.group_by("item").agg(score=rows.who.nunique())
+        pairs = placed(rows.filter(rows.who.notnull()), self._places).distinct()
+        kept = first_items(pairs, self._places, self.max_items_per_user)
+        return kept.group_by("item").agg(score=kept.count())
+
     def _sums(self, rows: Any, steps: _Steps) -> Any:
         """Per item, the sum over users of the user's clipped total, in a type that cannot overflow."""
         wide = "int64" if self._is_sqlite else "decimal(38, 0)"
         rows = rows.filter(rows.who.notnull() & rows.item.notnull() & rows.steps.notnull())
         rows = rows.mutate(steps=rows.steps.cast(wide))
-        totals = rows.group_by("who", "item").agg(total=rows.steps.sum())
+        totals = self._totals(rows)
         clipped = totals.mutate(total=totals.total.clip(steps.low, steps.high).cast(wide))
         return clipped.group_by("item").agg(score=clipped.total.sum().cast("int64"))
+
+    def _totals(self, rows: Any) -> Any:
+        """For each user and item the sum of the steps, of all items or of those that count."""
+        if self.max_items_per_user is None:
+            return rows.group_by("who", "item").agg(total=rows.steps.sum())
+        rows = placed(rows, self._places)
+        totals = rows.group_by("who", "item", "place").agg(total=rows.steps.sum())
+        return first_items(totals, self._places, self.max_items_per_user)
 
 
 def _let_go(snapshots: list[Lookup], opened: Opened, process: int) -> None:
@@ -321,6 +349,17 @@ def _last_ranks(counts: list[int]) -> Ranks:
         total += count
         last.append(total)
     return np.array(last, np.int64)
+
+
+def _most_items(given: Any) -> int | None:
+    if given is None:
+        return None
+    message = f"max_items_per_user must be a whole number from 1, not {shown(given)}"
+    if isinstance(given, bool) or not isinstance(given, int | np.integer):
+        raise InvalidTypeError(message)
+    if given < 1:
+        raise InvalidValueError(message)
+    return min(int(given), 2**63 - 1)
 
 
 def _steps(value: Any, clip: Any, resolution: Any) -> _Steps | None:

@@ -1,0 +1,194 @@
+"""Which epsilon, and which mechanism: utility turned round. Computed from the scores, so NOT private."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from discreet.analysis.utility import GOALS, Utility, at_epsilon, goals, shares_of
+from discreet.errors import InvalidValueError, shown
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.joint import Joint
+from discreet.mechanisms.oneshot import OneShot
+from discreet.mechanisms.peeling import Peeling
+from discreet.mechanisms.registry import check_mechanism
+from discreet.privacy import Number, Sensitivity, exact
+from discreet.release import Guarantee, decimal
+from discreet.tally import Tally
+from discreet.topk import as_source, promise
+
+_LEAST, _MOST = Fraction(1, 10**9), Fraction(10**9)
+_DIGITS = 4
+_WIDTH, _SURE = Fraction(1, 10), Fraction(99, 100)
+
+
+def epsilon_for(
+    scores: Any,
+    k: int,
+    *,
+    goal: str = "top",
+    probability: Number = "0.95",
+    mechanism: Mechanism | None = None,
+    sensitivity: Sensitivity | None = None,
+    adjacency: str | None = None,
+) -> Fraction:
+    """The smallest epsilon, to four digits and rounded up, with which a goal is reached often enough.
+
+    Computed from the scores, so NOT private: for public or made-up data.
+
+    Parameters
+    ----------
+    scores, k, mechanism, sensitivity, adjacency
+        What `top_k` would be given. The mechanism must be one whose utility is computed, not drawn.
+    goal
+        "top", "great", "good" or "optimal", as in `Utility`.
+    probability
+        How often it must be reached.
+
+    Returns
+    -------
+    Fraction
+        The epsilon, exactly; `float()` or `str()` of it is what to pass on.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> discreet.epsilon_for([90, 80, 5, 1], k=2, goal="top", probability="0.95")
+    Fraction(69, 625)
+    """
+    wanted = _probability(probability)
+    if goal not in GOALS:
+        raise InvalidValueError(f"goal must be one of {', '.join(GOALS)}, not {shown(goal)}")
+    source = as_source(scores, None)
+    guarantee = promise(source, k, 1, mechanism, sensitivity, adjacency)
+    _check_computed(guarantee.mechanism)
+    return _LEAST if k == source.d else _smallest(source.tally(), int(k), guarantee, goal, wanted)
+
+
+def _smallest(tally: Tally, k: int, guarantee: Guarantee, goal: str, wanted: Fraction) -> Fraction:
+    """By bisection of the decade, then of its four digits; utility does not fall when epsilon grows."""
+    region = {goal: goals(tally, k)[goal]}
+
+    def enough(epsilon: Fraction) -> bool:
+        found = shares_of(tally, k, replace(guarantee, epsilon=epsilon), region, _WIDTH, _SURE)
+        return found.values[goal] >= float(wanted)
+
+    if not enough(_MOST):
+        raise InvalidValueError(f"probability must be one that epsilon = {_MOST} reaches, and these ties do not let it")
+    low, high = -9, 9
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(Fraction(10) ** middle) else (middle, high)
+    unit: Fraction = Fraction(10) ** (low + 1 - _DIGITS)
+    few, many = 10 ** (_DIGITS - 1), 10**_DIGITS
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if enough(middle * unit) else (middle, many)
+    return Fraction(many * unit)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One mechanism: the epsilon it needs for each goal, and what it reaches at one epsilon. NOT private."""
+
+    mechanism: Mechanism
+    needs: dict[str, Fraction]
+    reaches: Utility | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What each mechanism needs and reaches. NOT private: computed from the scores."""
+
+    k: int
+    probability: Fraction
+    epsilon: Fraction | None
+    choices: list[Choice]
+
+    def best(self, goal: str = "top") -> Choice:
+        """The choice that needs least epsilon for a goal."""
+        return min(self.choices, key=lambda choice: choice.needs[goal])
+
+    def __str__(self) -> str:
+        head = ["mechanism", *(f"epsilon for {goal}" for goal in GOALS)]
+        if self.epsilon is not None:
+            head += [f"{goal} at {decimal(self.epsilon)}" for goal in GOALS]
+        rows = [head]
+        for choice in self.choices:
+            row = [repr(choice.mechanism), *(f"{float(choice.needs[goal]):.4g}" for goal in GOALS)]
+            if choice.reaches is not None:
+                row += [f"{getattr(choice.reaches, goal):.4f}" for goal in GOALS]
+            rows.append(row)
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        cells = [[f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)] for row in rows]
+        title = f"k = {self.k}, each goal reached with probability {decimal(self.probability)}"
+        lines = ["  ".join(row).rstrip() for row in cells]
+        return "\n".join([title, *lines, "NOT private: computed from the scores"])
+
+
+def compare(
+    scores: Any,
+    k: int,
+    *,
+    epsilon: Number | None = None,
+    probability: Number = "0.95",
+    mechanisms: Iterable[Mechanism] | None = None,
+    sensitivity: Sensitivity | None = None,
+    adjacency: str | None = None,
+) -> Comparison:
+    """What epsilon each mechanism needs for each goal, and what it reaches at one epsilon.
+
+    Computed from the scores, so NOT private: for public or made-up data.
+
+    Parameters
+    ----------
+    scores, k, sensitivity, adjacency
+        What `top_k` would be given.
+    epsilon
+        Also tell what each mechanism reaches with this one.
+    probability
+        How often a goal must be reached.
+    mechanisms
+        Which ones; by default canonical, canonical with gamma = 1, one-shot and peeling.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> table = discreet.compare([90, 80, 5, 1], k=2, mechanisms=[discreet.Canonical(), discreet.Canonical(gamma=1)])
+    >>> table.best("top").mechanism
+    Canonical(gamma='1', noise='gumbel')
+    """
+    wanted, source = _probability(probability), as_source(scores, None)
+    usual: list[Mechanism] = [Canonical(), Canonical(gamma=1), OneShot(), Peeling()]
+    chosen = usual if mechanisms is None else [check_mechanism(mechanism) for mechanism in mechanisms]
+    spent = None if epsilon is None else exact(epsilon, "epsilon")
+    choices = []
+    for mechanism in chosen:
+        guarantee = promise(source, k, 1 if spent is None else spent, mechanism, sensitivity, adjacency)
+        _check_computed(mechanism)
+        if k == source.d:
+            raise InvalidValueError(f"k must be less than {source.d}, the number of items, to compare, not {k}")
+        tally = source.tally()
+        needs = {goal: _smallest(tally, int(k), guarantee, goal, wanted) for goal in GOALS}
+        reaches = None if spent is None else at_epsilon(tally, int(k), guarantee, _WIDTH, _SURE)
+        choices.append(Choice(mechanism, needs, reaches))
+    return Comparison(int(k), wanted, spent, choices)
+
+
+def _check_computed(mechanism: Mechanism) -> None:
+    noise = getattr(mechanism, "noise", "gumbel")
+    if isinstance(mechanism, Joint) or (noise != "gumbel" and not isinstance(mechanism, OneShot)):
+        raise InvalidValueError(
+            f"mechanism must be one whose utility is computed: canonical or peeling with gumbel noise, or one-shot, "
+            f"not {mechanism!r}"
+        )
+
+
+def _probability(value: Any) -> Fraction:
+    number = exact(value, "probability")
+    if not 0 < number < 1:
+        raise InvalidValueError(f"probability must be above 0 and below 1, not {shown(value)}")
+    return number

@@ -1,0 +1,223 @@
+"""How good a release will be: the probability that it is the true top-k, or nearly.
+
+Computed from the scores, so NOT private: for public or made-up data, or for choosing a mechanism and an epsilon on data
+of the same kind. A released set is described by h, how many of the best ranks it holds before the first one that it
+lacks, and t, its worst rank, counted from 1; every goal is h >= some h0 and t <= some t0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from math import ceil, log
+from typing import Any
+
+import numpy as np
+
+from discreet.analysis.classes import massive_cells
+from discreet.analysis.shots import Shots
+from discreet.analysis.statistics import lower_bound, upper_bound
+from discreet.errors import InvalidValueError, shown
+from discreet.exact.entropy import as_entropy
+from discreet.mechanisms import canonical, oneshot
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.oneshot import OneShot
+from discreet.mechanisms.peeling import Peeling
+from discreet.noise import NOISES
+from discreet.privacy import Number, Sensitivity, exact
+from discreet.release import Guarantee, decimal
+from discreet.tally import Tally
+from discreet.topk import as_source, promise
+
+Region = tuple[int, int]
+"""What is good enough: h at least the first number, t at most the second."""
+
+_LEAST_WIDTH = Fraction(1, 1000)
+
+
+@dataclass(frozen=True)
+class Utility:
+    """How likely a release is to be good. NOT private: computed from the scores.
+
+    Attributes
+    ----------
+    top
+        The probability of exactly the top-k, ties broken by one fixed order.
+    great
+        Of a set with the best tenth of k in it and none beyond the best 11/10 of k.
+    good
+        Of a set with the best hundredth of k in it and none beyond the best 3/2 of k.
+    optimal
+        Of any top-k by score, however ties are broken.
+    error
+        What each of them may be off by.
+    confidence
+        None where they were computed; where they were estimated from draws, the probability that `error` covers all.
+    """
+
+    top: float
+    great: float
+    good: float
+    optimal: float
+    error: float
+    confidence: Fraction | None = None
+
+    def __str__(self) -> str:
+        shares = "  ".join(f"{name} {getattr(self, name):.6f}" for name in GOALS)
+        sure = "" if self.confidence is None else f" with confidence {decimal(self.confidence)}"
+        return f"{shares}  (off by at most {self.error:.1e}{sure}; NOT private: computed from the scores)"
+
+
+GOALS = tuple(field.name for field in fields(Utility))[:4]
+"""The goals: top, great, good, optimal."""
+
+
+def utility(
+    scores: Any,
+    k: int,
+    epsilon: Number,
+    mechanism: Mechanism | None = None,
+    *,
+    sensitivity: Sensitivity | None = None,
+    adjacency: str | None = None,
+    width: Number = "0.1",
+    confidence: Number = "0.99",
+) -> Utility:
+    """How likely a release is to be good, from the scores: NOT private, for public or made-up data.
+
+    Parameters
+    ----------
+    scores
+        What `top_k` takes.
+    k, epsilon, mechanism, sensitivity, adjacency
+        What `top_k` would be given.
+    width
+        Where there is no formula (canonical and peeling with other noises than Gumbel, and joint): how wide an interval
+        around each probability may be, which decides how many releases are drawn.
+    confidence
+        The probability that all these intervals cover.
+
+    Returns
+    -------
+    Utility
+        The probabilities of the four goals and what they may be off by.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> discreet.utility([90, 80, 5, 1], k=2, epsilon=1).top > 0.999
+    True
+    """
+    source = as_source(scores, None)
+    guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency)
+    if k == source.d:
+        return Utility(1.0, 1.0, 1.0, 1.0, 0.0)
+    return at_epsilon(source.tally(), k, guarantee, _width(width), _confidence(confidence))
+
+
+def at_epsilon(tally: Tally, k: int, guarantee: Guarantee, width: Fraction, confidence: Fraction) -> Utility:
+    """The utility of one mechanism on a tally."""
+    shares = shares_of(tally, k, guarantee, goals(tally, k), width, confidence)
+    top, great, good, optimal = (shares.values[name] for name in GOALS)
+    return Utility(top, great, good, optimal, shares.error, shares.confidence)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The probabilities of some goals, what they may be off by, and how surely."""
+
+    values: dict[str, float]
+    error: float
+    confidence: Fraction | None = None
+
+
+def shares_of(
+    tally: Tally, k: int, guarantee: Guarantee, regions: dict[str, Region], width: Fraction, confidence: Fraction
+) -> Shares:
+    """The probability of each region, for one mechanism on a tally."""
+    mechanism = guarantee.mechanism
+    prepared: Any = mechanism.prepare(tally, k, guarantee.epsilon, guarantee.sensitivity)
+    if isinstance(mechanism, Canonical) and mechanism.noise == "gumbel":
+        return _by_classes(prepared, regions)
+    if isinstance(mechanism, OneShot) or (isinstance(mechanism, Peeling) and mechanism.noise == "gumbel"):
+        return _by_integration(tally, k, prepared.weight, mechanism.noise, regions)
+    return _by_draws(lambda: prepared.draw(as_entropy(None)), k, regions, width, confidence)
+
+
+def goals(tally: Tally, k: int) -> dict[str, Region]:
+    """The four goals for k of d items."""
+    d = tally.d
+    great, good = (ceil(k / 10), min(d, 11 * k // 10)), (ceil(k / 100), min(d, 3 * k // 2))
+    regions = {"top": (k, k), "great": great, "good": good}
+    if k < d and tally.gap(k - 1, k) == 0:
+        # Of the items that share the k-th score, any will do.
+        first = _first(lambda rank: tally.gap(rank, k - 1) == 0, 0, k - 1)
+        beyond = _first(lambda rank: tally.gap(k - 1, rank) > 0, k, d)
+        return {**regions, "optimal": (first, beyond)}
+    return {**regions, "optimal": (k, k)}
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The first rank from `low` on at which something holds, which then holds on; `high` if there is none before."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _by_classes(prepared: canonical.Prepared, regions: dict[str, Region]) -> Shares:
+    """From the weights of classes (h, t); with gamma = 1 the weight does not depend on h, but the class still does."""
+    cells = massive_cells(canonical.Classes(prepared.classes.losses))
+    chance = cells.probability
+    shares = {
+        name: min(1.0, cells.top + float(chance[(cells.h >= h) & (cells.t < t)].sum()))
+        for name, (h, t) in regions.items()
+    }
+    return Shares(shares, cells.error)
+
+
+def _by_integration(tally: Tally, k: int, weight: Fraction, noise: str, regions: dict[str, Region]) -> Shares:
+    values = oneshot.Prepared(tally, k, weight, noise).gain_float(np.arange(tally.d))
+    shots = Shots(NOISES[noise], np.clip(values, -1e300, 1e300), k)
+    chances = {region: shots.chance(*region) for region in set(regions.values())}
+    shares = {name: chances[region].value for name, region in regions.items()}
+    return Shares(shares, max(chance.error for chance in chances.values()))
+
+
+def _by_draws(draw: Callable[[], Any], k: int, regions: dict[str, Region], width: Fraction, sure: Fraction) -> Shares:
+    alpha = float(1 - sure) / (2 * len(regions))
+    # Hoeffding: with so many draws no share is off by more than half the width.
+    draws = ceil(log(1.0 / alpha) / (2.0 * (float(width) / 2.0) ** 2))
+    hits = dict.fromkeys(regions, 0)
+    for _ in range(draws):
+        h, t = described(np.sort(draw()))
+        for name, (least, most) in regions.items():
+            hits[name] += h >= least and t <= most
+    shares = {name: count / draws for name, count in hits.items()}
+    error = max(
+        max(upper_bound(count, draws, alpha) - shares[name], shares[name] - lower_bound(count, draws, alpha))
+        for name, count in hits.items()
+    )
+    return Shares(shares, error, sure)
+
+
+def described(ranks: Any) -> tuple[int, int]:
+    """H and t of a set of ranks in ascending order: how many of the best it holds in a row, and the worst, from 1."""
+    missing = np.flatnonzero(ranks != np.arange(len(ranks)))
+    return int(missing[0]) if len(missing) else len(ranks), int(ranks[-1]) + 1
+
+
+def _width(value: Any) -> Fraction:
+    number = exact(value, "width")
+    if not _LEAST_WIDTH <= number < 1:
+        raise InvalidValueError(f"width must be from 0.001 to less than 1, not {shown(value)}")
+    return number
+
+
+def _confidence(value: Any) -> Fraction:
+    number = exact(value, "confidence")
+    if not Fraction(1, 2) <= number < 1:
+        raise InvalidValueError(f"confidence must be from 0.5 to less than 1, not {shown(value)}")
+    return number

@@ -1,0 +1,66 @@
+"""Choosing an epsilon is the inverse of utility, and the table says what each mechanism needs."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.analysis.utility import GOALS
+
+SCORES = (2000 / np.arange(1, 61)).astype(np.int64)
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.OneShot(), discreet.Peeling()], ids=str)
+def test_it_is_the_smallest_epsilon_of_four_digits_that_does(mechanism, goal):
+    epsilon = discreet.epsilon_for(SCORES, 5, goal=goal, probability="0.9", mechanism=mechanism)
+    assert getattr(discreet.utility(SCORES, 5, epsilon, mechanism), goal) >= 0.9
+    digits = epsilon
+    while digits < 1000:
+        digits *= 10
+    while digits > 10_000:
+        digits /= 10
+    assert digits.denominator == 1
+    less = epsilon * (digits - 1) / digits
+    assert getattr(discreet.utility(SCORES, 5, less, mechanism), goal) < 0.9
+
+
+def test_the_table_has_what_each_needs_and_reaches():
+    table = discreet.compare(SCORES, 5, epsilon="1/2", probability="0.9")
+    assert [choice.mechanism.name for choice in table.choices] == ["canonical", "canonical", "one-shot", "peeling"]
+    for choice in table.choices:
+        assert choice.needs["good"] <= choice.needs["great"] <= choice.needs["top"]
+        assert choice.reaches == discreet.utility(SCORES, 5, "1/2", choice.mechanism)
+    assert table.best("top").needs["top"] == min(choice.needs["top"] for choice in table.choices)
+    text = str(table)
+    assert text.endswith("NOT private: computed from the scores")
+    assert "epsilon for top" in text
+    assert "top at 0.5" in text
+    assert len(str(discreet.compare(SCORES, 5, mechanisms=[discreet.Canonical()])).splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"goal": "best"}, "goal must be one of top, great, good, optimal, not 'best'"),
+        ({"probability": 1}, "probability must be above 0 and below 1, not 1"),
+        ({"mechanism": discreet.Joint()}, "mechanism must be one whose utility is computed"),
+        ({"mechanism": discreet.Canonical(noise="laplace")}, "mechanism must be one whose utility is computed"),
+    ],
+)
+def test_bad_use_is_one_sentence(options, complaint):
+    with pytest.raises(discreet.Error, match=complaint):
+        discreet.epsilon_for(SCORES, 5, **options)
+
+
+def test_what_ties_forbid_is_said():
+    with pytest.raises(discreet.Error, match="these ties do not let it"):
+        discreet.epsilon_for([3, 3, 3, 3], 2, goal="top")
+    assert discreet.epsilon_for([3, 3, 3, 3], 2, goal="optimal") < Fraction(2, 10**9)
+
+
+def test_all_items_need_nothing_and_compare_nothing():
+    assert discreet.epsilon_for([3, 2], 2) == Fraction(1, 10**9)
+    with pytest.raises(discreet.Error, match="k must be less than 2, the number of items, to compare, not 2"):
+        discreet.compare([3, 2], 2)

@@ -1,0 +1,158 @@
+"""Utility against full enumeration, against draws, and against a scan of all classes."""
+
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+
+import discreet
+from discreet.analysis.classes import log_binomial, massive_cells
+from discreet.analysis.law import law
+from discreet.analysis.utility import GOALS, described, goals
+from discreet.exact.ball import log_binomial as ball_log_binomial
+from discreet.exact.ball import precision
+from discreet.mechanisms.canonical import Classes, Losses
+from discreet.noise import NOISES
+from discreet.sources.array import array_source
+
+COMPUTED = (
+    [discreet.Canonical(gamma) for gamma in ("0", "1/3", "1/2", "1")]
+    + [discreet.Canonical(ceil=True), discreet.Peeling()]
+    + [discreet.OneShot(noise) for noise in NOISES]
+)
+SCORES = [[9, 7, 7, 6, 2, 0], [3, 3, 3, 3, 1, 0], [8, 5, 5, 5, 5, 5], [1, 0, 0, 0, 0, 0]]
+
+
+def enumerated(mechanism, scores, k, epsilon):
+    """The four shares from the exact law of every set."""
+    tally = array_source(np.array(scores)).tally()
+    ordered = sorted(scores, reverse=True)
+    with precision(112):
+        chances = law(mechanism.prepare(tally, k, Fraction(epsilon), discreet.Sensitivity()))
+    shares = dict.fromkeys(GOALS, 0.0)
+    for ranks, log_chance in chances.items():
+        chance = float(log_chance.exp())
+        held = set(ranks)
+        h = next((rank for rank in range(k) if rank not in held), k)
+        t = max(ranks) + 1
+        shares["top"] += chance * (h == k)
+        shares["great"] += chance * (h >= ceil(k / 10) and t <= 11 * k // 10)
+        shares["good"] += chance * (h >= ceil(k / 100) and t <= 3 * k // 2)
+        left = [ordered[rank] for rank in range(len(scores)) if rank not in held]
+        shares["optimal"] += chance * (max(left) <= min(ordered[rank] for rank in ranks))
+    return shares
+
+
+@pytest.mark.parametrize("mechanism", COMPUTED, ids=str)
+@pytest.mark.parametrize("scores", SCORES, ids=str)
+def test_what_is_computed_is_what_enumeration_gives(mechanism, scores):
+    for k, epsilon in [(1, "1/2"), (2, 2)]:
+        found = discreet.utility(scores, k, epsilon, mechanism)
+        expected = enumerated(mechanism, scores, k, epsilon)
+        assert found.confidence is None
+        assert found.error <= 1e-9
+        for goal in GOALS:
+            assert abs(getattr(found, goal) - expected[goal]) <= found.error + 1e-12, (goal, k, epsilon)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [discreet.Canonical(noise="laplace"), discreet.Peeling("logistic"), discreet.Joint()]
+)
+def test_what_is_drawn_covers_what_enumeration_gives(mechanism):
+    scores, k = [9, 7, 7, 6, 2], 2
+    found = discreet.utility(scores, k, 1, mechanism, width="0.4", confidence="0.9999999")
+    expected = enumerated(mechanism, scores, k, 1)
+    assert found.confidence == Fraction(9999999, 10000000)
+    assert found.error <= 0.201
+    for goal in GOALS:
+        assert abs(getattr(found, goal) - expected[goal]) <= found.error
+
+
+@pytest.mark.parametrize("gamma", ["0", "1/2", "1"])
+@pytest.mark.parametrize("epsilon", ["0.001", "0.05", "1"])
+def test_the_classes_with_mass_are_found_without_a_scan(gamma, epsilon):
+    d, k = 3000, 40
+    scores = (1e5 / np.arange(1, d + 1) ** 0.8).astype(np.int64)
+    losses = Losses(array_source(scores).tally(), k, Fraction(epsilon), Fraction(gamma))
+    cells = massive_cells(Classes(losses))
+    h, t = np.arange(k)[:, None], np.arange(k, d)[None, :]
+    share, s = float(Fraction(gamma)), float(Fraction(epsilon))
+    weight = -s * ((1 - share) * (scores[h] - scores[k - 1]) + share * (scores[k - 1] - scores[t]))
+    weight = weight + gammaln(t - h) - gammaln(k - h) - gammaln(t - k + 1)
+    total = np.logaddexp(0.0, np.log(np.exp(weight - weight.max()).sum()) + weight.max())
+    assert cells.log_total == pytest.approx(total, abs=1e-8)
+    assert len(cells.h) < 0.5 * k * (d - k)
+    region = (h >= 4) & (t < 44)
+    mine = cells.probability[(cells.h >= 4) & (cells.t < 44)].sum()
+    assert mine == pytest.approx(np.exp(weight[region] - total).sum(), abs=1e-9)
+    assert cells.error < 1e-9
+
+
+def test_log_binomials_are_right():
+    r = np.array([0, 1, 1, 2, 5, 11, 12, 13, 100, 10**5, 10**6])
+    rest = np.array([7, 0, 1, 3, 9, 11, 12, 200, 10**6, 10**7, 10**6])
+    with precision(128):
+        exactly = [float(ball_log_binomial(int(a + b), int(a))) for a, b in zip(r, rest, strict=True)]
+    assert log_binomial(r, rest) == pytest.approx(exactly, rel=1e-15, abs=1e-12)
+
+
+@pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.OneShot(), discreet.OneShot("laplace")], ids=str)
+def test_more_epsilon_is_better_and_goals_imply_one_another(mechanism):
+    scores = (1e4 / np.arange(1, 301)).astype(np.int64)
+    before = None
+    for epsilon in ("0.01", "0.1", "1", "10"):
+        found = discreet.utility(scores, 10, epsilon, mechanism)
+        assert found.top <= found.great + 1e-9
+        assert found.great <= found.good + 1e-9
+        assert found.good <= 1 + 1e-9
+        assert found.top <= found.optimal + 1e-9
+        if before is not None:
+            assert all(getattr(found, goal) >= getattr(before, goal) - 1e-9 for goal in GOALS)
+        before = found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon"),
+    [(discreet.OneShot(), "1/2"), (discreet.OneShot("laplace"), "1/2"), (discreet.Canonical(), "1/10")],
+    ids=str,
+)
+def test_draws_on_a_larger_input_agree(mechanism, epsilon):
+    """At alpha = 1e-5 by Hoeffding: 4,000 draws, off by at most 0.04."""
+    scores, k, n = np.random.default_rng(5).permutation((2e4 / np.arange(1, 501)).astype(np.int64)), 20, 4000
+    found = discreet.utility(scores, k, epsilon, mechanism)
+    tally = array_source(scores).tally()
+    prepared = mechanism.prepare(tally, k, Fraction(epsilon), discreet.Sensitivity())
+    entropy = discreet.exact.entropy.as_entropy(np.random.default_rng(6))
+    seen = [described(np.sort(prepared.draw(entropy))) for _ in range(n)]
+    for goal, (least, most) in goals(tally, k).items():
+        assert abs(np.mean([h >= least and t <= most for h, t in seen]) - getattr(found, goal)) < 0.04
+    assert any(0.05 < getattr(found, goal) < 0.95 for goal in GOALS)
+
+
+def test_ties_make_more_sets_optimal():
+    tally = array_source(np.array([5, 5, 3, 3, 3, 1])).tally()
+    assert goals(tally, 3)["optimal"] == (2, 5)
+    assert goals(tally, 2)["optimal"] == (2, 2)
+    assert goals(tally, 1)["optimal"] == (0, 2)
+
+
+def test_it_says_that_it_is_not_private():
+    assert "NOT private" in str(discreet.utility([3, 2, 1], 1, 1))
+    assert "NOT private" in discreet.utility.__doc__
+    assert "with confidence 0.99;" in str(discreet.utility([3, 2, 1], 1, 1, discreet.Joint(), width="0.9"))
+
+
+def test_all_items_are_all_items():
+    assert discreet.utility([3, 2, 1], 3, 1) == discreet.analysis.utility.Utility(1.0, 1.0, 1.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [({"width": 0}, "width must be from 0.001 to less than 1"), ({"confidence": 1}, "confidence must be from 0.5")],
+)
+def test_bad_use_is_one_sentence(options, complaint):
+    with pytest.raises(discreet.Error, match=complaint):
+        discreet.utility([3, 2, 1], 1, 1, discreet.Joint(), **options)
