@@ -11,8 +11,11 @@ from discreet.analysis.utility import GOALS
 SCORES = (2000 / np.arange(1, 61)).astype(np.int64)
 
 
-@pytest.mark.parametrize("goal", GOALS)
-@pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.OneShot(), discreet.Peeling()], ids=str)
+@pytest.mark.parametrize(
+    ("mechanism", "goal"),
+    [*((discreet.Canonical(), goal) for goal in GOALS), (discreet.OneShot(), "top"), (discreet.Peeling(), "great")],
+    ids=str,
+)
 def test_it_is_the_smallest_epsilon_of_four_digits_that_does(mechanism, goal):
     epsilon = discreet.epsilon_for(SCORES, 5, goal=goal, probability="0.9", mechanism=mechanism)
     assert getattr(discreet.utility(SCORES, 5, epsilon, mechanism), goal) >= 0.9
@@ -27,11 +30,11 @@ def test_it_is_the_smallest_epsilon_of_four_digits_that_does(mechanism, goal):
 
 
 def test_the_table_has_what_each_needs_and_reaches():
-    table = discreet.compare(SCORES, 5, epsilon="1/2", probability="0.9")
+    table = discreet.compare(SCORES[:20], 3, epsilon="1/2", probability="0.9")
     assert [choice.mechanism.name for choice in table.choices] == ["canonical", "canonical", "one-shot", "peeling"]
     for choice in table.choices:
         assert choice.needs["good"] <= choice.needs["great"] <= choice.needs["top"]
-        assert choice.reaches == discreet.utility(SCORES, 5, "1/2", choice.mechanism)
+        assert choice.reaches == discreet.utility(SCORES[:20], 3, "1/2", choice.mechanism)
     assert table.best("top").needs["top"] == min(choice.needs["top"] for choice in table.choices)
     text = str(table)
     assert text.endswith("NOT private: computed from the scores")

@@ -28,8 +28,20 @@ def test_epsilon_holds_without_integrals(mechanism, k):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", [m for m in all_mechanisms() if m not in GUMBEL], ids=str)
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        discreet.Canonical(noise="exponential"),
+        discreet.Canonical("1/3", "half-logistic"),
+        discreet.Canonical(1, "laplace"),
+        discreet.OneShot("exponential"),
+        discreet.OneShot("logistic"),
+        discreet.Peeling("half-logistic"),
+    ],
+    ids=str,
+)
 def test_epsilon_holds_for_noises_that_are_integrated(mechanism):
+    """Some of them; `discreet verify --all`, which .ci/run calls, takes every one."""
     report = discreet.verify(mechanism)
     assert report.holds, report
     assert report.pairs >= 200
