@@ -200,8 +200,8 @@ def test_examples_in_the_help_run(call, ratings):
     discreet.Ledger.create("budget.db", epsilon=1, unit="users")
     _, text, _ = call("select", "--help")
     examples = re.findall(r"^ +discreet (select .+)$", text.replace("\\\n", " "), re.MULTILINE)
-    assert len(examples) == 12
-    assert sum("--user" in example for example in examples) == 4
+    assert len(examples) == 14
+    assert sum("--user" in example for example in examples) == 5
     assert complain.EXAMPLES["discreet select"] == f"discreet {examples[0]}"
     for example in examples:
         code, out, err = call(*shlex.split(example))

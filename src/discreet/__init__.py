@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from discreet.counts import Count
 from discreet.errors import Error
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.joint import Joint
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Canonical",
+    "Count",
     "Error",
     "Guarantee",
     "Joint",

@@ -18,12 +18,15 @@ _SPIN = 0.002
 """How long before the end to stop sleeping: a sleeping process is woken up late by up to this."""
 
 
-def period(pad_to: Any, d: int, k: int) -> float | None:
-    """The seconds that `pad_to` stands for, in a release of k of d items; None for no padding."""
+def period(pad_to: Any, d: int, k: int, counts: bool = False) -> float | None:
+    """The seconds that `pad_to` stands for, in a release of k of d items, with counts or without; None for no padding.
+
+    A count takes much longer to draw than an item.
+    """
     if pad_to is None:
         return None
     if isinstance(pad_to, str) and pad_to == "auto":
-        return default_period(d, k)
+        return default_period(d, k + 200 * k * counts)
     seconds = positive(pad_to, "pad_to")
     if not 1 <= 1000 * seconds <= 1000 * _LONGEST:
         raise InvalidValueError(f"pad_to must be 'auto' or from 0.001 to {_LONGEST} seconds, not {shown(pad_to)}")

@@ -106,17 +106,17 @@ def top_k(
     source, entropy = as_source(scores, labels), as_entropy(rng)
     guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency, counts, split)
     plan = planned(source, int(k), sensitivity, guarantee)
-    seconds = period(pad_to, source.d, int(k))
+    seconds = period(pad_to, source.d, int(k), plan is not None)
 
     def draw() -> Release:
         noise = partial(laplace, entropy)
         release = released(source, int(k), guarantee, lambda prepared: prepared.draw(entropy), plan, noise)
+        if seconds is not None:
+            # Before a ledger stores it: the time of that can be seen on the file.
+            wait_for_multiple(begun, seconds)
         return release if rng is None else replace(release, private=False)
 
-    release = draw() if ledger is None else _charged(ledger, purpose, request_id, source, int(k), guarantee, draw)
-    if seconds is not None:
-        wait_for_multiple(begun, seconds)
-    return release
+    return draw() if ledger is None else _charged(ledger, purpose, request_id, source, int(k), guarantee, draw)
 
 
 def released(

@@ -34,6 +34,7 @@ Examples with scores:
   discreet select points.tsv -k 3 --epsilon 1 --sensitivity 2,5 --adjacency swap
   discreet select scores.parquet -k 10 --epsilon 1
   discreet select scores.csv -k 10 --epsilon 1 --ledger budget.db --purpose "monthly chart"
+  discreet select scores.csv -k 10 --epsilon 1 --counts 0.5
 
 \b
 Examples with events:
@@ -43,6 +44,8 @@ Examples with events:
     --value stars --clip 0,5 --resolution 0.5 --domain movies.csv:movie_id -k 3 --epsilon 1
   discreet select ratings.parquet --user user_id --item movie_id \\
     --domain integers:0:999999 -k 3 --epsilon 1 --adjacency swap --out top.json
+  discreet select ratings.parquet --user user_id --item movie_id --max-items-per-user 2 \\
+    --domain movies.csv:movie_id -k 3 --epsilon 1 --split auto
   discreet select --connect sqlite://ratings.db --name ratings --user user_id --item movie_id \\
     --domain movies.csv:movie_id --label title -k 3 --epsilon 1 --json
 """
@@ -59,6 +62,7 @@ _EVENTS_ONLY = {
     "value": "a file of scores is added up already",
     "clip": "a file of scores is added up already",
     "resolution": "a file of scores is added up already",
+    "max_items_per_user": "a file of scores is added up already",
     "connect": "a database is read as events, not as scores",
     "name": "it is the table of a database, which is read as events",
 }
@@ -139,6 +143,12 @@ def select(
         str | None,
         typer.Option(metavar="R", help="With --value: the steps values are rounded to. By default 1, if clip allows."),
     ] = None,
+    max_items_per_user: Annotated[
+        str | None,
+        typer.Option(
+            metavar="L", help="With --user: score at most L items of each user, so that counts need less noise."
+        ),
+    ] = None,
     connect: Annotated[
         str | None,
         typer.Option(
@@ -174,6 +184,14 @@ def select(
             help="How far adding one user can move a score down and up. By default 0,1; events know their own.",
         ),
     ] = None,
+    counts: Annotated[
+        str | None,
+        typer.Option(metavar="E2", help="Release a noisy score for each item too, at this epsilon beside the other."),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(metavar="auto", help="With 'auto': release noisy scores too, for half of epsilon."),
+    ] = None,
     ledger: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Charge the release to this budget, which 'discreet budget init' makes."),
@@ -203,7 +221,7 @@ def select(
     """Releases which K items score highest, with epsilon-differential privacy for each user behind the scores.
 
     FILE holds scores, or with --user events, from which scores are made: how many distinct users an item has, or what
-    they add to it. Scores are not shown.
+    they add to it. Scores are not shown, but for noisy ones with --counts or --split.
 
     The list of items must be public. In a file of scores, keep items that no user touched, with a score of zero. In a
     .npy file and in a JSON list the items are positions, counted from 0; where the scores are sorted, positions are
@@ -213,11 +231,14 @@ def select(
     drawn_by = as_mechanism(mechanism, {"gamma": gamma, "noise": noise, "ceil": ceil or None})
     count = as_count(k)
     positive(epsilon, "epsilon")
+    if counts is not None:
+        positive(counts, "counts")
     check_adjacency(adjacency)
     book = opened(ledger, out)
     options = {
         "domain": domain, "label": label, "where": where, "value": value,
-        "clip": clip, "resolution": resolution, "connect": connect, "name": name,
+        "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
+        "connect": connect, "name": name,
     }  # fmt: skip
     if user is None:
         _refuse(options, _EVENTS_ONLY, "without user")
@@ -228,8 +249,8 @@ def select(
         limits = None
         source = _events(file, user, item, adjacency, options, out)
     release = top_k(
-        source, count, epsilon, mechanism=drawn_by, sensitivity=limits, adjacency=adjacency, pad_to=pad_to,
-        ledger=book, purpose=purpose, request_id=request_id,
+        source, count, epsilon, mechanism=drawn_by, sensitivity=limits, adjacency=adjacency, counts=counts,
+        split=split, pad_to=pad_to, ledger=book, purpose=purpose, request_id=request_id,
     )  # fmt: skip
     deliver(release, as_json, out)
 
@@ -256,11 +277,13 @@ def _events(
             "domain must be given with user: a public list of items, such as movies.csv:movie_id or integers:0:999, "
             "because a list made from the events would tell what somebody touched"
         )
+    most = options["max_items_per_user"]
     table, listed, clip = _table(file, options["connect"], options["name"]), _domain(domain), _clip(options["clip"])
     check_out(out, {"events": _files(table), "domain": _files(domain) + _files(domain.rpartition(":")[0])})
     return events(
         table, user=user, item=item, domain=listed, label=options["label"], where=options["where"],
         value=options["value"], clip=clip, resolution=options["resolution"], adjacency=adjacency, name=options["name"],
+        max_items_per_user=None if most is None else as_count(most, "max_items_per_user"),
     )  # fmt: skip
 
 

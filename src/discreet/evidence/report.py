@@ -11,7 +11,7 @@ from discreet.evidence.neighbours import Scores
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
 
-_SLACK = 1e-12
+SLACK = 1e-12
 """Some pairs reach epsilon exactly; bounds are certified to within this share of it."""
 
 Outcome = tuple[tuple[Any, ...], tuple[Any, ...] | None]
@@ -64,12 +64,12 @@ class Verdict:
     @property
     def private(self) -> bool:
         """Whether no ratio is above epsilon."""
-        return self.worst <= 1.0 + _SLACK
+        return self.worst <= 1.0 + SLACK
 
     @property
     def concentrated(self) -> bool:
         """Whether no divergence is above what zCDP allows."""
-        return self.renyi <= 1.0 + _SLACK
+        return self.renyi <= 1.0 + SLACK
 
     @property
     def holds(self) -> bool:

@@ -8,7 +8,7 @@ input is handed over in rank order, as a `value_counts()` would be, so that an o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -23,7 +23,7 @@ from discreet.exact.ball import Floats, precision
 from discreet.exact.entropy import Ranks
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.release import Guarantee, Release
-from discreet.sources.array import array_source
+from discreet.sources.array import ArraySource, array_source
 
 _BITS = 112
 _WIDEST = 1e-18
@@ -75,8 +75,16 @@ class Laws:
             self._known[scores] = self._visible(scores)
         return self._known[scores]
 
+    def source(self, scores: Scores) -> ArraySource:
+        """The source that an input is handed over as."""
+        return array_source(labelled(scores))
+
+    def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Ranks]) -> Release:
+        """What is released of the input behind `source` where `draw` chooses the ranks."""
+        return topk.released(source, self.k, self.guarantee, draw)
+
     def _visible(self, scores: Scores) -> dict[Outcome, tuple[float, float]]:
-        source = array_source(labelled(scores))
+        source = self.source(scores)
         prepared: list[Prepared] = []
 
         def shown(ranks: Iterable[int]) -> Outcome:
@@ -84,7 +92,7 @@ class Laws:
                 prepared.append(ready)
                 return np.fromiter(ranks, np.int64)
 
-            return outcome_of(topk.released(source, self.k, self.guarantee, draw))
+            return outcome_of(self.release(scores, source, draw))
 
         first = shown(range(self.k))
         if not prepared:

@@ -16,6 +16,7 @@ import numpy as np
 from discreet.sources.connect import Opened
 from discreet.sources.domain import Integers, Listed
 from discreet.sources.engine import ask
+from discreet.sources.raw import by_bytes
 
 MASK = 2**31 - 1
 """Places are taken modulo 2^31; smaller ones have different hashes, because the multiplier is odd."""
@@ -41,15 +42,12 @@ def places(domain: Integers | Listed, opened: Opened) -> Any:
     return opened.adopt(pa.table({"item": items.take(order), "place": np.arange(len(items)) & MASK}))
 
 
-def placed(rows: Any, places: Any) -> Any:
-    """The rows of the domain's items, each with the item as the domain has it and with its place.
-
-    To be done before rows are grouped: where an engine finds more than one spelling equal, the domain's decides.
-    """
+def placed(rows: Any, places: Any, engine: str) -> Any:
+    """The rows of the domain's items, each with its place; items of text are bytes here."""
     if not isinstance(places, Integers):
-        joined = rows.inner_join(places, rows.item == places.item)
+        joined = rows.inner_join(places, rows.item == by_bytes(engine, places.item))
         others = {name: rows[name] for name in rows.columns if name != "item"}
-        return joined.select(item=places.item, place=places.place, **others)
+        return joined.select(item=rows.item, place=places.place, **others)
     inside = rows.filter(rows.item.between(places.lo, places.hi))
     # item - lo modulo 2^31, without a difference that could leave 64 bits.
     return inside.mutate(place=((inside.item & MASK) + (-places.lo & MASK)) & MASK)
@@ -63,8 +61,9 @@ def first_items(pairs: Any, places: Any, most: int) -> Any:
     """
     import ibis
 
-    # A sum of numbers below 2^31 fits 63 bits for four billion items of one user.
-    total = pairs.place.sum().over(group_by=pairs.who).cast("int64")
+    # A sum of numbers below 2^31 fits 63 bits for four billion items of one user. PostgreSQL adds up numbers of 32 bits
+    # in 64, and those of 64 in decimals, which have no bits to mask.
+    total = pairs.place.cast("int32").sum().over(group_by=pairs.who)
     multiplier = ((total & MASK) * MIX & MASK) | 1
     hashed = pairs.mutate(hash=(multiplier * (pairs.place + 1)) & MASK)
     # Numbers far apart can share a place.

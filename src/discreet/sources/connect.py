@@ -11,7 +11,7 @@ import os
 import re
 import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,15 +30,11 @@ class MissingExtraError(Error, ImportError):
 
 @dataclass(eq=False, repr=False)
 class Opened:
-    """An ibis table, its engine, whether its columns are all text, and what to do when it is no longer needed.
-
-    Where the engine may fail on a row, `spare` opens the same rows in a slower way that does not.
-    """
+    """An ibis table, its engine, whether its columns are all text, and what to do when it is no longer needed."""
 
     table: Any
     engine: str
     untyped: bool = False
-    spare: Callable[[], Any] | None = None
     cleanup: list[Callable[[], None]] = field(default_factory=list)
 
     def adopt(self, rows: Any) -> Any:
@@ -61,7 +57,7 @@ class Opened:
                 self.cleanup.pop()()
 
 
-def open_table(given: Any, name: str | None, argument: str) -> Opened:
+def open_table(given: Any, name: str | None, argument: str, wanted: Iterable[str] = ()) -> Opened:
     """The table behind a path, a URL, a frame, a relation, an ibis table or a Spark DataFrame.
 
     Parameters
@@ -72,6 +68,8 @@ def open_table(given: Any, name: str | None, argument: str) -> Opened:
         The table's name in the database, where `given` is a URL.
     argument
         What error messages call it.
+    wanted
+        The columns that will be asked for, where a file has no schema of its own.
     """
     is_url = isinstance(given, str) and re.match(r"^[a-z][a-z0-9+]*://", given) is not None
     if name is not None and not is_url:
@@ -79,7 +77,7 @@ def open_table(given: Any, name: str | None, argument: str) -> Opened:
     if is_url:
         return _from_url(given, name, argument)
     if isinstance(given, str | os.PathLike):
-        return _from_files(os.fspath(given), argument)
+        return _from_files(os.fspath(given), argument, wanted)
     package = type(given).__module__.partition(".")[0]
     if package in ("pandas", "polars", "pyarrow"):
         return _from_arrow(as_arrow(given, argument))
@@ -142,7 +140,7 @@ def _from_arrow(table: Any) -> Opened:
     return Opened(ask("DuckDB", "opening the frame", view), "DuckDB")
 
 
-def _from_files(path: str, argument: str) -> Opened:
+def _from_files(path: str, argument: str, wanted: Iterable[str] = ()) -> Opened:
     ending, found = _ending(path), sorted(glob.glob(path)) or ([path] if os.path.exists(path) else [])
     if not found:
         raise InvalidValueError(f"{argument} must be a file that exists, not {shown(path)}")
@@ -154,16 +152,8 @@ def _from_files(path: str, argument: str) -> Opened:
     if unreadable is not None:
         raise InvalidValueError(f"{argument} must be a file that can be read, not {shown(unreadable)}")
     connection = _ibis().duckdb.connect()
-    table = ask("DuckDB", f"opening {Path(path).name}", lambda: _read(connection, found, ending))
-    if ending != ".parquet":
-        return Opened(table, "DuckDB", untyped=True)
-    return Opened(table, "DuckDB", spare=lambda: _parquet_decoded(connection, found, table))
-
-
-def _parquet_decoded(connection: Any, files: list[str], table: Any) -> Any:
-    from discreet.sources.undecoded import parquet_decoded
-
-    return parquet_decoded(connection, files, table.schema())
+    table = ask("DuckDB", f"opening {Path(path).name}", lambda: _read(connection, found, ending, wanted))
+    return Opened(table, "DuckDB", untyped=ending != ".parquet")
 
 
 def files_of(given: Any) -> set[str]:
@@ -180,14 +170,14 @@ def _ending(path: str) -> str | None:
     return suffixes[-1] if suffixes and suffixes[-1] in _ENDINGS else None
 
 
-def _read(connection: Any, files: list[str], ending: str) -> Any:
+def _read(connection: Any, files: list[str], ending: str, wanted: Iterable[str]) -> Any:
     from discreet.sources.text import DELIMITERS, read_delimited, read_json
 
     if ending == ".parquet":
         return connection.read_parquet(files)
     if ending in DELIMITERS:
         return read_delimited(connection, files, DELIMITERS[ending])
-    return read_json(connection, files, ending)
+    return read_json(connection, files, ending, wanted)
 
 
 def _from_url(url: str, name: str | None, argument: str) -> Opened:

@@ -39,23 +39,6 @@ def ask(engine: str, what: str, question: Callable[[], Answer]) -> Answer:
     raise EngineError(f"the query failed on {engine} at {what}; DISCREET_DEBUG=1 shows why, and maybe private rows")
 
 
-def either(question: Callable[[], Answer], spare: Callable[[], Answer] | None) -> Answer:
-    """The answer to a question or, where the engine fails on it and there is one, to its spare.
-
-    To be asked as one question, so that nobody sees which of the two was answered.
-    """
-    try:
-        return question()
-    except Exception as error:
-        if spare is None or _is_interruption(error):
-            raise
-    try:
-        return spare()
-    except Error:
-        # A complaint of discreet's own would reach the caller, and tell that the spare was needed.
-        raise RuntimeError("the spare question does not fit") from None
-
-
 def _is_interruption(error: Exception) -> bool:
     """Whether an error is Ctrl-C while DuckDB works, which arrives as an error of its own."""
     return type(error).__name__ == "InterruptException" or str(error) == "Query interrupted"

@@ -26,6 +26,15 @@ def check_grammar(where: str, columns: Sequence[str]) -> None:
         raise InvalidValueError("where must be one SQL expression, and to DuckDB a part of it is missing or too much")
 
 
+def words(where: str) -> list[str]:
+    """Everything in a condition that could be the name of a column."""
+    try:
+        return [token.text for token in Dialect.get_or_raise("duckdb").tokenize(where)]
+    except Exception:
+        # What is wrong with it is said where it is read.
+        return []
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keeps what sqlglot logs about a condition in this thread from being a second line on standard error."""

@@ -24,9 +24,10 @@ from discreet.sources.base import Source
 from discreet.sources.bounded import first_items, placed, places
 from discreet.sources.connect import Opened, files_of, open_table
 from discreet.sources.domain import TYPES, Integers, Listed, integers, kind_of_type, listed, split_column
-from discreet.sources.engine import ask, either
+from discreet.sources.engine import ask
 from discreet.sources.lookup import Lookup
 from discreet.sources.names import choices, suggestion
+from discreet.sources.raw import by_bytes
 from discreet.sources.rowwise import check_rowwise
 from discreet.tally import IntegerColumn, Tally
 
@@ -94,7 +95,7 @@ def events(
     most = _most_items(max_items_per_user)
     steps = _steps(value, clip, resolution)
     _refuse_own_domain(table, domain)
-    opened = open_table(table, name, "table")
+    opened = open_table(table, name, "table", _named(user, item, value, where))
     try:
         check_rowwise(opened.table)
         columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
@@ -104,6 +105,16 @@ def events(
     except BaseException:
         opened.close()
         raise
+
+
+def _named(user: Any, item: Any, value: Any, where: Any) -> list[str]:
+    """The columns that the caller names, those of the condition as far as it can be read."""
+    names = [column for column in (user, item, value) if isinstance(column, str)]
+    if isinstance(where, str):
+        from discreet.sources.grammar import words
+
+        names += words(where)
+    return names
 
 
 class _Steps:
@@ -190,7 +201,7 @@ class TableSource(Source):
         scores = ask(self._opened.engine, "computing the scores", self._snapshot)
         lookup = Lookup(scores, self._kind, self._domain)
         self._snapshots.append(lookup)
-        values, counts = ask(self._opened.engine, "counting the scores", lookup.runs)
+        values, counts = ask(self._opened.engine, "counting the scores", lambda: self._all_of(lookup.runs()))
         low = int(values[-1])
         keys = np.array([int(value) - low for value in values[::-1]], np.uint64)
         return Tally(IntegerColumn(keys, 0, low, self.grid), _last_ranks(counts))
@@ -218,9 +229,20 @@ class TableSource(Source):
             self._snapshots.pop().close()
 
     @property
+    def _backend(self) -> str:
+        """The engine, as ibis calls it."""
+        return str(self._opened.table.get_backend().name)
+
+    @property
     def _is_sqlite(self) -> bool:
         """SQLite has neither decimals nor NaN."""
-        return bool(self._opened.table.get_backend().name == "sqlite")
+        return self._backend == "sqlite"
+
+    def _all_of(self, runs: tuple[list[int], list[int]]) -> tuple[list[int], list[int]]:
+        """The runs, which must be of all items of the domain and of no more."""
+        if sum(runs[1]) != self.d:
+            raise RuntimeError("the engine has joined the domain in a way of its own")
+        return runs
 
     def _check_process(self) -> None:
         """Refuses a forked process, in which the connection has lost its threads and shares its socket."""
@@ -254,21 +276,15 @@ class TableSource(Source):
 
     def _snapshot(self) -> Any:
         """The scores, kept on the engine."""
-        open_spare = self._opened.spare
-        if open_spare is None:
-            return self._scores(self._table).cache()
-        # Where the engine can read all rows, both ways give the same scores, so which one it was tells nothing more.
-        return either(
-            lambda: self._scores(self._table).cache(),
-            lambda: self._scores(self._filtered(open_spare(), self._where)).cache(),
-        )
+        return self._scores(self._table).cache()
 
     def _scores(self, table: Any) -> Any:
         """The expression of the scores: one row for each item of a listed domain, or each touched item of a range."""
         import ibis
 
         columns = self._columns
-        who, what = table[columns["user"]], self._item(table[columns["item"]])
+        who = by_bytes(self._backend, table[columns["user"]])
+        what = by_bytes(self._backend, self._item(table[columns["item"]]))
         if self._steps is None:
             touched = self._users(table.select(who=who, item=what))
         else:
@@ -277,7 +293,7 @@ class TableSource(Source):
         if isinstance(self._domain, Integers):
             return touched.filter(touched.item.between(self._domain.lo, self._domain.hi))
         domain = self._domain.table
-        joined = domain.left_join(touched, domain.item == touched.item)
+        joined = domain.left_join(touched, by_bytes(self._backend, domain.item) == touched.item)
         shown_too = {"label": domain.label} if self._domain.labelled else {}
         return joined.select(item=domain.item, score=ibis.coalesce(touched.score, 0), **shown_too)
 
@@ -311,7 +327,7 @@ class TableSource(Source):
         if self.max_items_per_user is None:
             # count(distinct) passes over missing users by itself, and the join with the domain over missing items.
             return rows.group_by("item").agg(score=rows.who.nunique())
-        pairs = placed(rows.filter(rows.who.notnull()), self._places).distinct()
+        pairs = placed(rows.filter(rows.who.notnull()), self._places, self._backend).distinct()
         kept = first_items(pairs, self._places, self.max_items_per_user)
         return kept.group_by("item").agg(score=kept.count())
 
@@ -328,7 +344,7 @@ class TableSource(Source):
         """For each user and item the sum of the steps, of all items or of those that count."""
         if self.max_items_per_user is None:
             return rows.group_by("who", "item").agg(total=rows.steps.sum())
-        rows = placed(rows, self._places)
+        rows = placed(rows, self._places, self._backend)
         totals = rows.group_by("who", "item", "place").agg(total=rows.steps.sum())
         return first_items(totals, self._places, self.max_items_per_user)
 

@@ -35,11 +35,13 @@ def read_delimited(connection: Any, files: list[str], delimiter: str) -> Any:
     if not names or not all(names) or len(set(names)) < len(names):
         raise InvalidValueError(f"{shown(files[0])} must begin with a header of different column names, and does not")
     columns = dict.fromkeys(names, "VARCHAR")
-    return connection.read_csv(files, header=True, columns=columns, delim=delimiter, quote='"', escape='"', **_FIXED)
+    # In one piece: a piece that begins inside a quoted field would take its lines for rows.
+    quotes = {"quote": '"', "escape": '"', "parallel": False}
+    return connection.read_csv(files, header=True, columns=columns, delim=delimiter, **quotes, **_FIXED)
 
 
-def read_json(connection: Any, files: list[str], ending: str) -> Any:
-    """A JSON table whose columns are the keys of its first records.
+def read_json(connection: Any, files: list[str], ending: str, wanted: Iterable[str] = ()) -> Any:
+    """A JSON table whose columns are the keys of its first records, the wanted ones in exactly their spelling.
 
     DuckDB's own reader of lines fails on some broken records, and loses the line after others. So a record is a line
     of text here, and its fields are taken one by one: a record of which that cannot be done has none.
@@ -49,7 +51,7 @@ def read_json(connection: Any, files: list[str], ending: str) -> Any:
     view = _lines(connection, lines).get_name() if lines else ""
     records = [f"SELECT line FROM {quoted(view)}"] if lines else []  # noqa: S608  # a view of our own
     records += [f"SELECT json AS line FROM read_json_objects({_array_options(arrays)})"] if arrays else []  # noqa: S608
-    names = _keys(connection, " UNION ALL ".join(records))
+    names = _columns(_keys(connection, " UNION ALL ".join(records)), list(wanted))
     if not names:
         raise InvalidValueError(
             f"{shown(files[0])} must hold one record on each line or one array of records, and none can be read"
@@ -93,7 +95,7 @@ def _keys(connection: Any, records: str) -> list[str]:
     objects = f"SELECT line FROM ({records}) WHERE TRY(json_type(line)) = 'OBJECT' LIMIT {_SAMPLE}"  # noqa: S608
     keys = f"SELECT unnest(json_keys(line)) AS key FROM ({objects})"  # noqa: S608
     query = f"SELECT key FROM ({keys}) GROUP BY key ORDER BY count(*) DESC, key LIMIT {_SAMPLE}"  # noqa: S608
-    return _distinct(row[0] for row in connection.con.execute(query).fetchall())
+    return [row[0] for row in connection.con.execute(query).fetchall()]
 
 
 def _fields_of_lines(view: str, names: list[str]) -> str:
@@ -108,12 +110,16 @@ def _fields_of_arrays(files: list[str], names: list[str]) -> str:
     return f"SELECT {', '.join(map(quoted, names))} FROM {reader}"  # noqa: S608  # all quoted
 
 
-def _distinct(names: Iterable[str]) -> list[str]:
-    """The names that can be columns side by side; DuckDB does not tell Who from who, and the first is kept."""
-    found: dict[str, str] = {}
-    for name in names:
-        if name and name.isprintable():
-            found.setdefault(name.casefold(), name)
+def _columns(keys: list[str], wanted: list[str]) -> list[str]:
+    """The keys that can be columns side by side; DuckDB does not tell Who from who.
+
+    Of a wanted name only that very spelling is one, so that no record with another can stand in its place.
+    """
+    found = {name.casefold(): name for name in wanted if name in keys}
+    taken = {name.casefold() for name in wanted}
+    for key in keys:
+        if key and key.isprintable() and key.casefold() not in taken:
+            found.setdefault(key.casefold(), key)
     return list(found.values())
 
 

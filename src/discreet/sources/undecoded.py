@@ -1,7 +1,7 @@
-"""Values that Arrow and Parquet can hold and DuckDB fails on: text that is not UTF-8, timestamps beyond its range.
+"""Text in a frame that is not UTF-8, on which DuckDB fails.
 
-Here columns of text are read as bytes, and converted value by value: what is no text is missing, like any other value
-that does not convert.
+Here such columns are read as bytes, and converted value by value: what is no text is missing, like any other value that
+does not convert.
 """
 
 from __future__ import annotations
@@ -23,24 +23,7 @@ def frame_decoded(connection: Any, table: pa.Table) -> Any:
     return _converting_view(connection, table.cast(pa.schema(fields)), dict.fromkeys(broken, _DECODE))
 
 
-def parquet_decoded(connection: Any, files: list[str], known: Any) -> Any:
-    """Parquet files read by Arrow, which neither checks text nor converts timestamps.
-
-    Columns that DuckDB's own reader, whose schema is `known`, takes for something else are left out.
-    """
-    from pyarrow import dataset
-
-    given = dataset.dataset(files).schema
-    text = {field.name: _DECODE for field in given if as_bytes(field.type) != field.type}
-    # DuckDB reads milliseconds as microseconds, and those after the year 294,247 overflow.
-    coarse = {field.name: _CONVERT for field in given if field.type == pa.timestamp("ms")}
-    fields = [field.with_type(as_bytes(field.type)) for field in given]
-    view = _converting_view(connection, dataset.dataset(files, schema=pa.schema(fields)), text | coarse)
-    return view.select([name for name in view.columns if name in known and view[name].type() == known[name]])
-
-
 _DECODE = "TRY(decode({0})) AS {0}"
-_CONVERT = "TRY(CAST({0} AS TIMESTAMP)) AS {0}"
 
 
 def as_bytes(dtype: Any) -> Any:

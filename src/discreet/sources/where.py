@@ -7,7 +7,6 @@ one meaning is fixed here and spelled in what they agree on.
 
 from __future__ import annotations
 
-import inspect
 import math
 import operator
 import re
@@ -31,6 +30,7 @@ from sqlglot.dialects.dialect import Dialect
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.sources.grammar import check_grammar, quiet
 from discreet.sources.names import choices, suggestion
+from discreet.sources.raw import builtin, text_bytes
 
 LONGEST = 10_000
 """The most characters a condition may have."""
@@ -941,36 +941,20 @@ def _stored(engine: str, kind: str, expr: Any) -> Any:
     return ibis.cases((text.contains("."), _rtrim(_rtrim(text, "0"), ".")), else_=text)
 
 
-def _builtin(name: str, result: str, *arguments: str) -> Callable[..., Any]:
-    """A function that engines have and ibis does not."""
-
-    def call(*_: Any) -> None: ...
-
-    names = [inspect.Parameter(f"arg{i}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for i in range(len(arguments))]
-    call.__name__, call.__signature__ = name, inspect.Signature(names)  # type: ignore[attr-defined]  # ibis reads it
-    made: Callable[..., Any] = ibis.udf.scalar.builtin(call, name=name, signature=(arguments, result))
-    return made
-
-
-_encode = _builtin("encode", "binary", "string")
-_convert_to = _builtin("convert_to", "binary", "string", "string")
-_glob = _builtin("glob", "boolean", "string", "string")
-_trim = _builtin("trim", "string", "string", "string")
-_ltrim = _builtin("ltrim", "string", "string", "string")
-_rtrim = _builtin("rtrim", "string", "string", "string")
+_glob = builtin("glob", "boolean", "string", "string")
+_trim = builtin("trim", "string", "string", "string")
+_ltrim = builtin("ltrim", "string", "string", "string")
+_rtrim = builtin("rtrim", "string", "string", "string")
 _SIDES = {None: "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _TRIMS = {"trim": _trim, "ltrim": _ltrim, "rtrim": _rtrim}
-_PLAIN_TRIMS = {name: _builtin(name, "string", "string") for name in _TRIMS}
+_PLAIN_TRIMS = {name: builtin(name, "string", "string") for name in _TRIMS}
 
 
 def _bytes(engine: str, value: _Value) -> Any:
     """The UTF-8 bytes of a string, whose order no collation changes."""
-    if engine == "duckdb":
-        return _encode(value.expr)
-    if engine == "postgres":
-        return _convert_to(value.expr, "UTF8")
-    if engine in ("sqlite", "pyspark", "databricks"):
-        return value.expr.cast("binary")
+    found = text_bytes(engine, value.expr)
+    if found is not None:
+        return found
     raise InvalidValueError(f"where must not order strings on {engine}, as it does with {value.text}")
 
 

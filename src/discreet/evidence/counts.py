@@ -1,0 +1,150 @@
+"""Epsilon of a selection with counts, verified exactly on small inputs over all neighbours.
+
+What is seen is a set (or an order) y and a noisy count for each of its items: with probability law(y) times the
+product of discrete Laplace probabilities exp(-rate |c_i - f_i|) / Z around the true scores f, in steps. Between
+neighbours f and g the log ratio at (y, c) is largest where every c_i is one of the two scores, and then the counts add
+exactly rate * sum |f_i - g_i| over the items of y to the log ratio of the selection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from discreet import topk
+from discreet.evidence.divergence import log_ratios
+from discreet.evidence.neighbours import Family, Scores
+from discreet.evidence.report import SLACK, Pair
+from discreet.evidence.seen import Laws
+from discreet.exact.entropy import Ranks
+from discreet.mechanisms.base import Mechanism, Prepared
+from discreet.release import Release
+from discreet.sources.array import ArraySource
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What comparing all neighbours found.
+
+    Attributes
+    ----------
+    pairs
+        How many pairs of neighbouring inputs were compared.
+    worst
+        An upper bound on the largest log ratio, as a share of the whole epsilon.
+    counts
+        The largest part of it that the counts alone have, as a share of theirs; exact.
+    pair
+        Where the worst was found.
+    """
+
+    pairs: int
+    worst: float
+    counts: Fraction
+    pair: Pair
+
+    @property
+    def holds(self) -> bool:
+        """Whether no ratio is above what is promised."""
+        return self.worst <= 1.0 + SLACK and self.counts <= 1
+
+
+def verify_counts(
+    mechanism: Mechanism,
+    k: int,
+    family: Family,
+    *,
+    epsilon: Fraction,
+    counts: Fraction,
+    grid: Fraction = Fraction(1),
+    per_user: int | None = None,
+) -> Counted:
+    """Compares every input of a family with all its neighbours, of users who touch at most `per_user` items each."""
+    laws = CountedLaws(mechanism, k, epsilon, counts, family, grid, per_user)
+    found = [
+        (*laws.apart(scores, other), (scores, other))
+        for scores in family.scores
+        for other in neighbours(family, scores, per_user)
+    ]
+    worst, _, pair = max(found, key=lambda one: one[0])
+    return Counted(len(found), worst, max(part for _, part, _ in found), laws.pair(*pair))
+
+
+def neighbours(family: Family, scores: Scores, per_user: int | None) -> Iterator[Scores]:
+    """All neighbours by extreme changes, where every user touches at most so many items."""
+    if per_user is None:
+        yield from family.neighbours(scores)
+        return
+    ends = sorted({Fraction(0), -family.sensitivity.down, family.sensitivity.up})
+    users = [user for user in product(ends, repeat=family.d) if sum(part != 0 for part in user) <= per_user]
+    nobody = (Fraction(0),) * family.d
+    swaps = [(nobody, user) for user in users] + [(user, nobody) for user in users]
+    for gone, new in swaps if family.adjacency == "add-remove" else product(users, repeat=2):
+        other = tuple(score - less + more for score, less, more in zip(scores, gone, new, strict=True))
+        if other != scores:
+            yield other
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Bounded(ArraySource):
+    """Scores of which each user is known to move at most so many."""
+
+    max_items_per_user: int | None = None
+
+
+class CountedLaws(Laws):
+    """The laws of selections with counts: those of the selection, and what the counts are centred at."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        k: int,
+        epsilon: Fraction,
+        counts: Fraction,
+        family: Family,
+        grid: Fraction,
+        per_user: int | None,
+    ) -> None:
+        super().__init__(mechanism, k, epsilon, family)
+        self._grid, self._per_user = grid, per_user
+        source, limit = self.source(family.scores[0]), family.sensitivity
+        self.guarantee = topk.promise(source, k, epsilon, mechanism, limit, family.adjacency, counts)
+        self._plan = topk.planned(source, k, limit, self.guarantee)
+        self._rates: set[Fraction] = set()
+        self._centres: dict[Scores, dict[Any, int | Fraction]] = {}
+
+    def apart(self, scores: Scores, other: Scores) -> tuple[float, Fraction]:
+        """The largest log ratio of two inputs as a share of epsilon, and that of the counts alone of theirs."""
+        table = self.table([scores, other])
+        selection = log_ratios(table.logs[0], table.logs[1:])[0] + table.off.sum()
+        # The noise was asked for at one rate, which is that of all steps.
+        (rate,) = self._rates
+        moved = [rate * self._moved(scores, other, outcome[0]) for outcome in table.outcomes]
+        worst = max(one + float(part) for one, part in zip(selection.tolist(), moved, strict=True))
+        return worst / float(self.guarantee.epsilon), max(moved) / self.guarantee.counts_epsilon
+
+    def source(self, scores: Scores) -> ArraySource:
+        made = super().source(scores)
+        return _Bounded(made.scores, made.labels, made.unit, self._grid, self._per_user)
+
+    def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Ranks]) -> Release:
+        """What is released where no noise happens to be added, from which the centres are read off."""
+
+        def noise(rate: Fraction) -> int:
+            self._rates.add(rate)
+            return 0
+
+        # Without the floor, which could only hide a difference.
+        plan = None if self._plan is None else replace(self._plan, floor=False)
+        release = topk.released(source, self.k, self.guarantee, draw, plan, noise)
+        centres = self._centres.setdefault(scores, {})
+        centres.update({count.item: count.value for count in release.counts or []})
+        return release
+
+    def _moved(self, scores: Scores, other: Scores, items: tuple[Any, ...]) -> Fraction:
+        """How many steps the centres of some items are apart in all."""
+        here, there = self._centres[scores], self._centres[other]
+        return sum((abs(Fraction(here[item] - there[item])) / self._grid for item in items), Fraction(0))
