@@ -302,6 +302,12 @@ def test_max_items_per_user_must_be_a_whole_number_from_1(most):
         source(max_items_per_user=most)
 
 
+def test_an_engine_that_may_find_two_spellings_equal_is_refused(monkeypatch):
+    monkeypatch.setattr("discreet.sources.bounded.text_bytes", lambda engine, text: None)
+    with pytest.raises(Error, match=r"^max_items_per_user must be left out for items of text on DuckDB: "):
+        source(max_items_per_user=1)
+
+
 def test_where_an_item_stands_in_the_domain_does_not_decide_who_keeps_it():
     """Users with three items of 40 keep one: each third of the domain is kept about equally often."""
     rng = random.Random(2)

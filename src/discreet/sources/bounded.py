@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from discreet.errors import InvalidValueError
 from discreet.sources.connect import Opened
 from discreet.sources.domain import Integers, Listed
 from discreet.sources.engine import ask
-from discreet.sources.raw import by_bytes
+from discreet.sources.raw import by_bytes, text_bytes
 
 MASK = 2**31 - 1
 """Places are taken modulo 2^31; smaller ones have different hashes, because the multiplier is odd."""
@@ -36,6 +37,12 @@ def places(domain: Integers | Listed, opened: Opened) -> Any:
     import pyarrow.compute as pc
 
     backend, table = opened.table.get_backend(), domain.table
+    if domain.kind == "string" and text_bytes(backend.name, table["item"]) is None:
+        # Where two spellings may be equal, a user who touched one item could move the scores of two.
+        raise InvalidValueError(
+            f"max_items_per_user must be left out for items of text on {opened.engine}: "
+            "discreet does not know how it tells spellings apart"
+        )
     rows = ask(opened.engine, "reading the domain", lambda: backend.to_pyarrow(table.select("item")))
     items = rows["item"].combine_chunks()
     order = pc.array_sort_indices(items.cast(pa.uint8()) if domain.kind == "boolean" else items)
