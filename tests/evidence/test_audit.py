@@ -1,5 +1,6 @@
 """The audit finds nothing in the shipped sampler, and finds samplers that are a little or badly wrong."""
 
+import dataclasses
 import math
 import random
 import shlex
@@ -143,3 +144,19 @@ def test_the_bound_never_exceeds_what_is_spent_by_more_than_alpha():
         above += found.spent > math.log(2)
     assert above <= 5
     assert Fraction(above, 40) < Fraction(1, 5)
+
+
+def test_what_a_release_shows_beside_its_items_is_seen_too():
+    """A right selection, with the sum of all scores for the size of the domain or with true counts."""
+    options = {"scores": [1, 1], "neighbour": [1, 0], "draws": 200}
+
+    def sized(scores):
+        return dataclasses.replace(discreet.top_k(scores, 1, 1), d=2 + sum(scores.values()))
+
+    def counted(scores):
+        release = discreet.top_k(scores, 1, 1)
+        true = [discreet.Count(item, scores[item], 0, 9) for item in release.items]
+        return dataclasses.replace(release, counts=true)
+
+    for sampler in (sized, counted):
+        assert not discreet.audit(discreet.Canonical(), 1, sampler=sampler, **options).holds

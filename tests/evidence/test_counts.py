@@ -1,11 +1,13 @@
 """A selection with counts costs what it states, exactly, and the faults planted here are found."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 import discreet
 from discreet import counts, topk
+from discreet.counts import Counting
 from discreet.evidence.counts import verify_counts
 from discreet.evidence.neighbours import Family, whole
 from discreet.exact.laplace import laplace
@@ -119,3 +121,50 @@ def test_the_sampler_adds_what_the_verifier_takes_it_to_add(monkeypatch):
     monkeypatch.setattr(topk, "laplace", spied)
     discreet.top_k({"a": 3, "b": 2, "c": 0}, k=2, epsilon=1, counts="1/3", adjacency="swap")
     assert rates == [Fraction(1, 6)] * 2
+
+
+def is_caught(monkeypatch, change):
+    """What is found where the counts are made in another way; `change` gets all that the right way gets."""
+    monkeypatch.setattr(Counting, "counts", change)
+    found = verify_counts(discreet.Canonical(), 2, family(), **EPSILONS)
+    return found.worst > 1
+
+
+def test_intervals_around_the_true_scores_are_caught(monkeypatch):
+    right = Counting.counts
+
+    def centred(self, items, scores, noise):
+        true = dict(zip(items, scores, strict=True))
+        made = right(self, items, scores, noise)
+        return [replace(count, low=true[count.item] - 5, high=true[count.item] + 5) for count in made]
+
+    assert is_caught(monkeypatch, centred)
+
+
+def test_a_list_in_the_order_of_true_scores_is_caught(monkeypatch):
+    right = Counting.counts
+
+    def ranked(self, items, scores, noise):
+        true = dict(zip(items, scores, strict=True))
+        return sorted(right(self, items, scores, noise), key=lambda count: (-true[count.item], count.item))
+
+    assert is_caught(monkeypatch, ranked)
+
+
+def test_noise_that_is_shared_is_caught(monkeypatch):
+    right = Counting.counts
+
+    def shared(self, items, scores, noise):
+        once = noise(self.rate)
+        return right(self, items, scores, lambda rate: once)
+
+    assert is_caught(monkeypatch, shared)
+
+
+def test_noise_that_is_divided_is_caught(monkeypatch):
+    right = Counting.counts
+
+    def divided(self, items, scores, noise):
+        return right(self, items, scores, lambda rate: noise(rate) // 1000)
+
+    assert is_caught(monkeypatch, divided)

@@ -218,14 +218,16 @@ def _drawn(
         for i in range(draws):
             # The two inputs take turns, so that whatever drifts drifts for both.
             for half, mapping in zip(seen, mappings, strict=True):
-                half[2 * i >= draws][_seen(sample(mapping))] += 1
+                half[2 * i >= draws][_seen(sample(mapping), len(mapping))] += 1
                 step()
     return _Counts(inputs, (seen[0][0], seen[1][0]), (seen[0][1], seen[1][1]))
 
 
-def _seen(result: Any) -> Any:
-    """What is seen of a release; anything else is taken as it is."""
-    return outcome_of(result) if isinstance(result, Release) else result
+def _seen(result: Any, d: int) -> Any:
+    """What is seen of a release, counts and the size of the domain too; anything else is taken as it is."""
+    if not isinstance(result, Release):
+        return result
+    return outcome_of(result) if result.d == d else (*outcome_of(result), result.d)
 
 
 def _event(one: Mapping[Any, int], other: Mapping[Any, int]) -> tuple[tuple[Any, ...], bool]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 from discreet import topk
@@ -23,6 +23,9 @@ from discreet.exact.entropy import Ranks
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.release import Release
 from discreet.sources.array import ArraySource
+
+_MARK = 10**6
+"""More steps than any score of a small input has."""
 
 
 @dataclass(frozen=True)
@@ -131,20 +134,42 @@ class CountedLaws(Laws):
         return _Bounded(made.scores, made.labels, made.unit, self._grid, self._per_user)
 
     def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Ranks]) -> Release:
-        """What is released where no noise happens to be added, from which the centres are read off."""
+        """What is released where the noise happens to bring every count to where it is aimed.
 
-        def noise(rate: Fraction) -> int:
+        The aims depend on the items alone, so that all inputs show the same counts; an interval around the true score,
+        a list in the order of true scores, noise that is shared, scaled or left out would show another release.
+        """
+        centred = self._with_noise(source, draw, lambda call: 0)
+        centres = self._centres.setdefault(scores, {})
+        centres.update({count.item: count.value for count in centred.counts or []})
+        # Which call is for whose noise is seen by noise that differs.
+        marked = self._with_noise(source, draw, lambda call: (call + 1) * _MARK)
+        calls = {self._steps(count.value - centres[count.item]): count.item for count in marked.counts or []}
+
+        def aimed(call: int) -> int:
+            item = calls.get(Fraction((call + 1) * _MARK))
+            return 0 if item is None else int(ord(item) - self._steps(centres[item]))
+
+        return self._with_noise(source, draw, aimed)
+
+    def _with_noise(
+        self, source: ArraySource, draw: Callable[[Prepared], Ranks], noise: Callable[[int], int]
+    ) -> Release:
+        """The release where the noise of each call, in steps, is what `noise` says."""
+        calls = count()
+
+        def scripted(rate: Fraction) -> int:
             self._rates.add(rate)
-            return 0
+            return noise(next(calls))
 
         # Without the floor, which could only hide a difference.
         plan = None if self._plan is None else replace(self._plan, floor=False)
-        release = topk.released(source, self.k, self.guarantee, draw, plan, noise)
-        centres = self._centres.setdefault(scores, {})
-        centres.update({count.item: count.value for count in release.counts or []})
-        return release
+        return topk.released(source, self.k, self.guarantee, draw, plan, scripted)
+
+    def _steps(self, value: int | Fraction) -> Fraction:
+        return Fraction(value) / self._grid
 
     def _moved(self, scores: Scores, other: Scores, items: tuple[Any, ...]) -> Fraction:
         """How many steps the centres of some items are apart in all."""
         here, there = self._centres[scores], self._centres[other]
-        return sum((abs(Fraction(here[item] - there[item])) / self._grid for item in items), Fraction(0))
+        return sum((abs(self._steps(here[item] - there[item])) for item in items), Fraction(0))

@@ -14,8 +14,8 @@ from discreet.mechanisms.canonical import Canonical
 SLACK = 1e-12
 """Some pairs reach epsilon exactly; bounds are certified to within this share of it."""
 
-Outcome = tuple[tuple[Any, ...], tuple[Any, ...] | None]
-"""What the caller sees: the items as listed, and the order."""
+Outcome = tuple[Any, ...]
+"""What the caller sees: the items as listed, the order, and the counts as listed where there are some."""
 
 
 @dataclass(frozen=True)
@@ -136,5 +136,5 @@ def _listed(scores: Scores) -> str:
 
 
 def _spelt(outcome: Outcome) -> str:
-    items, order = outcome
+    items, order = outcome[:2]
     return f"items {' '.join(map(str, items))}" + ("" if order is None else f", order {' '.join(map(str, order))}")

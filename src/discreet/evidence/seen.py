@@ -108,7 +108,8 @@ class Laws:
 
 def outcome_of(release: Release) -> Outcome:
     """What the caller sees of a release."""
-    return tuple(release.items), None if release.order is None else tuple(release.order)
+    order = None if release.order is None else tuple(release.order)
+    return (tuple(release.items), order) if release.counts is None else (tuple(release.items), order, *release.counts)
 
 
 def labelled(scores: Scores) -> dict[str, int | Fraction]:
