@@ -239,7 +239,7 @@ def decimal(number: Fraction) -> str:
     text = f"{float(number):.12g}"
     if Fraction(text) == number:
         return text
-    return str(number) if len(str(number)) < 40 else f"about {text}" if float(number) else "almost 0"
+    return str(number) if len(str(number)) < 20 else f"about {text}" if float(number) else "almost 0"
 
 
 def _spelt(figure: int | Fraction) -> str:

@@ -58,7 +58,7 @@ def verify(
     adjacency: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"{' or '.join(ADJACENCIES)}. By default both.")
     ] = None,
-    deep: Annotated[bool, typer.Option("--deep", help="Many more inputs: hours in place of a minute.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Many more inputs, which takes hours.")] = False,
     jobs: Annotated[str | None, typer.Option(metavar="N", help="How many processes. By default one a core.")] = None,
 ) -> int:
     """Verifies epsilon exactly: computes the law of what is released for small inputs and all their neighbours.

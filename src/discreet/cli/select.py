@@ -121,7 +121,7 @@ def select(
         typer.Option(
             metavar="LIST",
             help="With --user: the public list of items, as FILE:COLUMN or, for all whole numbers from LO to HI, as "
-            "integers:LO:HI. It must not come from the events.",
+            "integers:LO:HI. It must not come from the events. Events of other items are dropped without a word.",
         ),
     ] = None,
     label: Annotated[

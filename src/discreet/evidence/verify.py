@@ -57,7 +57,7 @@ def verify(
     adjacency
         "add-remove" or "swap"; by default both.
     deep
-        Many more vectors, which takes minutes.
+        Many more vectors, which takes hours for all mechanisms.
     jobs
         How many processes to use.
 
