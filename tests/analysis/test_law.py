@@ -14,7 +14,7 @@ from discreet.exact.ball import precision
 from discreet.noise import NOISES
 from discreet.sources.array import array_source
 
-SCORES = [[5, 3, 3, 1], [2, 2, 2, 2], [9, 4, 1, 0]]
+SCORES = [[5, 3, 3, 1], [9, 4, 1, 0]]
 CASES = (
     [(discreet.Canonical(gamma, noise), k) for gamma in ("0", "1/3", "1") for noise in NOISES for k in (1, 2, 3)]
     + [(discreet.OneShot(noise), k) for noise in NOISES for k in (1, 2)]
