@@ -177,7 +177,7 @@ def test_rows_are_filtered_by_where(engine, tmp_path, request):
     assert ranking(source) == expected(scores)
 
 
-@pytest.mark.parametrize("engine", ["arrow", "sqlite", ENGINES[-2]])
+@pytest.mark.parametrize("engine", ["arrow", "sqlite", *ENGINES[-2:]])
 def test_adding_a_user_moves_every_score_within_the_sensitivity(engine, tmp_path, request):
     """All rows of one user at once, whatever they are; on each engine, with and without values."""
     rows, events, domain = generated(5, "string")
