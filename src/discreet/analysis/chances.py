@@ -92,8 +92,9 @@ class _Race:
         # Beyond the floor of what must be above it, it is zero everywhere and exactly.
         if at((begin + end) / 2, True) == 0:
             return arb(0)
-        # Relative to the integral alone: a chance of e^-1000 has as many good digits as one half.
-        return acb.integral(at, begin, end, abs_tol=arb(0), rel_tol=arb(2) ** (-ctx.prec + 30)).real
+        # Far smaller chances need more precision: whoever wants their digits asks with more.
+        goal = arb(2) ** (-ctx.prec + 30)
+        return acb.integral(at, begin, end, abs_tol=goal, rel_tol=goal).real
 
 
 class _At:
