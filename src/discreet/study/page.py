@@ -1,0 +1,150 @@
+"""Writes the page of a study: one HTML file that asks for nothing else, with charts that answer a pointer and keys."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from discreet.study import charts
+from discreet.study.panels import Panel, figures_of, panels_of
+from discreet.study.results import Figure, Point, Results
+from discreet.study.tables import budget_table, time_table
+from discreet.study.theme import DARK, LIGHT, style
+from discreet.whole import write_whole
+
+
+def write_page(results: Results, notes: list[str], path: Path) -> None:
+    """Writes the page of a study, whole or not at all.
+
+    What it shows is computed from the scores, so NOT private: for public or made-up data.
+
+    Parameters
+    ----------
+    results
+        What to show; figures and tables without rows are left out.
+    notes
+        What the results say, in sentences or paragraphs of plain text: the top of the page.
+    path
+        The HTML file to write or to replace.
+    """
+    write_whole(path, _page(results, notes))
+
+
+def _page(results: Results, notes: list[str]) -> str:
+    panels = {figure.key: panels_of(results, figure) for figure in figures_of(results)}
+    sections = [_figure(figure, panels[figure.key]) for figure in figures_of(results)]
+    sections += [_budgets(results)] if results.budgets else []
+    sections += [_times(results)] if results.times else []
+    return Template(_text("page.html")).substitute(
+        style=f"{style(LIGHT)}\n@media (prefers-color-scheme: dark) {{\n{style(DARK)}\n}}\n{_text('page.css')}",
+        notes="".join(f"<li>{_prose(note)}</li>" for note in notes),
+        links="".join(f'<li><a href="#{key}">{_prose(title)}</a></li>' for key, title, _ in sections),
+        sections="\n".join(_section(*section) for section in sections),
+        data=_json({"plot": charts.PLOT, "panels": [_data(panel) for key in panels for panel in panels[key]]}),
+        script=_text("page.js"),
+    )
+
+
+def _text(name: str) -> str:
+    return files("discreet.study").joinpath(name).read_text(encoding="utf-8")
+
+
+def _prose(text: str) -> str:
+    """Text for the page, in which no line breaks inside an equation."""
+    return escape(text).replace(" = ", "&nbsp;=&nbsp;")
+
+
+def _json(value: Any) -> str:
+    """JSON that no name can end early: no tag begins in it."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+_Section = tuple[str, str, str]  # an anchor, a title and what stands below it
+
+
+def _section(key: str, title: str, content: str) -> str:
+    head = f'<h2 id="{key}-title">{_prose(title)}</h2>'
+    return f'<section id="{key}" aria-labelledby="{key}-title">{head}{content}</section>'
+
+
+def _figure(figure: Figure, panels: list[Panel]) -> _Section:
+    content = (
+        f'<p>{_prose(figure.says)}</p><div class="choices">{_figure_choices(figure, panels)}</div>{_legend(panels[0])}'
+        f'<div class="panels">{"".join(map(_panel, panels))}<div class="tip" role="status" hidden></div></div>'
+    )
+    return figure.key, figure.title, content
+
+
+def _figure_choices(figure: Figure, panels: list[Panel]) -> str:
+    vectors = {panel.vector: panel.vector for panel in panels}
+    ks = {str(k): f"{k:,}" for k in sorted({panel.k for panel in panels})}
+    goals = {panel.goal: charts.GOALS[panel.goal][0] for panel in panels}
+    goals = {"": "all", **goals} if len(goals) > 1 else goals
+    return (
+        _choice(figure.key, "vector", "Scores", vectors, next(iter(vectors)))
+        + _choice(figure.key, "k", "k", ks, list(ks)[len(ks) // 2])
+        + _choice(figure.key, "goal", "Goal", goals, next(iter(goals)))
+    )
+
+
+def _choice(section: str, name: str, label: str, options: dict[str, str], chosen: str) -> str:
+    buttons = "".join(
+        f'<label><input type="radio" name="{section}-{name}" value="{escape(value)}"'
+        f"{' checked' * (value == chosen)}><span>{escape(text)}</span></label>"
+        for value, text in options.items()
+    )
+    return f'<fieldset data-choice="{name}"><legend>{label}</legend>{buttons}</fieldset>'
+
+
+def _legend(panel: Panel) -> str:
+    buttons = "".join(
+        f'<button type="button" aria-pressed="true" data-m="{i}"><svg viewBox="0 0 30 10" aria-hidden="true">'
+        f'<line class="line {charts.tone(panel, method)}" x2="30" y1="5" y2="5"/></svg>{escape(method)}</button>'
+        for i, method in enumerate(panel.methods)
+    )
+    hint = "<small>Choose one to hide or show it.</small>" if len(panel.methods) > 1 else ""
+    return f'<div class="legend" role="group" aria-label="Methods">{buttons}{hint}</div>'
+
+
+def _panel(panel: Panel) -> str:
+    where = f'data-vector="{escape(panel.vector)}" data-k="{panel.k}" data-goal="{escape(panel.goal)}"'
+    return f'<figure class="part" {where}>{charts.svg(panel)}</figure>'
+
+
+def _data(panel: Panel) -> dict[str, Any]:
+    """What the script reads out where a pointer is: each curve by the number of its method, as rows."""
+    axis = panel.axis
+    curves = {panel.methods.index(method): [_row(point) for point in curve] for method, curve in panel.curves.items()}
+    return {"label": axis.label, "log": axis.logarithmic, "low": axis.low, "high": axis.high, "curves": curves}
+
+
+def _row(point: Point) -> list[float]:
+    """The x and the probability of a point, and its error where that is to be shown."""
+    error = [point.error] if point.error > charts.SHOWN_ERROR else []
+    return [float(f"{value:.4g}") for value in (point.x, point.probability, *error)]
+
+
+def _budgets(results: Results) -> _Section:
+    probabilities = sorted({row.probability for row in results.budgets})
+    options = {f"{p:g}": f"{100 * p:g}%" for p in probabilities}
+    tables = "".join(
+        f'<div class="part scroll" data-probability="{p:g}" tabindex="0">'
+        f"{budget_table([row for row in results.budgets if row.probability == p])}</div>"
+        for p in probabilities
+    )
+    choice = _choice("budgets", "probability", "Probability", options, list(options)[len(options) // 2])
+    says = (
+        "The epsilon at which a release is exactly the top-k with this probability, and beside it how many times the "
+        "epsilon of canonical that is: the stronger the colour, the more."
+    )
+    return "budgets", "What each method needs", f'<p>{says}</p><div class="choices">{choice}</div>{tables}'
+
+
+def _times(results: Results) -> _Section:
+    says = "The time of one release, and how it grows with the number d of items and with k."
+    table = time_table(results.times)
+    return "times", "How long it takes", f'<p>{says}</p><div class="scroll" tabindex="0">{table}</div>'
