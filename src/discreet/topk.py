@@ -203,12 +203,13 @@ def promise(
     adjacency: Any,
     counts: Any = None,
     split: Any = None,
+    drawn: bool = True,
 ) -> Guarantee:
     """What the release will promise; every public parameter is checked here, before anything private is read."""
     budget = positive(epsilon, "epsilon")
     check_counts(source, counts, split)
     adjacency = _adjacency(source, adjacency)
-    chosen = Canonical() if mechanism is None else check_mechanism(mechanism)
+    chosen = Canonical() if mechanism is None else check_mechanism(mechanism, drawn)
     limit = _sensitivity(source, sensitivity).under(adjacency)
     if isinstance(k, bool) or not isinstance(k, int | np.integer):
         raise InvalidTypeError(f"k must be a whole number from 1 to {source.d}, the number of items, not {shown(k)}")

@@ -48,7 +48,6 @@ def test_the_table_has_what_each_needs_and_reaches():
     [
         ({"goal": "best"}, "goal must be one of top, great, good, optimal, not 'best'"),
         ({"probability": 1}, "probability must be above 0 and below 1, not 1"),
-        ({"mechanism": discreet.Joint()}, "mechanism must be one whose utility is computed"),
         ({"mechanism": discreet.Canonical(noise="laplace")}, "mechanism must be one whose utility is computed"),
     ],
 )

@@ -19,7 +19,7 @@ from discreet.sources.array import array_source
 
 COMPUTED = (
     [discreet.Canonical(gamma) for gamma in ("0", "1/3", "1/2", "1")]
-    + [discreet.Canonical(ceil=True), discreet.Peeling()]
+    + [discreet.Canonical(ceil=True), discreet.Peeling(), discreet.Joint()]
     + [discreet.OneShot(noise) for noise in NOISES]
 )
 SCORES = [[9, 7, 7, 6, 2, 0], [3, 3, 3, 3, 1, 0], [8, 5, 5, 5, 5, 5], [1, 0, 0, 0, 0, 0]]
@@ -57,9 +57,7 @@ def test_what_is_computed_is_what_enumeration_gives(mechanism, scores):
             assert abs(getattr(found, goal) - expected[goal]) <= found.error + 1e-12, (goal, k, epsilon)
 
 
-@pytest.mark.parametrize(
-    "mechanism", [discreet.Canonical(noise="laplace"), discreet.Peeling("logistic"), discreet.Joint()]
-)
+@pytest.mark.parametrize("mechanism", [discreet.Canonical(noise="laplace"), discreet.Peeling("logistic")])
 def test_what_is_drawn_covers_what_enumeration_gives(mechanism):
     scores, k = [9, 7, 7, 6, 2], 2
     found = discreet.utility(scores, k, 1, mechanism, width="0.4", confidence="0.9999999")
@@ -98,7 +96,9 @@ def test_log_binomials_are_right():
     assert log_binomial(r, rest) == pytest.approx(exactly, rel=1e-15, abs=1e-12)
 
 
-@pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.OneShot(), discreet.OneShot("laplace")], ids=str)
+@pytest.mark.parametrize(
+    "mechanism", [discreet.Canonical(), discreet.OneShot(), discreet.OneShot("laplace"), discreet.Joint()], ids=str
+)
 def test_more_epsilon_is_better_and_goals_imply_one_another(mechanism):
     scores = (1e4 / np.arange(1, 301)).astype(np.int64)
     before = None
@@ -116,7 +116,12 @@ def test_more_epsilon_is_better_and_goals_imply_one_another(mechanism):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "epsilon"),
-    [(discreet.OneShot(), "1/2"), (discreet.OneShot("laplace"), "1/2"), (discreet.Canonical(), "1/10")],
+    [
+        (discreet.OneShot(), "1/2"),
+        (discreet.OneShot("laplace"), "1/2"),
+        (discreet.Canonical(), "1/10"),
+        (discreet.Joint(), "1/2"),
+    ],
     ids=str,
 )
 def test_draws_on_a_larger_input_agree(mechanism, epsilon):
@@ -142,7 +147,7 @@ def test_ties_make_more_sets_optimal():
 def test_it_says_that_it_is_not_private():
     assert "NOT private" in str(discreet.utility([3, 2, 1], 1, 1))
     assert "NOT private" in discreet.utility.__doc__
-    assert "with confidence 0.99;" in str(discreet.utility([3, 2, 1], 1, 1, discreet.Joint(), width="0.9"))
+    assert "with confidence 0.99;" in str(discreet.utility([3, 2, 1], 1, 1, discreet.Peeling("laplace"), width="0.9"))
 
 
 def test_all_items_are_all_items():

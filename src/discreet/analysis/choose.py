@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from discreet.analysis.utility import GOALS, Utility, at_epsilon, goals, shares_of
+from discreet.analysis.utility import GOALS, Utility, at_epsilon, goals, meter
 from discreet.errors import InvalidValueError, shown
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
-from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.mechanisms.registry import check_mechanism
@@ -22,7 +21,6 @@ from discreet.topk import as_source, promise
 
 _LEAST, _MOST = Fraction(1, 10**9), Fraction(10**9)
 _DIGITS = 4
-_WIDTH, _SURE = Fraction(1, 10), Fraction(99, 100)
 
 
 def epsilon_for(
@@ -63,18 +61,17 @@ def epsilon_for(
     if goal not in GOALS:
         raise InvalidValueError(f"goal must be one of {', '.join(GOALS)}, not {shown(goal)}")
     source = as_source(scores, None)
-    guarantee = promise(source, k, 1, mechanism, sensitivity, adjacency)
+    guarantee = promise(source, k, 1, mechanism, sensitivity, adjacency, drawn=False)
     _check_computed(guarantee.mechanism)
     return _LEAST if k == source.d else _smallest(source.tally(), int(k), guarantee, goal, wanted)
 
 
 def _smallest(tally: Tally, k: int, guarantee: Guarantee, goal: str, wanted: Fraction) -> Fraction:
     """By bisection of the decade, then of its four digits; utility does not fall when epsilon grows."""
-    region = {goal: goals(tally, k)[goal]}
+    read = meter(tally, k, guarantee, {goal: goals(tally, k)[goal]})
 
     def enough(epsilon: Fraction) -> bool:
-        found = shares_of(tally, k, replace(guarantee, epsilon=epsilon), region, _WIDTH, _SURE)
-        return found.values[goal] >= float(wanted)
+        return read(epsilon).values[goal] >= float(wanted)
 
     if not enough(_MOST):
         raise InvalidValueError(f"probability must be one that epsilon = {_MOST} reaches, and these ties do not let it")
@@ -163,27 +160,29 @@ def compare(
     """
     wanted, source = _probability(probability), as_source(scores, None)
     usual: list[Mechanism] = [Canonical(), Canonical(gamma=1), OneShot(), Peeling()]
-    chosen = usual if mechanisms is None else [check_mechanism(mechanism) for mechanism in mechanisms]
+    chosen = usual if mechanisms is None else [check_mechanism(mechanism, drawn=False) for mechanism in mechanisms]
     spent = None if epsilon is None else exact(epsilon, "epsilon")
     choices = []
     for mechanism in chosen:
-        guarantee = promise(source, k, 1 if spent is None else spent, mechanism, sensitivity, adjacency)
+        guarantee = promise(source, k, 1 if spent is None else spent, mechanism, sensitivity, adjacency, drawn=False)
         _check_computed(mechanism)
         if k == source.d:
             raise InvalidValueError(f"k must be less than {source.d}, the number of items, to compare, not {k}")
         tally = source.tally()
         needs = {goal: _smallest(tally, int(k), guarantee, goal, wanted) for goal in GOALS}
-        reaches = None if spent is None else at_epsilon(tally, int(k), guarantee, _WIDTH, _SURE)
+        reaches = None
+        if spent is not None:
+            reaches = at_epsilon(meter(tally, int(k), guarantee, goals(tally, int(k))), spent)
         choices.append(Choice(mechanism, needs, reaches))
     return Comparison(int(k), wanted, spent, choices)
 
 
 def _check_computed(mechanism: Mechanism) -> None:
     noise = getattr(mechanism, "noise", "gumbel")
-    if isinstance(mechanism, Joint) or (noise != "gumbel" and not isinstance(mechanism, OneShot)):
+    if noise != "gumbel" and not isinstance(mechanism, OneShot):
         raise InvalidValueError(
-            f"mechanism must be one whose utility is computed: canonical or peeling with gumbel noise, or one-shot, "
-            f"not {mechanism!r}"
+            f"mechanism must be one whose utility is computed: canonical or peeling with gumbel noise, one-shot or "
+            f"joint, not {mechanism!r}"
         )
 
 

@@ -9,7 +9,7 @@ window the number of values above w is not k.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import log
 
@@ -29,7 +29,9 @@ _TO_SERIES[0] /= 2.0
 """Chebyshev's points, and the matrix from values there to the coefficients of a series."""
 
 _PANELS, _MOST_PANELS = 24, 500
-_GOAL = 2e-10
+_MANY = 200
+_GRID = 65
+_STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,7 @@ class Shots:
     noise: Noise
     values: Floats
     k: int
+    goal: float = 2e-10
 
     def chance(self, h: int, t: int) -> Chance:
         """The chance that all ranks below h are released and none from t on, for h <= k <= t."""
@@ -55,16 +58,17 @@ class Shots:
         if self.k == len(self.values):
             return Chance(1.0, 0.0)
         low, high = self._window(h, t)
-        # What is above everything in the window is above for certain, and what is below, below.
-        floor = 0.0 if self.noise.has_floor else _DEPTH
-        h = max(h, int(np.searchsorted(-self.values, -(high + floor))))
-        t = min(t, int(np.searchsorted(-self.values, -(low - _DEPTH - log(len(self.values))), side="right")))
+        h, t = self._undecided(h, t, low, high)
         if not (low < high and h <= self.k <= t):
             return Chance(0.0, float(np.exp(-_DEPTH)))
+        low, high = self._narrowed(h, t, low, high)
+        if low == high:
+            return Chance(0.0, self.goal)
+        h, t = self._undecided(h, t, low, high)
         panels = max(_PANELS, int(np.ceil(2.0 * (high - low))))
         while True:
-            fine, coarse = (self._integral(h, t, self._nodes(low, high, panels, order)) for order in (7, 5))
-            if abs(fine - coarse) < _GOAL or panels > _MOST_PANELS:
+            fine, coarse = (self._integral(h, t, rule) for rule in self._rules(low, high, panels))
+            if abs(fine - coarse) < self.goal or panels > _MOST_PANELS:
                 return Chance(float(np.clip(fine, 0.0, 1.0)), 1e-12 + 2.0 * abs(fine - coarse))
             panels *= 2
 
@@ -89,10 +93,38 @@ class Shots:
         )
         return low, high
 
+    def _undecided(self, h: int, t: int, low: float, high: float) -> tuple[int, int]:
+        """What is above everything in the window is above for certain, and what is below, below."""
+        floor = 0.0 if self.noise.has_floor else _DEPTH
+        above = int(np.searchsorted(-self.values, -(high + floor)))
+        below = int(np.searchsorted(-self.values, -(low - _DEPTH - log(len(self.values))), side="right"))
+        return max(h, above), min(t, below)
+
+    def _narrowed(self, h: int, t: int, low: float, high: float) -> tuple[float, float]:
+        """The part of a window in which the integral can be felt, found on a grid, and on a finer one in that."""
+        enough = log(self.goal) - log(1e3 * (1.0 + high - low) * len(self.values))
+        for _ in range(2):
+            grid = np.linspace(low, high, _GRID)
+            bounds = self._log_bound(h, t, grid)
+            felt = np.flatnonzero(bounds > min(enough, float(bounds.max())))
+            first, last = (felt[0], felt[-1]) if len(felt) else (int(bounds.argmax()),) * 2
+            low, high = float(grid[max(first - 1, 0)]), float(grid[min(last + 1, _GRID - 1)])
+        return (low, high) if bounds.max() > enough else (low, low)
+
+    def _log_bound(self, h: int, t: int, nodes: Floats) -> Floats:
+        """A bound on the log chance of all that is wanted at some w: Chernoff's for the count between."""
+        _, above, _ = chances(self.noise, nodes[:, None] - self.values[:h])
+        with np.errstate(divide="ignore"):
+            bound = np.log(above).sum(axis=1) + self._outside(nodes, self.values[t:])[0]
+            below, above, _ = chances(self.noise, nodes[:, None] - self.values[h:t])
+            tilt = _saddle(below, above, t - self.k)
+            count = np.log(above + below * tilt[:, None]).sum(axis=1) - (t - self.k) * np.log(tilt)
+        return np.asarray(bound + count, np.float64)
+
     def _crossing(self, values: Floats, before: Callable[[Floats, Floats], bool], low: float, high: float) -> float:
         """The w up to which something is so; `low` or `high` where it never or always is."""
         with np.errstate(divide="ignore"):
-            for _ in range(50):
+            for _ in range(_STEPS):
                 middle = 0.5 * (low + high)
                 below, above, _ = chances(self.noise, middle - values)
                 low, high = (middle, high) if before(below, above) else (low, middle)
@@ -109,16 +141,18 @@ class Shots:
         exactly, marked = _counted(below, above, density, t - self.k)
         return float(weights @ (np.exp(log_inside + log_outside) * (hazard * exactly + marked)))
 
-    def _nodes(self, low: float, high: float, panels: int, order: int) -> tuple[Floats, Floats]:
-        """Nodes and weights of Gauss's rule between the points where a formula changes."""
+    def _rules(self, low: float, high: float, panels: int) -> Iterator[tuple[Floats, Floats]]:
+        """Nodes and weights of a finer and a coarser rule of Gauss between the points where a formula changes."""
         cuts = np.linspace(low, high, panels + 1)
         if self.noise.upper is not self.noise.lower:
             kinks = np.unique(self.values)
             kinks = kinks[(kinks > low) & (kinks < high)]
             cuts = np.unique(np.concatenate([cuts, kinks]))
-        points, weights = np.polynomial.legendre.leggauss(order)
         half, middle = 0.5 * np.diff(cuts), 0.5 * (cuts[1:] + cuts[:-1])
-        return (middle[:, None] + half[:, None] * points).ravel(), (half[:, None] * weights).ravel()
+        # Between so many points little happens.
+        for order in (7, 5) if len(cuts) < _MANY + panels else (4, 3):
+            points, weights = np.polynomial.legendre.leggauss(order)
+            yield (middle[:, None] + half[:, None] * points).ravel(), (half[:, None] * weights).ravel()
 
     def _outside(self, nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
         """The log chance that all are below, and the rate at which one of them is met on the way down.
@@ -126,7 +160,8 @@ class Shots:
         What is far below is a smooth function of w: it is computed at few points and interpolated.
         """
         low, high = float(nodes[0]), float(nodes[-1])
-        near = values[values >= low - _NEAR]
+        smooth = self.noise.upper is self.noise.lower
+        near = values[:0] if smooth else values[values >= low - _NEAR]
         log_below, hazard = _all_below(self.noise, nodes, near)
         far = values[len(near) :]
         if not len(far):
@@ -184,6 +219,7 @@ def _counted(below: Floats, above: Floats, density: Floats, count: int) -> tuple
     variance = float((share * (1.0 - share)).sum(axis=1).max())
     size = 2 * min(int(9.0 * np.sqrt(variance)) + 20, (coins + 1) // 2 + 1) + 1
     angles = 2.0 * np.pi * np.arange(size // 2 + 1) / size
+    angles = angles[angles <= _felt(float((share * (1.0 - share)).sum(axis=1).min()))]
     turn = np.exp(1j * angles)
     product = np.ones((nodes, len(angles)), np.complex128)
     rates = np.zeros((nodes, len(angles)), np.complex128)
@@ -199,10 +235,18 @@ def _counted(below: Floats, above: Floats, density: Floats, count: int) -> tuple
     return np.exp(log_scale) * np.maximum(exactly, 0.0), np.exp(log_scale) * tilt[:, 0] * np.maximum(marked, 0.0)
 
 
+def _felt(variance: float) -> float:
+    """The angle beyond which the generating function of such a sum is below exp(-42) of what it is at zero.
+
+    Of one coin with the variance v it is sqrt(1 - 2 v (1 - cos(angle))) <= exp(-v (1 - cos(angle))).
+    """
+    return float(np.arccos(max(1.0 - _DEPTH / max(variance, 1e-9), -1.0)))
+
+
 def _saddle(below: Floats, above: Floats, count: int) -> Floats:
     """The weight on "below" with which `count` are expected to be, by bisection on its logarithm."""
     low, high = np.full(len(below), -80.0), np.full(len(below), 80.0)
-    for _ in range(40):
+    for _ in range(24):
         middle = 0.5 * (low + high)
         weighed = below * np.exp(middle)[:, None]
         few = (weighed / (above + weighed)).sum(axis=1) < count

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.analysis.classes import massive_cells
+from discreet.analysis.layers import Layers
 from discreet.analysis.shots import Shots
 from discreet.analysis.statistics import lower_bound, upper_bound
 from discreet.errors import InvalidValueError, shown
@@ -23,12 +24,13 @@ from discreet.exact.entropy import as_entropy
 from discreet.mechanisms import canonical, oneshot
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.noise import NOISES
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.release import Guarantee, decimal
-from discreet.tally import Tally
+from discreet.tally import Tally, to_float
 from discreet.topk import as_source, promise
 
 Region = tuple[int, int]
@@ -94,7 +96,7 @@ def utility(
     k, epsilon, mechanism, sensitivity, adjacency
         What `top_k` would be given.
     width
-        Where there is no formula (canonical and peeling with other noises than Gumbel, and joint): how wide an interval
+        Where there is no formula (canonical and peeling with other noises than Gumbel): how wide an interval
         around each probability may be, which decides how many releases are drawn.
     confidence
         The probability that all these intervals cover.
@@ -111,17 +113,11 @@ def utility(
     True
     """
     source = as_source(scores, None)
-    guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency)
+    guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency, drawn=False)
     if k == source.d:
         return Utility(1.0, 1.0, 1.0, 1.0, 0.0)
-    return at_epsilon(source.tally(), k, guarantee, _width(width), _confidence(confidence))
-
-
-def at_epsilon(tally: Tally, k: int, guarantee: Guarantee, width: Fraction, confidence: Fraction) -> Utility:
-    """The utility of one mechanism on a tally."""
-    shares = shares_of(tally, k, guarantee, goals(tally, k), width, confidence)
-    top, great, good, optimal = (shares.values[name] for name in GOALS)
-    return Utility(top, great, good, optimal, shares.error, shares.confidence)
+    tally, precision = source.tally(), Precision(width=_width(width), confidence=_confidence(confidence))
+    return at_epsilon(meter(tally, int(k), guarantee, goals(tally, int(k)), precision), guarantee.epsilon)
 
 
 @dataclass(frozen=True)
@@ -133,17 +129,46 @@ class Shares:
     confidence: Fraction | None = None
 
 
-def shares_of(
-    tally: Tally, k: int, guarantee: Guarantee, regions: dict[str, Region], width: Fraction, confidence: Fraction
-) -> Shares:
-    """The probability of each region, for one mechanism on a tally."""
-    mechanism = guarantee.mechanism
-    prepared: Any = mechanism.prepare(tally, k, guarantee.epsilon, guarantee.sensitivity)
-    if isinstance(mechanism, Canonical) and mechanism.noise == "gumbel":
-        return _by_classes(prepared, regions)
-    if isinstance(mechanism, OneShot) or (isinstance(mechanism, Peeling) and mechanism.noise == "gumbel"):
-        return _by_integration(tally, k, prepared.weight, mechanism.noise, regions)
-    return _by_draws(lambda: prepared.draw(as_entropy(None)), k, regions, width, confidence)
+@dataclass(frozen=True)
+class Precision:
+    """How exact probabilities must be: the error of what is computed, and the width and confidence of what is drawn."""
+
+    goal: float = 1e-9
+    width: Fraction = Fraction(1, 10)
+    confidence: Fraction = Fraction(99, 100)
+
+
+_USUAL = Precision()
+
+Meter = Callable[[Fraction], Shares]
+"""From epsilon to the probabilities of some goals."""
+
+
+def at_epsilon(meter: Meter, epsilon: Fraction) -> Utility:
+    """The utility at one epsilon, read from a meter of all goals."""
+    shares = meter(epsilon)
+    top, great, good, optimal = (shares.values[name] for name in GOALS)
+    return Utility(top, great, good, optimal, shares.error, shares.confidence)
+
+
+def meter(
+    tally: Tally, k: int, guarantee: Guarantee, regions: dict[str, Region], precision: Precision = _USUAL
+) -> Meter:
+    """The probability of each region, for one mechanism on a tally, as a function of epsilon."""
+    mechanism, sensitivity = guarantee.mechanism, guarantee.sensitivity
+    layers = Layers.of(tally, k, mechanism, list(regions.values())) if isinstance(mechanism, Joint) else None
+
+    def read(epsilon: Fraction) -> Shares:
+        prepared: Any = mechanism.prepare(tally, k, epsilon, sensitivity)
+        if layers is not None:
+            return _by_layers(layers.on(prepared.tally), prepared.rate, regions, precision.goal)
+        if isinstance(mechanism, Canonical) and mechanism.noise == "gumbel":
+            return _by_classes(prepared, regions)
+        if isinstance(mechanism, OneShot) or (isinstance(mechanism, Peeling) and mechanism.noise == "gumbel"):
+            return _by_integration(tally, k, prepared.weight, mechanism.noise, regions, precision.goal)
+        return _by_draws(lambda: prepared.draw(as_entropy(None)), k, regions, precision)
+
+    return read
 
 
 def goals(tally: Tally, k: int) -> dict[str, Region]:
@@ -178,18 +203,25 @@ def _by_classes(prepared: canonical.Prepared, regions: dict[str, Region]) -> Sha
     return Shares(shares, cells.error)
 
 
-def _by_integration(tally: Tally, k: int, weight: Fraction, noise: str, regions: dict[str, Region]) -> Shares:
+def _by_layers(layers: Layers, rate: Fraction, regions: dict[str, Region], goal: float) -> Shares:
+    shares, error = layers.shares(to_float(rate), goal)
+    return Shares(dict(zip(regions, shares, strict=True)), error)
+
+
+def _by_integration(
+    tally: Tally, k: int, weight: Fraction, noise: str, regions: dict[str, Region], goal: float
+) -> Shares:
     values = oneshot.Prepared(tally, k, weight, noise).gain_float(np.arange(tally.d))
-    shots = Shots(NOISES[noise], np.clip(values, -1e300, 1e300), k)
+    shots = Shots(NOISES[noise], np.clip(values, -1e300, 1e300), k, 0.2 * goal)
     chances = {region: shots.chance(*region) for region in set(regions.values())}
     shares = {name: chances[region].value for name, region in regions.items()}
     return Shares(shares, max(chance.error for chance in chances.values()))
 
 
-def _by_draws(draw: Callable[[], Any], k: int, regions: dict[str, Region], width: Fraction, sure: Fraction) -> Shares:
-    alpha = float(1 - sure) / (2 * len(regions))
+def _by_draws(draw: Callable[[], Any], k: int, regions: dict[str, Region], precision: Precision) -> Shares:
+    alpha = float(1 - precision.confidence) / (2 * len(regions))
     # Hoeffding: with so many draws no share is off by more than half the width.
-    draws = ceil(log(1.0 / alpha) / (2.0 * (float(width) / 2.0) ** 2))
+    draws = ceil(log(1.0 / alpha) / (2.0 * (float(precision.width) / 2.0) ** 2))
     hits = dict.fromkeys(regions, 0)
     for _ in range(draws):
         h, t = described(np.sort(draw()))
@@ -200,7 +232,7 @@ def _by_draws(draw: Callable[[], Any], k: int, regions: dict[str, Region], width
         max(upper_bound(count, draws, alpha) - shares[name], shares[name] - lower_bound(count, draws, alpha))
         for name, count in hits.items()
     )
-    return Shares(shares, error, sure)
+    return Shares(shares, error, precision.confidence)
 
 
 def described(ranks: Any) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from flint import arb, ctx
 
+from discreet.errors import InvalidValueError, shown
 from discreet.exact.ball import RELATIVE, START, Floats, above, ball, happens
 from discreet.exact.boxes import WASTE, loose
 from discreet.exact.entropy import Entropy, Ranks
@@ -34,14 +35,31 @@ from discreet.tally import ExactColumn, Tally, to_float
 class Joint:
     """Releases a sequence of k items at once, by how far each is below the true score of its place.
 
+    Parameters
+    ----------
+    over
+        "sequences", or "sets" for the form over sets in rank order, which is there to be compared with: `utility` takes
+        it, `top_k` does not.
+
     Examples
     --------
     >>> Joint()
     Joint()
+    >>> Joint(over="sets")
+    Joint(over='sets')
     """
+
+    over: str = "sequences"
 
     name: ClassVar[str] = "joint"
     ordered: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.over not in ("sequences", "sets"):
+            raise InvalidValueError(f"over must be 'sequences' or 'sets', not {shown(self.over)}")
+
+    def __repr__(self) -> str:
+        return "Joint()" if self.over == "sequences" else "Joint(over='sets')"
 
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
         rate = scale(epsilon, sensitivity) / 2
@@ -55,7 +73,7 @@ class Joint:
         return epsilon**2 / 8
 
     def parameters(self) -> dict[str, Any]:
-        return {}
+        return {} if self.over == "sequences" else {"over": self.over}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

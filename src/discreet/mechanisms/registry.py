@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.errors import InvalidTypeError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.joint import Joint
@@ -16,11 +16,16 @@ MECHANISMS: dict[str, type[Canonical | Joint | OneShot | Peeling]] = {
 }
 
 
-def check_mechanism(mechanism: Any) -> Mechanism:
-    """The mechanism, which must be one."""
+def check_mechanism(mechanism: Any, drawn: bool = True) -> Mechanism:
+    """The mechanism, which must be one, and one to draw from unless it is only asked how good it is."""
     if not isinstance(mechanism, Canonical | OneShot | Peeling | Joint):
         names = ", ".join(f"{kind.__name__}()" for kind in MECHANISMS.values())
         raise InvalidTypeError(f"mechanism must be one of {names}, not {shown(mechanism)}")
+    if drawn and isinstance(mechanism, Joint) and mechanism.over == "sets":
+        raise InvalidValueError(
+            f"mechanism must be one to draw from, and {mechanism!r} is only there to be compared with; "
+            "Canonical() releases a set"
+        )
     return mechanism
 
 

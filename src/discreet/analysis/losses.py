@@ -1,0 +1,106 @@
+"""How many sequences, or sets, have a loss of the joint mechanism below a bound, and are good: counts, as logarithms.
+
+A loss below tau means that the i-th item is one of the first n_i ranks, with n_i that do not decrease. Sequences of
+distinct items are then chosen place by place; sets are increasing ranks below a staircase, counted by running sums.
+A row of `last` holds n_i - 1, the last rank allowed in each place, for one tau.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from discreet.exact.ball import Floats
+from discreet.exact.entropy import Ranks
+
+Counter = Callable[[Ranks, int], Floats]
+"""From rows of last ranks, and h, to the log number of choices that hold all ranks below h."""
+
+_BLOCK = 64
+_CELLS = 1 << 18
+"""How many numbers are worked on at once: as many as stay in the cache."""
+
+
+def log_sequences(last: Ranks, h: int) -> Floats:
+    """The log number of sequences of distinct ranks, the i-th at most last[i], that hold all ranks below h."""
+    free = last - np.arange(last.shape[1])
+    if h == 0 or int(last.max()) < last.shape[1]:
+        # With k ranks to choose from, all are held.
+        return np.asarray(np.log(free + 1.0).sum(axis=1), np.float64)
+    size = max(1, _CELLS // (min(h, last.shape[1] - h) + 1))
+    return np.concatenate([_holding(last[row : row + size], h) for row in range(0, len(last), size)])
+
+
+def _holding(last: Ranks, h: int) -> Floats:
+    """Place by place: of i places, `held` went to ranks below h and the others to ranks from h on.
+
+    A rank below h is one of min(n, h) less those held; another one of n - h less those taken.
+    """
+    rows, k = last.shape
+    most = min(h, k - h)
+    few_held = h <= k - h
+    # One number a state is enough, the smaller: how many are held, or how many are not.
+    state = np.arange(most + 1)
+    logs = np.full((rows, most + 1), -np.inf)
+    logs[:, 0] = 0.0
+    for place in range(k):
+        n = last[:, place, None] + 1
+        held = state if few_held else place - state
+        others = place - held
+        with np.errstate(divide="ignore", invalid="ignore"):
+            hold = logs + _log(np.minimum(n, h) - held)
+            take = logs + _log(np.maximum(n - h, 0) - others)
+        moving, staying = (hold, take) if few_held else (take, hold)
+        logs = staying
+        logs[:, 1:] = np.logaddexp(staying[:, 1:], moving[:, :-1])
+    return logs[:, most]
+
+
+def _log(choices: Ranks) -> Floats:
+    return np.where(choices > 0, np.log(np.maximum(choices, 1)), -np.inf)
+
+
+def log_sets(last: Ranks, h: int) -> Floats:
+    """The log number of sets of ranks, the i-th smallest at most last[i], that hold all ranks below h."""
+    k = last.shape[1]
+    if h == k:
+        return np.zeros(len(last))
+    # How far each rank is above its place does not decrease, and stays below this.
+    room = (last - np.arange(k) + 1)[:, h:]
+    room = np.minimum.accumulate(room[:, ::-1], axis=1)[:, ::-1]
+    size = max(1, _CELLS // int(room.max()))
+    order = np.argsort(room.sum(axis=1))
+    found = np.empty(len(last))
+    for row in range(0, len(last), size):
+        some = order[row : row + size]
+        found[some] = _climbing(room[some])
+    return found
+
+
+def _climbing(room: Ranks) -> Floats:
+    """The log number of non-decreasing sequences of whole numbers from 0 on, the i-th below room[i].
+
+    By running sums: as many end at u as ended at u or below one place before. Numbers lie in blocks of 64 that have a
+    logarithmic scale each, because those that matter in the end may be the smallest of all for long.
+    """
+    rows, places = room.shape
+    blocks = -(-int(room.max()) // _BLOCK)
+    ways, scale = np.zeros((rows, blocks, _BLOCK)), np.zeros((rows, blocks))
+    ways[:, 0, 0] = 1.0
+    heights = np.arange(blocks * _BLOCK).reshape(blocks, _BLOCK)
+    for place in range(places):
+        width = -(-int(room[:, place].max()) // _BLOCK)
+        sums = np.cumsum(ways[:, :width], axis=2)
+        with np.errstate(divide="ignore"):
+            total = np.log(sums[:, :, -1]) + scale[:, :width]
+        before = np.full((rows, width), -np.inf)
+        np.logaddexp.accumulate(total[:, :-1], axis=1, out=before[:, 1:])
+        larger = np.maximum(total, before)
+        sums *= np.exp(scale[:, :width] - larger)[:, :, None]
+        sums += np.exp(before - larger)[:, :, None]
+        ways[:, :width] = np.where(heights[:width] < room[:, place, None, None], sums, 0.0)
+        scale[:, :width] = larger
+    with np.errstate(divide="ignore"):
+        logs = np.log(ways.sum(axis=2)) + scale
+    return np.asarray(np.logaddexp.reduce(logs, axis=1), np.float64)

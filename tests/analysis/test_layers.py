@@ -1,0 +1,97 @@
+"""The joint mechanism over sequences and over sets, counted and weighed, against enumeration."""
+
+from itertools import combinations, permutations
+from math import comb, exp, log
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.analysis.layers import Layers
+from discreet.analysis.losses import log_sequences, log_sets
+from discreet.analysis.utility import described, goals
+from discreet.sources.array import array_source
+
+CHOICES = {log_sequences: permutations, log_sets: combinations}
+
+
+def staircases(rng, k, d):
+    """Rows of last ranks that do not decrease and leave every place its own rank."""
+    return np.maximum(np.sort(rng.integers(0, d, (20, k)), axis=1), np.arange(k))
+
+
+@pytest.mark.parametrize("counter", CHOICES, ids=lambda counter: counter.__name__)
+@pytest.mark.parametrize(("k", "d"), [(1, 4), (2, 5), (4, 6), (5, 7)])
+def test_counts_are_those_of_enumeration(counter, k, d):
+    last = staircases(np.random.default_rng(k), k, d)
+    for h in range(k + 1):
+        found = counter(last, h)
+        for row, logarithm in zip(last.tolist(), found.tolist(), strict=True):
+            count = sum(
+                all(rank <= most for rank, most in zip(chosen, row, strict=True)) and set(range(h)) <= set(chosen)
+                for chosen in CHOICES[counter](range(d), k)
+            )
+            assert exp(logarithm) == pytest.approx(count, rel=1e-12)
+
+
+def test_counts_of_sets_are_right_where_numbers_are_huge():
+    """Without a staircase it is a binomial, with one step it is a sum of products of two."""
+    d, k = 4000, 700
+    assert log_sets(np.full((1, k), d - 1), 0)[0] == pytest.approx(log(comb(d, k)), rel=1e-13)
+    last = np.array([[999] * 300 + [d - 1] * 400])
+    split = sum(comb(1000, below) * comb(d - 1000, k - below) for below in range(300, k + 1))
+    assert log_sets(last, 0)[0] == pytest.approx(log(split), rel=1e-13)
+
+
+@pytest.mark.parametrize("counter", CHOICES, ids=lambda counter: counter.__name__)
+@pytest.mark.parametrize("seed", range(12))
+def test_shares_are_those_of_enumeration(counter, seed):
+    rng = np.random.default_rng(seed)
+    d, k = int(rng.integers(3, 8)), int(rng.integers(1, 4))
+    k = min(k, d - 1)
+    scores = np.sort(rng.integers(0, 8, d) if seed % 2 else rng.random(d) * 6)[::-1]
+    rate = float(rng.random() * 2 + 0.05)
+    regions = [(h, t) for h in range(k + 1) for t in range(k, d + 1)]
+    shares, error = Layers(array_source(scores).tally(), k, counter, regions).shares(rate, 1e-9)
+    assert error <= 2e-9
+    weights = np.zeros(len(regions))
+    total = 0.0
+    for chosen in CHOICES[counter](range(d), k):
+        weight = exp(-rate * max(0.0, *(scores[place] - scores[rank] for place, rank in enumerate(chosen))))
+        held, worst = described(np.sort(chosen))
+        weights += weight * np.array([held >= h and worst <= t for h, t in regions])
+        total += weight
+    assert shares == pytest.approx(weights / total, abs=error + 1e-12)
+
+
+def test_what_was_counted_for_one_epsilon_serves_for_the_next():
+    scores = (1e4 / np.arange(1, 301)).astype(np.int64)
+    tally = array_source(scores).tally()
+    regions = list(goals(tally, 10).values())
+    warm = Layers(tally, 10, log_sets, regions)
+    for rate in (2.0, 0.5, 0.125, 0.03):
+        fresh = Layers(tally, 10, log_sets, regions)
+        assert warm.shares(rate, 1e-8)[0] == pytest.approx(fresh.shares(rate, 1e-8)[0], abs=2e-8)
+
+
+def test_sets_need_less_epsilon_than_sequences_and_are_not_drawn():
+    scores = (1e4 / np.arange(1, 301)).astype(np.int64)
+    sets, sequences = (
+        discreet.epsilon_for(scores, 5, mechanism=discreet.Joint(over)) for over in ("sets", "sequences")
+    )
+    assert sets < sequences
+    with pytest.raises(discreet.Error, match=r"Joint\(over='sets'\) is only there to be compared with; Canonical\(\)"):
+        discreet.top_k([3, 2, 1], 1, 1, mechanism=discreet.Joint(over="sets"))
+    with pytest.raises(discreet.Error, match="over must be 'sequences' or 'sets', not 'words'"):
+        discreet.Joint(over="words")
+    assert discreet.Joint() == discreet.Joint(over="sequences")
+
+
+def test_what_weighs_nothing_is_found_quickly():
+    """No region can be reached at so small an epsilon: few counts are needed to know."""
+    tally = array_source(np.arange(2000)).tally()
+    layers = Layers(tally, 100, log_sets, [(100, 100), (10, 110)])
+    shares, error = layers.shares(1e-6, 1e-9)
+    assert shares == [0.0, 0.0]
+    assert error <= 1e-9
+    assert len(layers._seen) < 60
