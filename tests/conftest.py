@@ -1,6 +1,48 @@
-"""Settings shared by all tests."""
+"""Settings and fixtures shared by all tests."""
 
+import re
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Runs the command line in this process: (exit code, standard output, standard error)."""
+    # Most tests do without the command line, and should not wait for its imports.
+    from discreet import cli
+
+    def run(*args):
+        monkeypatch.setattr("sys.argv", ["discreet", *args])
+        code = cli.main()
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def done(call):
+    """Runs what must work, and returns what is printed."""
+
+    def run(*args):
+        code, out, err = call(*args)
+        assert (code, err) == (0, "")
+        return out
+
+    return run
+
+
+@pytest.fixture
+def refused(call):
+    """Runs what must be refused, and returns the sentence."""
+
+    def run(*args, code=2):
+        actual, out, err = call(*args)
+        assert (actual, out) == (code, "")
+        assert re.fullmatch(r"discreet: .+\n", err)
+        return err.removeprefix("discreet: ").rstrip("\n")
+
+    return run

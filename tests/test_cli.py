@@ -20,7 +20,6 @@ import pyarrow.parquet
 import pytest
 
 import discreet
-from discreet import cli
 from discreet.cli import complain, select
 from discreet.mechanisms.registry import MECHANISMS
 
@@ -65,31 +64,6 @@ def made(tmp_path_factory):
 def ratings(folder, made):
     """Events and their domain in the working directory."""
     shutil.copytree(made, folder, dirs_exist_ok=True)
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Runs the command line in this process: (exit code, standard output, standard error)."""
-
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["discreet", *args])
-        code = cli.main()
-        return code, *capsys.readouterr()
-
-    return run
-
-
-@pytest.fixture
-def refused(call):
-    """Runs what must be refused, and returns the sentence."""
-
-    def run(*args, code=2):
-        actual, out, err = call(*args)
-        assert (actual, out) == (code, "")
-        assert re.fullmatch(r"discreet: .+\n", err)
-        return err.removeprefix("discreet: ").rstrip("\n")
-
-    return run
 
 
 def write_table(name, header, scores, delimiter=","):

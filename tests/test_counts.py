@@ -18,7 +18,6 @@ from scipy import stats
 
 import discreet
 import draws
-from discreet import cli
 from discreet.counts import Count, Counting, counting, l1_steps
 from discreet.errors import Error
 from discreet.exact.ball import precision
@@ -408,20 +407,15 @@ def test_a_ledger_is_charged_the_whole_and_tells_queries_apart(tmp_path):
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
-    """Runs the command line beside small files: (exit code, standard output, standard error)."""
+def call(call, tmp_path, monkeypatch):
+    """The command line beside small files."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scores.csv").write_text("item,score\ndune,912\nalien,877.25\nheat,410\n")
     (tmp_path / "scores.json").write_text('{"dune": 912, "alien": 877.25, "heat": 410}')
     np.save("floats.npy", np.array([1.0, 2.0]))
     pa.parquet.write_table(RATINGS, "ratings.parquet")
     (tmp_path / "films.csv").write_text("film\nalien\ndune\nheat\n")
-
-    def run(*args):
-        monkeypatch.setattr("sys.argv", ["discreet", *args])
-        return cli.main(), *capsys.readouterr()
-
-    return run
+    return call
 
 
 @pytest.mark.parametrize("name", ["scores.csv", "scores.json"])

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import ibis
 import pytest
+from sqlglot import exp
 
 import discreet
 import discreet.sources.domain
-import discreet.sources.table
-import discreet.sources.where
 import test_properties as properties
+from discreet.sources.where.whitelist import COMPARISONS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the folder fuzz is
 from fuzz import conditions, domains, rationals, run, sensitivities
@@ -111,9 +111,8 @@ def test_a_domain_whose_items_are_changed_is_flagged(monkeypatch):
 
 
 def test_a_comparison_that_includes_its_end_is_flagged(monkeypatch):
-    exp = discreet.sources.where.exp
     assert conditions.check("i < 5")
-    monkeypatch.setitem(discreet.sources.where._COMPARISONS, exp.LT, "<=")
+    monkeypatch.setitem(COMPARISONS, exp.LT, "<=")
     for check in (conditions.check, conditions.check_events):
         with pytest.raises(Finding, match="to DuckDB"):
             check("i < 5")
@@ -194,11 +193,11 @@ def test_wrong_scores_of_events_are_flagged(monkeypatch):
     assert properties.check_events(CASE)
     assert properties.check_neighbours(CASE)
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.sources.table._Steps.sensitivity", property(lambda steps: discreet.Sensitivity(0, 1)))
+        patch.setattr("discreet.sources.steps.Steps.sensitivity", property(lambda steps: discreet.Sensitivity(0, 1)))
         with pytest.raises(Finding, match="adding a user"):
             properties.check_neighbours(CASE)
     sums = lambda self, rows, steps: rows.group_by("item").agg(score=rows.steps.sum())  # noqa: E731
-    monkeypatch.setattr("discreet.sources.table.TableSource._sums", sums)
+    monkeypatch.setattr("discreet.sources.scoring.Scoring._sums", sums)
     for check in (properties.check_events, properties.check_neighbours):
         with pytest.raises(Finding):
             check(CASE)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from discreet.evidence.verify import verify
     from discreet.ledger.ledger import Ledger
     from discreet.sources.domain import integers
-    from discreet.sources.table import events
+    from discreet.sources.events import events
 
 __version__ = "0.1.0"
 
@@ -53,7 +53,7 @@ _ON_DEMAND = {
     "bounds": "discreet.analysis.bounds",
     "compare": "discreet.analysis.choose",
     "epsilon_for": "discreet.analysis.choose",
-    "events": "discreet.sources.table",
+    "events": "discreet.sources.events",
     "integers": "discreet.sources.domain",
     "utility": "discreet.analysis.utility",
     "verify": "discreet.evidence.verify",

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 import random
-import shlex
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from scipy import stats
 
 import discreet
-from discreet import cli
 from discreet.analysis.statistics import chi_square_tail, fit, lower_bound, upper_bound
 
 
@@ -118,18 +116,11 @@ def test_bad_use_is_one_sentence(options, complaint):
     assert str(error.value).startswith(complaint)
 
 
-def test_the_command(monkeypatch, capsys):
-    monkeypatch.setattr(
-        "sys.argv",
-        shlex.split(
-            "discreet audit --scores 2,1,0 --neighbour 2,1,1 -k 1 --epsilon 0.5 --draws 300 --confidence 0.9999999"
-        ),
-    )
-    assert cli.main() == 0
-    seen = capsys.readouterr()
-    assert seen.err == ""
-    assert "no violation at confidence 0.9999999" in seen.out
-    assert "of 0.5, fit to the exact law" in seen.out
+def test_the_command(done):
+    options = "--scores 2,1,0 --neighbour 2,1,1 -k 1 --epsilon 0.5 --draws 300 --confidence 0.9999999"
+    out = done("audit", *options.split())
+    assert "no violation at confidence 0.9999999" in out
+    assert "of 0.5, fit to the exact law" in out
 
 
 def test_the_bound_never_exceeds_what_is_spent_by_more_than_alpha():

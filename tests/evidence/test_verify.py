@@ -8,7 +8,7 @@ import pytest
 from flint import arb
 
 import discreet
-from discreet import cli, topk
+from discreet import topk
 from discreet.evidence.neighbours import Family, families, whole
 from discreet.evidence.verify import all_mechanisms, plan
 from discreet.exact.ball import ball
@@ -50,7 +50,7 @@ def test_epsilon_holds_for_noises_that_are_integrated(mechanism):
 
 
 def test_all_of_it_is_at_least_what_was_promised():
-    tasks = plan()
+    tasks = plan(None, None, epsilon=1, scores=None, adjacency=None, deep=False)
     assert len(tasks) == len({task.mechanism for task in tasks}) == 41
     pairs = [
         sum(
@@ -206,24 +206,17 @@ def test_noise_of_the_wrong_shape_is_caught(monkeypatch):
     assert verdict.worst > 1.5
 
 
-def run(monkeypatch, capsys, *arguments):
-    monkeypatch.setattr("sys.argv", ["discreet", *arguments])
-    code = cli.main()
-    seen = capsys.readouterr()
-    return code, seen.out, seen.err
-
-
-def test_the_command_prints_the_table_and_succeeds(monkeypatch, capsys):
-    code, out, err = run(monkeypatch, capsys, "verify", "--scores", "3,2,2,0", "-k", "2", "--gamma", "1")
+def test_the_command_prints_the_table_and_succeeds(call):
+    code, out, err = call("verify", "--scores", "3,2,2,0", "-k", "2", "--gamma", "1")
     assert (code, err) == (0, "")
     assert out.splitlines()[0].split()[:5] == ["mechanism", "noise", "gamma", "pairs", "worst"]
     assert out.splitlines()[1].split()[:4] == ["canonical", "gumbel", "1", "110"]
     assert out.splitlines()[1].split()[-1] == "holds"
 
 
-def test_the_command_names_the_pair_and_exits_with_1_where_a_fault_is_planted(monkeypatch, capsys):
+def test_the_command_names_the_pair_and_exits_with_1_where_a_fault_is_planted(monkeypatch, call):
     monkeypatch.setattr(canonical.Prepared, "log_size", lambda self, cell: arb(3 * (cell != self.top)))
-    code, out, _ = run(monkeypatch, capsys, "verify", "--scores", "3,2,2,0", "-k", "2")
+    code, out, _ = call("verify", "--scores", "3,2,2,0", "-k", "2")
     assert code == 1
     assert "FAILS" in out
     assert "(3, 2, 2, 0) and (" in out.splitlines()[-1]
@@ -242,11 +235,8 @@ def test_the_command_names_the_pair_and_exits_with_1_where_a_fault_is_planted(mo
         (["--epsilon", "0"], "epsilon must be above zero"),
     ],
 )
-def test_bad_use_is_one_sentence(monkeypatch, capsys, options, complaint):
-    code, out, err = run(monkeypatch, capsys, "verify", *options)
-    assert (code, out) == (2, "")
-    assert err.startswith(f"discreet: {complaint}")
-    assert err.count("\n") == 1
+def test_bad_use_is_one_sentence(refused, options, complaint):
+    assert refused("verify", *options).startswith(complaint)
 
 
 def test_processes_give_the_same_report():

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import discreet
-from discreet import cli
 from discreet.cli import complain
 
 INIT = ("budget", "init", "budget.db", "--epsilon", "3", "--unit", "users of ratings")
@@ -25,43 +24,6 @@ def folder(tmp_path, monkeypatch):
     rows = "".join(f"film {i},{10**6 - 1000 * i}\n" for i in range(12))
     Path("scores.csv").write_text("item,score\n" + rows)
     return tmp_path
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Runs the command line in this process: (exit code, standard output, standard error)."""
-
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["discreet", *args])
-        code = cli.main()
-        return code, *capsys.readouterr()
-
-    return run
-
-
-@pytest.fixture
-def done(call):
-    """Runs what must work, and returns what is printed."""
-
-    def run(*args):
-        code, out, err = call(*args)
-        assert (code, err) == (0, "")
-        return out
-
-    return run
-
-
-@pytest.fixture
-def refused(call):
-    """Runs what must be refused, and returns the sentence."""
-
-    def run(*args, code=2):
-        actual, out, err = call(*args)
-        assert (actual, out) == (code, "")
-        assert re.fullmatch(r"discreet: .+\n", err)
-        return err.removeprefix("discreet: ").rstrip("\n")
-
-    return run
 
 
 def test_a_budget_from_the_first_to_the_last(done, refused):

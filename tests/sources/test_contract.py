@@ -23,6 +23,22 @@ ENGINES = [
 
 ODD = ["dune", "Dune", "a", "B", "é", "z", "ß", "", " ", "'quoted' \"text\"", "x,y", "😀", "￿x", "𐀀", "naïve", "NULL"]
 
+SUMS = {"value": "amount", "clip": ("-1.5", 4), "resolution": "0.25"}
+STEPS = (Fraction(-3, 2), Fraction(4), Fraction(1, 4))
+"""The same as numbers: from, to, in steps of."""
+
+
+@pytest.fixture
+def events_on(tmp_path, request):
+    """Makes a source of events on an engine: (engine, events, domain, more arguments of `discreet.events`)."""
+
+    def source(engine, events, domain, **options):
+        return discreet.events(
+            **on(engine, events, tmp_path, request), user="who", item="what", domain=domain, **options
+        )
+
+    return source
+
 
 def generated(seed, kind):
     """Events with duplicates, missing values, unknown items and extreme values, and a domain for them."""
@@ -107,6 +123,20 @@ def expected(scores):
     return sorted(((score, item) for item, score in scores.items()), key=lambda pair: (-pair[0], pair[1]))
 
 
+def moved(events_on, engine, case, **options):
+    """How far one more user moves each score, whatever all the rows of this user are: within the sensitivity."""
+    rows, events, domain = case
+    extra = [{**row, "who": "the new one"} for row in rows[:60] if row["what"] is not None]
+    more = pa.concat_tables([events, pa.Table.from_pylist(extra, events.schema)])
+    ranked = []
+    for table in (events, more):
+        source = events_on(engine, table, domain, **options)
+        ranked.append({item: score for score, item in ranking(source)})
+    moves = [ranked[1][item] - ranked[0][item] for item in domain]
+    assert all(-source.sensitivity.down <= move <= source.sensitivity.up for move in moves)
+    return moves
+
+
 def as_array(scores):
     """The reference source: equal scores rank by position from the end, so the items are laid out backwards."""
     items = sorted(scores, reverse=True)
@@ -115,9 +145,9 @@ def as_array(scores):
 
 @pytest.mark.parametrize("kind", ["string", "integer", "date", "boolean"])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_counts_are_those_of_the_definition(engine, kind, tmp_path, request):
+def test_counts_are_those_of_the_definition(engine, kind, events_on):
     rows, events, domain = generated(1, kind)
-    source = discreet.events(**on(engine, events, tmp_path, request), user="who", item="what", domain=domain)
+    source = events_on(engine, events, domain)
     scores = counted(rows, domain)
     assert source.d == len(domain)
     assert source.sensitivity == discreet.Sensitivity(0, 1)
@@ -134,117 +164,73 @@ def test_counts_are_those_of_the_definition(engine, kind, tmp_path, request):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_sums_are_those_of_the_definition(engine, tmp_path, request):
+def test_sums_are_those_of_the_definition(engine, events_on):
     rows, events, domain = generated(2, "string")
-    source = discreet.events(
-        **on(engine, events, tmp_path, request),
-        user="who",
-        item="what",
-        domain=domain,
-        value="amount",
-        clip=("-1.5", 4),
-        resolution="0.25",
-    )
+    source = events_on(engine, events, domain, **SUMS)
     assert source.sensitivity == discreet.Sensitivity("1.5", 4)
-    assert ranking(source) == expected(summed(rows, domain, Fraction(-3, 2), Fraction(4), Fraction(1, 4)))
+    assert ranking(source) == expected(summed(rows, domain, *STEPS))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_range_of_numbers_needs_no_list(engine, tmp_path, request):
+def test_a_range_of_numbers_needs_no_list(engine, events_on):
     rows, events, _ = generated(3, "integer")
-    source = discreet.events(
-        **on(engine, events, tmp_path, request), user="who", item="what", domain=discreet.integers(-10, 130)
-    )
+    source = events_on(engine, events, discreet.integers(-10, 130))
     assert ranking(source) == expected(counted(rows, range(-10, 131)))
     values = {"value": "amount", "clip": (-2, 2)}
-    signed = discreet.events(
-        **on(engine, events, tmp_path, request), user="who", item="what", domain=discreet.integers(0, 130), **values
-    )
+    signed = events_on(engine, events, discreet.integers(0, 130), **values)
     assert ranking(signed) == expected(summed(rows, range(131), Fraction(-2), Fraction(2), Fraction(1)))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_rows_are_filtered_by_where(engine, tmp_path, request):
+def test_rows_are_filtered_by_where(engine, events_on):
     rows, events, domain = generated(4, "string")
-    source = discreet.events(
-        **on(engine, events, tmp_path, request),
-        user="who",
-        item="what",
-        domain=domain,
-        where="stars >= 4 AND who <> 'eve'",
-    )
+    source = events_on(engine, events, domain, where="stars >= 4 AND who <> 'eve'")
     scores = counted(rows, domain, lambda row: row["stars"] >= 4 and row["who"] != "eve")
     assert ranking(source) == expected(scores)
 
 
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", *ENGINES[-2:]])
-def test_adding_a_user_moves_every_score_within_the_sensitivity(engine, tmp_path, request):
-    """All rows of one user at once, whatever they are; on each engine, with and without values."""
-    rows, events, domain = generated(5, "string")
-    extra = [{**row, "who": "the new one"} for row in rows[:60] if row["what"] is not None]
-    more = pa.concat_tables([events, pa.Table.from_pylist(extra, events.schema)])
+def test_adding_a_user_moves_every_score_within_the_sensitivity(engine, events_on):
+    """On each engine, with and without values."""
+    case = generated(5, "string")
     for options in ({}, {"value": "amount", "clip": (-1, 3), "resolution": "0.5"}, {"where": "stars < 4"}):
-        ranked = []
-        for table in (events, more):
-            source = discreet.events(
-                **on(engine, table, tmp_path, request), user="who", item="what", domain=domain, **options
-            )
-            ranked.append({item: score for score, item in ranking(source)})
-        moves = [ranked[1][item] - ranked[0][item] for item in domain]
-        assert all(-source.sensitivity.down <= move <= source.sensitivity.up for move in moves)
-        assert any(moves)
+        assert any(moved(events_on, engine, case, **options))
 
 
 @pytest.mark.parametrize("most", [1, 3, 1000])
 @pytest.mark.parametrize("kind", ["string", "integer", "date", "boolean"])
 @pytest.mark.parametrize("engine", LOCAL)
-def test_a_user_keeps_the_items_of_the_definition(engine, kind, most, tmp_path, request):
-    check_kept(engine, kind, most, tmp_path, request)
+def test_a_user_keeps_the_items_of_the_definition(engine, kind, most, events_on):
+    check_kept(events_on, engine, kind, most)
 
 
 @pytest.mark.parametrize("kind", ["string", "integer"])
 @pytest.mark.parametrize("engine", ENGINES[-2:])
-def test_a_user_keeps_the_items_of_the_definition_on_servers(engine, kind, tmp_path, request):
-    check_kept(engine, kind, 2, tmp_path, request)
+def test_a_user_keeps_the_items_of_the_definition_on_servers(engine, kind, events_on):
+    check_kept(events_on, engine, kind, 2)
 
 
-def check_kept(engine, kind, most, tmp_path, request):
+def check_kept(events_on, engine, kind, most):
     rows, events, domain = generated(7, kind)
-    source = discreet.events(
-        **on(engine, events, tmp_path, request),
-        user="who",
-        item="what",
-        domain=domain,
-        where="stars >= 2",
-        max_items_per_user=np.int64(most),
-    )
+    source = events_on(engine, events, domain, where="stars >= 2", max_items_per_user=np.int64(most))
     passing = [row for row in rows if row["stars"] >= 2]
     assert ranking(source) == expected(counted(kept(passing, domain, most), domain))
     assert (source.sensitivity, source.max_items_per_user) == (discreet.Sensitivity(0, 1), most)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_sums_are_of_kept_items(engine, tmp_path, request):
+def test_sums_are_of_kept_items(engine, events_on):
     rows, events, domain = generated(8, "string")
-    source = discreet.events(
-        **on(engine, events, tmp_path, request),
-        user="who",
-        item="what",
-        domain=domain,
-        value="amount",
-        clip=("-1.5", 4),
-        resolution="0.25",
-        max_items_per_user=2,
-    )
+    source = events_on(engine, events, domain, **SUMS, max_items_per_user=2)
     # A row without a value is none.
     valued = kept([row for row in rows if row["amount"] is not None], domain, 2)
-    assert ranking(source) == expected(summed(valued, domain, Fraction(-3, 2), Fraction(4), Fraction(1, 4)))
+    assert ranking(source) == expected(summed(valued, domain, *STEPS))
     assert source.grid == Fraction(1, 4)
 
 
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", ENGINES[-2]])
 @pytest.mark.parametrize("ends", [(-10, 130), (-(2**63), -1), (2**62, 2**63 - 1)], ids=["small", "lowest", "highest"])
-def test_items_of_a_range_are_kept_by_the_definition(engine, ends, tmp_path, request):
+def test_items_of_a_range_are_kept_by_the_definition(engine, ends, events_on):
     numbers = [
         ends[0],
         ends[0] + 1,
@@ -255,13 +241,7 @@ def test_items_of_a_range_are_kept_by_the_definition(engine, ends, tmp_path, req
     rng = random.Random(9)
     pairs = sorted({(rng.randrange(40), rng.choice(numbers)) for _ in range(200)})
     events = pa.table({"who": [who for who, _ in pairs], "what": [what for _, what in pairs]})
-    source = discreet.events(
-        **on(engine, events, tmp_path, request),
-        user="who",
-        item="what",
-        domain=discreet.integers(*ends),
-        max_items_per_user=2,
-    )
+    source = events_on(engine, events, discreet.integers(*ends), max_items_per_user=2)
     scores = dict.fromkeys(numbers, Fraction(0))
     for user in {who for who, _ in pairs}:
         for item in first_by_hash({what: what - ends[0] for who, what in pairs if who == user}, 2):
@@ -277,34 +257,17 @@ def test_items_of_a_range_are_kept_by_the_definition(engine, ends, tmp_path, req
 @pytest.mark.parametrize(
     "options", [{}, {"value": "amount", "clip": (-1, 3), "resolution": "0.5"}], ids=["users", "sums"]
 )
-def test_adding_a_user_moves_few_scores_and_those_within_the_sensitivity(engine, options, tmp_path, request):
-    rows, events, domain = generated(10, "string")
-    extra = [{**row, "who": "the new one"} for row in rows[:60] if row["what"] is not None]
-    more = pa.concat_tables([events, pa.Table.from_pylist(extra, events.schema)])
-    ranked = []
-    for table in (events, more):
-        source = discreet.events(
-            **on(engine, table, tmp_path, request),
-            user="who",
-            item="what",
-            domain=domain,
-            max_items_per_user=3,
-            **options,
-        )
-        ranked.append({item: score for score, item in ranking(source)})
-    moves = [ranked[1][item] - ranked[0][item] for item in domain]
-    assert all(-source.sensitivity.down <= move <= source.sensitivity.up for move in moves)
+def test_adding_a_user_moves_few_scores_and_those_within_the_sensitivity(engine, options, events_on):
+    moves = moved(events_on, engine, generated(10, "string"), max_items_per_user=3, **options)
     assert 1 <= sum(move != 0 for move in moves) <= 3
 
 
 @pytest.mark.parametrize("engine", ["arrow", *ENGINES[-3:]])
-def test_labels_of_the_domain_are_shown(engine, tmp_path, request):
+def test_labels_of_the_domain_are_shown(engine, events_on):
     rows, events, _ = generated(6, "integer")
     titles = {i: f"Title {i:03}" for i in range(100, 125)}
     domain = pa.table({"what": list(titles), "title": list(titles.values())})
-    source = discreet.events(
-        **on(engine, events, tmp_path, request), user="who", item="what", domain=domain, label="title"
-    )
+    source = events_on(engine, events, domain, label="title")
     scores = counted(rows, titles)
     assert ranking(source) == [(score, titles[item]) for score, item in expected(scores)]
 

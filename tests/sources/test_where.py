@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.sources.where import DEEPEST, LONGEST, MOST, condition
+from discreet.sources.where.reader import READERS
+from discreet.sources.where.whitelist import PARTS
 
 BIG, SMALL = 2**63 - 1, -(2**63)
 
@@ -616,6 +618,10 @@ def test_refused_conditions_are_refused_by_name(duckdb_table, where, part):
     assert part in message
     assert "\n" not in message
     assert len(message) < 400
+
+
+def test_what_is_on_the_white_list_is_what_can_be_read():
+    assert READERS.keys() == PARTS.keys()
 
 
 @pytest.mark.parametrize("where", [None, 5, b"i = 1", ["i = 1"], True])

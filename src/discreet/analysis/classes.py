@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact.ball import Floats
+from discreet.exact.ball import Floats, stirling
 from discreet.exact.entropy import Ranks
 from discreet.mechanisms.canonical import Classes
 
@@ -147,11 +147,11 @@ def _log_sum(logs: Floats) -> float:
 def log_binomial(r: Ranks, rest: Ranks) -> Floats:
     """Log C(r + rest, r), right to a relative 2^-50 or so.
 
-    Stirling's series without cancellation: with n = a + b, log C = a log(1 + b/a) + b log(1 + a/b)
-    + log((1/a + 1/b) / 2 pi) / 2 + c(n) - c(a) - c(b), where c is the remainder of log m!.
+    Accurate for what is reported, where `log_binomial_float` of the sampler is a bound; both are Stirling's series, and
+    differ in its remainders.
     """
     a, b = np.maximum(r, 1).astype(np.float64), np.maximum(rest, 1).astype(np.float64)
-    value = a * np.log1p(b / a) + b * np.log1p(a / b) + 0.5 * np.log((1.0 / a + 1.0 / b) / (2.0 * np.pi))
+    value = stirling(a, b)
     value += _remainder(a + b) - _remainder(a) - _remainder(b)
     return np.where((r == 0) | (rest == 0), 0.0, value)
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.complain import EXAMPLES
-from discreet.cli.output import OutputError, check_out, print_text
+from discreet.cli.output import check_out, print_text, save
 from discreet.privacy import ADJACENCIES
 from discreet.release import decimal, printable
-from discreet.whole import write_whole
 
 if TYPE_CHECKING:
     from discreet.ledger.account import Entry
@@ -33,6 +32,23 @@ Examples:
 EXAMPLES["discreet budget init"] = 'discreet budget init budget.db --epsilon 3 --unit "users of ratings"'
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", show_default=False, help="The file of the budget.")]
+EpsilonOption = Annotated[
+    str, typer.Option(metavar="E", help="What may be spent in all, taken exactly: 3, 0.5 or 1/3.")
+]
+UnitOption = Annotated[str, typer.Option(metavar="TEXT", help='Whose privacy it is, such as "users of ratings".')]
+DeltaOption = Annotated[
+    str | None,
+    typer.Option(metavar="D", help="Promise (epsilon, delta); then many small releases cost less. By default none."),
+]
+AdjacencyOption = Annotated[
+    str, typer.Option(metavar="NAME", help=f"The same for all releases: {' or '.join(ADJACENCIES)}.")
+]
+HeadOption = Annotated[
+    str | None, typer.Option(metavar="HASH", help="The head that 'discreet budget show' printed at some time.")
+]
+OutOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write to this file, whole or not at all; else it is printed.")
+]
 
 app = typer.Typer(help="Keeps a privacy budget in a file, which releases are charged to before they are drawn.")
 
@@ -40,17 +56,10 @@ app = typer.Typer(help="Keeps a privacy budget in a file, which releases are cha
 @app.command("init", short_help="Make a new budget.")
 def init(
     file: FileArgument,
-    epsilon: Annotated[str, typer.Option(metavar="E", help="What may be spent in all, taken exactly: 3, 0.5 or 1/3.")],
-    unit: Annotated[str, typer.Option(metavar="TEXT", help='Whose privacy it is, such as "users of ratings".')],
-    delta: Annotated[
-        str | None,
-        typer.Option(
-            metavar="D", help="Promise (epsilon, delta); then many small releases cost less. By default none."
-        ),
-    ] = None,
-    adjacency: Annotated[
-        str, typer.Option(metavar="NAME", help=f"The same for all releases: {' or '.join(ADJACENCIES)}.")
-    ] = "add-remove",
+    epsilon: EpsilonOption,
+    unit: UnitOption,
+    delta: DeltaOption = None,
+    adjacency: AdjacencyOption = "add-remove",
 ) -> None:
     """Makes a new budget in FILE, which must not exist yet. Only you may read it."""
     from discreet.ledger.ledger import Ledger
@@ -75,12 +84,7 @@ def history(file: FileArgument) -> None:
 
 
 @app.command("check", short_help="Find records that were edited, removed or reordered.")
-def check(
-    file: FileArgument,
-    head: Annotated[
-        str | None, typer.Option(metavar="HASH", help="The head that 'discreet budget show' printed at some time.")
-    ] = None,
-) -> None:
+def check(file: FileArgument, head: HeadOption = None) -> None:
     """Checks every record of FILE. With --head it also finds that records at the end were removed."""
     ledger = _opened(file)
     count = ledger.check(head)
@@ -91,22 +95,14 @@ def check(
 
 
 @app.command("export", short_help="Write all records as JSON.")
-def export(
-    file: FileArgument,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write to this file, whole or not at all; else it is printed.")
-    ] = None,
-) -> None:
+def export(file: FileArgument, out: OutOption = None) -> None:
     """Writes all records of FILE as JSON, with their hashes, so that others can check the chain."""
     check_out(out, {"budget": [file]})
     text = json.dumps(_opened(file).export(), indent=2)
     if out is None:
         print_text(text)
-        return
-    try:
-        write_whole(out, text + "\n")
-    except OSError as error:
-        raise OutputError(f"writing {str(out)!r} fails: {error.strerror}") from None
+    else:
+        save(text, out)
 
 
 def opened(file: str | None, out: Path | None) -> Ledger | None:

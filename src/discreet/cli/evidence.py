@@ -38,6 +38,7 @@ MechanismOption = Annotated[
 ]
 GammaOption = Annotated[str | None, typer.Option(metavar="G", help="For canonical: from 0 to 1. By default 1/2.")]
 NoiseOption = Annotated[str | None, typer.Option(metavar="NAME", help=f"For all but joint: {', '.join(NOISES)}.")]
+KOption = Annotated[str | None, typer.Option("-k", metavar="K", help="How many items are released.")]
 CeilOption = Annotated[bool, typer.Option("--ceil", help="For canonical: round losses up.")]
 
 
@@ -49,7 +50,7 @@ def verify(
     noise: NoiseOption = None,
     gamma: GammaOption = None,
     ceil: CeilOption = False,
-    k: Annotated[str | None, typer.Option("-k", metavar="K", help="How many items are released.")] = None,
+    k: KOption = None,
     epsilon: Annotated[str, typer.Option(metavar="E", help="The budget of each release.")] = "1",
     scores: Annotated[
         list[str] | None,
@@ -99,7 +100,7 @@ def audit(
     noise: NoiseOption = None,
     gamma: GammaOption = None,
     ceil: CeilOption = False,
-    k: Annotated[str | None, typer.Option("-k", metavar="K", help="How many items are released.")] = None,
+    k: KOption = None,
     epsilon: Annotated[str, typer.Option(metavar="E", help="The budget that each release promises.")] = "1",
     scores: Annotated[str | None, typer.Option(metavar="A,B,...", help="Counts of users for 2 to 8 items.")] = None,
     neighbour: Annotated[

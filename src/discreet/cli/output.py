@@ -30,13 +30,14 @@ def check_out(out: Path | None, inputs: dict[str, list[str]]) -> None:
 def deliver(release: Release, as_json: bool, out: Path | None) -> None:
     """Writes the release to `out`, if given, and prints it."""
     if out is not None:
-        _save(release, out)
+        save(release.to_json(indent=2), out)
     print_text(_json(release) if as_json else str(release))
 
 
-def _save(release: Release, out: Path) -> None:
+def save(text: str, out: Path) -> None:
+    """Writes the text to `out`, whole or not at all."""
     try:
-        write_whole(out, release.to_json(indent=2) + "\n")
+        write_whole(out, text + "\n")
     except OSError as error:
         raise OutputError(f"writing {str(out)!r} fails: {error.strerror}") from None
 

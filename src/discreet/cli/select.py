@@ -19,8 +19,8 @@ from discreet.noise import NOISES
 from discreet.privacy import ADJACENCIES, Sensitivity, check_adjacency, positive
 from discreet.sources.base import Source
 from discreet.sources.domain import Integers, integers
+from discreet.sources.events import events
 from discreet.sources.files import file_source
-from discreet.sources.table import events
 from discreet.topk import top_k
 
 HELP = """

@@ -28,16 +28,22 @@ from discreet.privacy import Number, check_adjacency, exact, positive
 
 GAMMAS = ("0", "1/3", "1/2", "3/4", "1")
 
+Mechanisms = Mechanism | Iterable[Mechanism] | None
+"""One mechanism, several, or None for all of them."""
+
+Vectors = Iterable[Sequence[Number]] | None
+"""Inputs of one's own, or None for the built-in ones."""
+
 _FEW = {3: (1, 3), 4: (2,), 5: (3,), 6: (3,)}
 """Which k to try for each number of items when time is short. All of three items are released without an order."""
 
 
 def verify(
-    mechanism: Mechanism | Iterable[Mechanism] | None = None,
+    mechanism: Mechanisms = None,
     k: int | None = None,
     *,
     epsilon: Number = 1,
-    scores: Iterable[Sequence[Number]] | None = None,
+    scores: Vectors = None,
     adjacency: str | None = None,
     deep: bool = False,
     jobs: int = 1,
@@ -87,15 +93,9 @@ class Task:
 
 
 def plan(
-    mechanism: Mechanism | Iterable[Mechanism] | None = None,
-    k: int | None = None,
-    *,
-    epsilon: Number = 1,
-    scores: Iterable[Sequence[Number]] | None = None,
-    adjacency: str | None = None,
-    deep: bool = False,
+    mechanism: Mechanisms, k: int | None, *, epsilon: Number, scores: Vectors, adjacency: str | None, deep: bool
 ) -> list[Task]:
-    """What `verify` will do, in pieces that can be done apart."""
+    """What `verify` will do with these arguments, in pieces that can be done apart."""
     budget = positive(epsilon, "epsilon")
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
         raise InvalidValueError(f"k must be a whole number from 1, not {shown(k)}")

@@ -71,15 +71,23 @@ def log_binomial(n: int, r: int) -> arb:
 def log_binomial_float(r: NDArray[np.int64], rest: NDArray[np.int64]) -> Floats:
     """Log C(r + rest, r), at least the true value but for rounding, and at most 0.002 above it.
 
-    Stirling's series written without cancellation: with n = r + rest and both at least 1,
-    log C = r log(1 + rest/r) + rest log(1 + r/rest) + log((1/r + 1/rest) / 2 pi) / 2 + c(n) - c(r) - c(rest),
-    where 1/(12 m) - 1/(360 m^3) < c(m) < 1/(12 m). The large terms are positive.
+    A bound for the sampler, whose remainders err to one side by design; `analysis.classes.log_binomial` is the accurate
+    one, for what is reported. 1/(12 m) - 1/(360 m^3) < c(m) < 1/(12 m) for the c of `stirling`.
     """
     a = np.maximum(r.astype(np.float64), 1.0)
     b = np.maximum(rest.astype(np.float64), 1.0)
-    value = a * np.log1p(b / a) + b * np.log1p(a / b) + 0.5 * np.log((1.0 / a + 1.0 / b) / (2.0 * np.pi))
+    value = stirling(a, b)
     value += 1.0 / (12.0 * (a + b)) - _stirling_low(a) - _stirling_low(b)
     return np.where((r == 0) | (rest == 0), 0.0, value)
+
+
+def stirling(a: Floats, b: Floats) -> Floats:
+    """Log C(a + b, a) but for c(a+b) - c(a) - c(b), the remainders of Stirling's series, for a and b from 1.
+
+    Written without cancellation: a log(1 + b/a) + b log(1 + a/b) + log((1/a + 1/b) / 2 pi) / 2, whose large terms are
+    positive.
+    """
+    return a * np.log1p(b / a) + b * np.log1p(a / b) + 0.5 * np.log((1.0 / a + 1.0 / b) / (2.0 * np.pi))
 
 
 def _stirling_low(m: Floats) -> Floats:

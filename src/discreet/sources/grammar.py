@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import TokenError
 
 from discreet.errors import InvalidValueError
 
@@ -30,8 +31,8 @@ def words(where: str) -> list[str]:
     """Everything in a condition that could be the name of a column."""
     try:
         return [token.text for token in Dialect.get_or_raise("duckdb").tokenize(where)]
-    except Exception:
-        # What is wrong with it is said where it is read.
+    except (TokenError, UnicodeError):
+        # What is wrong with it is said where it is read. Half of a surrogate pair cannot reach a compiled tokenizer.
         return []
 
 

@@ -1,0 +1,153 @@
+"""How bad the worst released item may be: tail bounds of canonical and of peeling, with their proofs.
+
+All of them bound how far behind the best an element may be that still wins, in units of the noise (`heights`), and turn
+that into scores.
+"""
+
+from __future__ import annotations
+
+from discreet.analysis.bounds.heights import rounds_height, subsets_height
+from discreet.analysis.bounds.public import level_of, setting, share_of_worst
+from discreet.analysis.bounds.rounding import above
+from discreet.exact.ball import ball
+from discreet.privacy import Number, Sensitivity
+
+
+def exponential_mechanism(
+    d: int,
+    k: int,
+    epsilon: Number,
+    alpha: Number,
+    *,
+    noise: str = "gumbel",
+    sensitivity: Sensitivity | None = None,
+    adjacency: str = "add-remove",
+) -> float:
+    """How far the loss of what is drawn may be above the best loss, except with probability alpha.
+
+    The event: loss(drawn) > best loss + bound. It has probability at most alpha, for every score vector. It covers the
+    canonical mechanism, which draws one of |Y| = C(d, k) subsets, and with k = 1 every choice of one of d items.
+
+    An element that is v = s (loss - best loss) behind wins only if it beats the best element, with probability p(v).
+    Under Gumbel, exponential and half-logistic noise p(v) <= exp(-v); fewer than |Y| elements are behind; so
+    v = L = log|Y| + log(1/alpha) does. For the two noises with a heavy lower side it takes a little more:
+    Laplace, p(v) = exp(-v) (2+v)/4, v = L + log((1+L)/2); logistic, p(v) <= exp(-v) (v + log 2), v = L + log(1+2L).
+
+    Parameters
+    ----------
+    d
+        The number of items.
+    k
+        How many are released; with k = d all are, and the bound is 0.
+    epsilon
+        The privacy budget of the release.
+    alpha
+        The probability with which the bound may fail, above 0 and below 1.
+    noise
+        One of the five noises.
+    sensitivity
+        How far adding one user can move a score; counts of users by default.
+    adjacency
+        "add-remove" or "swap".
+
+    Returns
+    -------
+    float
+        The bound, in units of the loss, rounded up.
+
+    Examples
+    --------
+    >>> round(exponential_mechanism(1000, 1, epsilon=1, alpha="0.05"), 3)
+    9.903
+    >>> round(exponential_mechanism(1000, 10, epsilon=1, alpha="0.05"), 3)
+    56.924
+    """
+    given, level = setting(d, k, epsilon, noise, sensitivity, adjacency), level_of(alpha)
+    return above(lambda: subsets_height(given.d, given.k, level, noise) / ball(given.s), given.d)
+
+
+def canonical_tail(
+    d: int,
+    k: int,
+    epsilon: Number,
+    alpha: Number,
+    *,
+    gamma: Number = "1/2",
+    noise: str = "gumbel",
+    sensitivity: Sensitivity | None = None,
+    adjacency: str = "add-remove",
+) -> float:
+    """How far below x[k] the worst item that canonical releases may be, except with probability alpha.
+
+    The event: x[T] >= x[k] - bound, that is, every released item scores at least x[k] - bound. It has probability at
+    least 1 - alpha, for every score vector.
+
+    Counted from the top-k, which has the least loss, a subset that lacks rank h+1 and has worst rank t has the loss
+    (1-gamma) (x[h+1] - x[k]) + gamma (x[k] - x[t]) >= gamma (x[k] - x[t]). So the guarantee of the exponential
+    mechanism over C(d, k) subsets, divided by gamma, is one for x[k] - x[T]:
+    bound = (2 delta / (gamma epsilon)) (log C(d, k) + log(1/alpha)), with the same additions for Laplace and logistic
+    noise. It holds for the loss rounded up (`ceil`) too, which only adds to the loss of the others.
+
+    Parameters
+    ----------
+    d, k, epsilon, alpha, noise, sensitivity, adjacency
+        As in `exponential_mechanism`.
+    gamma
+        The gamma of the mechanism, above 0: with gamma = 0 the loss does not see the worst item.
+
+    Returns
+    -------
+    float
+        The bound, in units of the scores, rounded up.
+
+    Examples
+    --------
+    >>> round(canonical_tail(1000, 10, epsilon=1, alpha="0.05"), 3)
+    113.847
+    >>> round(canonical_tail(1000, 10, epsilon=1, alpha="0.05", gamma=1), 3)
+    56.924
+    """
+    given, level = setting(d, k, epsilon, noise, sensitivity, adjacency), level_of(alpha)
+    share = share_of_worst(gamma, "the bound is on the worst item released, which the loss does not see with gamma = 0")
+    return above(lambda: subsets_height(given.d, given.k, level, noise) / ball(given.s * share), given.d)
+
+
+def peeling_tail(
+    d: int,
+    k: int,
+    epsilon: Number,
+    alpha: Number,
+    *,
+    noise: str = "gumbel",
+    sensitivity: Sensitivity | None = None,
+    adjacency: str = "add-remove",
+) -> float:
+    """How far below x[k] the worst item that peeling releases may be, except with probability alpha.
+
+    The event: x[T] >= x[k] - bound. It has probability at least 1 - alpha, for every score vector. More is true on the
+    same event: the item of round i scores at least x[i] - bound.
+
+    Round i is a choice of one of at most d items at epsilon/k. Before it at most i-1 items are gone, so that the best
+    one left scores at least x[i] >= x[k]. Whatever was drawn before, the item of the round scores less than that by
+    more than (k/s) (log d + log(1/a)) with probability at most a; hence all k rounds are good with probability at least
+    (1-a)^k, which is 1 - alpha for a = 1 - (1-alpha)^(1/k) (Sidak). With r = k a / alpha >= 1, the ratio of this a to
+    that of a union bound, bound = (1/s) (k log d + k log k + k log(1/alpha) - k log r). Here r is exact: a constant in
+    place of log r must be below it, and the printed 0.06 is above it for every alpha up to 0.1.
+
+    Parameters
+    ----------
+    d, k, epsilon, alpha, noise, sensitivity, adjacency
+        As in `exponential_mechanism`; each round has a k-th of epsilon.
+
+    Returns
+    -------
+    float
+        The bound, in units of the scores, rounded up.
+
+    Examples
+    --------
+    >>> round(peeling_tail(1000, 10, epsilon=1, alpha="0.05"), 3)
+    121.831
+    """
+    given, level = setting(d, k, epsilon, noise, sensitivity, adjacency), level_of(alpha)
+    return above(lambda: rounds_height(given.d, given.k, level, noise) / ball(given.s), given.d)

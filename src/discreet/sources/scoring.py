@@ -1,0 +1,112 @@
+"""The query of the scores: distinct users of an item, or clipped totals of users added up, over the whole domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from discreet.sources.bounded import first_items, placed
+from discreet.sources.domain import TYPES, Integers, Listed
+from discreet.sources.raw import by_bytes
+from discreet.sources.steps import MOST_STEPS, Steps
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scoring:
+    """How rows of events become scores.
+
+    Attributes
+    ----------
+    columns
+        The columns of the user, the item and the value, by these names.
+    domain, kind
+        The public list of items, and the type that they have.
+    steps
+        Values as whole steps; None where scores count users.
+    engine
+        The engine, as ibis calls it.
+    untyped
+        Whether all columns are text that was never typed.
+    max_items_per_user, places
+        How many items of a user are scored, all if None, and where each item stands in the order that decides which.
+    """
+
+    columns: dict[str, str]
+    domain: Integers | Listed
+    kind: str
+    steps: Steps | None
+    engine: str
+    untyped: bool
+    max_items_per_user: int | None
+    places: Any
+
+    def scores(self, table: Any) -> Any:
+        """The expression of the scores: one row for each item of a listed domain, or each touched item of a range."""
+        import ibis
+
+        columns = self.columns
+        who = by_bytes(self.engine, table[columns["user"]])
+        what = by_bytes(self.engine, self._item(table[columns["item"]]))
+        if self.steps is None:
+            touched = self._users(table.select(who=who, item=what))
+        else:
+            whole = self._row_steps(table[columns["value"]], self.steps)
+            touched = self._sums(table.select(who=who, item=what, steps=whole), self.steps)
+        if isinstance(self.domain, Integers):
+            return touched.filter(touched.item.between(self.domain.lo, self.domain.hi))
+        domain = self.domain.table
+        joined = domain.left_join(touched, by_bytes(self.engine, domain.item) == touched.item)
+        shown_too = {"label": domain.label} if self.domain.labelled else {}
+        return joined.select(item=domain.item, score=ibis.coalesce(touched.score, 0), **shown_too)
+
+    def _item(self, item: Any) -> Any:
+        """The item of a row as the domain spells it, or nothing where it cannot be one; no row makes this fail."""
+        if self.untyped:
+            return item.try_cast(TYPES[self.kind])
+        if self.kind != "integer":
+            return item
+        if self.engine == "sqlite":
+            # SQLite keeps text in a column of numbers, and would read it as 0.
+            return (item.typeof() == "integer").ifelse(item, None)
+        return item.try_cast("int64") if item.type().is_unsigned_integer() else item.cast("int64")
+
+    def _row_steps(self, value: Any, steps: Steps) -> Any:
+        """A row's value in whole steps: rounded to the nearest, saturated, and missing where it is no number."""
+        unit = float(steps.resolution)
+        bound = MOST_STEPS * unit
+        if value.type().is_decimal():
+            # A decimal can be beyond all floats, and converting it would fail.
+            value = value.clip(-ceil(bound), ceil(bound))
+        number = value.try_cast("float64") if self.untyped else value.cast("float64")
+        if self.engine == "sqlite":
+            number = value.typeof().isin(["integer", "real"]).ifelse(number, None)
+        else:
+            number = number.isnan().ifelse(None, number)
+        return (number.clip(-bound, bound) / unit + 0.5).floor().cast("int64")
+
+    def _users(self, rows: Any) -> Any:
+        """Per item, the number of distinct users."""
+        if self.max_items_per_user is None:
+            # count(distinct) passes over missing users by itself, and the join with the domain over missing items.
+            return rows.group_by("item").agg(score=rows.who.nunique())
+        pairs = placed(rows.filter(rows.who.notnull()), self.places, self.engine).distinct()
+        kept = first_items(pairs, self.places, self.max_items_per_user)
+        return kept.group_by("item").agg(score=kept.count())
+
+    def _sums(self, rows: Any, steps: Steps) -> Any:
+        """Per item, the sum over users of the user's clipped total, in a type that cannot overflow."""
+        wide = "int64" if self.engine == "sqlite" else "decimal(38, 0)"
+        rows = rows.filter(rows.who.notnull() & rows.item.notnull() & rows.steps.notnull())
+        rows = rows.mutate(steps=rows.steps.cast(wide))
+        totals = self._totals(rows)
+        clipped = totals.mutate(total=totals.total.clip(steps.low, steps.high).cast(wide))
+        return clipped.group_by("item").agg(score=clipped.total.sum().cast("int64"))
+
+    def _totals(self, rows: Any) -> Any:
+        """For each user and item the sum of the steps, of all items or of those that count."""
+        if self.max_items_per_user is None:
+            return rows.group_by("who", "item").agg(total=rows.steps.sum())
+        rows = placed(rows, self.places, self.engine)
+        totals = rows.group_by("who", "item", "place").agg(total=rows.steps.sum())
+        return first_items(totals, self.places, self.max_items_per_user)
