@@ -39,6 +39,11 @@ def power(n, probabilities, wrong):
     return stats.ncx2.sf(critical, len(cells) - 1, n * ((q - p) ** 2 / p).sum())
 
 
+def enough(probabilities, wrong, least=0.99):
+    """The number of draws, in thousands, that reject a wrong sampler with at least this probability."""
+    return next(n for n in range(2000, 100_000, 1000) if power(n, probabilities, wrong) > least)
+
+
 def by_score(outcomes, scores, ordered):
     """Probabilities or counts of outcomes, added up over items of equal score."""
     merged = Counter()

@@ -38,7 +38,6 @@ CASES = (
     + [(discreet.OneShot(noise), TWO + [0] * 5, 2, 2 if noise == "logistic" else 1) for noise in NOISES]
     + [(discreet.Peeling(noise), TWO + [0] * 5, 2, 2 if noise == "logistic" else 1) for noise in NOISES]
 )
-DRAWS = 14_000
 
 
 @pytest.mark.slow
@@ -50,8 +49,7 @@ def test_counts_fit_the_definition(mechanism, scores, k, epsilon):
 
     right, wrong = probabilities(1), probabilities(Fraction(21, 20))
     assert sum(right.values()) == pytest.approx(1, abs=1e-7)
-    assert draws.power(DRAWS, right, wrong) > 0.99
-    counts = sample(mechanism, scores, k, epsilon, DRAWS)
+    counts = sample(mechanism, scores, k, epsilon, draws.enough(right, wrong))
     assert draws.fits(draws.by_score(counts, scores, mechanism.ordered), right)
 
 

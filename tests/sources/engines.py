@@ -138,6 +138,7 @@ def spark(tmp_path_factory):
         SparkSession.builder.master("local-cluster[2,1,1024]")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.ui.enabled", "false")
+        .config("spark.sql.codegen.wholeStage", "false")  # compiling a query takes longer than small tables do
         .config("spark.driver.memory", "1g")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")

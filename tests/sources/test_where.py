@@ -344,11 +344,7 @@ def spark_table(spark):  # noqa: F811  # the fixture
         spark.createDataFrame([tuple(row.values()) for row in ROWS], schema).createOrReplaceTempView("where_rows")
         table = ibis.pyspark.connect(spark).table("where_rows")
     spark.conf.set("spark.sql.ansi.enabled", "true")
-    spark.conf.set(
-        "spark.sql.codegen.wholeStage", "false"
-    )  # compiling one query of so many columns takes half a minute
     yield table
-    spark.conf.set("spark.sql.codegen.wholeStage", "true")
     spark.conf.set("spark.sql.ansi.enabled", "false")
 
 
