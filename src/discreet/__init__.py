@@ -15,6 +15,7 @@ from discreet.topk import top_k
 if TYPE_CHECKING:
     from discreet.analysis import bounds
     from discreet.analysis.choose import compare, epsilon_for
+    from discreet.analysis.details import class_probabilities, expected, subset_probability
     from discreet.analysis.utility import utility
     from discreet.evidence.audit import audit
     from discreet.evidence.verify import verify
@@ -38,10 +39,13 @@ __all__ = [
     "__version__",
     "audit",
     "bounds",
+    "class_probabilities",
     "compare",
     "epsilon_for",
     "events",
+    "expected",
     "integers",
+    "subset_probability",
     "top_k",
     "utility",
     "verify",
@@ -51,10 +55,13 @@ _ON_DEMAND = {
     "Ledger": "discreet.ledger.ledger",
     "audit": "discreet.evidence.audit",
     "bounds": "discreet.analysis.bounds",
+    "class_probabilities": "discreet.analysis.details",
     "compare": "discreet.analysis.choose",
     "epsilon_for": "discreet.analysis.choose",
     "events": "discreet.sources.events",
+    "expected": "discreet.analysis.details",
     "integers": "discreet.sources.domain",
+    "subset_probability": "discreet.analysis.details",
     "utility": "discreet.analysis.utility",
     "verify": "discreet.evidence.verify",
 }

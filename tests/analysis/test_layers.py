@@ -52,7 +52,8 @@ def test_shares_are_those_of_enumeration(counter, seed):
     scores = np.sort(rng.integers(0, 8, d) if seed % 2 else rng.random(d) * 6)[::-1]
     rate = float(rng.random() * 2 + 0.05)
     regions = [(h, t) for h in range(k + 1) for t in range(k, d + 1)]
-    shares, error = Layers(array_source(scores).tally(), k, counter, regions).shares(rate, 1e-9)
+    joint = discreet.Joint("sets" if counter is log_sets else "sequences")
+    shares, error = Layers.of(array_source(scores).tally(), k, joint, regions).shares(rate, 1e-9)
     assert error <= 2e-9
     weights = np.zeros(len(regions))
     total = 0.0
@@ -68,9 +69,9 @@ def test_what_was_counted_for_one_epsilon_serves_for_the_next():
     scores = (1e4 / np.arange(1, 301)).astype(np.int64)
     tally = array_source(scores).tally()
     regions = list(goals(tally, 10).values())
-    warm = Layers(tally, 10, log_sets, regions)
+    warm = Layers.of(tally, 10, discreet.Joint("sets"), regions)
     for rate in (2.0, 0.5, 0.125, 0.03):
-        fresh = Layers(tally, 10, log_sets, regions)
+        fresh = Layers.of(tally, 10, discreet.Joint("sets"), regions)
         assert warm.shares(rate, 1e-8)[0] == pytest.approx(fresh.shares(rate, 1e-8)[0], abs=2e-8)
 
 
@@ -90,7 +91,7 @@ def test_sets_need_less_epsilon_than_sequences_and_are_not_drawn():
 def test_what_weighs_nothing_is_found_quickly():
     """No region can be reached at so small an epsilon: few counts are needed to know."""
     tally = array_source(np.arange(2000)).tally()
-    layers = Layers(tally, 100, log_sets, [(100, 100), (10, 110)])
+    layers = Layers.of(tally, 100, discreet.Joint("sets"), [(100, 100), (10, 110)])
     shares, error = layers.shares(1e-6, 1e-9)
     assert shares == [0.0, 0.0]
     assert error <= 1e-9

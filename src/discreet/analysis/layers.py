@@ -8,9 +8,9 @@ halved where that matters; counts do not depend on c, so what was counted for on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, log, log2
 
 import numpy as np
@@ -33,38 +33,36 @@ _NEGLIGIBLE = 40.0
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """The choices of k items by their loss, counted within some regions of (h, t).
+    """The choices of k items by their loss, counted in all and within some regions.
 
     Attributes
     ----------
     tally, k
         The scores, and how many items a choice has.
-    counter
-        `log_sequences` or `log_sets`.
-    regions
-        Which h and t are counted: h at least the first number, t at most the second.
+    counters
+        From rows of last ranks to the log number of choices within them: of all choices, then of each region.
     """
 
     tally: Tally
     k: int
-    counter: Counter
-    regions: Sequence[tuple[int, int]]
+    counters: Sequence[Counter]
     _seen: dict[float, Floats] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tally: Tally, k: int, joint: Joint, regions: Sequence[tuple[int, int]]) -> Layers:
-        """The choices that a joint mechanism has."""
-        return cls(tally, k, log_sets if joint.over == "sets" else log_sequences, regions)
+        """The choices that a joint mechanism has, and those with h and t in some regions."""
+        count = log_sets if joint.over == "sets" else log_sequences
+        return cls(tally, k, [lambda last: count(last, 0), *(partial(_within, count, h, t) for h, t in regions)])
 
     def on(self, tally: Tally) -> Layers:
         """The same on a tally that may have been brought to another scale; counts are kept where it was not."""
-        return self if tally is self.tally else Layers(tally, self.k, self.counter, self.regions)
+        return self if tally is self.tally else Layers(tally, self.k, self.counters)
 
     def shares(self, rate: float, goal: float) -> tuple[list[float], float]:
         """The probability of each region where a choice weighs exp(-rate * loss), and what it may be off by."""
         parts = self._rough(rate, goal)
         if parts.nothing(goal):
-            return [0.0] * len(self.regions), goal
+            return [0.0] * (len(self.counters) - 1), goal
         while True:
             sums = parts.weights.sum(axis=0)
             shares = np.minimum(sums[1:] / sums[0], 1.0)
@@ -118,9 +116,12 @@ class Layers:
         finite = np.repeat(np.isfinite(taus), self.k)
         last[finite] = self.tally.within(places[finite], np.repeat(taus, self.k)[finite])
         rows = last.reshape(len(taus), self.k)
-        columns = [self.counter(rows, 0)]
-        columns += [self.counter(np.minimum(rows, t - 1), h) for h, t in self.regions]
-        return np.stack(columns, axis=1)
+        return np.stack([counter(rows) for counter in self.counters], axis=1)
+
+
+def _within(count: Callable[[Ranks, int], Floats], h: int, t: int, last: Ranks) -> Floats:
+    """The log number of choices that hold all ranks below h and none from t on."""
+    return count(np.minimum(last, t - 1), h)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +158,10 @@ class _Parts:
     @cached_property
     def doubt(self) -> Floats:
         """How much more that is than it weighs for certain."""
-        return np.asarray(-self.most * np.expm1(self.begin - self.end), np.float64)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(
+                -self.most * np.expm1(np.where(self.end > -np.inf, self.begin - self.end, 0.0)), np.float64
+            )
 
     @cached_property
     def _log_share(self) -> Floats:

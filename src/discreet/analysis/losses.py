@@ -14,8 +14,8 @@ import numpy as np
 from discreet.exact.ball import Floats
 from discreet.exact.entropy import Ranks
 
-Counter = Callable[[Ranks, int], Floats]
-"""From rows of last ranks, and h, to the log number of choices that hold all ranks below h."""
+Counter = Callable[[Ranks], Floats]
+"""From rows of last ranks to the log number of choices within them."""
 
 _BLOCK = 64
 _CELLS = 1 << 18
@@ -61,6 +61,13 @@ def _log(choices: Ranks) -> Floats:
     return np.where(choices > 0, np.log(np.maximum(choices, 1)), -np.inf)
 
 
+def log_arrangements(ranks: Ranks, last: Ranks) -> Floats:
+    """The log number of sequences of just these ranks, the i-th at most last[i]."""
+    free = np.searchsorted(ranks, last, side="right") - np.arange(last.shape[1])
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.maximum(free, 0)).sum(axis=1), np.float64)
+
+
 def log_sets(last: Ranks, h: int) -> Floats:
     """The log number of sets of ranks, the i-th smallest at most last[i], that hold all ranks below h."""
     k = last.shape[1]
@@ -76,6 +83,11 @@ def log_sets(last: Ranks, h: int) -> Floats:
         some = order[row : row + size]
         found[some] = _climbing(room[some])
     return found
+
+
+def log_one_set(ranks: Ranks, last: Ranks) -> Floats:
+    """The log number of sets of just these ascending ranks, the i-th at most last[i]: 0, or minus infinity for none."""
+    return np.where((ranks <= last).all(axis=1), 0.0, -np.inf)
 
 
 def _climbing(room: Ranks) -> Floats:

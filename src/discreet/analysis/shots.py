@@ -62,15 +62,24 @@ class Shots:
         if not (low < high and h <= self.k <= t):
             return Chance(0.0, float(np.exp(-_DEPTH)))
         low, high = self._narrowed(h, t, low, high)
-        if low == high:
+        return self._integrated(*self._undecided(h, t, low, high), low, high)
+
+    def _integrated(self, h: int, t: int, low: float, high: float) -> Chance:
+        """The integral over a window, where there is one, with as many panels as the goal needs."""
+        if low >= high:
             return Chance(0.0, self.goal)
-        h, t = self._undecided(h, t, low, high)
         panels = max(_PANELS, int(np.ceil(2.0 * (high - low))))
         while True:
             fine, coarse = (self._integral(h, t, rule) for rule in self._rules(low, high, panels))
             if abs(fine - coarse) < self.goal or panels > _MOST_PANELS:
                 return Chance(float(np.clip(fine, 0.0, 1.0)), 1e-12 + 2.0 * abs(fine - coarse))
             panels *= 2
+
+    def first(self) -> Chance:
+        """The chance that just the first k are released; for this alone, each part may have an order of its own."""
+        low, high = self._window(self.k, self.k)
+        low, high = self._narrowed(self.k, self.k, low, high) if low < high else (low, low)
+        return self._integrated(self.k, self.k, low, high)
 
     def _window(self, h: int, t: int) -> tuple[float, float]:
         """Where all that must be above can be above, all that must be below can be below, and k can be above.

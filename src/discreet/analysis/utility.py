@@ -116,7 +116,7 @@ def utility(
     guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency, drawn=False)
     if k == source.d:
         return Utility(1.0, 1.0, 1.0, 1.0, 0.0)
-    tally, precision = source.tally(), Precision(width=_width(width), confidence=_confidence(confidence))
+    tally, precision = source.tally(), Precision(width=as_width(width), confidence=as_confidence(confidence))
     return at_epsilon(meter(tally, int(k), guarantee, goals(tally, int(k)), precision), guarantee.epsilon)
 
 
@@ -241,14 +241,16 @@ def described(ranks: Any) -> tuple[int, int]:
     return int(missing[0]) if len(missing) else len(ranks), int(ranks[-1]) + 1
 
 
-def _width(value: Any) -> Fraction:
+def as_width(value: Any) -> Fraction:
+    """The width of an interval, exactly."""
     number = exact(value, "width")
     if not _LEAST_WIDTH <= number < 1:
         raise InvalidValueError(f"width must be from 0.001 to less than 1, not {shown(value)}")
     return number
 
 
-def _confidence(value: Any) -> Fraction:
+def as_confidence(value: Any) -> Fraction:
+    """A confidence, exactly."""
     number = exact(value, "confidence")
     if not Fraction(1, 2) <= number < 1:
         raise InvalidValueError(f"confidence must be from 0.5 to less than 1, not {shown(value)}")

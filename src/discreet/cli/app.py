@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from discreet import __version__
-from discreet.cli import budget, evidence, select
+from discreet.cli import analysis, budget, evidence, select
 from discreet.cli.complain import INTERRUPTED, SUCCESS, explained
 from discreet.cli.output import flush, print_text
 
@@ -61,5 +61,7 @@ def discreet(
 
 app.command("select", short_help="Release the k items that score highest.", epilog=select.HELP)(select.select)
 app.add_typer(budget.app, name="budget", short_help="Keep a privacy budget in a file.", epilog=budget.HELP)
+app.command("plan", short_help="Tell which epsilon a release needs.", epilog=analysis.PLAN_HELP)(analysis.plan)
+app.command("study", short_help="Compare all mechanisms on score vectors.", epilog=analysis.STUDY_HELP)(analysis.study)
 app.command("verify", short_help="Verify epsilon exactly.", epilog=evidence.VERIFY_HELP)(evidence.verify)
 app.command("audit", short_help="Audit the sampler by many draws.", epilog=evidence.AUDIT_HELP)(evidence.audit)

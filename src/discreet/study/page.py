@@ -31,10 +31,11 @@ def write_page(results: Results, notes: list[str], path: Path) -> None:
     path
         The HTML file to write or to replace.
     """
-    write_whole(path, _page(results, notes))
+    write_whole(path, page(results, notes))
 
 
-def _page(results: Results, notes: list[str]) -> str:
+def page(results: Results, notes: list[str]) -> str:
+    """The page of a study as text; `write_page` says what of."""
     panels = {figure.key: panels_of(results, figure) for figure in figures_of(results)}
     sections = [_figure(figure, panels[figure.key]) for figure in figures_of(results)]
     sections += [_budgets(results)] if results.budgets else []

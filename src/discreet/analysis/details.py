@@ -1,0 +1,286 @@
+"""More about a release than four goals: which classes, how likely one set is, how many are right, how far off.
+
+Computed from the scores, so NOT private: for public or made-up data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from math import exp, log, sqrt
+from typing import Any
+
+import numpy as np
+
+from discreet.analysis.classes import Cells, massive_cells
+from discreet.analysis.layers import Layers
+from discreet.analysis.losses import log_arrangements, log_one_set, log_sequences, log_sets
+from discreet.analysis.shots import Chance, Shots
+from discreet.analysis.utility import as_confidence, as_width, described
+from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.exact.ball import Floats
+from discreet.exact.entropy import Ranks, as_entropy
+from discreet.mechanisms import canonical, oneshot
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.joint import Joint
+from discreet.mechanisms.oneshot import OneShot
+from discreet.mechanisms.peeling import Peeling
+from discreet.noise import NOISES
+from discreet.privacy import Number, Sensitivity
+from discreet.release import decimal
+from discreet.sources.base import Source
+from discreet.tally import Tally, to_float
+from discreet.topk import as_source, promise
+
+_NOT_PRIVATE = "NOT private: computed from the scores"
+
+
+@dataclass(frozen=True, eq=False)
+class ClassProbabilities:
+    """How likely each class of sets is. NOT private: computed from the scores.
+
+    Attributes
+    ----------
+    h, t
+        How many of the best ranks the sets of a class hold in a row, and their worst rank, from 1. The top-k itself,
+        with h = t = k, comes first.
+    probability
+        How likely each class is; those left out have less than 1e-10 together.
+    error
+        What a sum of probabilities may be off by.
+    """
+
+    h: Ranks
+    t: Ranks
+    probability: Floats
+    error: float
+
+    def __str__(self) -> str:
+        best = np.argsort(-self.probability)[:5]
+        shown_ones = "  ".join(f"({self.h[i]}, {self.t[i]}) {self.probability[i]:.6f}" for i in best)
+        return f"{len(self.h)} classes (h, t), the likeliest: {shown_ones}  ({_NOT_PRIVATE})"
+
+
+def class_probabilities(
+    scores: Any,
+    k: int,
+    epsilon: Number,
+    mechanism: Mechanism | None = None,
+    *,
+    sensitivity: Sensitivity | None = None,
+    adjacency: str | None = None,
+) -> ClassProbabilities:
+    """How likely each class (h, t) of sets is under the canonical mechanism with Gumbel noise.
+
+    Computed from the scores, so NOT private: for public or made-up data. The parameters are those of `utility`.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> classes = discreet.class_probabilities([9, 7, 6, 1], k=2, epsilon=1)
+    >>> [(int(h), int(t)) for h, t in zip(classes.h, classes.t)]
+    [(2, 2), (0, 3), (0, 4), (1, 3), (1, 4)]
+    >>> round(float(classes.probability.sum()), 9)
+    1.0
+    """
+    source = as_source(scores, None)
+    guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency, drawn=False)
+    if not _by_class(guarantee.mechanism):
+        raise InvalidValueError(f"mechanism must be canonical with gumbel noise, not {guarantee.mechanism!r}")
+    if k == source.d:
+        return ClassProbabilities(np.array([k]), np.array([k]), np.ones(1), 0.0)
+    cells = _cells(source.tally(), int(k), guarantee.mechanism, guarantee.epsilon, guarantee.sensitivity)
+    return ClassProbabilities(
+        np.append(k, cells.h), np.append(k, cells.t + 1), np.append(cells.top, cells.probability), cells.error
+    )
+
+
+def subset_probability(
+    scores: Any,
+    subset: Iterable[Hashable],
+    epsilon: Number,
+    mechanism: Mechanism | None = None,
+    *,
+    sensitivity: Sensitivity | None = None,
+    adjacency: str | None = None,
+) -> Chance:
+    """How likely a release is to be just these items: a value, and what it may be off by.
+
+    Computed from the scores, so NOT private: for public or made-up data.
+
+    Parameters
+    ----------
+    scores, epsilon, mechanism, sensitivity, adjacency
+        What `top_k` would be given. The mechanism must be one whose probabilities are computed: canonical or peeling
+        with Gumbel noise, one-shot or joint.
+    subset
+        The items, by label; k is how many they are.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> discreet.subset_probability({"dune": 9, "alien": 7, "heat": 2}, ["dune", "alien"], epsilon=2).value > 0.99
+    True
+    """
+    source = as_source(scores, None)
+    items = _distinct(subset)
+    guarantee = promise(source, len(items), epsilon, mechanism, sensitivity, adjacency, drawn=False)
+    if len(items) == source.d:
+        return Chance(1.0, 0.0)
+    ranks, tally, chosen = _ranks(source, items), source.tally(), guarantee.mechanism
+    prepared: Any = chosen.prepare(tally, len(ranks), guarantee.epsilon, guarantee.sensitivity)
+    if _by_class(chosen):
+        return _of_class(prepared, ranks)
+    if isinstance(chosen, Joint):
+        return _of_loss(prepared.tally, prepared.rate, chosen, ranks)
+    if isinstance(chosen, OneShot) or (isinstance(chosen, Peeling) and chosen.noise == "gumbel"):
+        return _of_race(tally, prepared.weight, chosen.noise, ranks)
+    raise InvalidValueError(
+        "mechanism must be one whose probabilities are computed: canonical or peeling with gumbel noise, one-shot or "
+        f"joint, not {chosen!r}"
+    )
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a release will be like on average. NOT private: computed from the scores.
+
+    Attributes
+    ----------
+    recall
+        The share of the true top-k that is released, ties broken by one fixed order.
+    score_error
+        By how much the worst released score is below the k-th best.
+    recall_off, score_error_off
+        What they may be off by.
+    confidence
+        None where they were computed; where they were estimated from draws, the probability that both are covered.
+    """
+
+    recall: float
+    score_error: float
+    recall_off: float
+    score_error_off: float
+    confidence: Fraction | None = None
+
+    def __str__(self) -> str:
+        sure = "" if self.confidence is None else f" with confidence {decimal(self.confidence)}"
+        return (
+            f"recall {self.recall:.6f} (off by at most {self.recall_off:.1e}{sure})  "
+            f"score error {self.score_error:.6g} (off by at most {self.score_error_off:.1e}{sure}; {_NOT_PRIVATE})"
+        )
+
+
+def expected(
+    scores: Any,
+    k: int,
+    epsilon: Number,
+    mechanism: Mechanism | None = None,
+    *,
+    sensitivity: Sensitivity | None = None,
+    adjacency: str | None = None,
+    width: Number = "0.1",
+    confidence: Number = "0.99",
+) -> Expected:
+    """The share of the true top-k that is released, and how far its worst score is below the k-th, on average.
+
+    Computed from the scores, so NOT private: for public or made-up data. The parameters are those of `utility`;
+    `width` is that of the recall's interval, and of the score error's as a share of the range of the scores, where the
+    mechanism is not canonical with Gumbel noise.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> discreet.expected([90, 80, 5, 1], k=2, epsilon=1).recall > 0.999
+    True
+    """
+    sure, apart = as_confidence(confidence), as_width(width)
+    source = as_source(scores, None)
+    guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency)
+    if k == source.d:
+        return Expected(1.0, 0.0, 0.0, 0.0)
+    tally, chosen = source.tally(), guarantee.mechanism
+    if _by_class(chosen):
+        return _on_average(tally, int(k), _cells(tally, int(k), chosen, guarantee.epsilon, guarantee.sensitivity))
+    prepared = chosen.prepare(tally, int(k), guarantee.epsilon, guarantee.sensitivity)
+    return _by_draws(tally, int(k), prepared, apart, sure)
+
+
+def _by_class(mechanism: Mechanism) -> bool:
+    return isinstance(mechanism, Canonical) and mechanism.noise == "gumbel"
+
+
+def _cells(tally: Tally, k: int, mechanism: Mechanism, epsilon: Fraction, sensitivity: Sensitivity) -> Cells:
+    prepared: Any = mechanism.prepare(tally, k, epsilon, sensitivity)
+    return massive_cells(canonical.Classes(prepared.classes.losses))
+
+
+def _distinct(subset: Any) -> list[Any]:
+    if isinstance(subset, str | bytes) or not isinstance(subset, Iterable):
+        raise InvalidTypeError(f"subset must be a list of items, not {shown(subset)}")
+    items = list(subset)
+    if len(set(items)) < len(items) or not items:
+        raise InvalidValueError(f"subset must be one item or more, each once, not {shown(subset)}")
+    return items
+
+
+def _ranks(source: Source, items: list[Any]) -> Ranks:
+    """The ranks of some items, ascending."""
+    place = {item: rank for rank, item in enumerate(source.items(np.arange(source.d)))}
+    for item in items:
+        if item not in place:
+            raise InvalidValueError(f"subset must be of items that have scores, and {shown(item)} has none")
+    return np.array(sorted(place[item] for item in items), np.int64)
+
+
+def _of_class(prepared: canonical.Prepared, ranks: Ranks) -> Chance:
+    """All sets of a class are equally likely: the weight of one is exp(-excess), that of the top-k being 1."""
+    cells = massive_cells(canonical.Classes(prepared.classes.losses))
+    h, t = described(ranks)
+    excess = Fraction(0) if h == len(ranks) else prepared.classes.losses.excess(h, t - 1)
+    value = exp(-min(to_float(excess) + cells.log_total, 1e6))
+    return Chance(value, value * (cells.error + 1e-12))
+
+
+def _of_loss(tally: Tally, rate: Fraction, joint: Joint, ranks: Ranks) -> Chance:
+    count, own = (log_sets, log_one_set) if joint.over == "sets" else (log_sequences, log_arrangements)
+    layers = Layers(tally, len(ranks), [lambda last: count(last, 0), partial(own, ranks)])
+    shares, error = layers.shares(to_float(rate), 1e-9)
+    return Chance(shares[0], error)
+
+
+def _of_race(tally: Tally, weight: Fraction, noise: str, ranks: Ranks) -> Chance:
+    """The chance that all of these are above all others."""
+    values = oneshot.Prepared(tally, len(ranks), weight, noise).gain_float(np.arange(tally.d))
+    inside = np.zeros(tally.d, bool)
+    inside[ranks] = True
+    ordered = np.clip(np.concatenate([values[inside], values[~inside]]), -1e300, 1e300)
+    return Shots(NOISES[noise], ordered, len(ranks)).first()
+
+
+def _on_average(tally: Tally, k: int, cells: Cells) -> Expected:
+    """In a class, rank t and all ranks below h are taken, and of those between any are equally likely."""
+    h, t = cells.h, cells.t
+    between = np.maximum(t - h - 1, 1)
+    held = h + (k - 1 - h) * (k - 1 - h) / between
+    below = tally.gaps(np.full(len(t), k - 1), t, Fraction(1))
+    chance = cells.probability
+    most = float(tally.gaps(np.array([k - 1]), np.array([tally.d - 1]), Fraction(1))[0])
+    recall = min(1.0, cells.top + float((chance * held).sum()) / k)
+    return Expected(recall, float((chance * below).sum()), cells.error, cells.error * most)
+
+
+def _by_draws(tally: Tally, k: int, prepared: Any, width: Fraction, sure: Fraction) -> Expected:
+    """By Hoeffding's inequality, for two averages of numbers between 0 and 1 or the largest gap."""
+    half, spread = float(width) / 2.0, log(4.0 / float(1 - sure))
+    draws = int(np.ceil(spread / (2.0 * half * half)))
+    entropy = as_entropy(None)
+    ranks = np.array([np.sort(prepared.draw(entropy)) for _ in range(draws)])
+    recall = float((ranks < k).mean())
+    below = tally.gaps(np.full(draws, k - 1), ranks[:, -1], Fraction(1))
+    most = float(tally.gaps(np.array([k - 1]), np.array([tally.d - 1]), Fraction(1))[0])
+    off = sqrt(spread / (2.0 * draws))
+    return Expected(recall, float(below.mean()), off, off * most, sure)
