@@ -8,6 +8,7 @@ A row of `last` holds n_i - 1, the last rank allowed in each place, for one tau.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import lgamma, log
 
 import numpy as np
 
@@ -18,7 +19,9 @@ Counter = Callable[[Ranks], Floats]
 """From rows of last ranks to the log number of choices within them."""
 
 _BLOCK = 64
-_CELLS = 1 << 18
+_TINY = 1e-290
+_RANGE = log(1e307) - log(_TINY)
+_CELLS = 1 << 17
 """How many numbers are worked on at once: as many as stay in the cache."""
 
 
@@ -93,17 +96,38 @@ def log_one_set(ranks: Ranks, last: Ranks) -> Floats:
 def _climbing(room: Ranks) -> Floats:
     """The log number of non-decreasing sequences of whole numbers from 0 on, the i-th below room[i].
 
-    By running sums: as many end at u as ended at u or below one place before. Numbers lie in blocks of 64 that have a
-    logarithmic scale each, because those that matter in the end may be the smallest of all for long.
+    By running sums: as many end at u as ended at u or below one place before.
+    """
+    widest, places = int(room.max()), room.shape[1]
+    # Were the room always the widest, there would be C(widest - 1 + places, places).
+    most = lgamma(widest + places) - lgamma(places + 1) - lgamma(widest)
+    return _climbing_plainly(room) if most < _RANGE else _climbing_by_blocks(room)
+
+
+def _climbing_plainly(room: Ranks) -> Floats:
+    """In floats from the least to the largest there is."""
+    ways = np.zeros((len(room), int(room.max())))
+    ways[:, 0] = _TINY
+    for place in range(room.shape[1]):
+        width = int(room[:, place].max())
+        np.cumsum(ways[:, :width], axis=1, out=ways[:, :width])
+        _cut(ways, room[:, place])
+    return np.asarray(np.log(ways.sum(axis=1)) - log(_TINY), np.float64)
+
+
+def _climbing_by_blocks(room: Ranks) -> Floats:
+    """In blocks of 64 numbers that have a logarithmic scale each.
+
+    Those that matter in the end may be the smallest of all for long, so that no one scale serves.
     """
     rows, places = room.shape
     blocks = -(-int(room.max()) // _BLOCK)
     ways, scale = np.zeros((rows, blocks, _BLOCK)), np.zeros((rows, blocks))
     ways[:, 0, 0] = 1.0
-    heights = np.arange(blocks * _BLOCK).reshape(blocks, _BLOCK)
     for place in range(places):
         width = -(-int(room[:, place].max()) // _BLOCK)
-        sums = np.cumsum(ways[:, :width], axis=2)
+        sums = ways[:, :width]
+        np.cumsum(sums, axis=2, out=sums)
         with np.errstate(divide="ignore"):
             total = np.log(sums[:, :, -1]) + scale[:, :width]
         before = np.full((rows, width), -np.inf)
@@ -111,8 +135,15 @@ def _climbing(room: Ranks) -> Floats:
         larger = np.maximum(total, before)
         sums *= np.exp(scale[:, :width] - larger)[:, :, None]
         sums += np.exp(before - larger)[:, :, None]
-        ways[:, :width] = np.where(heights[:width] < room[:, place, None, None], sums, 0.0)
         scale[:, :width] = larger
+        _cut(ways.reshape(rows, -1), room[:, place])
     with np.errstate(divide="ignore"):
         logs = np.log(ways.sum(axis=2)) + scale
     return np.asarray(np.logaddexp.reduce(logs, axis=1), np.float64)
+
+
+def _cut(ways: Floats, room: Ranks) -> None:
+    """Leaves no way to end where there is no room."""
+    least, most = int(room.min()), min(int(room.max()) + _BLOCK, ways.shape[1])
+    if least < most:
+        ways[:, least:most] *= np.arange(least, most) < room[:, None]

@@ -9,7 +9,7 @@ window the number of values above w is not k.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -31,7 +31,7 @@ _TO_SERIES[0] /= 2.0
 _PANELS, _MOST_PANELS = 24, 500
 _MANY = 200
 _GRID = 65
-_STEPS = 20
+_STEPS = 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Shots:
             return Chance(0.0, self.goal)
         panels = max(_PANELS, int(np.ceil(2.0 * (high - low))))
         while True:
-            fine, coarse = (self._integral(h, t, rule) for rule in self._rules(low, high, panels))
+            fine, coarse = self._integrals(h, t, self._rules(low, high, panels))
             if abs(fine - coarse) < self.goal or panels > _MOST_PANELS:
                 return Chance(float(np.clip(fine, 0.0, 1.0)), 1e-12 + 2.0 * abs(fine - coarse))
             panels *= 2
@@ -92,13 +92,13 @@ class Shots:
         inside, outside = self.values[:h], self.values[t:]
         many, few = _mean_bound(self.k, 1), _mean_bound(self.k, -1)
         low = max(
-            self._crossing(self.values, lambda below, above: above.sum() > many, low, high),
-            self._crossing(outside, lambda below, above: np.log(below).sum() < -_DEPTH, low, high),
+            self._crossing(self.values, lambda below, above: above.sum() > many, low, high)[0],
+            self._crossing(outside, lambda below, above: np.log(below).sum() < -_DEPTH, low, high)[0],
         )
         high = min(
-            self._crossing(self.values, lambda below, above: above.sum() > few, low, high),
-            self._crossing(inside, lambda below, above: np.log(above).sum() > -_DEPTH, low, high),
-            self._crossing(self.values[h:], lambda below, above: np.log(above.sum()) > -_DEPTH, low, high),
+            self._crossing(self.values, lambda below, above: above.sum() > few, low, high)[1],
+            self._crossing(inside, lambda below, above: np.log(above).sum() > -_DEPTH, low, high)[1],
+            self._crossing(self.values[h:], lambda below, above: np.log(above.sum()) > -_DEPTH, low, high)[1],
         )
         return low, high
 
@@ -124,23 +124,39 @@ class Shots:
         """A bound on the log chance of all that is wanted at some w: Chernoff's for the count between."""
         _, above, _ = chances(self.noise, nodes[:, None] - self.values[:h])
         with np.errstate(divide="ignore"):
-            bound = np.log(above).sum(axis=1) + self._outside(nodes, self.values[t:])[0]
+            bound = np.log(above).sum(axis=1) + self._log_below(nodes, self.values[t:])
             below, above, _ = chances(self.noise, nodes[:, None] - self.values[h:t])
             tilt = _saddle(below, above, t - self.k)
             count = np.log(above + below * tilt[:, None]).sum(axis=1) - (t - self.k) * np.log(tilt)
         return np.asarray(bound + count, np.float64)
 
-    def _crossing(self, values: Floats, before: Callable[[Floats, Floats], bool], low: float, high: float) -> float:
-        """The w up to which something is so; `low` or `high` where it never or always is."""
+    def _log_below(self, nodes: Floats, values: Floats) -> Floats:
+        """The log chance that all are below each node; what is deep below is below."""
+        felt = values[: np.searchsorted(-values, -(nodes[0] - _DEPTH - log(len(self.values))))]
+        below, above, _ = chances(self.noise, nodes[:, None] - felt)
+        return np.asarray(_log_of(below, above).sum(axis=1), np.float64)
+
+    def _crossing(
+        self, values: Floats, before: Callable[[Floats, Floats], bool], low: float, high: float
+    ) -> tuple[float, float]:
+        """Two w close together, between which something ceases to be so; the ends where it never or always is."""
         with np.errstate(divide="ignore"):
             for _ in range(_STEPS):
                 middle = 0.5 * (low + high)
                 below, above, _ = chances(self.noise, middle - values)
                 low, high = (middle, high) if before(below, above) else (low, middle)
-        return 0.5 * (low + high)
+        return low, high
 
-    def _integral(self, h: int, t: int, rule: tuple[Floats, Floats]) -> float:
-        nodes, weights = rule
+    def _integrals(self, h: int, t: int, rules: Sequence[tuple[Floats, Floats]]) -> list[float]:
+        """The integral by each of some rules, whose nodes are evaluated together."""
+        nodes = np.concatenate([nodes for nodes, _ in rules])
+        order = np.argsort(nodes)
+        values = np.empty(len(nodes))
+        values[order] = self._integrand(h, t, nodes[order])
+        ends = np.cumsum([len(nodes) for nodes, _ in rules])[:-1]
+        return [float(weights @ part) for (_, weights), part in zip(rules, np.split(values, ends), strict=True)]
+
+    def _integrand(self, h: int, t: int, nodes: Floats) -> Floats:
         inside, between, outside = self.values[:h], self.values[h:t], self.values[t:]
         _, above, _ = chances(self.noise, nodes[:, None] - inside)
         with np.errstate(divide="ignore"):
@@ -148,9 +164,9 @@ class Shots:
         log_outside, hazard = self._outside(nodes, outside)
         below, above, density = chances(self.noise, nodes[:, None] - between)
         exactly, marked = _counted(below, above, density, t - self.k)
-        return float(weights @ (np.exp(log_inside + log_outside) * (hazard * exactly + marked)))
+        return np.asarray(np.exp(log_inside + log_outside) * (hazard * exactly + marked), np.float64)
 
-    def _rules(self, low: float, high: float, panels: int) -> Iterator[tuple[Floats, Floats]]:
+    def _rules(self, low: float, high: float, panels: int) -> list[tuple[Floats, Floats]]:
         """Nodes and weights of a finer and a coarser rule of Gauss between the points where a formula changes."""
         cuts = np.linspace(low, high, panels + 1)
         if self.noise.upper is not self.noise.lower:
@@ -159,9 +175,12 @@ class Shots:
             cuts = np.unique(np.concatenate([cuts, kinks]))
         half, middle = 0.5 * np.diff(cuts), 0.5 * (cuts[1:] + cuts[:-1])
         # Between so many points little happens.
-        for order in (7, 5) if len(cuts) < _MANY + panels else (4, 3):
-            points, weights = np.polynomial.legendre.leggauss(order)
-            yield (middle[:, None] + half[:, None] * points).ravel(), (half[:, None] * weights).ravel()
+        orders = (7, 5) if len(cuts) < _MANY + panels else (4, 3)
+        rules = [np.polynomial.legendre.leggauss(order) for order in orders]
+        return [
+            ((middle[:, None] + half[:, None] * points).ravel(), (half[:, None] * weights).ravel())
+            for points, weights in rules
+        ]
 
     def _outside(self, nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
         """The log chance that all are below, and the rate at which one of them is met on the way down.
@@ -190,7 +209,7 @@ class Shots:
 def chances(noise: Noise, w: Floats) -> tuple[Floats, Floats, Floats]:
     """F(w), 1 - F(w) and the density."""
     p, q = np.exp(np.minimum(-w, 0.0)), np.exp(np.minimum(w, 0.0))
-    if noise.lower is noise.upper:
+    if noise.lower is noise.upper or (w.size and w.min() > 0.0):
         return _piece(noise.upper, p, q)
     # Each formula is used on its own side of zero alone, and put at zero elsewhere.
     one = np.ones_like(w)
@@ -210,9 +229,14 @@ def _piece(piece: Piece, p: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
 def _all_below(noise: Noise, nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
     below, above, density = chances(noise, nodes[:, None] - values)
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(below > 0.5, np.log1p(-above), np.log(below))
         hazard = np.where(below > 0.0, density / below, 0.0)
-    return logs.sum(axis=1), hazard.sum(axis=1)
+    return _log_of(below, above).sum(axis=1), hazard.sum(axis=1)
+
+
+def _log_of(below: Floats, above: Floats) -> Floats:
+    """The logarithm of F, from whichever of F and 1 - F is the smaller."""
+    with np.errstate(divide="ignore"):
+        return np.where(below > 0.5, np.log1p(-above), np.log(below))
 
 
 def _counted(below: Floats, above: Floats, density: Floats, count: int) -> tuple[Floats, Floats]:

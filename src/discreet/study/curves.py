@@ -18,8 +18,8 @@ GOALS = ("top", "great", "good")
 PROBABILITIES = (0.5, 0.9, 0.99)
 
 _NEVER, _ALWAYS = 0.003, 0.997
-_APART = 0.12
-_MOST = 40
+_APART = 0.15
+_MOST = 28
 _LEAST_EPSILON, _MOST_EPSILON = 1e-8, 1e8
 _DIGITS = 1e-4
 

@@ -119,7 +119,7 @@ def _traced(task: Task) -> Curve:
 
 
 def _precision(mechanism: Mechanism) -> Precision:
-    return Precision(goal=1e-4 if isinstance(mechanism, Joint) else 1e-7)
+    return Precision(goal=1e-3 if isinstance(mechanism, Joint) else 1e-7)
 
 
 def _points(task: Task, x: float, shares: Shares) -> list[Point]:
