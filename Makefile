@@ -2,6 +2,7 @@
 # make test   sets up and runs all tests; make quick runs the fast half
 # make soak   the crash and race tests of the ledger at full length: many minutes
 # make bench  prints every speed target beside what is measured here
+# make study  compares all mechanisms on made-up scores, and writes report/index.html
 # make fuzz   looks for inputs that break discreet, for SECONDS=60 in all
 # make peers  sets up the libraries that make test compares with where they are there
 # make mutants  counts the small wrong changes of the sampler that the tests find; ARGS=--help says more
@@ -11,7 +12,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS ?= -n auto
 SECONDS ?= 60
 
-.PHONY: demo test quick soak lint bench fuzz peers mutants clean
+.PHONY: demo test quick soak lint bench study fuzz peers mutants clean
 
 DEMO := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
   --domain demo/movies.csv:movie_id --label title -k 20 --epsilon 1 --ledger demo/budget.db
@@ -46,6 +47,11 @@ bench: .venv/.installed-test
 	@$(BIN)/python benchmarks/core.py
 	@$(BIN)/python benchmarks/tables.py
 	@$(BIN)/python benchmarks/ledger.py
+	@$(BIN)/python benchmarks/utility.py
+
+study: .venv/.installed
+	@$(BIN)/discreet study --out report
+	@echo 'Open report/index.html in a browser.'
 
 fuzz: .venv/.installed-fuzz
 	@$(BIN)/python -m fuzz.run $(SECONDS)
@@ -56,7 +62,7 @@ mutants: .venv/.installed-mutants
 	@$(BIN)/python -m mutation.run $(ARGS)
 
 clean:
-	rm -rf .venv .venv-peers mutants demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers mutants demo report dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("discreet needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'

@@ -32,12 +32,24 @@ def ratings(users: int, rows: int, movies: int, seed: int) -> pa.Table:
     return pa.table({"user_id": rng.integers(0, users, rows), "movie_id": movie + 1000, "stars": stars})
 
 
+def five_stars(table: pa.Table, movies: int) -> np.ndarray:
+    """How many different people gave each movie five stars."""
+    best = np.asarray(table["stars"]) == 5
+    pairs = np.unique(np.stack([np.asarray(table["movie_id"])[best], np.asarray(table["user_id"])[best]]), axis=1)
+    return np.bincount(pairs[0] - 1000, minlength=movies)
+
+
 def main() -> None:
-    """Writes ratings.parquet and movies.csv into the folder given."""
+    """Writes ratings.parquet, movies.csv, and the scores made of them into the folder given."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     names = titles()
-    pq.write_table(ratings(500_000, 4_000_000, len(names), seed=20), folder / "ratings.parquet")
+    table = ratings(500_000, 4_000_000, len(names), seed=20)
+    pq.write_table(table, folder / "ratings.parquet")
+    scores = five_stars(table, len(names))
+    np.save(folder / "scores.npy", scores)
+    counted = [f"{name},{score}" for name, score in zip(names, scores, strict=True)]
+    (folder / "scores.csv").write_text("\n".join(["title,five_stars", *counted]) + "\n", encoding="utf-8")
     lines = [f"{1000 + i},{name}" for i, name in enumerate(names)]
     (folder / "movies.csv").write_text("\n".join(["movie_id,title", *lines]) + "\n", encoding="utf-8")
 

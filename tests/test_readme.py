@@ -41,8 +41,10 @@ def test_the_python_blocks_run(capsys):
 
 
 def test_the_command_lines_run(monkeypatch, capsys):
-    Path("scores.csv").write_text("title,five_stars\n" + "".join(f"t{i},{i}\n" for i in range(150)), encoding="utf-8")
-    np.save("scores.npy", np.arange(500))
+    Path("demo/scores.csv").write_text(
+        "title,five_stars\n" + "".join(f"t{i},{i}\n" for i in range(150)), encoding="utf-8"
+    )
+    np.save("demo/scores.npy", np.arange(500))
     lines = [line for block in blocks("") for line in block.splitlines() if line.startswith("discreet ")]
     assert len(lines) >= 3
     for line in lines:

@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from math import ceil, log, log2
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.analysis.losses import Counter, log_sequences, log_sets
 from discreet.exact.ball import Floats
@@ -80,7 +81,7 @@ class Layers:
         end = 2.0 ** ceil(log2((everything + _NEGLIGIBLE) / rate))
         edges = np.array([0.0, end])
         begin, finish = self._upto(edges[:-1]), self._below(edges[1:])
-        parts = _Parts(rate, edges, begin, finish, np.full(begin.shape, np.inf), everything)
+        parts = _Parts(rate, edges, begin, finish, np.full(begin.shape, np.inf), np.ones(1, bool), everything)
         while True:
             parts = replace(parts, top=parts.highest)
             doubt = parts.doubt[:, 0] / parts.most[:, 0].sum()
@@ -89,9 +90,15 @@ class Layers:
             parts = self._split(parts, np.flatnonzero(doubt > _ROUGH / (2.0 * len(doubt))))
 
     def _split(self, parts: _Parts, places: Ranks) -> _Parts:
-        """The intervals with some of them halved."""
+        """The intervals with some of them halved.
+
+        Where an interval begins with a step, what is counted just before it serves at first: most intervals are never
+        halved, and that saves a count for each of them.
+        """
+        blunt = places[~parts.sharp[places]]
+        parts = parts.sharpened(blunt, self._upto(parts.edges[blunt]))
         middle = 0.5 * (parts.edges[places] + parts.edges[places + 1])
-        halves = parts.halved(places, middle, self._below(middle), self._upto(middle))
+        halves = parts.halved(places, middle, self._below(middle))
         first = places + np.arange(len(places))
         # How far a guess moves when its interval is halved tells how far off the halves may still be.
         moved = np.abs(parts.weights[places] - halves.weights[first] - halves.weights[first + 1])
@@ -105,7 +112,7 @@ class Layers:
         new = [tau for tau in taus.tolist() if tau not in self._seen]
         if new:
             self._seen.update(zip(new, self._counts(np.array(new)), strict=True))
-        return np.array([self._seen[tau] for tau in taus.tolist()]).reshape(len(taus), -1)
+        return np.array([self._seen[tau] for tau in taus.tolist()]).reshape(len(taus), len(self.counters))
 
     def _upto(self, taus: Floats) -> Floats:
         return self._below(np.nextafter(taus, np.inf))
@@ -136,6 +143,8 @@ class _Parts:
         The log counts of all choices and of each region, at the beginning and just before the end of each interval.
     moved
         How far the guess at the weight of each interval may be off.
+    sharp
+        Whether the count at the beginning has the step there, if there is one.
     """
 
     rate: float
@@ -143,6 +152,7 @@ class _Parts:
     begin: Floats
     end: Floats
     moved: Floats
+    sharp: NDArray[np.bool_]
     top: float
 
     @property
@@ -185,11 +195,17 @@ class _Parts:
         # integral of c exp(-c tau + a straight line) = c (b - a) exp(start) (exp(rise) - 1) / rise
         return length * np.exp(start + self.begin + _log_mean_exp(rise))
 
-    def halved(self, places: Ranks, middle: Floats, below: Floats, upto: Floats) -> _Parts:
-        """The intervals with some of them cut in two, given the log counts below and up to the cuts."""
-        begin, end = np.insert(self.begin, places + 1, upto, axis=0), np.insert(self.end, places, below, axis=0)
+    def sharpened(self, places: Ranks, begin: Floats) -> _Parts:
+        """The intervals with a sharp beginning of some."""
+        new, sharp = self.begin.copy(), self.sharp.copy()
+        new[places], sharp[places] = begin, True
+        return replace(self, begin=new, sharp=sharp)
+
+    def halved(self, places: Ranks, middle: Floats, below: Floats) -> _Parts:
+        """The intervals with some of them cut in two, given the log counts before the cuts."""
+        begin, end = np.insert(self.begin, places + 1, below, axis=0), np.insert(self.end, places, below, axis=0)
         edges, moved = np.insert(self.edges, places + 1, middle), np.insert(self.moved, places, np.inf, axis=0)
-        return _Parts(self.rate, edges, begin, end, moved, self.top)
+        return _Parts(self.rate, edges, begin, end, moved, np.insert(self.sharp, places + 1, False), self.top)
 
 
 def _log_mean_exp(rise: Floats) -> Floats:

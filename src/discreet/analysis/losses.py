@@ -19,6 +19,7 @@ Counter = Callable[[Ranks], Floats]
 """From rows of last ranks to the log number of choices within them."""
 
 _BLOCK = 64
+_SHORT, _OFTEN = 16, 8
 _TINY = 1e-290
 _RANGE = log(1e307) - log(_TINY)
 _CELLS = 1 << 17
@@ -38,30 +39,43 @@ def log_sequences(last: Ranks, h: int) -> Floats:
 def _holding(last: Ranks, h: int) -> Floats:
     """Place by place: of i places, `held` went to ranks below h and the others to ranks from h on.
 
-    A rank below h is one of min(n, h) less those held; another one of n - h less those taken.
+    A rank below h is one of min(n, h) less those held; another one of n - h less those taken. States lie in short
+    blocks that have a logarithmic scale each, because from one state to the next counts may change by a factor n.
     """
     rows, k = last.shape
-    most = min(h, k - h)
-    few_held = h <= k - h
     # One number a state is enough, the smaller: how many are held, or how many are not.
-    state = np.arange(most + 1)
-    logs = np.full((rows, most + 1), -np.inf)
-    logs[:, 0] = 0.0
+    few_held, most = h <= k - h, min(h, k - h)
+    blocks = most // _SHORT + 1
+    state = np.arange(blocks * _SHORT, dtype=np.float64).reshape(blocks, _SHORT)
+    ways, scale = np.zeros((rows, blocks, _SHORT)), np.zeros((rows, blocks))
+    ways[:, 0, 0] = 1.0
+    step = np.ones((rows, blocks - 1))
     for place in range(k):
-        n = last[:, place, None] + 1
+        n = last[:, place, None, None] + 1.0
         held = state if few_held else place - state
-        others = place - held
-        with np.errstate(divide="ignore", invalid="ignore"):
-            hold = logs + _log(np.minimum(n, h) - held)
-            take = logs + _log(np.maximum(n - h, 0) - others)
+        hold, take = np.minimum(n, h) - held, np.maximum(n - h, 0.0) - (place - held)
         moving, staying = (hold, take) if few_held else (take, hold)
-        logs = staying
-        logs[:, 1:] = np.logaddexp(staying[:, 1:], moving[:, :-1])
-    return logs[:, most]
+        moved = ways * np.maximum(moving, 0.0)
+        ways *= np.maximum(staying, 0.0)
+        ways[:, :, 1:] += moved[:, :, :-1]
+        ways[:, 1:, 0] += moved[:, :-1, -1] * step
+        if place % _OFTEN == 0:
+            step = _rescale(ways, scale)
+    with np.errstate(divide="ignore"):
+        block, inside = divmod(most, _SHORT)
+        return np.asarray(np.log(ways[:, block, inside]) + scale[:, block], np.float64)
 
 
-def _log(choices: Ranks) -> Floats:
-    return np.where(choices > 0, np.log(np.maximum(choices, 1)), -np.inf)
+def _rescale(ways: Floats, scale: Floats) -> Floats:
+    """Brings the largest number of each block to 1; gives what a number is multiplied by on its way to the next."""
+    largest = ways.max(axis=2)
+    filled = largest > 0.0
+    ways /= np.where(filled, largest, 1.0)[:, :, None]
+    scale += np.log(np.where(filled, largest, 1.0))
+    for block in range(1, scale.shape[1]):
+        # One that nothing has reached yet has the scale of the one before.
+        scale[:, block] = np.where(filled[:, block], scale[:, block], scale[:, block - 1])
+    return np.exp(scale[:, :-1] - scale[:, 1:])
 
 
 def log_arrangements(ranks: Ranks, last: Ranks) -> Floats:

@@ -9,8 +9,9 @@ window the number of values above w is not k.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import log
 
 import numpy as np
@@ -22,16 +23,12 @@ _DEPTH = 42.0
 """What has a probability below exp(-42) is left out."""
 
 _NEAR = 3.0
-_NODES = 24
-_POINTS = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
-_TO_SERIES = np.cos(np.arange(_NODES)[:, None] * np.pi * (np.arange(_NODES) + 0.5) / _NODES) * 2.0 / _NODES
-_TO_SERIES[0] /= 2.0
-"""Chebyshev's points, and the matrix from values there to the coefficients of a series."""
+_TERMS = 13
+"""From 3 on, log F(w) is a series in exp(-w) of which 13 terms are as good as all."""
 
-_PANELS, _MOST_PANELS = 24, 500
+_PANELS, _MOST_PANELS = 6, 500
 _MANY = 200
-_GRID = 65
-_STEPS = 14
+_GRID, _LEVELS = 33, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +54,9 @@ class Shots:
             return Chance(1.0, 0.0)
         if self.k == len(self.values):
             return Chance(1.0, 0.0)
-        low, high = self._window(h, t)
+        low, high = self._narrowed(h, t, *self._window())
         h, t = self._undecided(h, t, low, high)
-        if not (low < high and h <= self.k <= t):
-            return Chance(0.0, float(np.exp(-_DEPTH)))
-        low, high = self._narrowed(h, t, low, high)
-        return self._integrated(*self._undecided(h, t, low, high), low, high)
+        return self._integrated(h, t, low, high) if h <= self.k <= t else Chance(0.0, self.goal)
 
     def _integrated(self, h: int, t: int, low: float, high: float) -> Chance:
         """The integral over a window, where there is one, with as many panels as the goal needs."""
@@ -77,30 +71,13 @@ class Shots:
 
     def first(self) -> Chance:
         """The chance that just the first k are released; for this alone, each part may have an order of its own."""
-        low, high = self._window(self.k, self.k)
-        low, high = self._narrowed(self.k, self.k, low, high) if low < high else (low, low)
+        low, high = self._narrowed(self.k, self.k, *self._window())
         return self._integrated(self.k, self.k, low, high)
 
-    def _window(self, h: int, t: int) -> tuple[float, float]:
-        """Where all that must be above can be above, all that must be below can be below, and k can be above.
-
-        The last is Chernoff's bound on a sum of coins whose mean is far from k.
-        """
-        # No noise is larger than 45 + log d or less than -45 among d, but with a chance below exp(-42).
+    def _window(self) -> tuple[float, float]:
+        """Where the best value left out may be: no noise among d is above 45 + log d or below -45, or hardly ever."""
         edge = float(self.values[self.k])
-        low, high = edge - 45.0, edge + np.log(len(self.values)) + 45.0
-        inside, outside = self.values[:h], self.values[t:]
-        many, few = _mean_bound(self.k, 1), _mean_bound(self.k, -1)
-        low = max(
-            self._crossing(self.values, lambda below, above: above.sum() > many, low, high)[0],
-            self._crossing(outside, lambda below, above: np.log(below).sum() < -_DEPTH, low, high)[0],
-        )
-        high = min(
-            self._crossing(self.values, lambda below, above: above.sum() > few, low, high)[1],
-            self._crossing(inside, lambda below, above: np.log(above).sum() > -_DEPTH, low, high)[1],
-            self._crossing(self.values[h:], lambda below, above: np.log(above.sum()) > -_DEPTH, low, high)[1],
-        )
-        return low, high
+        return edge - 45.0, edge + log(len(self.values)) + 45.0
 
     def _undecided(self, h: int, t: int, low: float, high: float) -> tuple[int, int]:
         """What is above everything in the window is above for certain, and what is below, below."""
@@ -110,42 +87,27 @@ class Shots:
         return max(h, above), min(t, below)
 
     def _narrowed(self, h: int, t: int, low: float, high: float) -> tuple[float, float]:
-        """The part of a window in which the integral can be felt, found on a grid, and on a finer one in that."""
+        """The part of a window in which the integral can be felt, found on a grid, and on finer ones in that.
+
+        What is bounded there is log-concave, because all noises are: it rises and falls once.
+        """
         enough = log(self.goal) - log(1e3 * (1.0 + high - low) * len(self.values))
-        for _ in range(2):
+        for _ in range(_LEVELS):
             grid = np.linspace(low, high, _GRID)
             bounds = self._log_bound(h, t, grid)
-            felt = np.flatnonzero(bounds > min(enough, float(bounds.max())))
-            first, last = (felt[0], felt[-1]) if len(felt) else (int(bounds.argmax()),) * 2
-            low, high = float(grid[max(first - 1, 0)]), float(grid[min(last + 1, _GRID - 1)])
+            felt = np.flatnonzero(bounds >= min(enough, float(bounds.max())))
+            low, high = float(grid[max(felt[0] - 1, 0)]), float(grid[min(felt[-1] + 1, _GRID - 1)])
         return (low, high) if bounds.max() > enough else (low, low)
 
     def _log_bound(self, h: int, t: int, nodes: Floats) -> Floats:
         """A bound on the log chance of all that is wanted at some w: Chernoff's for the count between."""
         _, above, _ = chances(self.noise, nodes[:, None] - self.values[:h])
         with np.errstate(divide="ignore"):
-            bound = np.log(above).sum(axis=1) + self._log_below(nodes, self.values[t:])
+            bound = np.log(above).sum(axis=1) + self._outside(nodes, self.values[t:])[0]
             below, above, _ = chances(self.noise, nodes[:, None] - self.values[h:t])
             tilt = _saddle(below, above, t - self.k)
             count = np.log(above + below * tilt[:, None]).sum(axis=1) - (t - self.k) * np.log(tilt)
         return np.asarray(bound + count, np.float64)
-
-    def _log_below(self, nodes: Floats, values: Floats) -> Floats:
-        """The log chance that all are below each node; what is deep below is below."""
-        felt = values[: np.searchsorted(-values, -(nodes[0] - _DEPTH - log(len(self.values))))]
-        below, above, _ = chances(self.noise, nodes[:, None] - felt)
-        return np.asarray(_log_of(below, above).sum(axis=1), np.float64)
-
-    def _crossing(
-        self, values: Floats, before: Callable[[Floats, Floats], bool], low: float, high: float
-    ) -> tuple[float, float]:
-        """Two w close together, between which something ceases to be so; the ends where it never or always is."""
-        with np.errstate(divide="ignore"):
-            for _ in range(_STEPS):
-                middle = 0.5 * (low + high)
-                below, above, _ = chances(self.noise, middle - values)
-                low, high = (middle, high) if before(below, above) else (low, middle)
-        return low, high
 
     def _integrals(self, h: int, t: int, rules: Sequence[tuple[Floats, Floats]]) -> list[float]:
         """The integral by each of some rules, whose nodes are evaluated together."""
@@ -185,25 +147,28 @@ class Shots:
     def _outside(self, nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
         """The log chance that all are below, and the rate at which one of them is met on the way down.
 
-        What is far below is a smooth function of w: it is computed at few points and interpolated.
+        For what is far below, both are power series in exp(-w), whose coefficients are sums over all of it.
         """
-        low, high = float(nodes[0]), float(nodes[-1])
-        smooth = self.noise.upper is self.noise.lower
-        near = values[:0] if smooth else values[values >= low - _NEAR]
-        log_below, hazard = _all_below(self.noise, nodes, near)
-        far = values[len(near) :]
-        if not len(far):
-            return log_below, hazard
-        for begin in np.arange(low, high, 2.0):
-            end = min(begin + 2.0, high)
-            here = (nodes >= begin) & ((nodes < end) | (end == high))
-            # What is deep below is below.
-            felt = far[: np.searchsorted(-far, -(begin - _DEPTH - np.log(len(far))))]
-            sampled = _all_below(self.noise, 0.5 * (begin + end) + 0.5 * (end - begin) * _POINTS, felt)
-            place = (2.0 * nodes[here] - begin - end) / (end - begin)
-            for total, at_points in zip((log_below, hazard), sampled, strict=True):
-                total[here] += np.polynomial.chebyshev.chebval(place, _TO_SERIES @ at_points)
+        edge = float(nodes[0]) - _NEAR
+        count = int(np.searchsorted(-values, -edge))
+        log_below, hazard = _all_below(self.noise, nodes, values[:count])
+        # What is deep below is below.
+        far = np.exp(values[count : int(np.searchsorted(-values, -(edge - _DEPTH)))] - edge)
+        x = np.exp(edge - nodes)
+        for power, coefficient in enumerate(_series(self.noise), start=1):
+            term = coefficient * float((far**power).sum()) * x**power
+            log_below += term
+            hazard -= power * term
         return log_below, hazard
+
+
+@cache
+def _series(noise: Noise) -> list[float]:
+    """The coefficients of log F(w) as a series in exp(-w), by Cauchy's integral over a small circle."""
+    radius, size = 0.25, 64
+    x = radius * np.exp(2j * np.pi * np.arange(size) / size)
+    logs = np.log(noise.upper.below(x, np.ones(size)))
+    return [float(value.real) / radius**j for j, value in enumerate(np.fft.fft(logs) / size)][1 : _TERMS + 1]
 
 
 def chances(noise: Noise, w: Floats) -> tuple[Floats, Floats, Floats]:
@@ -285,14 +250,3 @@ def _saddle(below: Floats, above: Floats, count: int) -> Floats:
         few = (weighed / (above + weighed)).sum(axis=1) < count
         low, high = np.where(few, middle, low), np.where(few, high, middle)
     return np.asarray(np.exp(0.5 * (low + high)), np.float64)
-
-
-def _mean_bound(k: int, side: int) -> float:
-    """The mean above k (side 1) or below it at which Pr[count = k] is at most exp(-42)."""
-    # Pr[count = k] <= exp(k log(mean/k) + k - mean)
-    low, high = (k, 10.0 * k + 200.0) if side > 0 else (0.0, float(k))
-    for _ in range(80):
-        middle = 0.5 * (low + high)
-        likely = k * log(max(middle, 1e-300) / k) + k - middle > -_DEPTH
-        low, high = (middle, high) if likely == (side > 0) else (low, middle)
-    return 0.5 * (low + high)

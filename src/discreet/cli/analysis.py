@@ -106,6 +106,7 @@ def study(
     what it had.
     """
     from discreet.study.run import study as studied
+    from discreet.study.tasks import planned
     from discreet.study.vectors import found, made
 
     processes = (os.cpu_count() or 1) if jobs is None else as_count(jobs, "jobs")
@@ -115,7 +116,7 @@ def study(
         raise InvalidValueError(f"out must be a directory, not {str(out)!r}, a file")
     vectors = made(names or []) if data is None else found(data, names or [])
     try:
-        files = studied(vectors, out, full=full, jobs=processes, progress=lambda total: bar("studying", total))
+        files = studied(planned(vectors, full), out, jobs=processes, progress=lambda total: bar("studying", total))
     except OSError as error:
         raise OutputError(f"writing to {str(out)!r} fails: {error.strerror}") from None
     print_text(f"wrote {files[0]} and {len(files) - 1} figures and tables beside it")

@@ -13,8 +13,7 @@ from discreet.study.notes import notes
 from discreet.study.page import write_page
 from discreet.study.results import Budget, Results
 from discreet.study.store import Store
-from discreet.study.tasks import CANONICAL, METHODS, Task, planned
-from discreet.study.vectors import Vector
+from discreet.study.tasks import CANONICAL, METHODS, Task
 
 KEPT = "study.jsonl"
 PAGE = "index.html"
@@ -27,21 +26,17 @@ def _silent(total: int) -> AbstractContextManager[Callable[[], object]]:
     return nullcontext(lambda: None)
 
 
-def study(
-    vectors: list[Vector], out: Path, *, full: bool = False, jobs: int = 1, progress: Progress = _silent
-) -> list[Path]:
-    """Does a study of some vectors and writes what it finds.
+def study(tasks: list[Task], out: Path, *, jobs: int = 1, progress: Progress = _silent) -> list[Path]:
+    """Does the pieces of a study and writes what they find.
 
     Computed from the scores, so NOT private: for public or made-up data.
 
     Parameters
     ----------
-    vectors
-        The scores to study.
+    tasks
+        The pieces, as `planned` makes them.
     out
         The folder to write to. What was found is kept there as well, and is not computed again.
-    full
-        Also draw, for every vector, what has no formula.
     jobs
         How many processes to use.
     progress
@@ -53,7 +48,7 @@ def study(
         The files written, the page first.
     """
     out.mkdir(parents=True, exist_ok=True)
-    store, tasks = Store(out / KEPT), planned(vectors, full)
+    store = Store(out / KEPT)
     missing = [task for task in tasks if store.get(task.key) is None]
     with progress(len(missing)) as step:
         for task, found in _each_done(missing, jobs):

@@ -74,12 +74,7 @@ def planned(vectors: list[Vector], full: bool) -> list[Task]:
     """All pieces of a study of these vectors, the longest first."""
     tasks = [task for vector in vectors for task in _on_every(vector)]
     shown = vectors if full else [max(vectors, key=lambda vector: vector.d)]
-    tasks += [
-        Task("canonical-noises", vector, _DRAWN_K, noise, Canonical(noise=noise))
-        for vector in shown
-        for noise in NOISES
-        if vector.d > _DRAWN_K
-    ]
+    tasks += [task for vector in shown for noise in NOISES for task in _with_noise(vector, noise)]
     flat = zipf(_FLAT)
     for k in SIZES:
         tasks += [Task("shapes", Vector("ZIPF", flat.scores), k, name, method) for name, method in METHODS.items()]
@@ -88,14 +83,17 @@ def planned(vectors: list[Vector], full: bool) -> list[Task]:
 
 
 def _on_every(vector: Vector) -> Iterator[Task]:
-    for k in (1, *SIZES):
-        if k < vector.d:
-            yield from (Task("noises", vector, k, noise, OneShot(noise)) for noise in NOISES)
     for k in SIZES:
         if k < vector.d:
             yield from (Task("methods", vector, k, name, method) for name, method in METHODS.items())
             yield from (Task("gammas", vector, k, f"gamma = {gamma}", _GAMMAS[gamma]) for gamma in _GAMMAS)
             yield from (Task("times", vector, k, name, METHODS[name]) for name in METHODS if name != "joint, sets")
+
+
+def _with_noise(vector: Vector, noise: str) -> Iterator[Task]:
+    yield from (Task("noises", vector, k, noise, OneShot(noise)) for k in (1, *SIZES) if k < vector.d)
+    if vector.d > _DRAWN_K:
+        yield Task("canonical-noises", vector, _DRAWN_K, noise, Canonical(noise=noise))
 
 
 def _curve(task: Task) -> Results:

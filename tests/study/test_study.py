@@ -1,0 +1,169 @@
+"""A study from vectors to page: what its pieces find, that it goes on where it stopped, and its command."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.study.curves import PROBABILITIES, traced
+from discreet.study.notes import notes
+from discreet.study.run import KEPT, gathered, study
+from discreet.study.store import Store
+from discreet.study.tasks import METHODS, Task, planned
+from discreet.study.vectors import ZIPF_TOTAL, Vector, found, made, zipf
+
+SMALL = Vector("SMALL", (2e3 / np.arange(1, 61)).astype(np.int64))
+
+
+def pieces(figures=("methods",), k=5):
+    return [Task(figure, SMALL, k, name, METHODS[name]) for figure in figures for name in METHODS]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_curve_shows_its_rise_and_is_what_utility_says(method):
+    results = Task("methods", SMALL, 5, method, METHODS[method]).done()
+    for goal in ("top", "great", "good"):
+        points = [point for point in results.points if point.goal == goal]
+        chances = [point.probability for point in points]
+        assert [point.x for point in points] == sorted(point.x for point in points)
+        assert chances == pytest.approx(sorted(chances), abs=2e-3)
+        assert chances[0] < 0.01 < 0.99 < chances[-1]
+        assert max(np.diff(chances)) <= 0.16
+    for point in results.points[::5]:
+        exact = discreet.utility(SMALL.scores, 5, point.x, METHODS[method])
+        assert point.probability == pytest.approx(getattr(exact, point.goal), abs=point.error + exact.error + 1e-9)
+    assert [budget.probability for budget in results.budgets] == list(PROBABILITIES)
+    for budget in results.budgets:
+        exact = discreet.utility(SMALL.scores, 5, budget.epsilon, METHODS[method]).top
+        assert exact == pytest.approx(budget.probability, abs=2e-3)
+
+
+def test_ties_that_no_epsilon_breaks_end_a_curve():
+    tied = Vector("TIED", np.array([9, 5, 5, 1, 0]))
+    curve = traced(tied.tally, 2, discreet.Canonical(), discreet.analysis.utility.Precision(), 1.0)
+    assert max(shares.values["top"] for shares in curve.shares.values()) == pytest.approx(0.5, abs=0.01)
+    assert 0.9 not in curve.crossings
+
+
+def test_the_other_figures_have_points():
+    noisy = Task("canonical-noises", SMALL, 5, "laplace", discreet.Canonical(noise="laplace")).done()
+    assert {point.error > 0.005 for point in noisy.points} == {True}
+    known = Task("canonical-noises", SMALL, 5, "gumbel", discreet.Canonical()).done()
+    assert max(point.error for point in known.points) < 1e-6
+    for figure in ("noises", "gammas", "flat"):
+        assert len(Task(figure, SMALL, 5, "any", discreet.Canonical()).done().points) > 10
+    shapes = Task("shapes", SMALL, 10, "canonical", discreet.Canonical()).done().points
+    assert [point.x for point in shapes if point.goal == "top"] == [step / 20 for step in range(21)]
+    assert Task("times", SMALL, 5, "canonical", discreet.Canonical()).done().times[0].seconds > 0
+
+
+def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
+    tasks = pieces()
+    files = study(tasks[:3], tmp_path)
+    before = Store(tmp_path / KEPT)
+    assert all(before.get(task.key) is not None for task in tasks[:3])
+    done = []
+    real = Task.done
+    monkeypatch.setattr(Task, "done", lambda task: done.append(task.method) or real(task))
+    assert study(tasks, tmp_path)[0] == files[0]
+    assert done == [task.method for task in tasks[3:]]
+    study(tasks, tmp_path)
+    assert len(done) == len(tasks) - 3
+
+
+def test_a_line_that_was_cut_short_is_done_again(tmp_path):
+    task = pieces()[0]
+    study([task], tmp_path)
+    kept = tmp_path / KEPT
+    whole = kept.read_text()
+    kept.write_text(whole[:-40])
+    assert Store(kept).get(task.key) is None
+    study([task], tmp_path)
+    assert Store(kept).get(task.key) == Store(kept).get(task.key)
+    assert json.loads(kept.read_text().splitlines()[-1]) == json.loads(whole)
+    kept.write_text(whole.replace(discreet.__version__, "0.0.0"))
+    assert Store(kept).get(task.key) is None
+
+
+def test_two_processes_find_what_one_finds(tmp_path):
+    tasks = pieces()[:2]
+    study(tasks, tmp_path / "one")
+    study(tasks, tmp_path / "two", jobs=2)
+    one, two = (Store(tmp_path / name / KEPT) for name in ("one", "two"))
+    assert [one.get(task.key) for task in tasks] == pytest.approx([two.get(task.key) for task in tasks])
+
+
+def test_the_page_and_the_tables_have_what_was_found(tmp_path):
+    files = study(pieces(("methods", "times")), tmp_path)
+    names = {file.name for file in files}
+    assert names == {"index.html", "methods-SMALL-k5.svg", "methods-SMALL-k5.csv", "budgets.csv", "times.csv"}
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "Least epsilon for the exact top-k" in page
+    assert "joint, sets" in page
+    rows = (tmp_path / "budgets.csv").read_text().splitlines()
+    assert len(rows) == 1 + 3 * len(METHODS)
+
+
+def test_budgets_are_multiples_of_canonicals():
+    results = gathered([task.done() for task in pieces() if "joint" not in task.method])
+    base = {row.probability: row.epsilon for row in results.budgets if row.method == "canonical"}
+    for row in results.budgets:
+        assert row.ratio == pytest.approx(row.epsilon / base[row.probability])
+    told = notes(results)
+    assert told[0].startswith("How much privacy budget")
+    assert any("Peeling needs" in note for note in told)
+
+
+def test_the_plan_of_a_study_covers_what_the_paper_has():
+    vectors = made([])
+    tasks = planned(vectors, full=False)
+    assert {task.figure for task in tasks} == {
+        "methods", "shapes", "flat", "noises", "canonical-noises", "gammas", "times",
+    }  # fmt: skip
+    assert {task.k for task in tasks if task.figure == "methods"} == {10, 100, 1000}
+    assert {task.k for task in tasks if task.figure == "noises"} == {1, 10, 100, 1000}
+    assert len({task.key for task in tasks}) == len(tasks)
+    drawn = [task.vector.name for task in planned(vectors, full=True) if task.figure == "canonical-noises"]
+    assert set(drawn) == {vector.name for vector in vectors}
+
+
+def test_vectors_are_read_by_name_and_made_up_without(tmp_path):
+    np.save(tmp_path / "B.n3.npy", np.array([3, 2, 1]))
+    np.save(tmp_path / "A.n2.npy", np.array([0.5, 1.5]))
+    assert [vector.name for vector in found(tmp_path, [])] == ["A", "B"]
+    assert found(tmp_path, ["B"])[0].d == 3
+    assert zipf(0.5).scores.sum() == pytest.approx(ZIPF_TOTAL)
+    assert math.isclose(zipf(1.0).scores[0] / zipf(1.0).scores[9], 10.0)
+    assert len({vector.fingerprint for vector in made([])}) == 3
+
+
+@pytest.mark.parametrize(
+    ("names", "files", "complaint"),
+    [
+        ([], {}, "and .* has none"),
+        (["C"], {"A.n2.npy": np.arange(2)}, "names must be of A, not 'C'"),
+        ([], {"A.n2.npy": np.zeros((2, 2))}, "vectors of two finite numbers or more"),
+        ([], {"A.n2.npy": np.array([np.nan, 1.0])}, "vectors of two finite numbers or more"),
+        ([], {"A.n2.npy": None}, "files of NumPy arrays, and 'A.n2.npy' is none"),
+    ],
+)
+def test_bad_vectors_are_one_sentence(names, files, complaint, tmp_path):
+    for name, array in files.items():
+        if array is None:
+            (tmp_path / name).write_text("no array")
+        else:
+            np.save(tmp_path / name, array)
+    with pytest.raises(discreet.Error, match=complaint):
+        found(tmp_path, names)
+
+
+def test_the_command_complains_in_one_line(refused, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert refused("study", "--out", str(tmp_path / "file")).startswith("out must be a directory")
+    assert refused("study", "NONE", "--out", str(tmp_path)).startswith("names must be of LONGTAIL, GENTLE, STEPS")
+    assert refused("study", "--out", str(tmp_path), "--jobs", "0").startswith("jobs must be from 1 to 256")
+    assert refused("study", "--out", str(tmp_path), "--data", str(tmp_path / "no")).startswith(
+        "data must be a directory"
+    )
