@@ -8,10 +8,11 @@ A row of `last` holds n_i - 1, the last rank allowed in each place, for one tau.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import lgamma, log
+from math import log
 
 import numpy as np
 
+from discreet.analysis.classes import log_binomial
 from discreet.exact.ball import Floats
 from discreet.exact.entropy import Ranks
 
@@ -110,35 +111,42 @@ def log_one_set(ranks: Ranks, last: Ranks) -> Floats:
 def _climbing(room: Ranks) -> Floats:
     """The log number of non-decreasing sequences of whole numbers from 0 on, the i-th below room[i].
 
-    By running sums: as many end at u as ended at u or below one place before.
+    By running sums: as many end at u as ended at u or below one place before. Where the room grows no more, there are
+    as many ways on from u as a binomial says.
     """
-    widest, places = int(room.max()), room.shape[1]
+    widest = room[:, -1]
+    steady = int((room == widest[:, None]).sum(axis=1).min())
+    climbing = room[:, : room.shape[1] - steady]
     # Were the room always the widest, there would be C(widest - 1 + places, places).
-    most = lgamma(widest + places) - lgamma(places + 1) - lgamma(widest)
-    return _climbing_plainly(room) if most < _RANGE else _climbing_by_blocks(room)
+    most = float(log_binomial(np.array([climbing.shape[1]]), widest.max(keepdims=True) - 1)[0])
+    ways = _plainly if most < _RANGE else _by_blocks
+    logs = ways(climbing, int(widest.max()))
+    height = np.arange(logs.shape[1])
+    onward = log_binomial(np.full_like(height, steady), np.maximum(widest[:, None] - 1 - height, 0))
+    return np.asarray(np.logaddexp.reduce(logs + onward, axis=1), np.float64)
 
 
-def _climbing_plainly(room: Ranks) -> Floats:
-    """In floats from the least to the largest there is."""
-    ways = np.zeros((len(room), int(room.max())))
+def _plainly(room: Ranks, widest: int) -> Floats:
+    """The log number of ways to each height, in floats from the least to the largest there is."""
+    ways = np.zeros((len(room), widest))
     ways[:, 0] = _TINY
     for place in range(room.shape[1]):
         width = int(room[:, place].max())
         np.cumsum(ways[:, :width], axis=1, out=ways[:, :width])
         _cut(ways, room[:, place])
-    return np.asarray(np.log(ways.sum(axis=1)) - log(_TINY), np.float64)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(ways) - log(_TINY), np.float64)
 
 
-def _climbing_by_blocks(room: Ranks) -> Floats:
-    """In blocks of 64 numbers that have a logarithmic scale each.
+def _by_blocks(room: Ranks, widest: int) -> Floats:
+    """The log number of ways to each height, in blocks of 64 numbers that have a logarithmic scale each.
 
     Those that matter in the end may be the smallest of all for long, so that no one scale serves.
     """
-    rows, places = room.shape
-    blocks = -(-int(room.max()) // _BLOCK)
+    rows, blocks = len(room), -(-widest // _BLOCK)
     ways, scale = np.zeros((rows, blocks, _BLOCK)), np.zeros((rows, blocks))
     ways[:, 0, 0] = 1.0
-    for place in range(places):
+    for place in range(room.shape[1]):
         width = -(-int(room[:, place].max()) // _BLOCK)
         sums = ways[:, :width]
         np.cumsum(sums, axis=2, out=sums)
@@ -152,8 +160,7 @@ def _climbing_by_blocks(room: Ranks) -> Floats:
         scale[:, :width] = larger
         _cut(ways.reshape(rows, -1), room[:, place])
     with np.errstate(divide="ignore"):
-        logs = np.log(ways.sum(axis=2)) + scale
-    return np.asarray(np.logaddexp.reduce(logs, axis=1), np.float64)
+        return np.asarray((np.log(ways) + scale[:, :, None]).reshape(rows, -1), np.float64)
 
 
 def _cut(ways: Floats, room: Ranks) -> None:
