@@ -77,4 +77,4 @@ def test_bad_use_is_one_line(scores, refused, tmp_path):
 
 def test_a_large_epsilon_is_called_what_it_is():
     flat = array_source(np.arange(100, 0, -1))
-    assert "protects little" in str(planned(flat, 20, probability="0.99"))
+    assert "protects little" in str(planned(flat, 20, probability="0.99999"))

@@ -19,8 +19,9 @@ PROBABILITIES = (0.5, 0.9, 0.99)
 
 _NEVER, _ALWAYS = 0.003, 0.997
 _APART = 0.15
-_MOST = 28
-_LEAST_EPSILON, _MOST_EPSILON = 1e-8, 1e8
+_MOST = 24
+_LEAST_EPSILON = 1e-8
+_PATIENCE, _STILL = 16, 1e-3
 _DIGITS = 1e-4
 
 Read = Callable[[float], Shares]
@@ -58,18 +59,30 @@ def traced(tally: Tally, k: int, mechanism: Mechanism, precision: Precision, sta
             break
         for low, high in gaps[: _MOST - len(seen)]:
             at(sqrt(low * high))
-    shares = dict(sorted(seen.items()))
+    shares = _trimmed(seen)
     return Curve(shares, _crossings(shares, reader(tally, k, mechanism, precision, only="top")))
 
 
 def _bracket(at: Read, start: float) -> None:
     """Goes up from the start until the best scores are reached, and down until no goal is."""
-    epsilon = start
-    while at(epsilon).values["optimal"] < _ALWAYS and epsilon < _MOST_EPSILON:
-        epsilon *= 2.0
+    epsilon, last = start, at(start)
+    patience = _PATIENCE
+    while at(epsilon).values["optimal"] < _ALWAYS and patience:
+        # Some never get there: with gamma = 0 nothing is lost by a bad item.
+        patience = patience - 1 if _distance(at(epsilon), last) < _STILL else _PATIENCE
+        last, epsilon = at(epsilon), epsilon * 2.0
     epsilon = start
     while at(epsilon).values["good"] > _NEVER and epsilon > _LEAST_EPSILON:
         epsilon /= 2.0
+
+
+def _trimmed(seen: dict[float, Shares]) -> dict[float, Shares]:
+    """The points in order, without those at either end beyond which nothing happens."""
+    order = sorted(seen)
+    for end in (-1, 0):
+        while len(order) > 3 and _distance(seen[order[end]], seen[order[-3 if end else 2]]) < _STILL:
+            order.pop(end)
+    return {epsilon: seen[epsilon] for epsilon in order}
 
 
 def _distance(one: Shares, other: Shares) -> float:

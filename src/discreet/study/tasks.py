@@ -33,7 +33,7 @@ METHODS: dict[str, Mechanism] = {
     "joint, sets": Joint(over="sets"),
 }
 
-_SHAPES = [step / 20 for step in range(21)]
+_SHAPES = [0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0]
 _FLAT = 0.04
 _GAMMAS = {"0": Canonical(0), "1/4": Canonical("1/4"), "1/2": Canonical(), "3/4": Canonical("3/4"), "1": Canonical(1)}
 _GROWTH = "one sort of d scores; the draw itself grows with k and the logarithm of d"
@@ -148,10 +148,11 @@ def _drawn(task: Task) -> Results:
     known = traced(task.vector.tally, task.k, Canonical(), Precision(), 1.0)
     if task.method == "gumbel":
         return Results([point for x, shares in known.shares.items() for point in _points(task, x, shares)], [], [])
-    rising = [x for x, shares in known.shares.items() if max(shares.values[goal] for goal in GOALS) > 0.01]
-    rising = [x for x in rising if known.shares[x].values["top"] < 0.99] or rising
+    low, high = min(known.shares), max(known.shares)
+    low = max((x for x, shares in known.shares.items() if shares.values["good"] < 0.01), default=low)
+    high = min((x for x, shares in known.shares.items() if shares.values["top"] > 0.99), default=high)
     read = reader(task.vector.tally, task.k, task.mechanism, _DRAWN)
-    chosen = rising[:: max(1, -(-len(rising) // _POINTS))]
+    chosen = [low * (high / low) ** (step / (_POINTS - 1)) for step in range(_POINTS)]
     return Results([point for x in chosen for point in _points(task, x, read(x))], [], [])
 
 
