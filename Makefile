@@ -44,10 +44,7 @@ lint: .venv/.installed-test
 	@$(BIN)/mypy --no-error-summary
 
 bench: .venv/.installed-test
-	@$(BIN)/python benchmarks/core.py
-	@$(BIN)/python benchmarks/tables.py
-	@$(BIN)/python benchmarks/ledger.py
-	@$(BIN)/python benchmarks/utility.py
+	@status=0; for part in core tables ledger utility; do $(BIN)/python benchmarks/$$part.py || status=1; done; exit $$status
 
 study: .venv/.installed
 	@$(BIN)/discreet study --out report

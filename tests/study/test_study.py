@@ -2,6 +2,8 @@
 
 import json
 import math
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -170,3 +172,18 @@ def test_the_command_complains_in_one_line(refused, tmp_path):
     assert refused("study", "--out", str(tmp_path), "--data", str(tmp_path / "no")).startswith(
         "data must be a directory"
     )
+
+
+def test_the_examples_in_the_help_run(done, tmp_path, monkeypatch):
+    """With the quickest pieces of a study alone, which are done for real."""
+    monkeypatch.chdir(tmp_path)
+    Path("vectors").mkdir()
+    np.save("vectors/TEN.n10.npy", np.arange(10))
+    np.save("vectors/FIFTY.n50.npy", SMALL.scores[:50])
+    monkeypatch.setattr("discreet.study.tasks.planned", lambda vectors, full: planned(vectors, full)[-3:])
+    lines = map(str.strip, done("study", "--help").splitlines())
+    found = [shlex.split(line)[1:] for line in lines if line.startswith("discreet ")]
+    assert len(found) == 3
+    for arguments in found:
+        assert done(*arguments).startswith("wrote report/index.html and ")
+    assert Path("report/index.html").exists()

@@ -19,6 +19,7 @@ _SPARED = 1e-11
 """The share of the mass that may be left out."""
 
 _FEW = 64
+_CHUNK = 256
 
 _ROUNDING = 2.0**-49
 """How far, relative to its two parts, a log weight may be off."""
@@ -71,16 +72,22 @@ def massive_cells(classes: Classes) -> Cells:
         spared += float(waste[dropped - 1]) if dropped else 0.0
         box = box.at(np.sort(order[dropped:]))
         if box.small.all():
-            return _weighed(classes, *box.cells(), spared)
+            return _weighed(classes, box, spared)
         box = box.split()
 
 
-def _weighed(classes: Classes, h: Ranks, t: Ranks, spared: float) -> Cells:
-    gain = classes.gain(classes.height_h(h), classes.height_t(t), h, t)
-    size = log_binomial(*_ways(classes, h, t))
-    weight = gain + size
+def _weighed(classes: Classes, boxes: _Boxes, spared: float) -> Cells:
+    """Every class of some boxes, weighed a few boxes at a time, which stay in the cache."""
+    count = int(boxes.count.sum())
+    h, t, weight, largest, done = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count), 0.0, 0
+    for start in range(0, len(boxes.h1), _CHUNK):
+        here, there = boxes.at(np.arange(start, min(start + _CHUNK, len(boxes.h1)))).cells()
+        gain = classes.gain(classes.height_h(here), classes.height_t(there), here, there)
+        size = log_binomial(*_ways(classes, here, there))
+        part = slice(done, done + len(here))
+        h[part], t[part], weight[part] = here, there, gain + size
+        largest, done = max(largest, float((size - gain).max())), done + len(here)
     total = float(np.logaddexp(0.0, _log_sum(weight)))
-    largest = float(np.max(np.abs(gain) + size, initial=0.0))
     return Cells(h, t, weight, total, 2.0 * spared + _ROUNDING * (largest + 16.0))
 
 
@@ -159,11 +166,11 @@ def log_binomial(r: Ranks, rest: Ranks) -> Floats:
 def _remainder(m: Floats) -> Floats:
     """Log m! - (m log m - m + log(2 pi m) / 2): the series from 12 on, by recursion below."""
     # c(m) = c(m+1) + (m + 1/2) log(1 + 1/m) - 1
-    far = np.maximum(m, 12.0)
+    few = float(m.min(initial=12.0)) < 12.0
+    far = np.maximum(m, 12.0) if few else m
     inverse = 1.0 / (far * far)
     series = (1.0 / 12.0 - inverse * (1.0 / 360.0 - inverse * (1.0 / 1260.0 - inverse / 1680.0))) / far
-    near = _NEAR[np.minimum(m, 12.0).astype(np.int64)]
-    return np.where(m < 12.0, near, series)
+    return np.where(m < 12.0, _NEAR[np.minimum(m, 12.0).astype(np.int64)], series) if few else series
 
 
 def _near() -> Floats:

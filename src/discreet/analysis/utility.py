@@ -54,7 +54,8 @@ class Utility:
     optimal
         Of any top-k by score, however ties are broken.
     error
-        What each of them may be off by.
+        What each of them may be off by. For canonical it is a bound; for one-shot and joint, whose integrals are
+        refined until they stand still, it is how far they still moved, where no bound is smaller.
     confidence
         None where they were computed; where they were estimated from draws, the probability that `error` covers all.
     """
