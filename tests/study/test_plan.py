@@ -39,6 +39,8 @@ def test_the_recommendation_is_the_least_epsilon_of_all(scores, done):
     assert "releases exactly the top 3 with probability 0.9" in text
     assert "NOT private" in text
     assert "By custom an epsilon up to 1 is strong protection." in text
+    command = re.search(r"^To release: discreet (select FILE .+)$", text, re.MULTILINE)[1]
+    assert f"epsilon = {best[2]} for one user" in done(*shlex.split(command.replace("FILE", scores)))
 
 
 def test_the_curve_of_each_goal_is_drawn(scores, done):

@@ -66,6 +66,15 @@ class Plan:
         sentences.append(_opinion(needed))
         return " ".join(sentences)
 
+    @property
+    def command(self) -> str:
+        """The command that releases as recommended, on a file of the private scores."""
+        choice = self.best.mechanism
+        options = {name: value for name, value in choice.parameters().items() if value != _usual(choice).get(name)}
+        words = "".join(f" --{name} {value}" for name, value in options.items())
+        epsilon = decimal(self.best.needs[self.goal])
+        return f"discreet select FILE -k {self.comparison.k} --epsilon {epsilon} --mechanism {choice.name}{words}"
+
     def page(self) -> str:
         """A page with the curves and the recommendation."""
         method = repr(self.best.mechanism)
@@ -74,10 +83,13 @@ class Plan:
             for epsilon, shares in self.curve.items()
             for goal in ("top", "great", "good")
         ]
-        return page(Results(points, [], []), [self.recommendation, "What each mechanism needs:", *self._lines()])
+        notes = [self.recommendation, f"To release: {self.command}", "What each mechanism needs:", *self._lines()]
+        return page(Results(points, [], []), notes)
 
     def __str__(self) -> str:
-        return "\n".join([self.recommendation, "", str(self.comparison), "", *self._drawn()])
+        return "\n".join(
+            [self.recommendation, f"To release: {self.command}", "", str(self.comparison), "", *self._drawn()]
+        )
 
     def _lines(self) -> list[str]:
         return [
@@ -122,6 +134,11 @@ def planned(
     regions = goals(source.tally(), k)
     numbers = {"k": k, **{key: value for each in ("great", "good") for key, value in _ends(each, regions[each])}}
     return Plan(name, source.d, goal, _MEANING[goal].format(**numbers), table, _curve(source, k, guarantee))
+
+
+def _usual(mechanism: Mechanism) -> dict[str, Any]:
+    """The parameters that the mechanism has where none are given."""
+    return type(mechanism)().parameters()
 
 
 def _ends(goal: str, region: tuple[int, int]) -> list[tuple[str, int]]:
