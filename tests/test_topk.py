@@ -439,3 +439,11 @@ def test_ten_million_items():
     release = discreet.top_k(scores, 1000, 10)
     assert len(set(release.items) & best) > 950
     assert len(discreet.top_k(scores.astype(np.float64) + rng.random(10**7), 1000, "0.001").items) == 1000
+
+
+def test_a_release_over_sets_of_joint_is_not_read():
+    release = discreet.top_k([3, 2, 1], 1, 1, mechanism=discreet.Joint())
+    forged = release.to_json().replace('"name": "joint"', '"name": "joint", "over": "sets"')
+    assert forged != release.to_json()
+    with pytest.raises(discreet.Error):
+        discreet.Release.from_json(forged)

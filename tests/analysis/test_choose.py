@@ -57,7 +57,7 @@ def test_bad_use_is_one_sentence(options, complaint):
 
 
 def test_what_ties_forbid_is_said():
-    with pytest.raises(discreet.Error, match="these ties do not let it"):
+    with pytest.raises(discreet.Error, match="these scores and ties do not let it"):
         discreet.epsilon_for([3, 3, 3, 3], 2, goal="top")
     assert discreet.epsilon_for([3, 3, 3, 3], 2, goal="optimal") < Fraction(2, 10**9)
 
@@ -66,3 +66,27 @@ def test_all_items_need_nothing_and_compare_nothing():
     assert discreet.epsilon_for([3, 2], 2) == Fraction(1, 10**9)
     with pytest.raises(discreet.Error, match="k must be less than 2, the number of items, to compare, not 2"):
         discreet.compare([3, 2], 2)
+
+
+@pytest.mark.parametrize(
+    "scores", [[2 * 10**7, 10**7, 0, 0], [10**10, 5 * 10**9, 4, 1], [1e16, 0, 0], [1e300, 1e299, 0]]
+)
+@pytest.mark.parametrize("mechanism", [discreet.OneShot(), discreet.OneShot("logistic"), discreet.Peeling()], ids=str)
+def test_gaps_of_any_size_are_seen_through(scores, mechanism):
+    assert discreet.utility(scores, 1, 1, mechanism).top == pytest.approx(1.0, abs=1e-9)
+    assert discreet.subset_probability(scores, [0], 1, mechanism).value == pytest.approx(1.0, abs=1e-9)
+
+
+def test_the_epsilon_of_one_large_gap_is_that_of_the_exponential_mechanism():
+    """With permute-and-flip one item of score 2g, one of g and two of 0, at s = epsilon."""
+    needed = float(discreet.epsilon_for([2 * 10**7, 10**7, 0, 0], 1, mechanism=discreet.OneShot()))
+    assert needed == pytest.approx(2.453e-7, rel=1e-3)
+
+
+def test_goals_that_ties_forbid_are_dashes():
+    table = discreet.compare([5, 5, 5, 1], 1, mechanisms=[discreet.Canonical(), discreet.OneShot()])
+    assert [choice.needs["top"] for choice in table.choices] == [None, None]
+    assert all(choice.needs["optimal"] is not None for choice in table.choices)
+    assert "  -  " in str(table)
+    with pytest.raises(discreet.Error, match="do not let it"):
+        table.best("top")

@@ -11,6 +11,7 @@ from discreet.analysis.layers import Layers
 from discreet.analysis.losses import log_sequences, log_sets
 from discreet.analysis.utility import described, goals
 from discreet.sources.array import array_source
+from discreet.tally import Tally
 
 CHOICES = {log_sequences: permutations, log_sets: combinations}
 
@@ -96,3 +97,29 @@ def test_what_weighs_nothing_is_found_quickly():
     assert shares == [0.0, 0.0]
     assert error <= 1e-9
     assert len(layers._seen) < 60
+
+
+@pytest.mark.parametrize("over", ["sequences", "sets"])
+def test_a_domain_of_a_trillion_is_not_laid_out(over):
+    tally = Tally.of_runs([9, 5, 0], [1, 1, 2**40])
+    shares, error = Layers.of(tally, 2, discreet.Joint(over), [(2, 2), (1, 3)]).shares(20.0, 1e-9)
+    assert shares[0] > 1 - 1e-9
+    assert error < 1e-8
+
+
+@pytest.mark.parametrize("over", ["sequences", "sets"])
+def test_the_error_of_one_set_covers_it_where_scores_are_not_whole(over):
+    """A set has no choice below its loss: no straight line leads to the step."""
+    rng = np.random.default_rng(4)
+    for _ in range(15):
+        scores = np.round(rng.random(5) * 8, 4)
+        ordered, epsilon = np.sort(scores)[::-1], float(rng.random() * 5)
+        choices = permutations if over == "sequences" else combinations
+        weights = {}
+        for chosen in choices(range(5), 2):
+            loss = max(0.0, *(ordered[place] - ordered[rank] for place, rank in enumerate(chosen)))
+            weights[frozenset(chosen)] = weights.get(frozenset(chosen), 0.0) + exp(-epsilon / 2 * loss)
+        items = np.argsort(-scores, kind="stable")
+        for chosen, weight in weights.items():
+            found = discreet.subset_probability(scores, [int(items[r]) for r in chosen], epsilon, discreet.Joint(over))
+            assert abs(found.value - weight / sum(weights.values())) <= found.error

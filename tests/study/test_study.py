@@ -87,7 +87,7 @@ def test_a_line_that_was_cut_short_is_done_again(tmp_path):
     study([task], tmp_path)
     assert Store(kept).get(task.key) == Store(kept).get(task.key)
     assert json.loads(kept.read_text().splitlines()[-1]) == json.loads(whole)
-    kept.write_text(whole.replace(discreet.__version__, "0.0.0"))
+    kept.write_text(whole.replace(f'"{discreet.__version__}, ', '"0.0.0, '))
     assert Store(kept).get(task.key) is None
 
 
@@ -152,12 +152,14 @@ def test_vectors_are_read_by_name_and_made_up_without(tmp_path):
         ([], {"A.n2.npy": np.zeros((2, 2))}, "vectors of two finite numbers or more"),
         ([], {"A.n2.npy": np.array([np.nan, 1.0])}, "vectors of two finite numbers or more"),
         ([], {"A.n2.npy": None}, "files of NumPy arrays, and 'A.n2.npy' is none"),
+        ([], {"A.n2.npy": b""}, "files of NumPy arrays, and 'A.n2.npy' is none"),
+        ([], {"A.n2.npy": np.arange(2), "A.n3.npy": np.arange(3)}, "one file a name"),
     ],
 )
 def test_bad_vectors_are_one_sentence(names, files, complaint, tmp_path):
     for name, array in files.items():
-        if array is None:
-            (tmp_path / name).write_text("no array")
+        if array is None or isinstance(array, bytes):
+            (tmp_path / name).write_bytes(b"no array" if array is None else array)
         else:
             np.save(tmp_path / name, array)
     with pytest.raises(discreet.Error, match=complaint):

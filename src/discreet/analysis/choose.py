@@ -14,13 +14,14 @@ from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.mechanisms.registry import check_mechanism
-from discreet.privacy import Number, Sensitivity, exact
+from discreet.privacy import Number, Sensitivity, exact, positive
 from discreet.release import Guarantee, decimal
 from discreet.tally import Tally
 from discreet.topk import as_source, promise
 
 _LEAST, _MOST = Fraction(1, 10**9), Fraction(10**9)
 _DIGITS = 4
+_UNREACHED = f"probability must be one that epsilon = {_MOST} reaches, and these scores and ties do not let it"
 
 
 def epsilon_for(
@@ -63,10 +64,13 @@ def epsilon_for(
     source = as_source(scores, None)
     guarantee = promise(source, k, 1, mechanism, sensitivity, adjacency, drawn=False)
     _check_computed(guarantee.mechanism)
-    return _LEAST if k == source.d else _smallest(source.tally(), int(k), guarantee, goal, wanted)
+    needed = _LEAST if k == source.d else _smallest(source.tally(), int(k), guarantee, goal, wanted)
+    if needed is None:
+        raise InvalidValueError(_UNREACHED)
+    return needed
 
 
-def _smallest(tally: Tally, k: int, guarantee: Guarantee, goal: str, wanted: Fraction) -> Fraction:
+def _smallest(tally: Tally, k: int, guarantee: Guarantee, goal: str, wanted: Fraction) -> Fraction | None:
     """By bisection of the decade, then of its four digits; utility does not fall when epsilon grows."""
     read = meter(tally, k, guarantee, {goal: goals(tally, k)[goal]})
 
@@ -74,7 +78,7 @@ def _smallest(tally: Tally, k: int, guarantee: Guarantee, goal: str, wanted: Fra
         return read(epsilon).values[goal] >= float(wanted)
 
     if not enough(_MOST):
-        raise InvalidValueError(f"probability must be one that epsilon = {_MOST} reaches, and these ties do not let it")
+        return None
     low, high = -9, 9
     while high - low > 1:
         middle = (low + high) // 2
@@ -89,10 +93,10 @@ def _smallest(tally: Tally, k: int, guarantee: Guarantee, goal: str, wanted: Fra
 
 @dataclass(frozen=True)
 class Choice:
-    """One mechanism: the epsilon it needs for each goal, and what it reaches at one epsilon. NOT private."""
+    """One mechanism: the epsilon it needs for each goal, None where none is enough, and what it reaches at one."""
 
     mechanism: Mechanism
-    needs: dict[str, Fraction]
+    needs: dict[str, Fraction | None]
     reaches: Utility | None
 
 
@@ -107,7 +111,14 @@ class Comparison:
 
     def best(self, goal: str = "top") -> Choice:
         """The choice that needs least epsilon for a goal."""
-        return min(self.choices, key=lambda choice: choice.needs[goal])
+        return self.ranked(goal)[0][1]
+
+    def ranked(self, goal: str = "top") -> list[tuple[Fraction, Choice]]:
+        """The choices that reach a goal, with the epsilon each needs, the least first."""
+        needs = [(needed, choice) for choice in self.choices if (needed := choice.needs[goal]) is not None]
+        if not needs:
+            raise InvalidValueError(_UNREACHED)
+        return sorted(needs, key=lambda pair: pair[0])
 
     def __str__(self) -> str:
         head = ["mechanism", *(f"epsilon for {goal}" for goal in GOALS)]
@@ -115,7 +126,7 @@ class Comparison:
             head += [f"{goal} at {decimal(self.epsilon)}" for goal in GOALS]
         rows = [head]
         for choice in self.choices:
-            row = [repr(choice.mechanism), *(f"{float(choice.needs[goal]):.4g}" for goal in GOALS)]
+            row = [repr(choice.mechanism), *(_shown(choice.needs[goal]) for goal in GOALS)]
             if choice.reaches is not None:
                 row += [f"{getattr(choice.reaches, goal):.4f}" for goal in GOALS]
             rows.append(row)
@@ -161,7 +172,7 @@ def compare(
     wanted, source = _probability(probability), as_source(scores, None)
     usual: list[Mechanism] = [Canonical(), Canonical(gamma=1), OneShot(), Peeling()]
     chosen = usual if mechanisms is None else [check_mechanism(mechanism, drawn=False) for mechanism in mechanisms]
-    spent = None if epsilon is None else exact(epsilon, "epsilon")
+    spent = None if epsilon is None else positive(epsilon, "epsilon")
     choices = []
     for mechanism in chosen:
         guarantee = promise(source, k, 1 if spent is None else spent, mechanism, sensitivity, adjacency, drawn=False)
@@ -175,6 +186,10 @@ def compare(
             reaches = at_epsilon(meter(tally, int(k), guarantee, goals(tally, int(k))), spent)
         choices.append(Choice(mechanism, needs, reaches))
     return Comparison(int(k), wanted, spent, choices)
+
+
+def _shown(needed: Fraction | None) -> str:
+    return "-" if needed is None else f"{float(needed):.4g}"
 
 
 def _check_computed(mechanism: Mechanism) -> None:

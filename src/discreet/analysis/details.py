@@ -18,7 +18,7 @@ from discreet.analysis.classes import Cells, massive_cells
 from discreet.analysis.layers import Layers
 from discreet.analysis.losses import log_arrangements, log_one_set, log_sequences, log_sets
 from discreet.analysis.shots import Chance, Shots
-from discreet.analysis.utility import as_confidence, as_width, described
+from discreet.analysis.utility import FAR, MOST_VALUES, as_confidence, as_width, described
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.exact.ball import Floats
 from discreet.exact.entropy import Ranks, as_entropy
@@ -222,6 +222,8 @@ def _distinct(subset: Any) -> list[Any]:
     if isinstance(subset, str | bytes) or not isinstance(subset, Iterable):
         raise InvalidTypeError(f"subset must be a list of items, not {shown(subset)}")
     items = list(subset)
+    if not all(isinstance(item, Hashable) for item in items):
+        raise InvalidTypeError(f"subset must be a list of labels, not {shown(subset)}")
     if len(set(items)) < len(items) or not items:
         raise InvalidValueError(f"subset must be one item or more, each once, not {shown(subset)}")
     return items
@@ -229,6 +231,8 @@ def _distinct(subset: Any) -> list[Any]:
 
 def _ranks(source: Source, items: list[Any]) -> Ranks:
     """The ranks of some items, ascending."""
+    if source.d > MOST_VALUES:
+        raise InvalidValueError(f"scores must be of at most {MOST_VALUES} items to find some of them, not {source.d}")
     place = {item: rank for rank, item in enumerate(source.items(np.arange(source.d)))}
     for item in items:
         if item not in place:
@@ -257,7 +261,7 @@ def _of_race(tally: Tally, weight: Fraction, noise: str, ranks: Ranks) -> Chance
     values = oneshot.Prepared(tally, len(ranks), weight, noise).gain_float(np.arange(tally.d))
     inside = np.zeros(tally.d, bool)
     inside[ranks] = True
-    ordered = np.clip(np.concatenate([values[inside], values[~inside]]), -1e300, 1e300)
+    ordered = np.clip(np.concatenate([values[inside], values[~inside]]), -FAR, FAR)
     return Shots(NOISES[noise], ordered, len(ranks)).first()
 
 

@@ -27,7 +27,7 @@ _MOST = 1 << 16
 """How many intervals there may be, whatever the error."""
 
 _ROUNDING = 1e-12
-_TRUST = 0.2
+_TRUST, _CAUTION = 0.2, 3.0
 _NEGLIGIBLE = 40.0
 """What has a share below exp(-40) is left out."""
 
@@ -67,7 +67,7 @@ class Layers:
         while True:
             sums = parts.weights.sum(axis=0)
             shares = np.minimum(sums[1:] / sums[0], 1.0)
-            doubt = np.minimum(parts.doubt, parts.moved)
+            doubt = np.minimum(parts.doubt, _CAUTION * parts.moved)
             # Both the weight of a region and that of all choices may be off.
             off = (doubt[:, 1:] + doubt[:, :1] * shares).max(axis=1) / sums[0]
             if off.sum() <= goal or len(off) > _MOST:
@@ -105,6 +105,8 @@ class Layers:
         # One that moves little by chance is not trusted before it has moved little more than once.
         moved = np.maximum(moved, _TRUST * parts.moved[places])
         halves.moved[first] = halves.moved[first + 1] = moved
+        # Where a region begins inside an interval there is no straight line: only the bound counts.
+        halves.moved[(halves.begin == -np.inf) & (halves.end > -np.inf)] = np.inf
         return halves
 
     def _below(self, taus: Floats) -> Floats:

@@ -36,6 +36,10 @@ from discreet.topk import as_source, promise
 Region = tuple[int, int]
 """What is good enough: h at least the first number, t at most the second."""
 
+FAR = 1e3
+"""The k-th value is at 0: what is further from it than this is released, or is not, for certain."""
+
+MOST_VALUES = 10**8
 _LEAST_WIDTH = Fraction(1, 1000)
 
 
@@ -212,8 +216,12 @@ def _by_layers(layers: Layers, rate: Fraction, regions: dict[str, Region], goal:
 def _by_integration(
     tally: Tally, k: int, weight: Fraction, noise: str, regions: dict[str, Region], goal: float
 ) -> Shares:
+    if tally.d > MOST_VALUES:
+        raise InvalidValueError(
+            f"scores must be of at most {MOST_VALUES} items for {noise} noise on each, not {tally.d}"
+        )
     values = oneshot.Prepared(tally, k, weight, noise).gain_float(np.arange(tally.d))
-    shots = Shots(NOISES[noise], np.clip(values, -1e300, 1e300), k, 0.2 * goal)
+    shots = Shots(NOISES[noise], np.clip(values, -FAR, FAR), k, 0.2 * goal)
     chances = {region: shots.chance(*region) for region in set(regions.values())}
     shares = {name: chances[region].value for name, region in regions.items()}
     return Shares(shares, max(chance.error for chance in chances.values()))

@@ -97,7 +97,12 @@ def study(
         Path | None,
         typer.Option(metavar="DIR", help="A folder of vectors NAME.nD.npy. By default made-up vectors are used."),
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="Also draw, for every vector, what has no formula.")] = False,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full", help="Also what takes long: draws for every vector, and joint on scores that are not whole."
+        ),
+    ] = False,
     jobs: Annotated[str | None, typer.Option(metavar="N", help="How many processes. By default one a core.")] = None,
 ) -> None:
     """Compares all mechanisms on score vectors, and writes a page with charts, and the figures and tables as files.

@@ -36,4 +36,4 @@ def to_dict(mechanism: Mechanism) -> dict[str, Any]:
 
 def from_dict(data: dict[str, Any]) -> Mechanism:
     """The mechanism that `to_dict` wrote."""
-    return MECHANISMS[data["name"]](**{key: value for key, value in data.items() if key != "name"})
+    return check_mechanism(MECHANISMS[data["name"]](**{key: value for key, value in data.items() if key != "name"}))

@@ -24,12 +24,10 @@ def _notes(results: Results) -> Iterator[str]:
     )
     rows = [row for row in results.budgets if row.probability == _USUAL]
     yield from _winners(rows)
-    yield from _ratios(
-        rows, "one-shot, exponential", "One-shot with exponential noise, the best of the classical ones,"
-    )
+    yield from _ratios(rows, "one-shot, exponential", "One-shot with exponential noise")
     yield from _ratios(rows, "peeling", "Peeling")
-    yield from _ratios(rows, "joint, sequences", "The joint mechanism over sequences, canonical's closest rival,")
-    yield from _ratios(rows, "joint, sets", "The joint mechanism over sets, which only utility can afford,")
+    yield from _ratios(rows, "joint, sequences", "The joint mechanism over sequences")
+    yield from _ratios(rows, "joint, sets", "The joint mechanism over sets")
     yield from _speed(results)
 
 

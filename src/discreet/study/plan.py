@@ -52,17 +52,15 @@ class Plan:
     @property
     def recommendation(self) -> str:
         """What to do, in one sentence or three."""
-        best, table = self.best, self.comparison
-        needed, chance = best.needs[self.goal], decimal(table.probability)
+        ranked = self.comparison.ranked(self.goal)
+        (needed, best), chance = ranked[0], decimal(self.comparison.probability)
         sentences = [
             f"Recommended: {best.mechanism!r} with epsilon = {decimal(needed)}.",
             f"On scores like these it releases {self.meaning} with probability {chance}.",
         ]
-        others = [choice for choice in table.choices if choice is not best]
-        if others:
-            next_best = min(others, key=lambda choice: choice.needs[self.goal])
-            times = float(next_best.needs[self.goal] / needed)
-            sentences.append(f"The next best, {next_best.mechanism!r}, needs {times:.3g} times as much.")
+        if len(ranked) > 1:
+            more, other = ranked[1]
+            sentences.append(f"The next best, {other.mechanism!r}, needs {float(more / needed):.3g} times as much.")
         sentences.append(_opinion(needed))
         return " ".join(sentences)
 
@@ -72,7 +70,7 @@ class Plan:
         choice = self.best.mechanism
         options = {name: value for name, value in choice.parameters().items() if value != _usual(choice).get(name)}
         words = "".join(f" --{name} {value}" for name, value in options.items())
-        epsilon = decimal(self.best.needs[self.goal])
+        epsilon = decimal(self.comparison.ranked(self.goal)[0][0])
         return f"discreet select FILE -k {self.comparison.k} --epsilon {epsilon} --mechanism {choice.name}{words}"
 
     def page(self) -> str:
@@ -93,7 +91,7 @@ class Plan:
 
     def _lines(self) -> list[str]:
         return [
-            f"{choice.mechanism!r}: " + ", ".join(f"{goal} {decimal(choice.needs[goal])}" for goal in GOALS)
+            f"{choice.mechanism!r}: " + ", ".join(f"{goal} {_told(choice.needs[goal])}" for goal in GOALS)
             for choice in self.comparison.choices
         ]
 
@@ -129,11 +127,15 @@ def planned(
         source, k, epsilon=epsilon, probability=probability, mechanisms=CANDIDATES,
         sensitivity=sensitivity, adjacency=adjacency,
     )  # fmt: skip
-    best = table.best(goal)
-    guarantee = promise(source, k, best.needs[goal], best.mechanism, sensitivity, adjacency)
+    needed, best = table.ranked(goal)[0]
+    guarantee = promise(source, k, needed, best.mechanism, sensitivity, adjacency)
     regions = goals(source.tally(), k)
     numbers = {"k": k, **{key: value for each in ("great", "good") for key, value in _ends(each, regions[each])}}
     return Plan(name, source.d, goal, _MEANING[goal].format(**numbers), table, _curve(source, k, guarantee))
+
+
+def _told(needed: Fraction | None) -> str:
+    return "never" if needed is None else decimal(needed)
 
 
 def _usual(mechanism: Mechanism) -> dict[str, Any]:

@@ -12,6 +12,9 @@ from typing import Any
 from discreet import __version__
 from discreet.study.results import Budget, Point, Results, Time
 
+_VERSION = f"{__version__}, 1"
+"""Of the library, and of how a study computes: to be raised when results would be others."""
+
 
 class Store:
     """A file of results, one line a piece; what another version of the library found is not used."""
@@ -26,7 +29,7 @@ class Store:
 
     def put(self, key: str, results: Results) -> None:
         """Keeps what a piece found, on the disk when this returns."""
-        line = json.dumps({"version": __version__, "key": key, **asdict(results)})
+        line = json.dumps({"version": _VERSION, "key": key, **asdict(results)})
         # A line that was cut short ends where this one begins.
         with self._path.open("a", encoding="utf-8") as file:
             file.write("\n" + line if self._torn() else line)
@@ -46,7 +49,7 @@ class Store:
                 # A line that does not read was cut short: its piece is done again.
                 with suppress(ValueError, KeyError, TypeError):
                     data = json.loads(line)
-                    if data["version"] == __version__:
+                    if data["version"] == _VERSION:
                         found[str(data["key"])] = _results(data)
         return found
 

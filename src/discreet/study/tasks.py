@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, nan
+from math import nan
 from statistics import median
 
 from discreet.analysis.utility import Precision, Shares
@@ -33,7 +33,30 @@ METHODS: dict[str, Mechanism] = {
     "joint, sets": Joint(over="sets"),
 }
 
-_SHAPES = [0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0]
+_SHAPES = [
+    0.0,
+    0.01,
+    0.02,
+    0.03,
+    0.04,
+    0.05,
+    0.06,
+    0.08,
+    0.1,
+    0.12,
+    0.15,
+    0.2,
+    0.25,
+    0.3,
+    0.35,
+    0.4,
+    0.45,
+    0.5,
+    0.55,
+    0.6,
+    0.8,
+    1.0,
+]
 _FLAT = 0.04
 _GAMMAS = {"0": Canonical(0), "1/4": Canonical("1/4"), "1/2": Canonical(), "3/4": Canonical("3/4"), "1": Canonical(1)}
 _GROWTH = "one sort of d scores; the draw itself grows with k and the logarithm of d"
@@ -57,7 +80,7 @@ class Task:
     @property
     def key(self) -> str:
         """What tells this piece from all others, from one run to the next."""
-        return f"{self.figure}/{self.vector.name}/{self.vector.fingerprint}/{self.k}/{self.method}"
+        return f"{self.figure}/{self.vector.name}/{self.vector.fingerprint}/{self.k}/{self.method}/{self.mechanism!r}"
 
     @property
     def weight(self) -> float:
@@ -131,7 +154,7 @@ def _precision(mechanism: Mechanism) -> Precision:
 
 def _points(task: Task, x: float, shares: Shares) -> list[Point]:
     name, d = task.vector.name, task.vector.d
-    error = 0.0 if shares.error == inf else shares.error
+    error = min(shares.error, 1.0)
     return [Point(task.figure, name, d, task.k, task.method, x, goal, shares.values[goal], error) for goal in GOALS]
 
 

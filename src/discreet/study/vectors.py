@@ -48,7 +48,10 @@ def found(folder: Path, names: Sequence[str]) -> list[Vector]:
     """The vectors in a folder, all of them or those of these names."""
     if not folder.is_dir():
         raise InvalidValueError(f"data must be a directory with files NAME.nD.npy, not {str(folder)!r}")
-    files = {path.name.split(".")[0]: path for path in sorted(folder.glob("*.n*.npy"))}
+    paths = sorted(folder.glob("*.n*.npy"))
+    files = {path.name.split(".")[0]: path for path in paths}
+    if len(files) < len(paths):
+        raise InvalidValueError(f"data must be a directory with one file a name, and {str(folder)!r} has more")
     if not files:
         raise InvalidValueError(f"data must be a directory with files NAME.nD.npy, and {str(folder)!r} has none")
     return [_loaded(name, files[name]) for name in _chosen(names, list(files))]
@@ -81,8 +84,14 @@ def _chosen(names: Sequence[str], known: list[str]) -> list[str]:
 def _loaded(name: str, path: Path) -> Vector:
     try:
         scores = np.load(path, allow_pickle=False)
-    except (OSError, ValueError):
+    except (OSError, ValueError, EOFError):
         raise InvalidValueError(f"data must hold files of NumPy arrays, and {path.name!r} is none") from None
-    if scores.ndim != 1 or len(scores) < 2 or scores.dtype.kind not in "iuf" or not np.isfinite(scores).all():
+    if (
+        not isinstance(scores, np.ndarray)
+        or scores.ndim != 1
+        or len(scores) < 2
+        or scores.dtype.kind not in "iuf"
+        or not np.isfinite(scores).all()
+    ):
         raise InvalidValueError(f"data must hold vectors of two finite numbers or more, and {path.name!r} is none")
     return Vector(name, scores)
