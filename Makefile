@@ -63,6 +63,7 @@ clean:
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("discreet needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
+	@echo 'Setting up .venv and installing into it: a minute or two, once.'
 	@$(PYTHON) -m venv .venv
 
 .venv/.installed: .venv/bin/python pyproject.toml
