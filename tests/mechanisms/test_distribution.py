@@ -20,7 +20,7 @@ NOISES = ("gumbel", "exponential", "laplace", "logistic", "half-logistic")
 # Scores have ties and are in no order. Many low scores against a few high ones make a wrong scale of noise show.
 TWO = [0, 0, 6, 0, 5, 1, 0, 0, 1, 0]
 THREE = [0, 6, 6, 5, 0, 1, 0, 0, 1]
-ONE = [0, 6] + [1] * 4 + [0] * 15
+ONE = [0, 10] + [1] * 4 + [0] * 40
 
 # mechanism, scores, k, epsilon
 CASES = (
@@ -34,7 +34,7 @@ CASES = (
     ]
     + [(discreet.Canonical(noise=noise), TWO, 2, 2) for noise in NOISES[1:]]
     + [(discreet.Canonical(gamma=1, noise=noise), TWO, 2, 1) for noise in NOISES[1:]]
-    + [(discreet.OneShot(noise), ONE, 1, 1 if noise == "logistic" else "1/2") for noise in NOISES]
+    + [(discreet.OneShot(noise), ONE, 1, "1/2") for noise in NOISES]
     + [(discreet.OneShot(noise), TWO + [0] * 5, 2, 2 if noise == "logistic" else 1) for noise in NOISES]
     + [(discreet.Peeling(noise), TWO + [0] * 5, 2, 2 if noise == "logistic" else 1) for noise in NOISES]
 )
