@@ -114,7 +114,9 @@ def _frame_parts(scores: Any) -> tuple[Any, Any]:
     kind = type(scores).__name__
     if kind in ("DataFrame", "LazyFrame", "Table", "RecordBatch"):
         raise InvalidTypeError(f"scores must be one column, not a {package} {kind}: pass the column that holds them")
-    return _values(scores), None
+    # What has no length or cannot say whether it holds nulls, pandas' NA or a pyarrow scalar, is no column.
+    is_column = hasattr(scores, "__len__") and (hasattr(scores, "isna") or hasattr(scores, "null_count"))
+    return _values(scores) if is_column else scores, None
 
 
 def _values(column: Any) -> Any:
