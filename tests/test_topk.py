@@ -449,7 +449,11 @@ def test_a_release_over_sets_of_joint_is_not_read():
         discreet.Release.from_json(forged)
 
 
-@pytest.mark.parametrize("scalar", [pd.NA, pd.NaT, pa.scalar(3), pa.scalar([1, 2]), pa.schema([]), pl.lit(1)], ids=repr)
+@pytest.mark.parametrize(
+    "scalar",
+    [pd.NA, pd.NaT, pa.scalar(3), pa.scalar([1, 2]), pa.schema([]), pl.lit(1)],
+    ids=lambda value: type(value).__name__,
+)
 def test_what_is_no_column_of_a_library_is_named(scalar):
     with pytest.raises(discreet.Error, match=r"scores must (be|hold)"):
         discreet.top_k(scalar, 1, 1)
