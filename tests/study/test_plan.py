@@ -43,6 +43,16 @@ def test_the_recommendation_is_the_least_epsilon_of_all(scores, done):
     assert f"epsilon = {best[2]} for one user" in done(*shlex.split(command.replace("FILE", scores)))
 
 
+def test_the_command_protects_what_the_plan_was_for(scores, done):
+    """A command without the sensitivity would release with too little noise."""
+    text = done("plan", scores, "-k", "3", "--sensitivity", "1/2,3", "--adjacency", "swap")
+    command = re.search(r"^To release: discreet (select FILE .+)$", text, re.MULTILINE)[1]
+    assert "--sensitivity 1/2,3 --adjacency swap" in command
+    release = discreet.Release.from_json(done(*shlex.split(command.replace("FILE", scores)), "--json"))
+    assert release.guarantee.adjacency == "swap"
+    assert release.guarantee.sensitivity == discreet.Sensitivity("1/2", 3).under("swap")
+
+
 def test_the_curve_of_each_goal_is_drawn(scores, done):
     bars = re.findall(r"^ *(top|great|good|optimal) \|(.+)\|$", done("plan", scores, "-k", "3"), re.MULTILINE)
     assert [name for name, _ in bars] == ["top", "great", "good", "optimal"]

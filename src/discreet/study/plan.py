@@ -43,6 +43,8 @@ class Plan:
     meaning: str
     comparison: Comparison
     curve: dict[float, dict[str, float]]
+    sensitivity: Sensitivity
+    adjacency: str
 
     @property
     def best(self) -> Choice:
@@ -69,6 +71,10 @@ class Plan:
         """The command that releases as recommended, on a file of the private scores."""
         choice = self.best.mechanism
         options = {name: value for name, value in choice.parameters().items() if value != _usual(choice).get(name)}
+        if self.sensitivity != Sensitivity():
+            options["sensitivity"] = f"{self.sensitivity.down},{self.sensitivity.up}"
+        if self.adjacency != "add-remove":
+            options["adjacency"] = self.adjacency
         words = "".join(f" --{name} {value}" for name, value in options.items())
         epsilon = decimal(self.comparison.ranked(self.goal)[0][0])
         return f"discreet select FILE -k {self.comparison.k} --epsilon {epsilon} --mechanism {choice.name}{words}"
@@ -131,7 +137,8 @@ def planned(
     guarantee = promise(source, k, needed, best.mechanism, sensitivity, adjacency)
     regions = goals(source.tally(), k)
     numbers = {"k": k, **{key: value for each in ("great", "good") for key, value in _ends(each, regions[each])}}
-    return Plan(name, source.d, goal, _MEANING[goal].format(**numbers), table, _curve(source, k, guarantee))
+    curve, limits = _curve(source, k, guarantee), Sensitivity() if sensitivity is None else sensitivity
+    return Plan(name, source.d, goal, _MEANING[goal].format(**numbers), table, curve, limits, adjacency)
 
 
 def _told(needed: Fraction | None) -> str:
