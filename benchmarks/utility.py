@@ -9,6 +9,7 @@ import os
 import sys
 import tracemalloc
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +27,9 @@ def rows(netflix: np.ndarray) -> Iterator[Row]:
     for epsilon in ("0.01", "0.1", "1"):
         times = medians(
             {
-                "scan": lambda: scan(descending, K, float(epsilon)),  # noqa: B023
-                "netflix": lambda: discreet.utility(netflix, K, epsilon),  # noqa: B023
-                "large": lambda: discreet.utility(large, MANY, epsilon),  # noqa: B023
+                "scan": partial(scan, descending, K, float(epsilon)),
+                "netflix": partial(discreet.utility, netflix, K, epsilon),
+                "large": partial(discreet.utility, large, MANY, epsilon),
             },
             repeats=5,
         )

@@ -110,7 +110,7 @@ def test_all_items_are_certain():
         (lambda: discreet.subset_probability([3, 2], [0, 0], 1), "each once"),
         (lambda: discreet.subset_probability([3, 2], [], 1), "one item or more"),
         (lambda: discreet.subset_probability([3, 2], "a", 1), "subset must be a list of items, not 'a'"),
-        (lambda: discreet.subset_probability([3, 2], [0], 1, discreet.Peeling("laplace")), "are computed"),
+        (lambda: discreet.subset_probability([3, 2], [0], 1, discreet.Peeling("laplace")), "is computed"),
         (lambda: discreet.subset_probability([3, 2], [[1]], 1), "a list of labels"),
         (lambda: discreet.expected([3, 2], 1, 1, discreet.Joint(over="sets")), "one to draw from"),
     ],

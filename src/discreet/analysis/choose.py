@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from discreet.analysis.utility import GOALS, Utility, at_epsilon, goals, meter
+from discreet.analysis.utility import GOALS, Utility, at_epsilon, check_computed, goals, meter
 from discreet.errors import InvalidValueError, shown
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
@@ -63,7 +63,7 @@ def epsilon_for(
         raise InvalidValueError(f"goal must be one of {', '.join(GOALS)}, not {shown(goal)}")
     source = as_source(scores, None)
     guarantee = promise(source, k, 1, mechanism, sensitivity, adjacency, drawn=False)
-    _check_computed(guarantee.mechanism)
+    check_computed(guarantee.mechanism)
     needed = _LEAST if k == source.d else _smallest(source.tally(), int(k), guarantee, goal, wanted)
     if needed is None:
         raise InvalidValueError(_UNREACHED)
@@ -176,7 +176,7 @@ def compare(
     choices = []
     for mechanism in chosen:
         guarantee = promise(source, k, 1 if spent is None else spent, mechanism, sensitivity, adjacency, drawn=False)
-        _check_computed(mechanism)
+        check_computed(mechanism)
         if k == source.d:
             raise InvalidValueError(f"k must be less than {source.d}, the number of items, to compare, not {k}")
         tally = source.tally()
@@ -190,15 +190,6 @@ def compare(
 
 def _shown(needed: Fraction | None) -> str:
     return "-" if needed is None else f"{float(needed):.4g}"
-
-
-def _check_computed(mechanism: Mechanism) -> None:
-    noise = getattr(mechanism, "noise", "gumbel")
-    if noise != "gumbel" and not isinstance(mechanism, OneShot):
-        raise InvalidValueError(
-            f"mechanism must be one whose utility is computed: canonical or peeling with gumbel noise, one-shot or "
-            f"joint, not {mechanism!r}"
-        )
 
 
 def _probability(value: Any) -> Fraction:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from discreet.exact.ball import Floats, stirling
 from discreet.exact.entropy import Ranks
-from discreet.mechanisms.canonical import Classes
+from discreet.mechanisms.canonical import Classes, Prepared
 
 _SPARED = 1e-11
 """The share of the mass that may be left out."""
@@ -56,6 +56,11 @@ class Cells:
     def top(self) -> float:
         """The probability of the top-k."""
         return float(np.exp(-self.log_total))
+
+
+def cells_of(prepared: Prepared) -> Cells:
+    """The classes (h, t) of a canonical mechanism; those of gamma = 1 are by t alone, and are told apart by h here."""
+    return massive_cells(Classes(prepared.classes.losses))
 
 
 def massive_cells(classes: Classes) -> Cells:

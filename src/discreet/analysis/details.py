@@ -9,28 +9,33 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from math import exp, log, sqrt
+from math import exp
 from typing import Any
 
 import numpy as np
 
-from discreet.analysis.classes import Cells, massive_cells
+from discreet.analysis.classes import Cells, cells_of
 from discreet.analysis.layers import Layers
 from discreet.analysis.losses import log_arrangements, log_one_set, log_sequences, log_sets
-from discreet.analysis.shots import Chance, Shots
-from discreet.analysis.utility import FAR, MOST_VALUES, as_confidence, as_width, described
+from discreet.analysis.shots import Chance
+from discreet.analysis.statistics import draws_needed
+from discreet.analysis.utility import (
+    MOST_VALUES,
+    Race,
+    as_confidence,
+    as_width,
+    check_computed,
+    described,
+    has_classes,
+)
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.exact.ball import Floats
 from discreet.exact.entropy import Ranks, as_entropy
-from discreet.mechanisms import canonical, oneshot
+from discreet.mechanisms import canonical
 from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.joint import Joint
-from discreet.mechanisms.oneshot import OneShot
-from discreet.mechanisms.peeling import Peeling
-from discreet.noise import NOISES
 from discreet.privacy import Number, Sensitivity
-from discreet.release import decimal
+from discreet.release import Guarantee, decimal
 from discreet.sources.base import Source
 from discreet.tally import Tally, to_float
 from discreet.topk import as_source, promise
@@ -88,11 +93,11 @@ def class_probabilities(
     """
     source = as_source(scores, None)
     guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency, drawn=False)
-    if not _by_class(guarantee.mechanism):
+    if not has_classes(guarantee.mechanism):
         raise InvalidValueError(f"mechanism must be canonical with gumbel noise, not {guarantee.mechanism!r}")
     if k == source.d:
         return ClassProbabilities(np.array([k]), np.array([k]), np.ones(1), 0.0)
-    cells = _cells(source.tally(), int(k), guarantee.mechanism, guarantee.epsilon, guarantee.sensitivity)
+    cells = cells_of(_prepared(source.tally(), int(k), guarantee))
     return ClassProbabilities(
         np.append(k, cells.h), np.append(k, cells.t + 1), np.append(cells.top, cells.probability), cells.error
     )
@@ -128,20 +133,16 @@ def subset_probability(
     source = as_source(scores, None)
     items = _distinct(subset)
     guarantee = promise(source, len(items), epsilon, mechanism, sensitivity, adjacency, drawn=False)
+    check_computed(guarantee.mechanism)
     if len(items) == source.d:
         return Chance(1.0, 0.0)
     ranks, tally, chosen = _ranks(source, items), source.tally(), guarantee.mechanism
-    prepared: Any = chosen.prepare(tally, len(ranks), guarantee.epsilon, guarantee.sensitivity)
-    if _by_class(chosen):
+    prepared = _prepared(tally, len(ranks), guarantee)
+    if has_classes(chosen):
         return _of_class(prepared, ranks)
     if isinstance(chosen, Joint):
         return _of_loss(prepared.tally, prepared.rate, chosen, ranks)
-    if isinstance(chosen, OneShot) or (isinstance(chosen, Peeling) and chosen.noise == "gumbel"):
-        return _of_race(tally, prepared.weight, chosen.noise, ranks)
-    raise InvalidValueError(
-        "mechanism must be one whose probabilities are computed: canonical or peeling with gumbel noise, one-shot or "
-        f"joint, not {chosen!r}"
-    )
+    return Race(tally, len(ranks), prepared.weight, prepared.noise).shots(1e-10, first=ranks).first()
 
 
 @dataclass(frozen=True)
@@ -202,20 +203,15 @@ def expected(
     guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency)
     if k == source.d:
         return Expected(1.0, 0.0, 0.0, 0.0)
-    tally, chosen = source.tally(), guarantee.mechanism
-    if _by_class(chosen):
-        return _on_average(tally, int(k), _cells(tally, int(k), chosen, guarantee.epsilon, guarantee.sensitivity))
-    prepared = chosen.prepare(tally, int(k), guarantee.epsilon, guarantee.sensitivity)
+    tally = source.tally()
+    prepared = _prepared(tally, int(k), guarantee)
+    if has_classes(guarantee.mechanism):
+        return _on_average(tally, int(k), cells_of(prepared))
     return _by_draws(tally, int(k), prepared, apart, sure)
 
 
-def _by_class(mechanism: Mechanism) -> bool:
-    return isinstance(mechanism, Canonical) and mechanism.noise == "gumbel"
-
-
-def _cells(tally: Tally, k: int, mechanism: Mechanism, epsilon: Fraction, sensitivity: Sensitivity) -> Cells:
-    prepared: Any = mechanism.prepare(tally, k, epsilon, sensitivity)
-    return massive_cells(canonical.Classes(prepared.classes.losses))
+def _prepared(tally: Tally, k: int, guarantee: Guarantee) -> Any:
+    return guarantee.mechanism.prepare(tally, k, guarantee.epsilon, guarantee.sensitivity)
 
 
 def _distinct(subset: Any) -> list[Any]:
@@ -242,7 +238,7 @@ def _ranks(source: Source, items: list[Any]) -> Ranks:
 
 def _of_class(prepared: canonical.Prepared, ranks: Ranks) -> Chance:
     """All sets of a class are equally likely: the weight of one is exp(-excess), that of the top-k being 1."""
-    cells = massive_cells(canonical.Classes(prepared.classes.losses))
+    cells = cells_of(prepared)
     h, t = described(ranks)
     excess = Fraction(0) if h == len(ranks) else prepared.classes.losses.excess(h, t - 1)
     value = exp(-min(to_float(excess) + cells.log_total, 1e6))
@@ -254,15 +250,6 @@ def _of_loss(tally: Tally, rate: Fraction, joint: Joint, ranks: Ranks) -> Chance
     layers = Layers(tally, len(ranks), [lambda last: count(last, 0), partial(own, ranks)])
     shares, error = layers.shares(to_float(rate), 1e-9)
     return Chance(shares[0], error)
-
-
-def _of_race(tally: Tally, weight: Fraction, noise: str, ranks: Ranks) -> Chance:
-    """The chance that all of these are above all others."""
-    values = oneshot.Prepared(tally, len(ranks), weight, noise).gain_float(np.arange(tally.d))
-    inside = np.zeros(tally.d, bool)
-    inside[ranks] = True
-    ordered = np.clip(np.concatenate([values[inside], values[~inside]]), -FAR, FAR)
-    return Shots(NOISES[noise], ordered, len(ranks)).first()
 
 
 def _on_average(tally: Tally, k: int, cells: Cells) -> Expected:
@@ -279,12 +266,11 @@ def _on_average(tally: Tally, k: int, cells: Cells) -> Expected:
 
 def _by_draws(tally: Tally, k: int, prepared: Any, width: Fraction, sure: Fraction) -> Expected:
     """By Hoeffding's inequality, for two averages of numbers between 0 and 1 or the largest gap."""
-    half, spread = float(width) / 2.0, log(4.0 / float(1 - sure))
-    draws = int(np.ceil(spread / (2.0 * half * half)))
-    entropy = as_entropy(None)
+    # Two averages, each off on either side.
+    off = float(width) / 2.0
+    draws, entropy = draws_needed(off, float(1 - sure) / 4.0), as_entropy(None)
     ranks = np.array([np.sort(prepared.draw(entropy)) for _ in range(draws)])
     recall = float((ranks < k).mean())
     below = tally.gaps(np.full(draws, k - 1), ranks[:, -1], Fraction(1))
     most = float(tally.gaps(np.array([k - 1]), np.array([tally.d - 1]), Fraction(1))[0])
-    off = sqrt(spread / (2.0 * draws))
     return Expected(recall, float(below.mean()), off, off * most, sure)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from discreet.analysis.losses import Counter, log_sequences, log_sets
 from discreet.exact.ball import Floats
 from discreet.exact.entropy import Ranks
-from discreet.mechanisms.joint import Joint
+from discreet.mechanisms.joint import Joint, last_ranks
 from discreet.tally import Tally
 
 _ROUGH = 0.25
@@ -120,11 +120,7 @@ class Layers:
         return self._below(np.nextafter(taus, np.inf))
 
     def _counts(self, taus: Floats) -> Floats:
-        places = np.tile(np.arange(self.k), len(taus))
-        last = np.full(len(places), self.tally.d - 1)
-        finite = np.repeat(np.isfinite(taus), self.k)
-        last[finite] = self.tally.within(places[finite], np.repeat(taus, self.k)[finite])
-        rows = last.reshape(len(taus), self.k)
+        rows = last_ranks(self.tally, self.k, taus)
         return np.stack([counter(rows) for counter in self.counters], axis=1)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from discreet.analysis.classes import log_binomial
 from discreet.exact.ball import Floats
 from discreet.exact.entropy import Ranks
+from discreet.mechanisms.joint import log_choices
 
 Counter = Callable[[Ranks], Floats]
 """From rows of last ranks to the log number of choices within them."""
@@ -29,10 +30,9 @@ _CELLS = 1 << 17
 
 def log_sequences(last: Ranks, h: int) -> Floats:
     """The log number of sequences of distinct ranks, the i-th at most last[i], that hold all ranks below h."""
-    free = last - np.arange(last.shape[1])
     if h == 0 or int(last.max()) < last.shape[1]:
         # With k ranks to choose from, all are held.
-        return np.asarray(np.log(free + 1.0).sum(axis=1), np.float64)
+        return log_choices(last)
     size = max(1, _CELLS // (min(h, last.shape[1] - h) + 1))
     return np.concatenate([_holding(last[row : row + size], h) for row in range(0, len(last), size)])
 

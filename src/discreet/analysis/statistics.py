@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil, log
 from typing import Any
 
 from flint import arb
@@ -13,6 +14,11 @@ _BITS = 128
 _HALVINGS = 60
 _LEAST = 5.0
 """Outcomes expected less often than this are counted together, so that the chi-square law is a fair one."""
+
+
+def draws_needed(half: float, alpha: float) -> int:
+    """How many draws keep an average of numbers from 0 to 1 within `half` on one side, but for alpha (Hoeffding)."""
+    return ceil(log(1.0 / alpha) / (2.0 * half**2))
 
 
 def lower_bound(hits: int, draws: int, alpha: float) -> float:

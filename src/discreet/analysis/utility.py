@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from math import ceil, log
+from math import ceil
 from typing import Any
 
 import numpy as np
 
-from discreet.analysis.classes import massive_cells
+from discreet.analysis.classes import cells_of
 from discreet.analysis.layers import Layers
 from discreet.analysis.shots import Shots
-from discreet.analysis.statistics import lower_bound, upper_bound
+from discreet.analysis.statistics import draws_needed, lower_bound, upper_bound
 from discreet.errors import InvalidValueError, shown
-from discreet.exact.entropy import as_entropy
+from discreet.exact.entropy import Ranks, as_entropy
 from discreet.mechanisms import canonical, oneshot
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
@@ -167,13 +167,52 @@ def meter(
         prepared: Any = mechanism.prepare(tally, k, epsilon, sensitivity)
         if layers is not None:
             return _by_layers(layers.on(prepared.tally), prepared.rate, regions, precision.goal)
-        if isinstance(mechanism, Canonical) and mechanism.noise == "gumbel":
+        if has_classes(mechanism):
             return _by_classes(prepared, regions)
-        if isinstance(mechanism, OneShot) or (isinstance(mechanism, Peeling) and mechanism.noise == "gumbel"):
-            return _by_integration(tally, k, prepared.weight, mechanism.noise, regions, precision.goal)
+        if is_race(mechanism):
+            return _by_integration(Race(tally, k, prepared.weight, prepared.noise), regions, precision.goal)
         return _by_draws(lambda: prepared.draw(as_entropy(None)), k, regions, precision)
 
     return read
+
+
+def has_classes(mechanism: Mechanism) -> bool:
+    """Whether probabilities come from the weights of classes."""
+    return isinstance(mechanism, Canonical) and mechanism.noise == "gumbel"
+
+
+def is_race(mechanism: Mechanism) -> bool:
+    """Whether the k largest of all noisy values are released, so that probabilities are integrals."""
+    return isinstance(mechanism, OneShot) or (isinstance(mechanism, Peeling) and mechanism.noise == "gumbel")
+
+
+def check_computed(mechanism: Mechanism) -> None:
+    """Raises unless the probabilities of a mechanism are computed, not drawn."""
+    if not (has_classes(mechanism) or is_race(mechanism) or isinstance(mechanism, Joint)):
+        raise InvalidValueError(
+            "mechanism must be one whose utility is computed: canonical or peeling with gumbel noise, one-shot or "
+            f"joint, not {mechanism!r}"
+        )
+
+
+@dataclass(frozen=True)
+class Race:
+    """A mechanism that releases the k largest of all noisy values."""
+
+    tally: Tally
+    k: int
+    weight: Fraction
+    noise: str
+
+    def shots(self, goal: float, first: Ranks | None = None) -> Shots:
+        """Its values, descending, or those at some ranks first."""
+        d = self.tally.d
+        if d > MOST_VALUES:
+            raise InvalidValueError(f"scores must be of at most {MOST_VALUES} items for {self.noise} noise, not {d}")
+        values = oneshot.Prepared(self.tally, self.k, self.weight, self.noise).gain_float(np.arange(d))
+        if first is not None:
+            values = np.concatenate([values[first], np.delete(values, first)])
+        return Shots(NOISES[self.noise], np.clip(values, -FAR, FAR), self.k, goal)
 
 
 def goals(tally: Tally, k: int) -> dict[str, Region]:
@@ -198,8 +237,7 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def _by_classes(prepared: canonical.Prepared, regions: dict[str, Region]) -> Shares:
-    """From the weights of classes (h, t); with gamma = 1 the weight does not depend on h, but the class still does."""
-    cells = massive_cells(canonical.Classes(prepared.classes.losses))
+    cells = cells_of(prepared)
     chance = cells.probability
     shares = {
         name: min(1.0, cells.top + float(chance[(cells.h >= h) & (cells.t < t)].sum()))
@@ -213,15 +251,8 @@ def _by_layers(layers: Layers, rate: Fraction, regions: dict[str, Region], goal:
     return Shares(dict(zip(regions, shares, strict=True)), error)
 
 
-def _by_integration(
-    tally: Tally, k: int, weight: Fraction, noise: str, regions: dict[str, Region], goal: float
-) -> Shares:
-    if tally.d > MOST_VALUES:
-        raise InvalidValueError(
-            f"scores must be of at most {MOST_VALUES} items for {noise} noise on each, not {tally.d}"
-        )
-    values = oneshot.Prepared(tally, k, weight, noise).gain_float(np.arange(tally.d))
-    shots = Shots(NOISES[noise], np.clip(values, -FAR, FAR), k, 0.2 * goal)
+def _by_integration(race: Race, regions: dict[str, Region], goal: float) -> Shares:
+    shots = race.shots(0.2 * goal)
     chances = {region: shots.chance(*region) for region in set(regions.values())}
     shares = {name: chances[region].value for name, region in regions.items()}
     return Shares(shares, max(chance.error for chance in chances.values()))
@@ -229,8 +260,7 @@ def _by_integration(
 
 def _by_draws(draw: Callable[[], Any], k: int, regions: dict[str, Region], precision: Precision) -> Shares:
     alpha = float(1 - precision.confidence) / (2 * len(regions))
-    # Hoeffding: with so many draws no share is off by more than half the width.
-    draws = ceil(log(1.0 / alpha) / (2.0 * (float(precision.width) / 2.0) ** 2))
+    draws = draws_needed(float(precision.width) / 2.0, alpha)
     hits = dict.fromkeys(regions, 0)
     for _ in range(draws):
         h, t = described(np.sort(draw()))

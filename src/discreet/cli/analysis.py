@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from discreet.cli.evidence import bar
-from discreet.cli.options import as_count, as_sensitivity
+from discreet.cli.options import as_count, as_jobs, as_sensitivity
 from discreet.cli.output import OutputError, check_out, print_text, save
 from discreet.errors import InvalidValueError
 from discreet.privacy import ADJACENCIES, check_adjacency
@@ -114,9 +113,7 @@ def study(
     from discreet.study.tasks import planned
     from discreet.study.vectors import found, made
 
-    processes = (os.cpu_count() or 1) if jobs is None else as_count(jobs, "jobs")
-    if not 1 <= processes <= 256:
-        raise InvalidValueError(f"jobs must be from 1 to 256, not {jobs!r}")
+    processes = as_jobs(jobs)
     if out.exists() and not out.is_dir():
         raise InvalidValueError(f"out must be a directory, not {str(out)!r}, a file")
     vectors = made(names or []) if data is None else found(data, names or [])

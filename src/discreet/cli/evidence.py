@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
-from discreet.cli.options import as_count, as_mechanism, as_numbers
+from discreet.cli.options import as_count, as_jobs, as_mechanism, as_numbers
 from discreet.cli.output import print_text
 from discreet.errors import InvalidValueError
 from discreet.mechanisms.registry import MECHANISMS
@@ -74,9 +73,7 @@ def verify(
     chosen = None if every else as_mechanism(mechanism or "canonical", options)
     if every and (mechanism is not None or any(value is not None for value in options.values())):
         raise InvalidValueError("all must be left out with a mechanism or one of its options")
-    processes = (os.cpu_count() or 1) if jobs is None else as_count(jobs, "jobs")
-    if not 1 <= processes <= 256:
-        raise InvalidValueError(f"jobs must be from 1 to 256, not {jobs!r}")
+    processes = as_jobs(jobs)
     tasks = plan(
         chosen,
         None if k is None else as_count(k),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
@@ -38,6 +39,14 @@ def as_count(text: str, name: str = "k") -> int:
     with suppress(ValueError):
         return int(text)
     raise InvalidValueError(f"{name} must be a whole number such as 10, not {shown(text)}")
+
+
+def as_jobs(text: str | None) -> int:
+    """How many processes to use: by default one a core."""
+    jobs = (os.cpu_count() or 1) if text is None else as_count(text, "jobs")
+    if not 1 <= jobs <= 256:
+        raise InvalidValueError(f"jobs must be from 1 to 256, not {text!r}")
+    return jobs
 
 
 def as_numbers(text: str, name: str) -> list[Fraction]:

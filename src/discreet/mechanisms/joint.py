@@ -112,9 +112,7 @@ class Prepared:
 
     def last_ranks(self, reach: float) -> Ranks:
         """For each place, the last rank whose score is less than `reach` below that of the place."""
-        if reach == inf:
-            return np.full(self.k, self.tally.d - 1, np.int64)
-        return self.tally.within(np.arange(self.k), np.full(self.k, reach))
+        return last_ranks(self.tally, self.k, np.array([reach])).ravel()
 
     @cached_property
     def edges(self) -> Floats:
@@ -154,13 +152,22 @@ class Prepared:
 
     def _log_counts(self, reaches: Floats) -> Floats:
         """The log number of sequences whose loss is below each reach."""
-        places = np.tile(np.arange(self.k), len(reaches))
-        last = np.full(len(places), self.tally.d - 1)
-        finite = np.repeat(np.isfinite(reaches), self.k)
-        positive = np.maximum(np.repeat(reaches, self.k), np.nextafter(0.0, 1.0))
-        last[finite] = self.tally.within(places[finite], positive[finite])
-        logs = np.log((last - places).astype(np.float64) + 1.0).reshape(len(reaches), self.k)
-        return np.asarray(logs.sum(axis=1), np.float64)
+        return log_choices(last_ranks(self.tally, self.k, np.maximum(reaches, np.nextafter(0.0, 1.0))))
+
+
+def last_ranks(tally: Tally, k: int, reaches: Floats) -> Ranks:
+    """For each reach a row: for each place, the last rank whose score is less than that below the one of the place."""
+    places = np.tile(np.arange(k), len(reaches))
+    last = np.full(len(places), tally.d - 1)
+    finite = np.repeat(np.isfinite(reaches), k)
+    last[finite] = tally.within(places[finite], np.repeat(reaches, k)[finite])
+    return last.reshape(len(reaches), k)
+
+
+def log_choices(last: Ranks) -> Floats:
+    """The log number of sequences of distinct ranks with the i-th in 0..last[i], for each row, in floats."""
+    free = (last - np.arange(last.shape[1])).astype(np.float64)
+    return np.asarray(np.log(free + 1.0).sum(axis=1), np.float64)
 
 
 def _log_width(rate: float, edges: Floats) -> Floats:
