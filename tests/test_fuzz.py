@@ -171,7 +171,7 @@ REQUEST = {
         "discreet.topk._sensitivity": lambda source, given: discreet.Sensitivity(0, 2),
         "discreet.release.decoded": lambda data: f"{data} ",
         "discreet.sources.array.ArraySource.items": lambda self, ranks: ["a", "a"],
-        "discreet.sources.array.ArraySource._places": lambda self, positions: self.d - 1 - positions,
+        "discreet.sources.array.ArraySource._places": lambda self, ranks: ranks,
     }.items(),
     ids=named,
 )

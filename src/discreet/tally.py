@@ -9,131 +9,23 @@ from __future__ import annotations
 
 import math
 import sys
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.columns import Column, ExactColumn, FloatColumn, IntegerColumn, LazyColumn, to_float
 from discreet.errors import InvalidValueError
 from discreet.exact.ball import Floats
 from discreet.exact.entropy import Ranks
 
+__all__ = ["LARGEST", "ExactColumn", "FloatColumn", "IntegerColumn", "Remaining", "Tally", "common_unit", "to_float"]
+
 LARGEST = sys.float_info.max
-
-
-class Column(Protocol):
-    """Scores in ascending order, by position."""
-
-    @property
-    def unit(self) -> Fraction:
-        """What one step of `differences` is worth."""
-
-    def __len__(self) -> int: ...
-
-    def exact(self, position: int) -> Fraction:
-        """The score at a position."""
-
-    def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
-        """(score[larger] - score[smaller]) / unit where positive, else 0: correctly rounded, inf beyond all floats."""
-
-    def within(self, positions: Ranks, reaches: Floats) -> Ranks:
-        """The first position whose score is above score[position] - reach, for each; reaches are positive."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class IntegerColumn:
-    """Whole multiples, low + (key >> shift), of a unit, for ascending keys; the bits below may name the item."""
-
-    keys: NDArray[np.uint64]
-    shift: int = 0
-    low: int = 0
-    unit: Fraction = Fraction(1)
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def exact(self, position: int) -> Fraction:
-        return self.unit * (self.low + (int(self.keys[position]) >> self.shift))
-
-    def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
-        one, other = self._codes(larger), self._codes(smaller)
-        return (np.maximum(one, other) - other).astype(np.float64)
-
-    def within(self, positions: Ranks, reaches: Floats) -> Ranks:
-        # For whole numbers: above score - reach means at least score - ceil(reach) + 1.
-        codes = self._codes(positions)
-        different, which = np.unique(reaches, return_inverse=True)
-        wholes = [self._steps(reach) for reach in different.tolist()]
-        beyond = np.array([whole >= 2**64 for whole in wholes], bool)[which]
-        steps = np.array([min(whole, 2**64 - 1) for whole in wholes], np.uint64)[which]
-        lowest = np.where(beyond | (steps > codes), np.uint64(0), codes - steps + np.uint64(1))
-        return np.searchsorted(self.keys, lowest << np.uint64(self.shift), side="left").astype(np.int64)
-
-    def _steps(self, reach: float) -> int:
-        """The least whole number of units that is at least `reach`."""
-        return 2**64 if math.isinf(reach) else math.ceil(Fraction(reach) / self.unit)
-
-    def _codes(self, positions: Ranks) -> NDArray[np.uint64]:
-        return self.keys[positions] >> np.uint64(self.shift)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class FloatColumn:
-    """Finite float64 scores."""
-
-    values: Floats
-    unit: ClassVar[Fraction] = Fraction(1)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def exact(self, position: int) -> Fraction:
-        return Fraction(float(self.values[position]))
-
-    def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
-        with np.errstate(over="ignore"):
-            return np.maximum(self.values[larger] - self.values[smaller], 0.0)
-
-    def within(self, positions: Ranks, reaches: Floats) -> Ranks:
-        # bar + error is score - reach exactly (Knuth's two-sum), and no float lies between the two.
-        score = self.values[positions]
-        with np.errstate(over="ignore", invalid="ignore"):
-            bar = score - reaches
-            part = bar - score
-            error = (score - (bar - part)) - (reaches + part)
-        above = np.searchsorted(self.values, bar, side="right")
-        from_bar_on = np.searchsorted(self.values, bar, side="left")
-        return np.where(error < 0.0, from_bar_on, above).astype(np.int64)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ExactColumn:
-    """Rationals of any size."""
-
-    values: Sequence[Fraction]
-    unit: ClassVar[Fraction] = Fraction(1)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def exact(self, position: int) -> Fraction:
-        return self.values[position]
-
-    def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
-        pairs = zip(larger.tolist(), smaller.tolist(), strict=True)
-        return np.array([to_float(max(self.values[i] - self.values[j], Fraction(0))) for i, j in pairs], np.float64)
-
-    def within(self, positions: Ranks, reaches: Floats) -> Ranks:
-        found = [
-            0 if math.isinf(reach) else bisect_right(self.values, self.values[i] - Fraction(reach))
-            for i, reach in zip(positions.tolist(), reaches.tolist(), strict=True)
-        ]
-        return np.array(found, np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,6 +63,30 @@ class Tally:
     def d(self) -> int:
         """How many items there are."""
         return len(self.column) if self.last is None else int(self.last[-1]) + 1
+
+    @property
+    def known(self) -> int:
+        """How many of the first ranks can be looked up at no cost; the others may need all scores to be sorted."""
+        return self.column.known if isinstance(self.column, LazyColumn) else self.d
+
+    def focus(self, places: int, reach: float) -> None:
+        """Hints that ranks whose scores are further than `reach` below the one at `places` from the top hardly matter.
+
+        Nothing that is answered depends on it, only what the answers cost.
+        """
+        if isinstance(self.column, LazyColumn):
+            self.column.focus(places, reach)
+
+    def final(self, ranks: Ranks) -> Ranks:
+        """The last rank that has the same score, for each rank."""
+        positions = self._positions(ranks)
+        if self.last is not None:
+            return self.last[len(self.column) - 1 - positions]
+        return len(self.column) - 1 - self.column.run(positions)
+
+    def raw(self, ranks: Ranks) -> NDArray[Any]:
+        """The scores at some ranks as their column holds them."""
+        return self.column.raw(self._positions(ranks))
 
     def exact(self, rank: int) -> Fraction:
         """The score at a rank."""
@@ -260,7 +176,7 @@ def _column_of(ascending: Sequence[Fraction]) -> Column:
     if unit is None:
         return ExactColumn(ascending)
     low = int(ascending[0] / unit)
-    return IntegerColumn(np.array([int(value / unit) - low for value in ascending], np.uint64), 0, low, unit)
+    return IntegerColumn(np.array([int(value / unit) - low for value in ascending], np.uint64), low, unit)
 
 
 def common_unit(values: Sequence[Fraction]) -> Fraction | None:
@@ -272,11 +188,3 @@ def common_unit(values: Sequence[Fraction]) -> Fraction | None:
             return None
     fits = min(values) * bottom > -(2**63) and max(values) * bottom < 2**63
     return Fraction(1, bottom) if fits else None
-
-
-def to_float(value: Fraction) -> float:
-    """The nearest float to a non-negative rational, inf where it is beyond all floats."""
-    try:
-        return value.numerator / value.denominator
-    except OverflowError:
-        return math.inf

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.counts import Counting, check_counts, counting, shares
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.exact.entropy import Ranks, as_entropy
+from discreet.exact.entropy import as_entropy
 from discreet.exact.laplace import laplace
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.canonical import Canonical
@@ -22,6 +22,7 @@ from discreet.mechanisms.registry import check_mechanism
 from discreet.padding import period, wait_for_multiple
 from discreet.privacy import Number, Sensitivity, check_adjacency, positive
 from discreet.release import Guarantee, Release
+from discreet.selection import Selection
 from discreet.sources.array import array_source
 from discreet.sources.base import Source
 from discreet.sources.labels import in_order
@@ -110,7 +111,7 @@ def top_k(
 
     def draw() -> Release:
         noise = partial(laplace, entropy)
-        release = released(source, int(k), guarantee, lambda prepared: prepared.draw(entropy), plan, noise)
+        release = released(source, int(k), guarantee, lambda prepared: prepared.select(entropy), plan, noise)
         if seconds is not None:
             # Before a ledger stores it: the time of that can be seen on the file.
             wait_for_multiple(begun, seconds)
@@ -123,11 +124,11 @@ def released(
     source: Source,
     k: int,
     guarantee: Guarantee,
-    draw: Callable[[Prepared], Ranks],
+    draw: Callable[[Prepared], Selection],
     plan: Counting | None = None,
     noise: Callable[[Fraction], int] | None = None,
 ) -> Release:
-    """The release of the ranks that `draw` chooses, with counts by `plan` where there is one.
+    """The release of what `draw` selects, with counts by `plan` where there is one.
 
     The one way from ranks to what the caller sees: the verifier walks it with every choice in turn.
     """
@@ -142,7 +143,7 @@ def released(
 
 
 def _drawn(
-    source: Source, k: int, guarantee: Guarantee, draw: Callable[[Prepared], Ranks], with_scores: bool
+    source: Source, k: int, guarantee: Guarantee, draw: Callable[[Prepared], Selection], with_scores: bool
 ) -> tuple[list[Any], list[Fraction]]:
     """Returns k items, in the released order where there is one, and their scores where they are wanted."""
     with source.exclusive():
@@ -150,9 +151,11 @@ def _drawn(
             # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
             with np.errstate(all="ignore"):
                 tally = source.tally()
-                ranks = np.arange(k) if k == source.d else draw(_prepared(tally, k, guarantee))
-            items = source.items(ranks)
-            return items, [tally.exact(rank) for rank in ranks.tolist()] if with_scores else []
+                selection = Selection(np.arange(k)) if k == source.d else draw(_prepared(tally, k, guarantee))
+                if not with_scores:
+                    return source.selected(selection), []
+                ranks = selection.drawn()
+                return source.items(ranks), [tally.exact(rank) for rank in ranks.tolist()]
         finally:
             source.close()
 

@@ -22,6 +22,7 @@ from discreet.evidence.seen import Laws
 from discreet.exact.entropy import Ranks
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.release import Release
+from discreet.selection import Selection
 from discreet.sources.array import ArraySource
 
 _MARK = 10**6
@@ -164,7 +165,7 @@ class CountedLaws(Laws):
 
         # Without the floor, which could only hide a difference.
         plan = None if self._plan is None else replace(self._plan, floor=False)
-        return topk.released(source, self.k, self.guarantee, draw, plan, scripted)
+        return topk.released(source, self.k, self.guarantee, lambda prepared: Selection(draw(prepared)), plan, scripted)
 
     def _steps(self, value: int | Fraction) -> Fraction:
         return Fraction(value) / self._grid

@@ -23,6 +23,7 @@ from discreet.exact.ball import Floats, precision
 from discreet.exact.entropy import Ranks
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.release import Guarantee, Release
+from discreet.selection import Selection
 from discreet.sources.array import ArraySource, array_source
 
 _BITS = 112
@@ -81,7 +82,7 @@ class Laws:
 
     def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Ranks]) -> Release:
         """What is released of the input behind `source` where `draw` chooses the ranks."""
-        return topk.released(source, self.k, self.guarantee, draw)
+        return topk.released(source, self.k, self.guarantee, lambda prepared: Selection(draw(prepared)))
 
     def _visible(self, scores: Scores) -> dict[Outcome, tuple[float, float]]:
         source = self.source(scores)

@@ -9,15 +9,14 @@ Floats choose the boxes; any choice is valid, and only the bounds that `Boxes` h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.exact.ball import Floats, above
-from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.entropy import Entropy, Ranks, distinct
 
 Mask = NDArray[np.bool_]
 
@@ -32,6 +31,10 @@ class Landscape(Protocol):
     def corners(self) -> tuple[int, int, int, int]:
         """The whole grid: smallest and largest h, smallest and largest t."""
 
+    @property
+    def known(self) -> int:
+        """The largest t whose height is at hand; that of a larger one may cost more than all the rest."""
+
     def height_h(self, h: Ranks) -> Floats: ...
 
     def height_t(self, t: Ranks) -> Floats: ...
@@ -41,7 +44,7 @@ class Landscape(Protocol):
     def size(self, h: Ranks, t: Ranks) -> Floats: ...
 
 
-PIECES = 4
+PIECES = 8
 """Into how many pieces a box is cut at once."""
 
 
@@ -72,6 +75,11 @@ class Boxes:
         """Returns a uniform cell of box j."""
         h1, t1 = int(self.h1[j]), int(self.t1[j])
         return h1 + entropy.upto(int(self.h2[j]) - h1), t1 + entropy.upto(int(self.t2[j]) - t1)
+
+    def plus(self, other: Boxes) -> Boxes:
+        """These boxes and others."""
+        mine, theirs = vars(self).values(), vars(other).values()
+        return Boxes(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
 
     def log_cells(self) -> Floats:
         """The logarithm of the number of cells, rounded."""
@@ -112,14 +120,16 @@ class _Grid:
         return cls(corners, gain.reshape(shape), size.reshape(shape))
 
     @classmethod
-    def first(cls, landscape: Landscape) -> _Grid:
-        """Boxes that double in width away from the largest h and the smallest t, where mass often is."""
-        h1, h2, t1, t2 = landscape.corners
-        lengths_h, lengths_t = _doubling(h2 - h1), _doubling(t2 - t1)
-        ends_h = h2 - lengths_h[1:] + 1, h2 - lengths_h[:-1]
-        ends_t = t1 + lengths_t[:-1], t1 + (lengths_t[1:] - 1)
-        heights_h, heights_t = [landscape.height_h(h) for h in ends_h], [landscape.height_t(t) for t in ends_t]
-        return cls.of(landscape, _product(ends_h, ends_t), _product(heights_h, heights_t))
+    def between(cls, landscape: Landscape, lines_h: Ranks, lines_t: Ranks, t2: int) -> _Grid:
+        """Boxes up to t2 that begin at every line across h and every line across t."""
+        h2 = landscape.corners[1]
+        ends_h = np.array([lines_h, np.append(lines_h[1:] - 1, h2)])
+        ends_t = np.array([lines_t, np.append(lines_t[1:] - 1, t2)])
+        heights_h = landscape.height_h(ends_h.ravel()).reshape(ends_h.shape)
+        heights_t = landscape.height_t(ends_t.ravel()).reshape(ends_t.shape)
+        i, j = _pairs(len(lines_h), len(lines_t))
+        corners = np.concatenate([ends_h[:, i], ends_t[:, j]])
+        return cls.of(landscape, corners, np.concatenate([heights_h[:, i], heights_t[:, j]]))
 
     def __getitem__(self, chosen: Mask) -> _Grid:
         return _Grid(self.corners[:, chosen], self.gain[:, chosen], self.size[:, chosen])
@@ -135,7 +145,19 @@ class _Grid:
         h1, h2, t1, t2 = self.corners
         cells = _log_cells(h1, h2, t1, t2)
         upper, lower = self.gain[0] + self.size[1] + cells, self.gain[1] + self.size[0] + cells
+        # The corners are cells too: a box weighs no less than its heaviest corner, which finds the peak early.
+        lower = np.maximum(lower, (self.gain + self.size).max(axis=0))
         return loose(upper, lower, (h2 > h1) | (t2 > t1), outside, waste)
+
+    def least(self, outside: float) -> float:
+        """At least the logarithm of the mass of all boxes and of what is outside, but for rounding."""
+        lower = self.gain[1] + self.size[0] + _log_cells(*self.corners)
+        return float(np.logaddexp.reduce(lower, initial=outside))
+
+    def boxes(self) -> Boxes:
+        """The boxes with sound bounds."""
+        h1, h2, t1, t2 = self.corners
+        return Boxes(h1, h2, t1, t2, above(self.gain[0]), above(self.size[1]))
 
     def pieces(self) -> Ranks:
         """The corners of the pieces of each box, cut across the side along which its bounds vary more."""
@@ -144,17 +166,15 @@ class _Grid:
         along_h = (self.gain[0] - self.gain[3]) + (self.size[1] - self.size[2])
         by_t = (t2 > t1) & ((h2 == h1) | (along_t >= along_h))
         low, last = np.where(by_t, t1, h1), np.where(by_t, t2 - t1, h2 - h1)
-        cuts = [low + _share(last, i) for i in range(PIECES + 1)]
-        parts = []
-        for start, end in zip(cuts, [cut - 1 for cut in cuts[1:]], strict=False):
-            corners = np.where(by_t, [h1, h2, start, end], [start, end, t1, t2])
-            parts.append(corners[:, start <= end])
-        return np.concatenate(parts, axis=1)
-
-
-def _share(last: Ranks, i: int) -> Ranks:
-    """Where the i-th of PIECES equal pieces of 0..last begins, without passing 2^63."""
-    return last // PIECES * i + (last % PIECES + 1) * i // PIECES
+        # Where the pieces begin, without passing 2^63.
+        i = np.arange(PIECES + 1)[:, None]
+        cuts = low + last // PIECES * i + (last % PIECES + 1) * i // PIECES
+        start, end = cuts[:-1], cuts[1:] - 1
+        pieces = np.array(
+            [np.where(by_t, h1, start), np.where(by_t, h2, end), np.where(by_t, start, t1), np.where(by_t, end, t2)]
+        )
+        kept: Ranks = pieces[:, start <= end]
+        return kept
 
 
 def enclose(landscape: Landscape, outside: float, waste: float = WASTE) -> Boxes:
@@ -169,18 +189,91 @@ def enclose(landscape: Landscape, outside: float, waste: float = WASTE) -> Boxes
     waste
         How much of the total the bounds may exceed it by.
     """
-    grid = _Grid.first(landscape)
-    while (chosen := grid.loose(outside, waste)).any():
+    t2 = landscape.corners[3]
+    if landscape.known < t2:
+        near, below = _refined(landscape, landscape.known, outside, waste), _below(landscape)
+        if float(np.logaddexp.reduce(below.log_mass())) < near.least(outside) - _NEXT_TO_NOTHING:
+            return near.boxes().plus(below)
+    return _refined(landscape, t2, outside, waste).boxes()
+
+
+_NEXT_TO_NOTHING = 10.0
+"""How much less log mass boxes may have at most that nobody looks into."""
+
+
+def _refined(landscape: Landscape, t2: int, outside: float, waste: float) -> _Grid:
+    """Tight boxes around the landscape up to t2."""
+    h1, h2, t1, _ = landscape.corners
+    # Mass often is at the largest h and the smallest t: from there the lines double their distance.
+    lines = h2 + 1 - _doubling(h2 - h1)[:0:-1], t1 + _doubling(t2 - t1)[:-1]
+    grid = _Grid.between(landscape, *lines, t2)
+    if (chosen := grid.loose(outside, waste)).any():
+        grid = _Grid.between(landscape, *_towards_peak(landscape, *lines, t2), t2)
+        chosen = grid.loose(outside, waste)
+    while chosen.any():
         grid = grid[~chosen].plus(_Grid.of(landscape, grid[chosen].pieces()))
-    h1, h2, t1, t2 = grid.corners
-    return Boxes(h1, h2, t1, t2, above(grid.gain[0]), above(grid.size[1]))
+        chosen = grid.loose(outside, waste)
+    return grid
 
 
-def _product(rows: Sequence[NDArray[Any]], columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Two quantities a row and two a column, for every pair of a row and a column."""
-    shape = len(rows[0]), len(columns[0])
-    spread = [row[:, None] for row in rows] + [column[None, :] for column in columns]
-    return np.array([np.broadcast_to(values, shape).ravel() for values in spread])
+def _below(landscape: Landscape) -> Boxes:
+    """Boxes around all beyond the largest t whose height is at hand: no gain there is above the gain at that t."""
+    h1, h2, _, t2 = landscape.corners
+    lengths = _doubling(h2 - h1)
+    low, high = h2 - lengths[1:] + 1, h2 - lengths[:-1]
+    known, last = np.full_like(low, landscape.known), np.full_like(low, t2)
+    gain = landscape.gain(landscape.height_h(high), landscape.height_t(known), high, known)
+    return Boxes(low, high, known + 1, last, above(gain), above(landscape.size(low, last)))
+
+
+def _towards_peak(landscape: Landscape, h: Ranks, t: Ranks, t2: int) -> tuple[Ranks, Ranks]:
+    """More lines across h and across t, added around the heaviest cell that they find until it is among its like."""
+    lines_h, lines_t = [h], [t]
+    t = np.append(t, t2)
+    for _ in range(_ROUNDS):
+        mass = _masses(landscape, h, t)
+        i, j = divmod(int(mass.argmax()), len(t))
+        mass = mass.reshape(len(h), len(t))
+        steep_h, steep_t = _is_steep(mass[:, j], h, i), _is_steep(mass[i], t, j)
+        if not (steep_h or steep_t):
+            break
+        h = _around(h, i) if steep_h else h[i : i + 1]
+        t = _around(t, j) if steep_t else t[j : j + 1]
+        lines_h.append(h)
+        lines_t.append(t)
+    return distinct(np.concatenate(lines_h)), distinct(np.concatenate(lines_t))
+
+
+_ROUNDS = 20
+"""How often lines are added at most: each time they are several times closer."""
+
+_LINES = 6
+"""Into how many parts the surroundings of a peak are cut at once."""
+
+
+def _masses(landscape: Landscape, h: Ranks, t: Ranks) -> Floats:
+    """The log mass of the cells where some h and some t meet."""
+    i, j = _pairs(len(h), len(t))
+    return landscape.gain(landscape.height_h(h)[i], landscape.height_t(t)[j], h[i], t[j]) + landscape.size(h[i], t[j])
+
+
+def _is_steep(mass: Floats, points: Ranks, i: int) -> bool:
+    """Whether the mass falls by a factor from the highest point to a neighbour, with other points between them."""
+    near = slice(max(0, i - 1), i + 2)
+    fallen = mass[i] - mass[near] > 1.0
+    return bool((fallen & (np.abs(points[near] - points[i]) > 1)).any())
+
+
+def _around(points: Ranks, i: int) -> Ranks:
+    """Points between the two neighbours of a point."""
+    low, high = int(points[max(0, i - 1)]), int(points[min(i + 1, len(points) - 1)])
+    parts = min(_LINES, high - low)
+    return low + (high - low) // parts * np.arange(parts + 1) + (high - low) % parts * np.arange(parts + 1) // parts
+
+
+def _pairs(rows: int, columns: int) -> tuple[Ranks, Ranks]:
+    """The row and the column of every cell of a table."""
+    return np.repeat(np.arange(rows), columns), np.tile(np.arange(columns), rows)
 
 
 def _doubling(last: int) -> Ranks:

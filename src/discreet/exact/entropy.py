@@ -89,7 +89,7 @@ class Entropy:
         # The distinct values among uniform draws, until there are enough: every subset is equally likely.
         chosen = np.empty(0, np.int64)
         while (missing := size - len(chosen)) > 0:
-            chosen = distinct(np.concatenate([chosen, self._uniform(missing, last)]))
+            chosen = distinct(np.concatenate([chosen, self.upto_all(missing, last)]))
         return chosen
 
     def arrangement(self, largest: Sequence[int]) -> list[int]:
@@ -112,8 +112,8 @@ class Entropy:
         """Returns a uniform number in [0, 1) of which the first word is known."""
         return Uniform(self)
 
-    def _uniform(self, count: int, last: int) -> Ranks:
-        """Returns independent uniform whole numbers in 0..last."""
+    def upto_all(self, count: int, last: int) -> Ranks:
+        """Returns so many independent uniform whole numbers in 0..last."""
         width = last.bit_length()
         kept = np.empty(0, np.int64)
         while (missing := count - len(kept)) > 0:

@@ -11,11 +11,15 @@ from typing import Any, ClassVar, Protocol
 
 from discreet.exact.entropy import Entropy, Ranks
 from discreet.privacy import Sensitivity
+from discreet.selection import Selection
 from discreet.tally import Tally
 
 
 class Prepared(Protocol):
     """A mechanism applied to a tally."""
+
+    def select(self, entropy: Entropy) -> Selection:
+        """Returns what is selected, the ranks of a large part perhaps still to be drawn."""
 
     def draw(self, entropy: Entropy) -> Ranks:
         """Returns k ranks: in the released order where the mechanism has one, in any order otherwise."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from math import ceil, comb
+from math import ceil, comb, inf, log
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +29,7 @@ from discreet.exact.race import winner
 from discreet.mechanisms.base import scale
 from discreet.noise import NOISES, check_noise
 from discreet.privacy import Number, Sensitivity, exact
+from discreet.selection import Selection, Some
 from discreet.tally import LARGEST, Tally, to_float
 
 Class = tuple[int, int]
@@ -117,13 +118,13 @@ class Losses:
         """What the best score left out adds to the excess, in units of s or, where the loss is rounded, of steps."""
         if self.gamma == 1:
             return np.zeros(len(h))
-        return self.tally.gaps(h, np.full_like(h, self.k - 1), self._unit * (1 - self.gamma))
+        return self.tally.gaps(h, np.full_like(h, self.k - 1), self._units[0])
 
     def height_t(self, t: Ranks) -> Floats:
         """What the worst score taken adds to the excess, in the same units."""
         if self.gamma == 0:
             return np.zeros(len(t))
-        return self.tally.gaps(np.full_like(t, self.k - 1), t, self._unit * self.gamma)
+        return self.tally.gaps(np.full_like(t, self.k - 1), t, self._units[1])
 
     def gain(self, height_h: Floats, height_t: Floats, h: Ranks, t: Ranks) -> Floats:
         """Minus the excess: a sum of two terms of one sign, and so right to a relative 2^-48."""
@@ -138,9 +139,18 @@ class Losses:
             rounded[i] = to_float(self.excess(int(h[i]), int(t[i])))
         return -np.minimum(rounded, 1e308)
 
-    @property
-    def _unit(self) -> Fraction:
-        return self.s if self.step is None else 1 / self.step
+    def focus(self) -> None:
+        """Tells the tally how far below the k-th score a worst score can be and still matter."""
+        # All classes together have fewer than (e d / k)^k subsets, and a factor of e^-40 is not seen.
+        log_count = self.k * (log(self.tally.d / self.k) + 1.0) + 40.0
+        weight = to_float(self.s * self.gamma)
+        self.tally.focus(self.k, log_count / weight if weight > 0.0 else inf)
+
+    @cached_property
+    def _units(self) -> tuple[Fraction, Fraction]:
+        """What one unit of score adds to either height."""
+        unit = self.s if self.step is None else 1 / self.step
+        return unit * (1 - self.gamma), unit * self.gamma
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,6 +162,10 @@ class Classes:
     @property
     def corners(self) -> tuple[int, int, int, int]:
         return 0, self.losses.k - 1, self.losses.k, self.losses.tally.d - 1
+
+    @property
+    def known(self) -> int:
+        return self.losses.tally.known - 1
 
     def height_h(self, h: Ranks) -> Floats:
         return self.losses.height_h(h)
@@ -169,10 +183,13 @@ class Classes:
         """(n, r) such that the class has C(n, r) subsets."""
         return t - h - 1, self.losses.k - 1 - h
 
+    def choice(self, h: int, t: int, entropy: Entropy) -> Selection:
+        """A uniform subset of the class, to be drawn: ranks 0..h-1, rank t, and some of the ranks between h and t."""
+        return _with_some(h, self.losses.k - 1 - h, h + 1, t, entropy)
+
     def subset(self, h: int, t: int, entropy: Entropy) -> Ranks:
-        """Returns a uniform subset of the class: ranks 0..h-1, rank t, and some of the ranks between h and t."""
-        body = h + 1 + entropy.subset(self.losses.k - 1 - h, t - h - 2)
-        return np.concatenate([np.arange(h), body, [t]])
+        """Returns a uniform subset of the class."""
+        return self.choice(h, t, entropy).drawn()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -189,9 +206,14 @@ class TailClasses(Classes):
     def members(self, h: int, t: int) -> tuple[int, int]:
         return t, self.losses.k - 1
 
-    def subset(self, h: int, t: int, entropy: Entropy) -> Ranks:
-        """Returns a uniform subset of the class: rank t and any k-1 of the ranks before it."""
-        return np.concatenate([entropy.subset(self.losses.k - 1, t - 1), [t]])
+    def choice(self, h: int, t: int, entropy: Entropy) -> Selection:
+        """A uniform subset of the class, to be drawn: rank t and any k-1 of the ranks before it."""
+        return _with_some(0, self.losses.k - 1, 0, t, entropy)
+
+
+def _with_some(h: int, count: int, first: int, t: int, entropy: Entropy) -> Selection:
+    """Returns ranks 0..h-1, rank t, and so many of the ranks from `first` to before t."""
+    return Selection(np.array([t]), h, Some(count, first, t - 1, entropy) if count else None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -209,8 +231,14 @@ class Prepared:
 
     def draw(self, entropy: Entropy) -> Ranks:
         """Returns a k-subset of the ranks, distributed as the mechanism says."""
+        return self.select(entropy).drawn()
+
+    def select(self, entropy: Entropy) -> Selection:
+        """Returns a k-subset of the ranks, distributed as the mechanism says; all but the class may be open."""
         drawn = self.draw_class(entropy)
-        return np.arange(self.top[0]) if drawn == self.top else self.classes.subset(*drawn, entropy)
+        if drawn == self.top:
+            return Selection(np.empty(0, np.int64), self.classes.losses.k)
+        return self.classes.choice(*drawn, entropy)
 
     def draw_class(self, entropy: Entropy) -> Class:
         """Returns the class of the subset that is released."""
@@ -240,6 +268,7 @@ class Prepared:
         # Under a noise without a floor the top-k may have any low value, with probability exp(-v) for -v, and a box
         # is asked for the more arrivals the more mass it wastes: then what the top-k weighs must not excuse waste.
         tight = self.noise != "gumbel" and not NOISES[self.noise].has_floor
+        self.classes.losses.focus()
         return enclose(self.classes, outside=-30.0 if tight else 0.0)
 
     @cached_property

@@ -28,6 +28,7 @@ from discreet.exact.entropy import Entropy, Ranks
 from discreet.exact.envelope import SCALE, Envelope
 from discreet.mechanisms.base import scale
 from discreet.privacy import Sensitivity
+from discreet.selection import Selection
 from discreet.tally import ExactColumn, Tally, to_float
 
 
@@ -85,6 +86,9 @@ class Prepared:
     rate: Fraction
     bits: int = SCALE
 
+    def select(self, entropy: Entropy) -> Selection:
+        return Selection(self.draw(entropy))
+
     def draw(self, entropy: Entropy) -> Ranks:
         """Returns a sequence of k ranks with probability exactly proportional to exp(-rate * loss)."""
         while True:
@@ -136,9 +140,11 @@ class Prepared:
             log_width = _log_width(rate, edges)
             upper = strictly[1:] - rate * edges[:-1] + log_width
             lower = upto[:-1] - rate * edges[:-1] + log_width
+            # All sequences up to an edge weigh at least as much as at it, which finds the peak early.
+            heaviest = float((upto - rate * edges).max())
             middle = edges[:-1] + np.diff(edges) / 2.0
             divisible = (middle > edges[:-1]) & (middle < edges[1:])
-            chosen = np.flatnonzero(loose(upper, lower, divisible, float(tail), WASTE))
+            chosen = np.flatnonzero(loose(upper, lower, divisible, max(float(tail), heaviest), WASTE))
             if not len(chosen):
                 break
             cuts = middle[chosen]

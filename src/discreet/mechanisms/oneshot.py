@@ -25,6 +25,7 @@ from discreet.exact.race import podium
 from discreet.mechanisms.base import scale
 from discreet.noise import NOISES, check_noise
 from discreet.privacy import Sensitivity
+from discreet.selection import Selection
 from discreet.tally import LARGEST, Remaining, Tally, to_float
 
 
@@ -73,6 +74,9 @@ class Prepared:
     k: int
     weight: Fraction
     noise: str
+
+    def select(self, entropy: Entropy) -> Selection:
+        return Selection(self.draw(entropy))
 
     def draw(self, entropy: Entropy) -> Ranks:
         """Returns the ranks of the k largest values, largest first."""

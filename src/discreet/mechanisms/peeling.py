@@ -17,6 +17,7 @@ from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import scale
 from discreet.noise import check_noise
 from discreet.privacy import Sensitivity
+from discreet.selection import Selection
 from discreet.tally import Tally
 
 
@@ -65,6 +66,9 @@ class Prepared:
     k: int
     weight: Fraction
     noise: str
+
+    def select(self, entropy: Entropy) -> Selection:
+        return Selection(self.draw(entropy))
 
     def draw(self, entropy: Entropy) -> Ranks:
         """Returns the ranks released, in the order of the rounds."""

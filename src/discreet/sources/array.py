@@ -1,7 +1,7 @@
 """Scores that the caller holds: mappings, lists, arrays and one-dimensional frames. The reference for all sources.
 
-Whole numbers are sorted once as 64-bit keys with the item's position in the low bits, so that the sorted keys are the
-tally and the way back to the items at once. Other scores are sorted by value, by which the chosen ones are found.
+Scores are sorted or counted by value (`sorting`), and the chosen items are found by their scores (`places`): no
+positions are ever sorted.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.entropy import Ranks
+from discreet.selection import Selection
 from discreet.sources.base import Source
 from discreet.sources.labels import check_labels, plain
-from discreet.tally import Column, ExactColumn, FloatColumn, IntegerColumn, Tally, common_unit
-
-_FINITE = "scores must be finite numbers, and one of them is not; drop or replace it before the call"
-_BLOCK = 1 << 15
+from discreet.sources.places import Places
+from discreet.sources.sorting import FINITE, LARGE, sorted_tally
+from discreet.tally import Tally, common_unit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,33 +41,35 @@ class ArraySource(Source):
         return len(self.scores)
 
     def tally(self) -> Tally:
-        return Tally(self._column)
+        return self._tally
 
     def items(self, ranks: Ranks) -> list[Any]:
-        return self._named(self._places(self.d - 1 - ranks))
+        return self._named(self._places(ranks))
+
+    def selected(self, selection: Selection) -> list[Any]:
+        if self.d < LARGE or self.scores.dtype == object:
+            return super().selected(selection)
+        places = Places(self.scores, self._tally).selected(selection)
+        # A set may come in any order; sorted positions are in the order of a release already.
+        return self._named(places if selection.is_listed else np.sort(places))
 
     def every_item(self) -> list[Any]:
         return self._named(np.arange(self.d))
 
     @cached_property
-    def _column(self) -> Column:
-        return _sorted_column(self.scores, self.unit)
+    def _tally(self) -> Tally:
+        return sorted_tally(self.scores, self.unit)
 
     def _named(self, places: Ranks) -> list[Any]:
         labels = self.labels
         return places.tolist() if labels is None else [labels[place] for place in places.tolist()]
 
-    def _places(self, positions: Ranks) -> Ranks:
-        """Where in the input the entries of the sorted column are; equal scores are there by position."""
-        column = self._column
-        if isinstance(column, IntegerColumn) and column.shift:
-            mask = np.uint64((1 << column.shift) - 1)
-            return (column.keys[positions] & mask).astype(np.int64)
-        if isinstance(column, IntegerColumn):
-            return _found_by_value(_less(self.scores, column.low), column.keys, positions)
-        if isinstance(column, FloatColumn):
-            return _found_by_value(self.scores, column.values, positions)
-        return np.array(sorted(range(self.d), key=self.scores.__getitem__), np.int64)[positions]
+    def _places(self, ranks: Ranks) -> Ranks:
+        """Where in the input the items at some ranks are."""
+        if self.scores.dtype == object:
+            ascending = sorted(range(self.d), key=self.scores.__getitem__)
+            return np.array(ascending, np.int64)[self.d - 1 - ranks]
+        return Places(self.scores, self._tally).of(ranks)
 
 
 def array_source(scores: Any, labels: Any = None) -> ArraySource:
@@ -123,7 +125,7 @@ def _values(column: Any) -> Any:
     """The values of a pandas, polars or pyarrow column, which must not hold nulls."""
     nulls = column.isna().sum() if hasattr(column, "isna") else column.null_count
     if nulls() if callable(nulls) else nulls:
-        raise InvalidValueError(_FINITE)
+        raise InvalidValueError(FINITE)
     kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
     try:
         if "decimal" not in kind:
@@ -142,7 +144,7 @@ def _as_array(scores: Any) -> NDArray[Any]:
         raise InvalidTypeError(f"scores must be a mapping, a list or a one-dimensional array, not a {kind}")
     if isinstance(scores, np.ma.MaskedArray):
         if np.ma.getmaskarray(scores).any():
-            raise InvalidValueError(_FINITE)
+            raise InvalidValueError(FINITE)
         scores = scores.data
     if not isinstance(scores, np.ndarray):
         if isinstance(scores, set | frozenset):
@@ -151,12 +153,17 @@ def _as_array(scores: Any) -> NDArray[Any]:
     if scores.dtype == object:
         return _from_list(scores.tolist()) if scores.ndim == 1 else scores
     if scores.dtype.kind in "bui":
-        return scores.view(np.uint8) if scores.dtype.kind == "b" else scores
+        return scores.view(np.uint8) if scores.dtype.kind == "b" else _native(scores)
     if scores.dtype.kind == "f" and scores.dtype.itemsize <= 8:
-        return scores.astype(np.float64, copy=False)
+        return scores.astype(np.float32) if scores.dtype.itemsize == 2 else _native(scores)
     if scores.dtype.kind == "f":
         return _from_list(list(scores)) if scores.ndim == 1 else scores
     raise InvalidTypeError(f"scores must be numbers, not an array of {scores.dtype}")
+
+
+def _native(scores: NDArray[Any]) -> NDArray[Any]:
+    """The array in the byte order of the machine."""
+    return scores.astype(scores.dtype.newbyteorder("="), copy=False)
 
 
 def _from_list(values: list[Any]) -> NDArray[Any]:
@@ -183,7 +190,7 @@ def _fraction(value: Any) -> Fraction:
     try:
         return Fraction(*number.as_integer_ratio())
     except (ValueError, OverflowError):
-        raise InvalidValueError(_FINITE) from None
+        raise InvalidValueError(FINITE) from None
 
 
 def _is_whole(scores: Any, values: NDArray[Any]) -> bool:
@@ -199,64 +206,3 @@ def _on_a_grid(values: NDArray[Any]) -> tuple[NDArray[Any], Fraction]:
     if unit is None:
         return values, Fraction(1)
     return np.array([int(value / unit) for value in values.tolist()], np.int64), unit
-
-
-def _sorted_column(scores: NDArray[Any], unit: Fraction) -> Column:
-    if scores.dtype == object:
-        return ExactColumn(sorted(scores.tolist()))
-    if scores.dtype.kind == "f":
-        ordered = np.sort(scores)
-        if not (np.isfinite(ordered[0]) and np.isfinite(ordered[-1])):
-            raise InvalidValueError(_FINITE)
-        return FloatColumn(ordered)
-    shift = max(1, (len(scores) - 1).bit_length())
-    # Most scores are small and not negative, which packing finds out by itself; else their range is looked up.
-    if (keys := _packed(scores, 0, shift)) is not None:
-        return IntegerColumn(keys, shift, 0, unit)
-    low = int(scores.min())
-    if (keys := _packed(scores, low, shift)) is not None:
-        return IntegerColumn(keys, shift, low, unit)
-    lowest = 0 if scores.dtype.kind == "u" else -(2**63)
-    return IntegerColumn(np.sort(_less(scores, lowest)), 0, lowest, unit)
-
-
-def _less(scores: NDArray[Any], low: int) -> NDArray[np.uint64]:
-    """Whole numbers less a lower bound on them: unsigned subtraction wraps to the right difference."""
-    return _bits(scores) - np.uint64(low % 2**64)
-
-
-def _bits(scores: NDArray[Any]) -> NDArray[np.uint64]:
-    """The 64 bits of each whole number; a view where it has that many."""
-    return scores.astype(np.uint64 if scores.dtype.kind == "u" else np.int64, copy=False).view(np.uint64)
-
-
-def _packed(scores: NDArray[Any], low: int, shift: int) -> NDArray[np.uint64] | None:
-    """Sorted keys with the score less `low` in the high bits and the position in the low ones, or None if too wide."""
-    keys = np.empty(len(scores), np.uint64)
-    positions = np.arange(min(_BLOCK, len(scores)), dtype=np.uint64)
-    base, limit = np.uint64(low % 2**64), np.uint64(2 ** (64 - shift) - 1)
-    for start in range(0, len(scores), _BLOCK):
-        bits, block = _bits(scores[start : start + _BLOCK]), keys[start : start + _BLOCK]
-        # Unsigned subtraction wraps to the right difference; a score below `low` wraps beyond the limit.
-        bits = bits - base if low else bits
-        if bits.max() > limit:
-            return None
-        np.left_shift(bits, np.uint64(shift), out=block)
-        block += positions[: len(block)]
-        positions += np.uint64(_BLOCK)
-    keys.sort()
-    return keys
-
-
-def _found_by_value(scores: NDArray[Any], ordered: NDArray[Any], positions: Ranks) -> Ranks:
-    """Where in `scores` the entries at these positions of the sorted copy are; equal ones by position."""
-    wanted = ordered[positions]
-    values = np.unique(wanted)
-    candidates = np.flatnonzero((scores >= values[0]) & (scores <= values[-1]))
-    if len(candidates) > 4 * len(positions):
-        near = np.minimum(np.searchsorted(values, scores[candidates]), len(values) - 1)
-        candidates = candidates[values[near] == scores[candidates]]
-    candidates = candidates[np.argsort(scores[candidates], kind="stable")]
-    begins = np.searchsorted(scores[candidates], wanted, side="left")
-    found: Ranks = candidates[begins + positions - np.searchsorted(ordered, wanted, side="left")]
-    return found

@@ -9,6 +9,7 @@ from typing import Any
 
 from discreet.exact.entropy import Ranks
 from discreet.privacy import Sensitivity
+from discreet.selection import Selection
 from discreet.tally import Tally
 
 
@@ -39,6 +40,10 @@ class Source(ABC):
     @abstractmethod
     def items(self, ranks: Ranks) -> list[Any]:
         """The labels of the items at these ranks of the tally, in the order of the ranks."""
+
+    def selected(self, selection: Selection) -> list[Any]:
+        """The labels of a selection; what it leaves open is drawn."""
+        return self.items(selection.drawn())
 
     @abstractmethod
     def every_item(self) -> list[Any]:

@@ -71,15 +71,9 @@ def check_labels(labels: Iterable[Any]) -> list[Any]:
 
 def in_order(labels: Collection[Any]) -> list[Any]:
     """Labels in the order of a release: by kind, then by value; strings by code point, numbers by size."""
-    listed, kinds = list(labels), set(map(type, labels))
+    kinds = set(map(type, labels))
     # Within these kinds Python's own order is the one of the keys, and much faster.
-    if kinds == {int}:
-        try:
-            ordered: list[Any] = np.sort(np.array(listed, np.int64)).tolist()
-        except OverflowError:
-            ordered = sorted(listed)
-        return ordered
-    return sorted(listed) if kinds == {str} else sorted(listed, key=sort_key)
+    return sorted(labels) if kinds in ({int}, {str}) else sorted(labels, key=sort_key)
 
 
 def sort_key(label: Any) -> tuple[Any, ...]:

@@ -114,7 +114,7 @@ class TableSource(Source):
         values, counts = ask(self._opened.engine, "counting the scores", lambda: self._all_of(lookup.runs()))
         low = int(values[-1])
         keys = np.array([int(value) - low for value in values[::-1]], np.uint64)
-        return Tally(IntegerColumn(keys, 0, low, self.grid), _last_ranks(counts))
+        return Tally(IntegerColumn(keys, low, self.grid), _last_ranks(counts))
 
     def items(self, ranks: Ranks) -> list[Any]:
         if not self._snapshots:

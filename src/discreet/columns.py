@@ -1,0 +1,239 @@
+"""Columns: scores in ascending order by position, as a tally reads them, for each way of holding them.
+
+Nothing is rounded but the differences that leave this module as floats, and those only once. Nothing here prints its
+scores.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.exact.ball import Floats
+from discreet.exact.entropy import Ranks
+
+
+class Column(Protocol):
+    """Scores in ascending order, by position."""
+
+    @property
+    def unit(self) -> Fraction:
+        """What one step of `differences` is worth."""
+
+    def __len__(self) -> int: ...
+
+    def exact(self, position: int) -> Fraction:
+        """The score at a position."""
+
+    def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
+        """(score[larger] - score[smaller]) / unit where positive, else 0: correctly rounded, inf beyond all floats."""
+
+    def within(self, positions: Ranks, reaches: Floats) -> Ranks:
+        """The first position whose score is above score[position] - reach, for each; reaches are positive."""
+
+    def run(self, positions: Ranks) -> Ranks:
+        """The first position that has the score at each position."""
+
+    def raw(self, positions: Ranks) -> NDArray[Any]:
+        """The scores as they are held: whole numbers of units modulo 2^64, floats, or rationals."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IntegerColumn:
+    """Whole multiples, low + key, of a unit, for ascending keys."""
+
+    keys: NDArray[np.uint64]
+    low: int = 0
+    unit: Fraction = Fraction(1)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def exact(self, position: int) -> Fraction:
+        return self.unit * (self.low + int(self.keys[position]))
+
+    def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
+        one, other = self.keys[larger], self.keys[smaller]
+        return (np.maximum(one, other) - other).astype(np.float64)
+
+    def within(self, positions: Ranks, reaches: Floats) -> Ranks:
+        # For whole numbers: above score - reach means at least score - ceil(reach) + 1.
+        keys, (steps, beyond) = self.keys[positions], self._steps(reaches)
+        lowest = np.where(beyond | (steps > keys), np.uint64(0), keys - steps + np.uint64(1))
+        return np.searchsorted(self.keys, lowest, side="left").astype(np.int64)
+
+    def _steps(self, reaches: Floats) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """The least whole number of units that is at least each reach, and whether that is beyond 64 bits."""
+        if self.unit == 1:
+            wholes = np.ceil(reaches)
+            beyond = wholes >= 2.0**64
+            return np.where(beyond, 0.0, wholes).astype(np.uint64), beyond
+        different, which = np.unique(reaches, return_inverse=True)
+        exact = [2**64 if math.isinf(reach) else math.ceil(Fraction(reach) / self.unit) for reach in different.tolist()]
+        beyond = np.array([steps >= 2**64 for steps in exact], bool)
+        return np.array([min(steps, 2**64 - 1) for steps in exact], np.uint64)[which], beyond[which]
+
+    def run(self, positions: Ranks) -> Ranks:
+        return np.searchsorted(self.keys, self.keys[positions], side="left").astype(np.int64)
+
+    def raw(self, positions: Ranks) -> NDArray[Any]:
+        return self.keys[positions] + np.uint64(self.low % 2**64)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FloatColumn:
+    """Finite scores of float32 or float64."""
+
+    values: NDArray[np.floating[Any]]
+    unit: ClassVar[Fraction] = Fraction(1)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def exact(self, position: int) -> Fraction:
+        return Fraction(float(self.values[position]))
+
+    def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.maximum(self._wide(larger) - self._wide(smaller), 0.0)
+
+    def within(self, positions: Ranks, reaches: Floats) -> Ranks:
+        # bar + error is score - reach exactly (Knuth's two-sum), and no float lies between the two.
+        score = self._wide(positions)
+        with np.errstate(over="ignore", invalid="ignore"):
+            bar = score - reaches
+            part = bar - score
+            error = (score - (bar - part)) - (reaches + part)
+            # The float of the scores' own width next to the bar; where that is above the bar, so is all from it on.
+            near = bar.astype(self.values.dtype)
+        above = np.searchsorted(self.values, near, side="right")
+        from_near_on = np.searchsorted(self.values, near, side="left")
+        return np.where((near > bar) | ((near == bar) & (error < 0.0)), from_near_on, above).astype(np.int64)
+
+    def run(self, positions: Ranks) -> Ranks:
+        return np.searchsorted(self.values, self.values[positions], side="left").astype(np.int64)
+
+    def raw(self, positions: Ranks) -> NDArray[Any]:
+        return self.values[positions]
+
+    def _wide(self, positions: Ranks) -> Floats:
+        return self.values[positions].astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExactColumn:
+    """Rationals of any size."""
+
+    values: Sequence[Fraction]
+    unit: ClassVar[Fraction] = Fraction(1)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def exact(self, position: int) -> Fraction:
+        return self.values[position]
+
+    def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
+        pairs = zip(larger.tolist(), smaller.tolist(), strict=True)
+        return np.array([to_float(max(self.values[i] - self.values[j], Fraction(0))) for i, j in pairs], np.float64)
+
+    def within(self, positions: Ranks, reaches: Floats) -> Ranks:
+        found = [
+            0 if math.isinf(reach) else bisect_right(self.values, self.values[i] - Fraction(reach))
+            for i, reach in zip(positions.tolist(), reaches.tolist(), strict=True)
+        ]
+        return np.array(found, np.int64)
+
+    def run(self, positions: Ranks) -> Ranks:
+        return np.array([bisect_left(self.values, self.values[i]) for i in positions.tolist()], np.int64)
+
+    def raw(self, positions: Ranks) -> NDArray[Any]:
+        return np.array([self.values[i] for i in positions.tolist()], object)
+
+
+@dataclass(eq=False, repr=False)
+class LazyColumn:
+    """A column of which only the top is in order until somebody asks for what is below.
+
+    Parameters
+    ----------
+    length
+        How many scores there are.
+    whole
+        Puts all of them in order.
+    top
+        Given a number of items and a distance: the highest scores in order, likely all that are less than that
+        distance below the score at that many from the top; or None where that would be no small part of all.
+    """
+
+    length: int
+    whole: Callable[[], Column]
+    top: Callable[[int, float], Column | None]
+    unit: Fraction = Fraction(1)
+    _known: Column | None = field(default=None, init=False)
+
+    def __len__(self) -> int:
+        return self.length
+
+    @property
+    def known(self) -> int:
+        """How many of the highest scores are in order by now."""
+        return 0 if self._known is None else len(self._known)
+
+    def focus(self, places: int, reach: float) -> None:
+        """Hints that scores further than `reach` below the one at that many places from the top hardly matter."""
+        if self._known is None:
+            top = self.top(places, reach)
+            self._known = top if top is not None and len(top) > places else self.whole()
+
+    def exact(self, position: int) -> Fraction:
+        column, (place,) = self._holding(np.array([position]))
+        return column.exact(int(place[0]))
+
+    def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
+        column, (one, other) = self._holding(larger, smaller)
+        return column.differences(one, other)
+
+    def within(self, positions: Ranks, reaches: Floats) -> Ranks:
+        column, (places,) = self._holding(positions)
+        found = column.within(places, reaches)
+        if self.known < self.length and (found == 0).any():
+            # The reach may go on below what is known.
+            return self._complete().within(positions, reaches)
+        return found + (self.length - self.known)
+
+    def run(self, positions: Ranks) -> Ranks:
+        column, (places,) = self._holding(positions)
+        return column.run(places) + (self.length - self.known)
+
+    def raw(self, positions: Ranks) -> NDArray[Any]:
+        column, (places,) = self._holding(positions)
+        return column.raw(places)
+
+    def _holding(self, *positions: Ranks) -> tuple[Column, list[Ranks]]:
+        """The column that holds all of these, and their positions in it."""
+        below = self.length - self.known
+        known = self._known
+        if known is None or (below and min(int(each.min(initial=self.length)) for each in positions) < below):
+            return self._complete(), list(positions)
+        return known, [each - below for each in positions]
+
+    def _complete(self) -> Column:
+        if self._known is None or self.known < self.length:
+            self._known = self.whole()
+        return self._known
+
+
+def to_float(value: Fraction) -> float:
+    """The nearest float to a non-negative rational, inf where it is beyond all floats."""
+    try:
+        return value.numerator / value.denominator
+    except OverflowError:
+        return math.inf

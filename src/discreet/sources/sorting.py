@@ -1,0 +1,142 @@
+"""An array of numbers as a tally, with no more put in order than is asked for.
+
+Small whole numbers, which is what most counts are, are counted value by value in one pass. Of other large arrays only
+the top is sorted at first, if a sample of the scores says that this is a small part: the whole is sorted when somebody
+asks for a rank below. What a sample says changes the cost alone; every answer is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.columns import Column, ExactColumn, FloatColumn, IntegerColumn, LazyColumn
+from discreet.errors import InvalidValueError
+from discreet.exact.entropy import Ranks
+from discreet.tally import Tally
+
+FINITE = "scores must be finite numbers, and one of them is not; drop or replace it before the call"
+
+LARGE = 1 << 17
+"""From how many scores on a sample pays."""
+
+BLOCK = 1 << 16
+"""How many scores are looked at at a time, so that they stay in the cache."""
+
+_SMALL = 1 << 16
+"""Whole numbers from 0 to here are counted, and not sorted."""
+
+_SAMPLE = 1 << 14
+
+
+def sorted_tally(scores: NDArray[Any], unit: Fraction) -> Tally:
+    """The tally of an array of whole numbers (in multiples of a unit), of finite floats, or of Fractions."""
+    if scores.dtype == object:
+        return Tally(ExactColumn(sorted(scores.tolist())))
+    if len(scores) < LARGE:
+        return Tally(_column(scores, unit))
+    if scores.dtype.kind != "f" and np.mean(_is_small(_sample(scores))) > 7 / 8:
+        return _counted(scores, unit)
+    return Tally(_lazy(scores, unit))
+
+
+def blocks(scores: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    """The scores in pieces, each with its first position."""
+    for start in range(0, len(scores), BLOCK):
+        yield start, scores[start : start + BLOCK]
+
+
+def _column(scores: NDArray[Any], unit: Fraction) -> Column:
+    """All scores in order."""
+    ordered = np.sort(scores)
+    if scores.dtype.kind == "f":
+        if not (np.isfinite(ordered[0]) and np.isfinite(ordered[-1])):
+            raise InvalidValueError(FINITE)
+        return FloatColumn(ordered)
+    return _integers(ordered, unit)
+
+
+def _integers(ordered: NDArray[Any], unit: Fraction) -> IntegerColumn:
+    """The column of ascending whole numbers: unsigned subtraction in place wraps to the right difference."""
+    low = int(ordered[0])
+    keys = ordered.astype(np.uint64 if ordered.dtype.kind == "u" else np.int64, copy=False).view(np.uint64)
+    keys -= np.uint64(low % 2**64)
+    return IntegerColumn(keys, low, unit)
+
+
+def _check_finite(scores: NDArray[Any]) -> None:
+    # The sum of a block is finite where all of it is, unless it is very large; only then are they looked at one by one.
+    with np.errstate(all="ignore"):
+        for _, block in blocks(scores):
+            if not np.isfinite(block.sum()) and not np.isfinite(block).all():
+                raise InvalidValueError(FINITE)
+
+
+def _sample(scores: NDArray[Any]) -> NDArray[Any]:
+    """Some of the scores, evenly spread over the positions."""
+    return scores[:: max(1, len(scores) // _SAMPLE)]
+
+
+def _is_small(scores: NDArray[Any]) -> NDArray[np.bool_]:
+    return (scores >= 0) & (scores < _SMALL)
+
+
+def _counted(scores: NDArray[Any], unit: Fraction) -> Tally:
+    """The tally of whole numbers most of which are small: these are counted, the others are sorted."""
+    counts, others = np.zeros(_SMALL + 1, np.int64), []
+    # Fewer and larger blocks, because each adds a whole table of counts.
+    for start in range(0, len(scores), 8 * BLOCK):
+        block = scores[start : start + 8 * BLOCK]
+        # Read as unsigned, negative numbers are large too.
+        bits = block.astype(np.uint64 if block.dtype.kind == "u" else np.int64, copy=False).view(np.uint64)
+        places = np.minimum(bits, np.uint64(_SMALL)).view(np.int64)
+        found = np.bincount(places, minlength=_SMALL + 1)
+        counts += found
+        if found[_SMALL]:
+            others.append(block[places == _SMALL])
+    rest = np.sort(np.concatenate(others)) if others else scores[:0]
+    return _runs(counts[:_SMALL], rest, unit)
+
+
+def _runs(counts: NDArray[np.int64], rest: NDArray[Any], unit: Fraction) -> Tally:
+    """The tally of small numbers by their counts and of the others in ascending order."""
+    small = np.flatnonzero(counts)
+    values, sizes = np.unique(rest, return_counts=True)
+    below = int(np.searchsorted(values, 0))
+    kind = rest.dtype if rest.dtype.itemsize > 4 else np.dtype(np.int64)
+    ascending = np.concatenate([values[:below].astype(kind), small.astype(kind), values[below:].astype(kind)])
+    ascending_sizes = np.concatenate([sizes[:below], counts[small], sizes[below:]])
+    last: Ranks = np.cumsum(ascending_sizes[::-1]) - 1
+    return Tally(_integers(ascending, unit), last)
+
+
+def _lazy(scores: NDArray[Any], unit: Fraction) -> LazyColumn:
+    def top(places: int, reach: float) -> Column | None:
+        bar = _bar(scores, places, reach, unit)
+        if bar is None:
+            return None
+        if scores.dtype.kind == "f":
+            _check_finite(scores)
+        return _column(np.concatenate([block[block >= bar] for _, block in blocks(scores)]), unit)
+
+    return LazyColumn(len(scores), lambda: _column(scores, unit), top, unit)
+
+
+def _bar(scores: NDArray[Any], places: int, reach: float, unit: Fraction) -> Any:
+    """A score likely `reach` or more below the one at that many places from the top, or None where many are above."""
+    sample = np.sort(_sample(scores))[::-1]
+    expected = places * len(sample) / len(scores)
+    # The sample holds so many or fewer of the first places but for a chance of one in tens of thousands.
+    enough = int(expected + 4.0 * expected**0.5 + 4.0)
+    if enough >= len(sample) / 8:
+        return None
+    lowest = float(sample[enough]) - min(reach / float(unit), 1e308)
+    wide = sample.astype(np.float64)
+    if wide[len(sample) // 8] >= lowest:
+        return None
+    return scores.dtype.type(lowest if scores.dtype.kind == "f" else math.floor(lowest))
