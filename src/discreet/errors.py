@@ -1,4 +1,4 @@
-"""What discreet raises: always an Error, and always a ValueError or a TypeError as well."""
+"""What discreet raises: always an Error, and always a ValueError, a TypeError or an ImportError as well."""
 
 import reprlib
 from typing import Any
@@ -24,6 +24,10 @@ class InvalidValueError(Error, ValueError):
 
 class InvalidTypeError(Error, TypeError):
     """An argument of the wrong kind."""
+
+
+class MissingExtraError(Error, ImportError):
+    """A library that only some uses of discreet need is not installed."""
 
 
 def shown(value: Any) -> str:

@@ -64,6 +64,34 @@ class Guarantee:
             **(split if self.counts_epsilon else {}),
         }
 
+    def to_dp_event(self, accountant: str | None = None) -> Any:
+        """The guarantee as a DpEvent of Google's dp-accounting, never better than it is.
+
+        Parameters
+        ----------
+        accountant
+            "pld" for a PLDAccountant: an event that loses exactly epsilon, only under add-remove. "rdp" for an
+            RdpAccountant: the rho of zCDP, which is the better one for many releases and a poor one for few. By default
+            "pld" under add-remove and "rdp" under swap. The accountant's relation must be that of the guarantee.
+
+        Returns
+        -------
+        DpEvent
+            With counts and for "pld", the selection and the counts composed.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> guarantee = discreet.top_k({"a": 9, "b": 3}, k=1, epsilon="0.5").guarantee
+        >>> guarantee.to_dp_event()  # doctest: +SKIP
+        DiscreteLaplaceDpEvent(noise_parameter=0.5, sensitivity=1)
+        >>> guarantee.to_dp_event(accountant="rdp")  # doctest: +SKIP
+        ZCDpEvent(rho=0.03125, xi=0.0)
+        """
+        from discreet.integrations.dp_accounting import event
+
+        return event(self, accountant)
+
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Guarantee:
         """The guarantee that `to_dict` wrote."""

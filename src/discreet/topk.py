@@ -55,7 +55,8 @@ def top_k(
     ----------
     scores
         A mapping from item to score, a list or one-dimensional array, a pandas, polars or pyarrow column, or a source.
-        The list of items must be public; scores must be finite.
+        The list of items must be public, which that of a `value_counts()` or a groupby is not: it holds what somebody
+        touched, and docs/integrations.md says how to bring in a list. Scores must be finite.
     k
         How many items to release.
     epsilon

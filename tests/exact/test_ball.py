@@ -1,5 +1,6 @@
 """Certain comparisons, and draws with a probability that is only known as a ball."""
 
+import math
 import os
 import threading
 import time
@@ -8,7 +9,7 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from discreet.exact.ball import ball, happens, is_less, log_binomial, precision
+from discreet.exact.ball import ball, float_above, happens, is_less, log_binomial, precision
 from scripts import walk
 
 
@@ -93,3 +94,21 @@ def test_threads_keep_their_precision_and_leave_the_callers_alone():
         thread.join()
     assert wrong == []
     assert ctx.prec == 53
+
+
+def test_a_float_above_is_the_least_that_is_not_below():
+    largest = Fraction(math.nextafter(math.inf, 0))
+    for value in (
+        Fraction(0),
+        Fraction(1, 2),
+        Fraction(3**50),
+        Fraction(1, 10),
+        Fraction(1, 3),
+        Fraction(2, 3),
+        largest,
+    ):
+        got = float_above(value)
+        assert got >= value
+        assert got == 0 or math.nextafter(got, -1) < value
+    assert float_above(Fraction(1, 10**400)) == 5e-324
+    assert float_above(largest + 1) == float_above(Fraction(10**400)) == math.inf

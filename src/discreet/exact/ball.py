@@ -11,6 +11,7 @@ to nearest. A value computed from terms of one sign by fewer than a hundred such
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -53,6 +54,16 @@ def precision(bits: int) -> Iterator[None]:
             yield
         finally:
             ctx.prec = before
+
+
+def float_above(value: Fraction) -> float:
+    """The least float that is not below a rational, which is zero or more; inf where there is none."""
+    try:
+        nearest = value.numerator / value.denominator
+    except OverflowError:
+        return math.inf
+    # Python compares a float with a Fraction exactly.
+    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
 
 
 def ball(value: Fraction | int) -> arb:

@@ -17,15 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import Error, InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, shown
 from discreet.sources.engine import ask
 
 _ENDINGS = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 _COMPRESSIONS = (".gz", ".zst", ".bz2", ".xz")
-
-
-class MissingExtraError(Error, ImportError):
-    """A library that only some engines need is not installed."""
 
 
 @dataclass(eq=False, repr=False)

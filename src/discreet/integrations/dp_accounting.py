@@ -1,0 +1,63 @@
+"""A guarantee as an event of Google's dp-accounting, for its accountants to compose with what else was released.
+
+No event of that library says "epsilon-DP", but one is exactly as bad as that can be. Discrete Laplace noise of rate
+epsilon on a count that moves by 1 has a privacy loss of epsilon, with probability 1 / (1 + exp(-epsilon)), or else of
+-epsilon. Whatever tells neighbours apart with epsilon-DP can be made from that coin (Kairouz, Oh and Viswanath, 2015),
+so an accountant that composes such coins never says less than what is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import InvalidValueError, MissingExtraError, shown
+from discreet.exact.ball import float_above
+
+if TYPE_CHECKING:
+    from discreet.release import Guarantee
+
+ACCOUNTANTS = ("pld", "rdp")
+
+
+def event(guarantee: Guarantee, accountant: str | None = None) -> Any:
+    """The event of a guarantee for one of the two accountants; see `Guarantee.to_dp_event`."""
+    events = _dp_event()
+    kind = _checked(accountant, guarantee.adjacency)
+    if guarantee.epsilon == 0:
+        return events.NoOpDpEvent()
+    if kind == "rdp":
+        rho = float_above(guarantee.zcdp)
+        return events.ZCDpEvent(rho) if rho < math.inf else events.NonPrivateDpEvent()
+    parts = [_pure(events, part) for part in (guarantee.selection_epsilon, guarantee.counts_epsilon) if part]
+    return parts[0] if len(parts) == 1 else events.ComposedDpEvent(parts)
+
+
+def _pure(events: Any, epsilon: Fraction) -> Any:
+    """An event whose loss is epsilon or -epsilon; more noise has a smaller parameter, so it is rounded up."""
+    rate = float_above(epsilon)
+    return events.DiscreteLaplaceDpEvent(rate, 1) if rate < math.inf else events.NonPrivateDpEvent()
+
+
+def _checked(accountant: Any, adjacency: str) -> str:
+    """The accountant to make an event for; by default one that takes this adjacency.
+
+    For records that are replaced, the PLD accountant takes no discrete Laplace noise. It takes randomized response,
+    which is the same coin, but dp-accounting 0.6 counts n times that as once: nobody should be handed such an event.
+    """
+    if accountant is None:
+        return "pld" if adjacency == "add-remove" else "rdp"
+    if not isinstance(accountant, str) or accountant not in ACCOUNTANTS:
+        raise InvalidValueError(f"accountant must be 'pld', 'rdp' or left out, not {shown(accountant)}")
+    if accountant == "pld" and adjacency == "swap":
+        raise InvalidValueError("accountant must be 'rdp' or left out for the adjacency 'swap', not 'pld'")
+    return accountant
+
+
+def _dp_event() -> Any:
+    try:
+        from dp_accounting import dp_event
+    except ImportError:
+        raise MissingExtraError('dp-accounting is not installed: pip install "discreet[dp-accounting]"') from None
+    return dp_event

@@ -1,0 +1,195 @@
+"""discreet inside OpenDP: a Measurement from vectors of scores, under the L-infinity distance, to their top-k.
+
+A mechanism sees epsilon and the sensitivity only in s = epsilon / (2 delta), and delta grows with the distance. The one
+made for epsilon at distance 1 is therefore the one made for x epsilon at distance x, for every x, and that is what it
+loses there. `Canonical(ceil=True)` alone also sees delta as the step to which it rounds losses up. Losses that are x
+steps apart are at most ceil(x) apart once they are rounded, so it loses ceil(x) epsilon at most. That can be more than
+x epsilon, because the smallest change may lift a loss over a whole number of steps.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, shown
+from discreet.exact.ball import float_above
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.canonical import Canonical
+from discreet.privacy import Number, Sensitivity, positive
+from discreet.release import Guarantee
+from discreet.sources.array import ArraySource
+from discreet.topk import promise, top_k
+
+if TYPE_CHECKING:
+    from opendp.mod import Domain, Measurement, Metric, _PartialConstructor
+
+_KINDS: dict[str, type[np.generic]] = {
+    "i32": np.int64,
+    "i64": np.int64,
+    "u32": np.uint64,
+    "u64": np.uint64,
+    "usize": np.uint64,
+    "f32": np.float64,
+    "f64": np.float64,
+}
+"""The types of scores, and those of NumPy that hold each of them exactly and that the selection sorts fast."""
+
+
+def make_top_k(
+    input_domain: Domain,
+    input_metric: Metric,
+    k: int,
+    epsilon: Number,
+    mechanism: Mechanism | None = None,
+    negate: bool = False,
+) -> Measurement:
+    """An OpenDP Measurement that releases the positions of the k highest scores of a vector.
+
+    It is made by OpenDP's `make_user_measurement`, for which you enable "contrib" and "honest-but-curious" yourself.
+
+    Parameters
+    ----------
+    input_domain
+        A `vector_domain` of whole numbers or floats, with a size and without NaN. Infinite scores are taken as the
+        largest and the lowest float, and a NaN that comes all the same as the lowest: no score raises an error.
+    input_metric
+        `linf_distance`. If it is monotonic, all scores of neighbours move in one direction, and the same epsilon
+        needs half the noise.
+    k
+        How many positions to release.
+    epsilon
+        The privacy loss at distance 1, taken exactly. At distance x it is x epsilon, or ceil(x) epsilon with
+        `Canonical(ceil=True)`, rounded up to a float; 0 where k is the size, because then all positions are released.
+    mechanism
+        How to draw; `Canonical()` by default.
+    negate
+        Release the k lowest scores instead, as in OpenDP's `make_noisy_top_k`.
+
+    Returns
+    -------
+    Measurement
+        It returns a list of positions: best first where the mechanism proves an order, and in ascending order, which
+        says nothing about scores, where it does not.
+
+    Examples
+    --------
+    >>> import opendp.prelude as dp
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> space = dp.vector_domain(dp.atom_domain(T=int), size=4), dp.linf_distance(T=int, monotonic=True)
+    >>> select = make_top_k(*space, k=2, epsilon=100)
+    >>> select([5, 90, 1, 80])
+    [1, 3]
+    >>> select.map(2)
+    200.0
+    """
+    dp, size, kind = _opendp(), _size(input_domain), _kind(input_domain)
+    sensitivity = _sensitivity(input_metric)
+    if not isinstance(negate, bool):
+        raise InvalidTypeError(f"negate must be True or False, not {shown(negate)}")
+    # What is promised is told by the number of items: the scores that stand here take no memory.
+    anything = ArraySource(np.broadcast_to(np.int64(0), size))
+    guarantee = promise(anything, k, epsilon, mechanism, sensitivity, None)
+    chosen, budget = guarantee.mechanism, positive(epsilon, "epsilon")
+
+    def function(scores: list[Any]) -> list[int]:
+        values = _values(scores, size, kind, negate)
+        release = top_k(values, int(k), budget, mechanism=chosen, sensitivity=sensitivity)
+        return release.items if release.order is None else release.order
+
+    def privacy_map(d_in: float) -> float:
+        return _loss(guarantee, d_in)
+
+    return dp.m.make_user_measurement(  # type: ignore[no-any-return]  # it is not typed
+        input_domain, input_metric, dp.max_divergence(), function, privacy_map, TO="Vec<usize>"
+    )
+
+
+def then_top_k(
+    k: int, epsilon: Number, mechanism: Mechanism | None = None, negate: bool = False
+) -> _PartialConstructor:
+    """`make_top_k` on the output of what stands before it: `transformation >> then_top_k(k=3, epsilon=1)`.
+
+    Examples
+    --------
+    >>> import opendp.prelude as dp
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> ages = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    >>> score = dp.t.make_quantile_score_candidates(*ages, candidates=[20.0, 40.0, 60.0], alpha=0.5)
+    >>> median = score >> then_top_k(k=1, epsilon=100, negate=True)
+    >>> median([31.0, 36.0, 44.0, 52.0, 39.0])
+    [1]
+    """
+    return _opendp()._PartialConstructor(  # type: ignore[no-any-return]  # it is not typed
+        lambda input_domain, input_metric: make_top_k(input_domain, input_metric, k, epsilon, mechanism, negate)
+    )
+
+
+def _loss(guarantee: Guarantee, d_in: float) -> float:
+    """The privacy loss at a distance, as a float that is not below it."""
+    if not d_in >= 0:
+        raise InvalidValueError(f"d_in must be a distance of zero or more, not {shown(d_in)}")
+    if guarantee.epsilon == 0:
+        return 0.0
+    if d_in == math.inf:
+        return math.inf
+    distance, mechanism = Fraction(d_in), guarantee.mechanism
+    rounds = isinstance(mechanism, Canonical) and mechanism.ceil
+    return float_above(guarantee.epsilon * (math.ceil(distance) if rounds else distance))
+
+
+def _values(scores: list[Any], size: int, kind: str, negate: bool) -> NDArray[Any]:
+    """The scores, or those that come in the reverse order, as finite numbers: what they are must never raise.
+
+    An infinite score is infinitely far from every other, so that what it is taken for is no neighbour's concern.
+    """
+    if len(scores) != size:
+        # The L-infinity distance is between vectors of one length, so that this tells neighbours from nothing.
+        raise InvalidValueError(f"scores must be a vector of {size}, the size of input_domain, not {len(scores)}")
+    values = np.array(scores, _KINDS[kind])
+    if values.dtype.kind != "f":
+        # ~x = -1 - x, or 2^64 - 1 - x without a sign: distances stay, and a selection sees nothing else.
+        return ~values if negate else values
+    return np.nan_to_num(-values if negate else values, nan=-np.finfo(np.float64).max)
+
+
+def _size(domain: Any) -> int:
+    """The number of items, which must be known: it is public, and k is checked against it."""
+    if not isinstance(domain, _opendp().VectorDomain):
+        raise InvalidTypeError(f"input_domain must be a vector_domain of numbers with a size, not {shown(domain)}")
+    if domain.size is None:
+        raise InvalidValueError(f"input_domain must have a size, as in vector_domain(..., size=3), not {shown(domain)}")
+    return int(domain.size)
+
+
+def _kind(domain: Any) -> str:
+    """OpenDP's name of the type of the scores, which must be one whose values are all ordered numbers."""
+    element = domain.element_domain
+    kind = str(element.carrier_type) if isinstance(element, _opendp().AtomDomain) else None
+    if kind not in _KINDS:
+        raise InvalidTypeError(f"input_domain must be of {', '.join(_KINDS)}, not {shown(domain)}")
+    if element.nan:
+        raise InvalidValueError(f"input_domain must be of atom_domain(T={kind}, nan=False), not {shown(domain)}")
+    return kind
+
+
+def _sensitivity(metric: Any) -> Sensitivity:
+    """How far a score can move at distance 1: from 0 to 1 if the metric is monotonic, and from -1 to 1 if not."""
+    dp = _opendp()
+    if not isinstance(metric, dp.Metric) or not str(metric).startswith("LInfDistance("):
+        raise InvalidTypeError(f"input_metric must be linf_distance(T=..., monotonic=...), not {shown(metric)}")
+    # OpenDP tells the flag by comparison alone; what it does not know as monotonic gets the noise of both directions.
+    monotonic = metric == dp.linf_distance(T=metric.distance_type, monotonic=True)
+    return Sensitivity(down=0 if monotonic else 1, up=1)
+
+
+def _opendp() -> Any:
+    try:
+        import opendp.prelude
+    except ImportError:
+        raise MissingExtraError('OpenDP is not installed: pip install "discreet[opendp]"') from None
+    return opendp.prelude
