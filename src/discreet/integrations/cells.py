@@ -1,8 +1,8 @@
 """A matrix of features and a column of targets, read cell by cell.
 
-What becomes of a cell depends on that cell and on the type of its array, which is public, and on no other cell: one odd
-row must not change what the others count for. So lists are not left to NumPy, which makes text of all cells where one is
-text. No value raises or warns, and no value is ever shown in an error.
+What becomes of a cell depends on that cell and on the type of its array, which is public, and on no other cell: one
+odd row must not change what the others count for. So lists are not left to NumPy, which makes text of all cells where
+one is text. No value raises or warns, and no value is ever shown in an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Scores of features that are exact sums over rows, each with the proof of how far one row can move it.
 
 A sum of floats moves by more than its terms, because it is rounded and its order matters. Here every row adds a whole
-number of steps, which depends on that row alone, so that the sum is exact and the proof about it is a proof about the code.
-What a cell counts for when it is missing, infinite or no number is fixed: it never raises.
+number of steps, which depends on that row alone, so that the sum is exact and a proof about it is a proof about the
+code. What a cell counts for when it is missing, infinite or no number is fixed: it never raises.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Score(Protocol):
         """One exact number for each feature. They are private: for public data, or for a mechanism."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class ClassCounts:
     """Counts of a feature with two sides by class: how well the side tells the class, beyond chance.
 
@@ -52,8 +52,9 @@ class ClassCounts:
         +p      the rest, not above            -p      the rest, above
 
     and 0 where the feature or the label is missing. The score is |S|. Where p is the share of the positive class in n
-    rows, S = 2 n p (1-p) (TPR + TNR - 1), with the true positive and negative rates of "above means positive": a feature
-    that tells nothing scores 0, however unequal the classes are. With p = 1/2 it is half of |agreements - disagreements|.
+    rows, S = 2 n p (1-p) (TPR + TNR - 1), with the true positive and negative rates of "above means positive": a
+    feature that tells nothing scores 0, however unequal the classes are. With p = 1/2 it is half of
+    |agreements - disagreements|.
 
     **Sensitivity.** Let m = max(p, 1-p). A row adds c with |c| <= m to S, and | |S + c| - |S| | <= |c|. Hence adding a
     row moves the score down by at most m and up by at most m, and both are reached. S is (b-a) U - a V over b, for
@@ -88,6 +89,9 @@ class ClassCounts:
         object.__setattr__(self, "positive", _label(positive))
         object.__setattr__(self, "base_rate", share)
 
+    def __repr__(self) -> str:
+        return f"ClassCounts(threshold={self.threshold}, positive={self.positive!r}, base_rate='{self.base_rate}')"
+
     @property
     def sensitivity(self) -> Sensitivity:
         """How far adding one row can move a score: by max(p, 1-p) either way."""
@@ -111,10 +115,10 @@ class ClassCounts:
     def _kind(self, label: Any) -> int:
         """1 for the positive class, -1 for the rest, 0 where there is no label."""
         try:
-            if label is None or not label == label:
+            if label is None or isinstance(label, np.ndarray) or label != label:
                 return 0
             return 1 if label == self.positive else -1
-        except Exception:  # pandas' NA and arrays are neither equal nor not
+        except Exception:  # pandas' NA is neither equal nor not
             return 0
 
 
@@ -122,13 +126,13 @@ class ClassCounts:
 class ClippedCorrelation:
     """Sums of clipped products: how far feature and target leave their public centres together.
 
-    Both are mapped so that their bounds become -1 and 1 and clipped to that, u for the feature and v for the target; what
-    is missing is 0. Each row adds u v, rounded to a multiple of 2^-20, to S. The score is |S|.
+    Both are mapped so that their bounds become -1 and 1 and clipped to that, u for the feature and v for the target;
+    what is missing is 0. Each row adds u v, rounded to a multiple of 2^-20, to S. The score is |S|.
 
     **Sensitivity.** |u v| <= 1 in floats too, because rounding does not lead beyond 1, and rounding to steps does not
     either. So a row adds c with |c| <= 1 to S, and | |S + c| - |S| | <= |c|: adding a row moves the score down by at
-    most 1 and up by at most 1, and both are reached. S is summed in whole steps, so the score is exact, and the operations
-    that make a term are those that IEEE 754 rounds correctly, so the term depends on its row alone.
+    most 1 and up by at most 1, and both are reached. S is summed in whole steps, so the score is exact, and the
+    operations that make a term are those that IEEE 754 rounds correctly, so the term depends on its row alone.
 
     The centres are the middles of the bounds. Where they are far from the means, S measures that distance and not the
     correlation: choose bounds around the means that you expect. They must not come from the rows.
@@ -180,8 +184,8 @@ def check_score(score: Any) -> Score:
     """The score, which must be a value with a sensitivity and a method `scores`."""
     if isinstance(score, type) or not isinstance(score, Score) or not isinstance(score.sensitivity, Sensitivity):
         raise InvalidTypeError(
-            "score must be ClassCounts(...), ClippedCorrelation(...) or a value with a sensitivity and a method scores, "
-            f"not {shown(score)}"
+            "score must be ClassCounts(...), ClippedCorrelation(...) or a value with a sensitivity and a method scores"
+            f", not {shown(score)}"
         )
     return score
 
@@ -190,7 +194,8 @@ def _clipped(values: Floats, low: Any, high: Any) -> Floats:
     """Values mapped from their bounds to [-1, 1] and clipped to that; NaN becomes 0."""
     # Halves first: the bounds may be as large as floats get. Whether a value overflows is its own affair.
     with np.errstate(all="ignore"):
-        return np.nan_to_num(np.clip((values - (low / 2 + high / 2)) / (high / 2 - low / 2), -1, 1), nan=0)
+        mapped: Floats = np.clip((values - (low / 2 + high / 2)) / (high / 2 - low / 2), -1, 1)
+    return np.nan_to_num(mapped, nan=0)
 
 
 def _paired(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
@@ -219,7 +224,7 @@ def _bounds(given: Any, name: str) -> tuple[float | tuple[float, ...], float | t
 
 def _public(given: Any, name: str) -> float | tuple[float, ...]:
     """A public parameter as a float, or as a tuple of them where there is one for each feature."""
-    if isinstance(given, Iterable) and not isinstance(given, str | bytes) and np.ndim(given) == 1:
+    if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | bytes) and np.ndim(given):
         return tuple(_float(value, name) for value in given)
     return _float(given, name)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,8 +67,8 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
     epsilon again, and there is no `random_state`, because what can be drawn again is not private. Only the selection is
     private: `transform` hands the rows on as they are, and a model fitted to them has promises of its own or none.
 
-    No value of X or y raises or warns: cells that are no numbers count as missing. That there is at least one row, and as
-    many targets as rows, is taken to be public, like the columns and their types.
+    No value of X or y raises or warns: cells that are no numbers count as missing. That there is at least one row, and
+    as many targets as rows, is taken to be public, like the columns and their types.
 
     Parameters
     ----------
@@ -144,8 +143,9 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         """
         score = check_score(vars(self)["score"])
         # A fit that is refused must not leave the release of other columns behind.
-        vars(self).pop("release_", None)
+        self.__dict__.pop("release_", None)
         rows = check_array(matrix(X), accept_sparse="csr", dtype=None, ensure_all_finite=False, estimator=self)
+        _check_names(X)
         validate_data(self, X, y, skip_check_array=True)
         targets = column_or_1d(as_array(y, "y"), warn=True)
         check_consistent_length(rows, targets)
@@ -224,11 +224,7 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
     def _names(self) -> list[str] | None:
         if not hasattr(self, "feature_names_in_"):
             return None
-        names = [str(name) for name in self.feature_names_in_]
-        repeated = [name for name, times in Counter(names).items() if times > 1]
-        if repeated:
-            raise InvalidValueError(f"X must have columns of different names, but {shown(repeated[0])} is there twice")
-        return names
+        return [str(name) for name in self.feature_names_in_]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "release_")
@@ -242,3 +238,10 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         # A cell of text counts as missing, or as the number that it spells: refusing it would tell about its row.
         tags.input_tags.string = True
         return tags
+
+
+def _check_names(X: Any) -> None:
+    """Raises where two columns of a pandas frame have one name: a release could not tell them apart."""
+    if hasattr(X, "iloc") and hasattr(X, "columns") and not X.columns.is_unique:
+        repeated = X.columns[X.columns.duplicated()][0]
+        raise InvalidValueError(f"X must have columns of different names, but {shown(repeated)} is there twice")
