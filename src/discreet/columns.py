@@ -64,21 +64,8 @@ class IntegerColumn:
         return (np.maximum(one, other) - other).astype(np.float64)
 
     def within(self, positions: Ranks, reaches: Floats) -> Ranks:
-        # For whole numbers: above score - reach means at least score - ceil(reach) + 1.
-        keys, (steps, beyond) = self.keys[positions], self._steps(reaches)
-        lowest = np.where(beyond | (steps > keys), np.uint64(0), keys - steps + np.uint64(1))
+        lowest = lowest_keys(self.keys[positions], reaches, self.unit)
         return np.searchsorted(self.keys, lowest, side="left").astype(np.int64)
-
-    def _steps(self, reaches: Floats) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """The least whole number of units that is at least each reach, and whether that is beyond 64 bits."""
-        if self.unit == 1:
-            wholes = np.ceil(reaches)
-            beyond = wholes >= 2.0**64
-            return np.where(beyond, 0.0, wholes).astype(np.uint64), beyond
-        different, which = np.unique(reaches, return_inverse=True)
-        exact = [2**64 if math.isinf(reach) else math.ceil(Fraction(reach) / self.unit) for reach in different.tolist()]
-        beyond = np.array([steps >= 2**64 for steps in exact], bool)
-        return np.array([min(steps, 2**64 - 1) for steps in exact], np.uint64)[which], beyond[which]
 
     def run(self, positions: Ranks) -> Ranks:
         return np.searchsorted(self.keys, self.keys[positions], side="left").astype(np.int64)
@@ -105,17 +92,9 @@ class FloatColumn:
             return np.maximum(self._wide(larger) - self._wide(smaller), 0.0)
 
     def within(self, positions: Ranks, reaches: Floats) -> Ranks:
-        # bar + error is score - reach exactly (Knuth's two-sum), and no float lies between the two.
-        score = self._wide(positions)
-        with np.errstate(over="ignore", invalid="ignore"):
-            bar = score - reaches
-            part = bar - score
-            error = (score - (bar - part)) - (reaches + part)
-            # The float of the scores' own width next to the bar; where that is above the bar, so is all from it on.
-            near = bar.astype(self.values.dtype)
-        above = np.searchsorted(self.values, near, side="right")
-        from_near_on = np.searchsorted(self.values, near, side="left")
-        return np.where((near > bar) | ((near == bar) & (error < 0.0)), from_near_on, above).astype(np.int64)
+        near, from_near_on = bars(self.values[positions], reaches)
+        from_near, above = (np.searchsorted(self.values, near, side=side) for side in ("left", "right"))
+        return np.where(from_near_on, from_near, above).astype(np.int64)
 
     def run(self, positions: Ranks) -> Ranks:
         return np.searchsorted(self.values, self.values[positions], side="left").astype(np.int64)
@@ -229,6 +208,33 @@ class LazyColumn:
         if self._known is None or self.known < self.length:
             self._known = self.whole()
         return self._known
+
+
+def lowest_keys(keys: NDArray[np.uint64], reaches: Floats, unit: Fraction) -> NDArray[np.uint64]:
+    """The lowest key above each key less a reach, for keys that count units: at least key - ceil(reach / unit) + 1."""
+    if unit == 1:
+        wholes = np.ceil(reaches)
+        beyond = wholes >= 2.0**64
+        steps = np.where(beyond, 0.0, wholes).astype(np.uint64)
+    else:
+        different, which = np.unique(reaches, return_inverse=True)
+        exact = [2**64 if math.isinf(reach) else math.ceil(Fraction(reach) / unit) for reach in different.tolist()]
+        beyond = np.array([count >= 2**64 for count in exact], bool)[which]
+        steps = np.array([min(count, 2**64 - 1) for count in exact], np.uint64)[which]
+    return np.where(beyond | (steps > keys), np.uint64(0), keys - steps + np.uint64(1))
+
+
+def bars(scores: NDArray[Any], reaches: Floats) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Where the floats above score - reach begin, as a float of the scores' width: from it on, or after it."""
+    # bar + error is score - reach exactly (Knuth's two-sum), and no float lies between the two.
+    score = scores.astype(np.float64, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        bar = score - reaches
+        part = bar - score
+        error = (score - (bar - part)) - (reaches + part)
+        # Where the nearest float of the scores' own width is above the bar, so is all from it on.
+        near = bar.astype(scores.dtype)
+    return near, (near > bar) | ((near == bar) & (error < 0.0))
 
 
 def to_float(value: Fraction) -> float:

@@ -26,6 +26,7 @@ from discreet.selection import Selection
 from discreet.sources.array import array_source
 from discreet.sources.base import Source
 from discreet.sources.labels import in_order
+from discreet.sources.tensor import is_tensor, tensor_source
 from discreet.tally import Tally
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def _charged(
 def as_source(scores: Any, labels: Any) -> Source:
     """What the caller gave as scores, as a source."""
     if not isinstance(scores, Source):
-        return array_source(scores, labels)
+        return tensor_source(scores, labels) if is_tensor(scores) else array_source(scores, labels)
     if labels is not None:
         raise InvalidValueError("labels must be left out when scores is a source, which has its own")
     return scores

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, MissingExtraError, shown
 from discreet.integrations.cells import as_array, matrix
 from discreet.integrations.scores import ClassCounts, ClippedCorrelation, Score, check_score
 from discreet.mechanisms.base import Mechanism
 from discreet.privacy import Number
-from discreet.sources.connect import MissingExtraError
 from discreet.topk import top_k
 
 try:

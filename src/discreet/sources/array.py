@@ -21,7 +21,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.entropy import Ranks
 from discreet.selection import Selection
 from discreet.sources.base import Source
-from discreet.sources.labels import check_labels, plain
+from discreet.sources.labels import check_labels, named, plain
 from discreet.sources.places import Places
 from discreet.sources.sorting import FINITE, LARGE, sorted_tally
 from discreet.tally import Tally, common_unit
@@ -44,25 +44,21 @@ class ArraySource(Source):
         return self._tally
 
     def items(self, ranks: Ranks) -> list[Any]:
-        return self._named(self._places(ranks))
+        return named(self.labels, self._places(ranks))
 
     def selected(self, selection: Selection) -> list[Any]:
         if self.d < LARGE or self.scores.dtype == object:
             return super().selected(selection)
         places = Places(self.scores, self._tally).selected(selection)
         # A set may come in any order; sorted positions are in the order of a release already.
-        return self._named(places if selection.is_listed else np.sort(places))
+        return named(self.labels, places if selection.is_listed else np.sort(places))
 
     def every_item(self) -> list[Any]:
-        return self._named(np.arange(self.d))
+        return named(self.labels, np.arange(self.d))
 
     @cached_property
     def _tally(self) -> Tally:
         return sorted_tally(self.scores, self.unit)
-
-    def _named(self, places: Ranks) -> list[Any]:
-        labels = self.labels
-        return places.tolist() if labels is None else [labels[place] for place in places.tolist()]
 
     def _places(self, ranks: Ranks) -> Ranks:
         """Where in the input the items at some ranks are."""
@@ -83,16 +79,20 @@ def array_source(scores: Any, labels: Any = None) -> ArraySource:
     else:
         scores, _ = _frame_parts(scores)
     values = _as_array(scores)
-    if values.ndim != 1:
-        raise InvalidValueError(f"scores must have one dimension, not {values.ndim}")
-    if not len(values):
-        raise InvalidValueError("scores must hold at least one item, not none")
-    named = None if labels is None else _checked(labels, len(values))
+    listed = checked_labels(labels, values.shape)
     gridded, unit = _on_a_grid(values)
-    return ArraySource(gridded, named, unit, Fraction(1) if _is_whole(scores, values) else None)
+    return ArraySource(gridded, listed, unit, Fraction(1) if _is_whole(scores, values) else None)
 
 
-def _checked(labels: Any, length: int) -> Sequence[Any]:
+def checked_labels(labels: Any, shape: tuple[int, ...]) -> Sequence[Any] | None:
+    """The labels of scores of some shape, which must be one-dimensional and not empty; None where there are none."""
+    if len(shape) != 1:
+        raise InvalidValueError(f"scores must have one dimension, not {len(shape)}")
+    (length,) = shape
+    if not length:
+        raise InvalidValueError("scores must hold at least one item, not none")
+    if labels is None:
+        return None
     if isinstance(labels, str | bytes | Mapping | set | frozenset) or not isinstance(labels, Iterable):
         raise InvalidTypeError(f"labels must be a list with one label for each score, not a {type(labels).__name__}")
     listed = check_labels(labels.to_pylist() if hasattr(labels, "to_pylist") else labels)

@@ -7,7 +7,7 @@ the order in which they came, and that can be the order of the scores.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 
@@ -67,6 +68,11 @@ def check_labels(labels: Iterable[Any]) -> list[Any]:
             f"labels must all be different, but {shown(_first_repeat(keys, listed))} is there twice"
         )
     return listed
+
+
+def named(labels: Sequence[Any] | None, places: NDArray[np.int64]) -> list[Any]:
+    """The labels at some positions, which are their own labels where there are none."""
+    return places.tolist() if labels is None else [labels[place] for place in places.tolist()]
 
 
 def in_order(labels: Collection[Any]) -> list[Any]:
