@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.counts import Counting, check_counts, counting, shares
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.exact.entropy import as_entropy
+from discreet.exact.entropy import Ranks, as_entropy
 from discreet.exact.laplace import laplace
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.canonical import Canonical
@@ -134,19 +134,22 @@ def released(
 
     The one way from ranks to what the caller sees: the verifier walks it with every choice in turn.
     """
+    items: list[Any] | Ranks
     scores: list[Fraction] = []
     if k == source.d and plan is None:
         items = source.every_item()
     else:
         items, scores = _drawn(source, k, guarantee, draw, with_scores=plan is not None)
-    order = items if guarantee.mechanism.ordered and k < source.d else None
-    counts = None if plan is None or noise is None else plan.counts(items, scores, noise)
-    return Release(in_order(items), order, source.d, guarantee, counts=counts)
+    listed = in_order(items)
+    is_ordered = guarantee.mechanism.ordered and k < source.d
+    order = (items.tolist() if isinstance(items, np.ndarray) else items) if is_ordered else None
+    counts = None if plan is None or noise is None else plan.counts(list(items), scores, noise)
+    return Release(listed, order, source.d, guarantee, counts=counts)
 
 
 def _drawn(
     source: Source, k: int, guarantee: Guarantee, draw: Callable[[Prepared], Selection], with_scores: bool
-) -> tuple[list[Any], list[Fraction]]:
+) -> tuple[list[Any] | Ranks, list[Fraction]]:
     """Returns k items, in the released order where there is one, and their scores where they are wanted."""
     with source.exclusive():
         try:

@@ -46,12 +46,11 @@ class ArraySource(Source):
     def items(self, ranks: Ranks) -> list[Any]:
         return named(self.labels, self._places(ranks))
 
-    def selected(self, selection: Selection) -> list[Any]:
+    def selected(self, selection: Selection) -> list[Any] | Ranks:
         if self.d < LARGE or self.scores.dtype == object:
             return super().selected(selection)
         places = Places(self.scores, self._tally).selected(selection)
-        # A set may come in any order; sorted positions are in the order of a release already.
-        return named(self.labels, places if selection.is_listed else np.sort(places))
+        return places if self.labels is None else named(self.labels, places)
 
     def every_item(self) -> list[Any]:
         return named(self.labels, np.arange(self.d))

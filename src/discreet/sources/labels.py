@@ -75,8 +75,11 @@ def named(labels: Sequence[Any] | None, places: NDArray[np.int64]) -> list[Any]:
     return places.tolist() if labels is None else [labels[place] for place in places.tolist()]
 
 
-def in_order(labels: Collection[Any]) -> list[Any]:
+def in_order(labels: Collection[Any] | NDArray[np.int64]) -> list[Any]:
     """Labels in the order of a release: by kind, then by value; strings by code point, numbers by size."""
+    if isinstance(labels, np.ndarray):
+        ascending: list[Any] = np.sort(labels).tolist()
+        return ascending
     kinds = set(map(type, labels))
     # Within these kinds Python's own order is the one of the keys, and much faster.
     return sorted(labels) if kinds in ({int}, {str}) else sorted(labels, key=sort_key)

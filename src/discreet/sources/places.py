@@ -102,11 +102,11 @@ class _Range:
             subset: Ranks = self.all(scores)[some.entropy.subset(some.count, size - 1)]
             return subset
         # The distinct ones among uniform positions that are inside, until there are enough.
-        chosen = np.empty(0, np.int64)
+        chosen = _Marks(d) if 64 * some.count > d else _Distinct()
         while (missing := some.count - len(chosen)) > 0:
             drawn = some.entropy.upto_all(missing * d // size + 8, d - 1)
-            chosen = distinct(np.concatenate([chosen, self._inside(scores, drawn)[:missing]]))
-        return chosen
+            chosen.add(self._inside(scores, drawn)[:missing])
+        return chosen.all()
 
     def _inside(self, scores: NDArray[Any], places: Ranks) -> Ranks:
         """Those of some positions that belong to them."""
@@ -115,6 +115,38 @@ class _Range:
         above = (held > self.low) | ((held == self.low) & (places >= self.last))
         kept: Ranks = places[below & above]
         return kept
+
+
+class _Distinct:
+    """A set of positions, kept as a sorted array."""
+
+    def __init__(self) -> None:
+        self._held = np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, positions: Ranks) -> None:
+        self._held = distinct(np.concatenate([self._held, positions]))
+
+    def all(self) -> Ranks:
+        return self._held
+
+
+class _Marks:
+    """A set of positions, kept as marks: faster where it is no small part of all."""
+
+    def __init__(self, d: int) -> None:
+        self._marked = np.zeros(d, bool)
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._marked))
+
+    def add(self, positions: Ranks) -> None:
+        self._marked[positions] = True
+
+    def all(self) -> Ranks:
+        return np.flatnonzero(self._marked)
 
 
 def _at(positions: Ranks | None, places: Ranks) -> Ranks:
