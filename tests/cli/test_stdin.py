@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -149,7 +150,7 @@ def test_a_copy_that_fails_is_a_failure(refused, typed, monkeypatch, step):
     class Failing(io.BytesIO):
         pass
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     setattr(Failing, step, full)
@@ -160,6 +161,29 @@ def test_a_copy_that_fails_is_a_failure(refused, typed, monkeypatch, step):
         monkeypatch.setattr("builtins.open", lambda number, *_: os.close(number) or Failing())
     sentence = "copying standard input to a temporary file fails: No space left on device"
     assert refused(*READ, code=1) == sentence
+
+
+def test_a_folder_that_cannot_be_made_is_a_failure(refused, typed, monkeypatch, temporary):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    typed("scores.csv")
+    with monkeypatch.context() as patch:
+        patch.setattr("tempfile.mkdtemp", full)
+        assert refused(*READ, code=1) == "making a temporary folder fails: No space left on device"
+
+
+def test_a_copy_that_cannot_be_removed_is_told(refused, typed, monkeypatch, temporary):
+    def locked(*_, **__):
+        raise OSError(1, "Operation not permitted")
+
+    typed("scores.csv")
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", locked)
+        sentence = refused(*READ, code=1)
+    assert sentence.startswith(f"removing the copy of standard input in '{temporary}/discreet-")
+    assert sentence.endswith("' fails: Operation not permitted")
+    shutil.rmtree(next(temporary.iterdir()))
 
 
 @pytest.mark.parametrize(

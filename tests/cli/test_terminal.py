@@ -5,6 +5,7 @@ import pty
 import re
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -25,6 +26,8 @@ def in_terminal(*args, stdin=None, **environment):
     settings |= {"TERM": "xterm-256color", **environment}
     running = subprocess.Popen([*PROGRAM, *args], stdin=theirs, stdout=theirs, stderr=theirs, env=settings)
     os.close(theirs)
+    limit = threading.Timer(60, running.kill)
+    limit.start()
     if stdin is not None:
         os.write(ours, stdin)
     shown = bytearray()
@@ -35,6 +38,7 @@ def in_terminal(*args, stdin=None, **environment):
     except OSError:
         pass
     os.close(ours)
+    limit.cancel()
     return running.wait(timeout=60), shown.decode().replace("\r\n", "\n")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +55,11 @@ def save(text: str, out: str) -> None:
 def print_json(data: Any) -> None:
     """Prints JSON; where standard output cannot spell a label, with escapes in place of it."""
     text = json.dumps(data, indent=2, ensure_ascii=False)
-    with suppress(UnicodeEncodeError):
+    try:
         text.encode(_encoding())
-        return print_text(text)
-    print_text(json.dumps(data, indent=2))
-    return None
+    except UnicodeEncodeError:
+        text = json.dumps(data, indent=2)
+    print_text(text)
 
 
 def print_text(text: str, heading: bool = False) -> None:

@@ -50,9 +50,7 @@ def as_file(file: str | None, kind: str | None) -> Iterator[Any]:
     if file != STANDARD:
         yield file
         return
-    import tempfile
-
-    with _leaving_in_order(), tempfile.TemporaryDirectory(prefix="discreet-") as folder:
+    with _leaving_in_order(), _private_folder() as folder:
         path = os.path.join(folder, f"stdin.{kind or 'csv'}")
         _copy_to(path)
         try:
@@ -63,22 +61,41 @@ def as_file(file: str | None, kind: str | None) -> Iterator[Any]:
             raise
 
 
+@contextmanager
+def _private_folder() -> Iterator[str]:
+    """A new folder that only the user may enter, there inside only."""
+    import shutil
+    import tempfile
+
+    with _failing_as("making a temporary folder"):
+        folder = tempfile.mkdtemp(prefix="discreet-")
+    try:
+        yield folder
+    finally:
+        with _failing_as(f"removing the copy of {_NAME} in {folder!r}"):
+            shutil.rmtree(folder)
+
+
 def _copy_to(path: str) -> None:
     source = getattr(getattr(sys, "stdin", None), "buffer", None)
     if source is None:
         raise InvalidValueError(f"{_NAME} must be open, but is closed")
     if source.isatty() and is_shown():
         print("discreet: reading what you type, until Ctrl-D on a line of its own", file=sys.stderr)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with _failing_as(f"copying {_NAME} to a temporary file"), open(os.open(path, flags, 0o600), "wb") as copy:
+        # Not read(), which at a keyboard waits for a second Ctrl-D.
+        while part := source.read1(_PART):
+            copy.write(part)
+
+
+@contextmanager
+def _failing_as(what: str) -> Iterator[None]:
+    """Tells what failed where the system refuses something inside."""
     try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
-            # Not read(), which at a keyboard waits for a second Ctrl-D.
-            while part := source.read1(_PART):
-                copy.write(part)
+        yield
     except OSError as error:
-        problem = error.strerror or type(error).__name__
-    else:
-        return
-    raise OutputError(f"copying {_NAME} to a temporary file fails: {problem}")
+        raise OutputError(f"{what} fails: {error.strerror or type(error).__name__}") from None
 
 
 @contextmanager
@@ -87,17 +104,17 @@ def _leaving_in_order() -> Iterator[None]:
     import signal
     import threading
 
-    found: dict[Any, Any] = {}
+    caught = []
     if threading.current_thread() is threading.main_thread():
         numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
         # Under nohup, for example, a signal is ignored, and stays so.
-        found = {number: _leave for number in numbers if signal.getsignal(number) is signal.SIG_DFL}
-    for number, handler in found.items():
-        signal.signal(number, handler)
+        caught = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in caught:
+        signal.signal(number, _leave)
     try:
         yield
     finally:
-        for number in found:
+        for number in caught:
             signal.signal(number, signal.SIG_DFL)
 
 
