@@ -1,23 +1,44 @@
 """Shows on standard error, in a terminal only, which stage of a long job is running and for how long.
 
-What is shown are names of stages and seconds: nothing that depends on rows.
+What is shown are names of stages and seconds: nothing that depends on rows. A terminal that cannot take a line back
+(TERM=dumb) is shown nothing, and neither is who asked for silence.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 _PATIENCE = 1.0
+_SILENCED: ContextVar[bool] = ContextVar("silenced", default=False)
+
+
+@contextmanager
+def silenced(wanted: bool = True) -> Iterator[None]:
+    """Shows no progress inside, if that is wanted."""
+    token = _SILENCED.set(wanted)
+    try:
+        yield
+    finally:
+        _SILENCED.reset(token)
+
+
+def is_shown() -> bool:
+    """Whether somebody looks at standard error and wants to see progress there."""
+    if _SILENCED.get() or os.environ.get("TERM") == "dumb":
+        return False
+    return getattr(sys, "stderr", None) is not None and sys.stderr.isatty()
 
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
     """Shows `name` and the seconds since it began, once it has taken more than one, until it ends."""
-    if sys.stderr is None or not sys.stderr.isatty():
+    if not is_shown():
         yield
         return
     done = threading.Event()

@@ -3,7 +3,6 @@
 import re
 import shlex
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -99,18 +98,3 @@ def test_bad_use_is_one_line(scores, refused, tmp_path):
 def test_a_large_epsilon_is_called_what_it_is():
     flat = array_source(np.arange(100, 0, -1))
     assert "protects little" in str(planned(flat, 20, probability="0.99999"))
-
-
-def examples(text):
-    return [shlex.split(line)[1:] for line in map(str.strip, text.splitlines()) if line.startswith("discreet ")]
-
-
-def test_the_examples_in_the_help_run(done, scores, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rows = "".join(f"film {i},{score}\n" for i, score in enumerate(SCORES))
-    Path("films.csv").write_text("title,fans\n" + rows)
-    found = examples(done("plan", "--help"))
-    assert len(found) == 3
-    for arguments in found:
-        assert "Recommended: " in done(*arguments)
-    assert Path("plan.html").exists()

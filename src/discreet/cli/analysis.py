@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.evidence import bar
-from discreet.cli.options import as_count, as_jobs, as_sensitivity
-from discreet.cli.output import OutputError, check_out, print_text, save
+from discreet.cli import options as shared
+from discreet.cli.commands import TextCommand
+from discreet.cli.output import OutputError, check_out, print_json, print_text, save
+from discreet.cli.stdin import as_file, check_input, files_behind, name_of
+from discreet.cli.terminal import bar
+from discreet.cli.values import as_adjacency, as_choice, as_count, as_format, as_jobs, as_sensitivity
 from discreet.errors import InvalidValueError
-from discreet.privacy import ADJACENCIES, check_adjacency
+from discreet.mechanisms.registry import to_dict
+from discreet.progress import silenced, stage
 from discreet.sources.files import file_source
+
+if TYPE_CHECKING:
+    from discreet.study.plan import Plan
 
 PLAN_HELP = """
 \b
@@ -20,6 +27,7 @@ Examples:
   discreet plan scores.csv -k 10
   discreet plan scores.csv -k 10 --goal good --probability 0.9 --epsilon 0.5
   discreet plan films.csv -k 5 --item title --score fans --out plan.html
+  discreet plan - -k 10 --format json < scores.csv
 """
 
 STUDY_HELP = """
@@ -27,73 +35,118 @@ STUDY_HELP = """
 Examples:
   discreet study --out report
   discreet study GENTLE STEPS --out report --jobs 2
-  discreet study --data vectors --out report --full
+  discreet study --data vectors --out report --full --quiet
 """
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the commands to the program."""
+    app.command("plan", cls=TextCommand, short_help="Tell which epsilon a release needs.", epilog=PLAN_HELP)(plan)
+    app.command("study", cls=TextCommand, short_help="Compare all mechanisms on score vectors.", epilog=STUDY_HELP)(
+        study
+    )
+
+
+def _goals() -> list[str]:
+    from discreet.analysis.utility import GOALS
+
+    return list(GOALS)
 
 
 def plan(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Scores that need no protection: .npy, .csv, .tsv, .json or .parquet.")
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="Scores that need no protection: .npy, .csv, .tsv, .json or .parquet, or - for standard input.",
+        ),
     ],
-    k: Annotated[str, typer.Option("-k", metavar="K", help="How many items are to be released.")],
+    k: shared.KOption,
     goal: Annotated[
         str,
         typer.Option(
             metavar="GOAL",
             help="What is good enough: top, the exact top-k; optimal, any of equal scores; great, the best tenth of k "
             "and none beyond 11/10 of it; good, the best hundredth and none beyond 3/2.",
+            autocompletion=_goals,
         ),
     ] = "top",
     probability: Annotated[str, typer.Option(metavar="P", help="How often the goal must be reached.")] = "0.95",
     epsilon: Annotated[
         str | None, typer.Option(metavar="E", help="Also tell what each mechanism reaches with this one.")
     ] = None,
-    item: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of the items, as for select.")] = None,
-    score: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column of the scores, as for select.")
-    ] = None,
-    sensitivity: Annotated[
-        str | None, typer.Option(metavar="DOWN,UP", help="How far adding one user can move a score. By default 0,1.")
-    ] = None,
-    adjacency: Annotated[
-        str, typer.Option(metavar="NAME", help=f"What may differ by one user: {' or '.join(ADJACENCIES)}.")
-    ] = "add-remove",
+    item: shared.ItemOption = None,
+    score: shared.ScoreOption = None,
+    input_format: shared.InputFormatOption = None,
+    sensitivity: shared.SensitivityOption = None,
+    adjacency: shared.AdjacencyOption = "add-remove",
+    form: shared.FormatOption = None,
+    as_json: shared.JsonOption = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page with the curves: a name that ends in .html.")
+        str | None, typer.Option(metavar="FILE", help="Write a page with the curves: a name that ends in .html.")
     ] = None,
+    quiet: shared.QuietOption = False,
 ) -> None:
     """Tells which epsilon and which mechanism a release needs, from scores that need no protection.
 
     What it prints is computed from the scores, so it is NOT private: use last year's published counts, a sample that
     may be shown, or made-up scores of the same kind.
     """
-    from discreet.progress import stage
     from discreet.study.plan import planned
 
-    count = as_count(k)
-    check_adjacency(adjacency)
+    count, shape = as_count(k), as_format(form, as_json, shared.TABLE_OR_JSON)
+    as_choice("goal", goal, _goals())
+    as_adjacency(adjacency)
     limits = None if sensitivity is None else as_sensitivity(sensitivity)
-    if out is not None and out.suffix.lower() not in (".html", ".htm"):
-        raise InvalidValueError(f"out must be a page, with a name that ends in .html, not {str(out)!r}")
-    check_out(out, {"scores": [file]})
-    source = file_source(file, item, score)
-    with stage("computing what each mechanism needs"):
+    if out is not None and Path(out).suffix.lower() not in (".html", ".htm"):
+        raise InvalidValueError(f"out must be a page, with a name that ends in .html, not {out!r}")
+    check_out(out, {"scores": files_behind(file)})
+    check_input(file, input_format)
+    with silenced(quiet), as_file(file, input_format) as path, stage("computing what each mechanism needs"):
         found = planned(
-            source, count, goal=goal, probability=probability, epsilon=epsilon,
-            sensitivity=limits, adjacency=adjacency, name=Path(file).name,
+            file_source(path, item, score), count, goal=goal, probability=probability, epsilon=epsilon,
+            sensitivity=limits, adjacency=adjacency, name=name_of(file),
         )  # fmt: skip
     if out is not None:
         save(found.page(), out)
-    print_text(str(found))
+    if shape == "json":
+        print_json(_as_dict(found))
+    else:
+        print_text(str(found), heading=True)
+
+
+def _as_dict(found: Plan) -> dict[str, Any]:
+    """What a plan says, in terms that JSON can hold; exact numbers are strings, as in a release."""
+    table, best = found.comparison, found.best
+    return {
+        "private": False,
+        "k": table.k,
+        "d": found.d,
+        "goal": found.goal,
+        "probability": str(table.probability),
+        "adjacency": found.adjacency,
+        "sensitivity": {"down": str(found.sensitivity.down), "up": str(found.sensitivity.up)},
+        "recommended": {"mechanism": to_dict(best.mechanism), "epsilon": str(best.needs[found.goal])},
+        "command": found.command,
+        "mechanisms": [
+            {
+                "mechanism": to_dict(choice.mechanism),
+                "needs": {goal: None if needed is None else str(needed) for goal, needed in choice.needs.items()},
+                "reaches": choice.reaches and {goal: getattr(choice.reaches, goal) for goal in choice.needs},
+            }
+            for choice in table.choices
+        ],
+        "curve": [{"epsilon": epsilon, **shares} for epsilon, shares in found.curve.items()],
+    }
 
 
 def study(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to.")],
+    out: Annotated[str, typer.Option(metavar="DIR", help="The folder to write to.")],
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAMES]...", help="Which vectors; by default all.")
     ] = None,
     data: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="DIR", help="A folder of vectors NAME.nD.npy. By default made-up vectors are used."),
     ] = None,
     full: Annotated[
@@ -102,7 +155,8 @@ def study(
             "--full", help="Also what takes long: draws for every vector, and joint on scores that are not whole."
         ),
     ] = False,
-    jobs: Annotated[str | None, typer.Option(metavar="N", help="How many processes. By default one a core.")] = None,
+    jobs: shared.JobsOption = None,
+    quiet: shared.QuietOption = False,
 ) -> None:
     """Compares all mechanisms on score vectors, and writes a page with charts, and the figures and tables as files.
 
@@ -113,12 +167,15 @@ def study(
     from discreet.study.tasks import planned
     from discreet.study.vectors import found, made
 
-    processes = as_jobs(jobs)
-    if out.exists() and not out.is_dir():
-        raise InvalidValueError(f"out must be a directory, not {str(out)!r}, a file")
-    vectors = made(names or []) if data is None else found(data, names or [])
+    processes, folder = as_jobs(jobs), Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise InvalidValueError(f"out must be a directory, not {str(folder)!r}, a file")
+    vectors = made(names or []) if data is None else found(Path(data), names or [])
     try:
-        files = studied(planned(vectors, full), out, jobs=processes, progress=lambda total: bar("studying", total))
+        with silenced(quiet):
+            files = studied(
+                planned(vectors, full), folder, jobs=processes, progress=lambda total: bar("studying", total)
+            )
     except OSError as error:
-        raise OutputError(f"writing to {str(out)!r} fails: {error.strerror}") from None
+        raise OutputError(f"writing to {str(folder)!r} fails: {error.strerror}") from None
     print_text(f"wrote {files[0]} and {len(files) - 1} figures and tables beside it")

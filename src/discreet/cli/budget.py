@@ -4,32 +4,37 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.complain import EXAMPLES
-from discreet.cli.output import check_out, print_text, save
-from discreet.privacy import ADJACENCIES
+from discreet.cli import options as shared
+from discreet.cli.commands import TextCommand, TextGroup
+from discreet.cli.output import check_out, print_json, print_text, save
+from discreet.cli.values import as_adjacency, as_format
 from discreet.release import decimal, printable
 
 if TYPE_CHECKING:
     from discreet.ledger.account import Entry
     from discreet.ledger.ledger import Ledger
 
-HELP = """
-\b
-Examples:
-  discreet budget init budget.db --epsilon 3 --unit "users of ratings"
-  discreet budget init yearly.db --epsilon 3 --delta 1e-6 --adjacency swap --unit "users of ratings"
-  discreet budget show budget.db
-  discreet budget history budget.db
-  discreet budget check budget.db
-  discreet budget export budget.db --out budget.json
-"""
+EXAMPLES = {
+    "init": [
+        'discreet budget init budget.db --epsilon 3 --unit "users of ratings"',
+        'discreet budget init yearly.db --epsilon 3 --delta 1e-6 --adjacency swap --unit "users of ratings"',
+    ],
+    "show": ["discreet budget show budget.db", "discreet budget show budget.db --format json"],
+    "history": ["discreet budget history budget.db"],
+    "check": ["discreet budget check budget.db"],
+    "export": ["discreet budget export budget.db --out budget.json"],
+}
 
-EXAMPLES["discreet budget init"] = 'discreet budget init budget.db --epsilon 3 --unit "users of ratings"'
+
+def _help(*names: str) -> str:
+    """The examples of some commands, as the end of a help text."""
+    lines = [line for name in names for line in EXAMPLES[name]]
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", show_default=False, help="The file of the budget.")]
 EpsilonOption = Annotated[
@@ -40,50 +45,60 @@ DeltaOption = Annotated[
     str | None,
     typer.Option(metavar="D", help="Promise (epsilon, delta); then many small releases cost less. By default none."),
 ]
-AdjacencyOption = Annotated[
-    str, typer.Option(metavar="NAME", help=f"The same for all releases: {' or '.join(ADJACENCIES)}.")
-]
 HeadOption = Annotated[
     str | None, typer.Option(metavar="HASH", help="The head that 'discreet budget show' printed at some time.")
 ]
 OutOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write to this file, whole or not at all; else it is printed.")
+    str | None, typer.Option(metavar="FILE", help="Write to this file, whole or not at all; else it is printed.")
 ]
 
-app = typer.Typer(help="Keeps a privacy budget in a file, which releases are charged to before they are drawn.")
+app = typer.Typer(
+    cls=TextGroup, help="Keeps a privacy budget in a file, which releases are charged to before they are drawn."
+)
 
 
-@app.command("init", short_help="Make a new budget.")
+def add_to(program: typer.Typer) -> None:
+    """Adds the commands to the program."""
+    program.add_typer(app, name="budget", short_help="Keep a privacy budget in a file.", epilog=_help(*EXAMPLES))
+
+
+@app.command("init", cls=TextCommand, short_help="Make a new budget.", epilog=_help("init"))
 def init(
     file: FileArgument,
     epsilon: EpsilonOption,
     unit: UnitOption,
     delta: DeltaOption = None,
-    adjacency: AdjacencyOption = "add-remove",
+    adjacency: shared.AdjacencyOption = "add-remove",
 ) -> None:
     """Makes a new budget in FILE, which must not exist yet. Only you may read it."""
     from discreet.ledger.ledger import Ledger
 
-    ledger = Ledger.create(file, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit)
-    print_text(_summary(ledger, file))
+    ledger = Ledger.create(file, epsilon=epsilon, delta=delta, adjacency=as_adjacency(adjacency), unit=unit)
+    print_text(_summary(ledger, file), heading=True)
 
 
-@app.command("show", short_help="Show what is spent and what is left.")
-def show(file: FileArgument) -> None:
+@app.command("show", cls=TextCommand, short_help="Show what is spent and what is left.", epilog=_help("show"))
+def show(file: FileArgument, form: shared.FormatOption = None, as_json: shared.JsonOption = False) -> None:
     """Shows the budget in FILE, what is spent of it by both ways of adding up, what is left, and the head.
 
     Keep the head elsewhere, in a mail to yourself for example: 'discreet budget check' compares it.
     """
-    print_text(_summary(_opened(file), file))
+    shape, ledger = as_format(form, as_json, shared.TABLE_OR_JSON), _opened(file)
+    if shape == "json":
+        print_json(_as_dict(ledger))
+    else:
+        print_text(_summary(ledger, file), heading=True)
 
 
-@app.command("history", short_help="List what the budget was spent on.")
+@app.command("history", cls=TextCommand, short_help="List what the budget was spent on.", epilog=_help("history"))
 def history(file: FileArgument) -> None:
     """Lists the charges to FILE in order. One without a stored release is spent all the same."""
     print_text("\n".join(map(_line, _opened(file).history())) or "nothing is spent yet")
 
 
-@app.command("check", short_help="Find records that were edited, removed or reordered.")
+@app.command(
+    "check", cls=TextCommand, short_help="Find records that were edited, removed or reordered.", epilog=_help("check")
+)
 def check(file: FileArgument, head: HeadOption = None) -> None:
     """Checks every record of FILE. With --head it also finds that records at the end were removed."""
     ledger = _opened(file)
@@ -94,7 +109,7 @@ def check(file: FileArgument, head: HeadOption = None) -> None:
         print_text(f"no record was edited, removed or reordered; {count} came after the head given")
 
 
-@app.command("export", short_help="Write all records as JSON.")
+@app.command("export", cls=TextCommand, short_help="Write all records as JSON.", epilog=_help("export"))
 def export(file: FileArgument, out: OutOption = None) -> None:
     """Writes all records of FILE as JSON, with their hashes, so that others can check the chain."""
     check_out(out, {"budget": [file]})
@@ -103,12 +118,6 @@ def export(file: FileArgument, out: OutOption = None) -> None:
         print_text(text)
     else:
         save(text, out)
-
-
-def opened(file: str | None, out: Path | None) -> Ledger | None:
-    """The ledger that a release is charged to, which `out` must not replace."""
-    check_out(out, {"ledger": [] if file is None else [file]})
-    return None if file is None else _opened(file)
 
 
 def _opened(file: str) -> Ledger:
@@ -135,6 +144,26 @@ def _summary(ledger: Ledger, file: str) -> str:
     }  # fmt: skip
     title = f"{printable(file)}: the privacy of {printable(budget.unit)}, {budget.adjacency}"
     return "\n".join([title, *(f"  {name:<9} {text}" for name, text in rows.items())])
+
+
+def _as_dict(ledger: Ledger) -> dict[str, Any]:
+    """A budget in terms that JSON can hold; exact numbers are strings, as in a release."""
+    budget, composition, entries = ledger.budget, ledger.composition, ledger.history()
+    zcdp = composition.by_zcdp(budget.delta)
+    return {
+        "unit": budget.unit,
+        "adjacency": budget.adjacency,
+        "epsilon": str(budget.epsilon),
+        "delta": None if budget.delta is None else str(budget.delta),
+        "spent": str(composition.spent(budget.delta)),
+        "left": str(ledger.left),
+        "by_sum": str(composition.epsilon),
+        "rho": str(composition.rho),
+        "by_zcdp": None if zcdp is None else str(zcdp),
+        "releases": len(entries),
+        "without_release": sum(entry.stored is None for entry in entries),
+        "head": ledger.head,
+    }
 
 
 def _by_zcdp(epsilon: Fraction | None, rho: Fraction) -> str:

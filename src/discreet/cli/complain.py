@@ -10,12 +10,11 @@ from contextlib import suppress
 from typing import Any
 
 from discreet.cli.output import OutputError
+from discreet.cli.terminal import RED, styled
 from discreet.errors import Error
+from discreet.sources.names import nearest
 
 SUCCESS, FAILURE, BAD_USE, INTERRUPTED = 0, 1, 2, 130
-
-EXAMPLES = {"discreet select": "discreet select scores.csv -k 10 --epsilon 1"}
-"""What to show where something that a command needs is missing."""
 
 
 def explained(error: Exception) -> int:
@@ -37,20 +36,40 @@ def explained(error: Exception) -> int:
 
 
 def _usage(error: Any) -> str:
-    """An error of the parser in our form: the argument, what was given, and where to read on."""
+    """An error of the parser in our form: the argument, what was given, and what to type or where to read on."""
     context, parameter = getattr(error, "ctx", None), getattr(error, "param", None)
     command = _command() if context is None else context.command_path
-    example = EXAMPLES.get(command)
+    example = None if context is None else first_example(context.command.epilog)
     if type(error).__name__ == "MissingParameter" and parameter is not None and example:
         name = parameter.metavar if parameter.param_type_name == "argument" else max(parameter.opts, key=len)
         return f"{name} is missing; for example: {example}"
-    text = error.format_message().rstrip(".")
-    return f"{text[:1].lower()}{text[1:]}; see '{command} --help'"
+    # The parser's own suggestions differ between versions, and so does how they are worded.
+    text = re.split(r"\.? (?:Did you mean|\(Possible options)", error.format_message())[0].rstrip(".")
+    return f"{text[:1].lower()}{text[1:]}{_meant(error, context)}; see '{command} --help'"
+
+
+def first_example(text: str | None) -> str | None:
+    """The first command line in a help text."""
+    lines = (line.strip() for line in (text or "").splitlines())
+    return next((line for line in lines if line.startswith("discreet ")), None)
+
+
+def _meant(error: Any, context: Any) -> str:
+    """The option or the command that is most likely meant, in brackets, or nothing."""
+    command = getattr(context, "command", None)
+    unknown = re.match("No such command '(.+?)'", str(getattr(error, "message", "")))
+    if command is None or not (unknown or type(error).__name__ == "NoSuchOption"):
+        return ""
+    options = [name for parameter in command.params for name in parameter.opts]
+    given, names = (unknown[1], list(command.commands)) if unknown else (error.option_name, options)
+    near = nearest(given, names, private=False)
+    return "" if near is None else f" (did you mean {near}?)"
 
 
 def _command() -> str:
     """The command that was called, for errors that do not know it."""
-    return next((command for command in EXAMPLES if command.split()[1] in sys.argv[1:2]), "discreet")
+    first = sys.argv[1:2]
+    return f"discreet {first[0]}" if first and first[0].isalpha() else "discreet"
 
 
 def _explained_output(error: OSError) -> int:
@@ -82,7 +101,7 @@ def _complain(message: str, code: int) -> int:
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
     if getattr(sys, "stderr", None) is not None:
         with suppress(OSError):
-            print(f"discreet: {line}", file=sys.stderr, flush=True)
+            print(f"{styled('discreet:', RED, sys.stderr)} {line}", file=sys.stderr, flush=True)
     return code
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.options import as_count, as_jobs, as_mechanism, as_numbers
-from discreet.cli.output import print_text
+from discreet.cli import options as shared
+from discreet.cli.commands import TextCommand
+from discreet.cli.complain import FAILURE, SUCCESS
+from discreet.cli.output import print_json, print_text
+from discreet.cli.terminal import bar
+from discreet.cli.values import as_adjacency, as_count, as_format, as_jobs, as_mechanism, as_numbers
 from discreet.errors import InvalidValueError
-from discreet.mechanisms.registry import MECHANISMS
-from discreet.noise import NOISES
+from discreet.mechanisms.registry import to_dict
 from discreet.privacy import ADJACENCIES
+from discreet.progress import silenced
+
+if TYPE_CHECKING:
+    from discreet.evidence.audit import Audit
+    from discreet.evidence.report import Verdict
 
 VERIFY_HELP = """
 \b
@@ -21,7 +27,7 @@ Examples:
   discreet verify --all
   discreet verify --mechanism canonical --noise laplace --gamma 1/3
   discreet verify --mechanism one-shot --noise exponential -k 2 --epsilon 0.5
-  discreet verify --scores 3,2,2,0 --scores 1,1,0,0 -k 2
+  discreet verify --scores 3,2,2,0 --scores 1,1,0,0 -k 2 --format json
 """
 
 AUDIT_HELP = """
@@ -29,37 +35,43 @@ AUDIT_HELP = """
 Examples:
   discreet audit
   discreet audit --mechanism one-shot -k 1 --draws 5000
-  discreet audit --scores 2,1,0 --neighbour 2,1,1 -k 1 --epsilon 0.5 --draws 1000 --confidence 0.99
+  discreet audit --scores 2,1,0 --neighbour 2,1,1 -k 1 --epsilon 0.5 --draws 1000 --confidence 0.99 --quiet
 """
 
-MechanismOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help=f"Which mechanism: {', '.join(MECHANISMS)}. By default canonical.")
-]
-GammaOption = Annotated[str | None, typer.Option(metavar="G", help="For canonical: from 0 to 1. By default 1/2.")]
-NoiseOption = Annotated[str | None, typer.Option(metavar="NAME", help=f"For all but joint: {', '.join(NOISES)}.")]
-KOption = Annotated[str | None, typer.Option("-k", metavar="K", help="How many items are released.")]
-CeilOption = Annotated[bool, typer.Option("--ceil", help="For canonical: round losses up.")]
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the commands to the program."""
+    app.command("verify", cls=TextCommand, short_help="Verify epsilon exactly.", epilog=VERIFY_HELP)(verify)
+    app.command("audit", cls=TextCommand, short_help="Audit the sampler by many draws.", epilog=AUDIT_HELP)(audit)
 
 
 def verify(
     every: Annotated[
         bool, typer.Option("--all", help="Verify every mechanism, with every noise and several gammas.")
     ] = False,
-    mechanism: MechanismOption = None,
-    noise: NoiseOption = None,
-    gamma: GammaOption = None,
-    ceil: CeilOption = False,
-    k: KOption = None,
+    mechanism: shared.MechanismOption = None,
+    noise: shared.NoiseOption = None,
+    gamma: shared.GammaOption = None,
+    ceil: shared.CeilOption = False,
+    k: shared.SmallKOption = None,
     epsilon: Annotated[str, typer.Option(metavar="E", help="The budget of each release.")] = "1",
     scores: Annotated[
         list[str] | None,
         typer.Option(metavar="A,B,...", help="A vector of counts to verify on, more than once for more; 2 to 6 items."),
     ] = None,
     adjacency: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"{' or '.join(ADJACENCIES)}. By default both.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"What may differ by one user: {shared.choices(ADJACENCIES)}. By default both.",
+            autocompletion=shared.completed(ADJACENCIES),
+        ),
     ] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Many more inputs, which takes hours.")] = False,
-    jobs: Annotated[str | None, typer.Option(metavar="N", help="How many processes. By default one a core.")] = None,
+    jobs: shared.JobsOption = None,
+    form: shared.FormatOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
 ) -> int:
     """Verifies epsilon exactly: computes the law of what is released for small inputs and all their neighbours.
 
@@ -70,7 +82,7 @@ def verify(
     from discreet.evidence.verify import each_examined, plan
 
     options = {"gamma": gamma, "noise": noise, "ceil": ceil or None}
-    chosen = None if every else as_mechanism(mechanism or "canonical", options)
+    chosen, shape = None if every else as_mechanism(mechanism, options), as_format(form, as_json, shared.TABLE_OR_JSON)
     if every and (mechanism is not None or any(value is not None for value in options.values())):
         raise InvalidValueError("all must be left out with a mechanism or one of its options")
     processes = as_jobs(jobs)
@@ -79,35 +91,55 @@ def verify(
         None if k is None else as_count(k),
         epsilon=epsilon,
         scores=[as_numbers(vector, "scores") for vector in scores] if scores else None,
-        adjacency=adjacency,
+        adjacency=None if adjacency is None else as_adjacency(adjacency),
         deep=deep,
     )
     verdicts = []
-    with bar("verifying", len(tasks)) as step:
+    with silenced(quiet), bar("verifying", len(tasks)) as step:
         for verdict in each_examined(tasks, processes):
             verdicts.append(verdict)
             step()
     report = Verification(verdicts)
-    print_text(str(report))
-    return 0 if report.holds else 1
+    if shape == "json":
+        rows = [_as_dict(verdict) for verdict in verdicts]
+        print_json({"holds": report.holds, "pairs": report.pairs, "verdicts": rows})
+    else:
+        print_text(str(report), heading=True)
+    return SUCCESS if report.holds else FAILURE
+
+
+def _as_dict(verdict: Verdict) -> dict[str, Any]:
+    """A verdict in terms that JSON can hold, with the pairs of inputs as the table spells them."""
+    return {
+        "mechanism": to_dict(verdict.mechanism),
+        "holds": verdict.holds,
+        "pairs": verdict.pairs,
+        "worst": verdict.worst,
+        "worst_pair": str(verdict.worst_pair),
+        "renyi": verdict.renyi,
+        "renyi_pair": str(verdict.renyi_pair),
+    }
 
 
 def audit(
-    mechanism: MechanismOption = None,
-    noise: NoiseOption = None,
-    gamma: GammaOption = None,
-    ceil: CeilOption = False,
-    k: KOption = None,
+    mechanism: shared.MechanismOption = None,
+    noise: shared.NoiseOption = None,
+    gamma: shared.GammaOption = None,
+    ceil: shared.CeilOption = False,
+    k: shared.SmallKOption = None,
     epsilon: Annotated[str, typer.Option(metavar="E", help="The budget that each release promises.")] = "1",
     scores: Annotated[str | None, typer.Option(metavar="A,B,...", help="Counts of users for 2 to 8 items.")] = None,
     neighbour: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="With --scores: the same counts with one user changed.")
     ] = None,
-    adjacency: Annotated[str, typer.Option(metavar="NAME", help=f"{' or '.join(ADJACENCIES)}.")] = "add-remove",
+    adjacency: shared.AdjacencyOption = "add-remove",
     draws: Annotated[str, typer.Option(metavar="N", help="How many releases of each input to draw.")] = "20000",
     confidence: Annotated[
         str, typer.Option(metavar="P", help="The probability that a right sampler is not accused.")
     ] = "0.999",
+    form: shared.FormatOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
 ) -> int:
     """Audits the sampler as an outsider would: many releases of two neighbouring inputs, and what their counts tell.
 
@@ -116,29 +148,39 @@ def audit(
     """
     from discreet.evidence.audit import audit as audited
 
-    found = audited(
-        as_mechanism(mechanism or "canonical", {"gamma": gamma, "noise": noise, "ceil": ceil or None}),
-        None if k is None else as_count(k),
-        epsilon=epsilon,
-        scores=None if scores is None else as_numbers(scores, "scores"),
-        neighbour=None if neighbour is None else as_numbers(neighbour, "neighbour"),
-        adjacency=adjacency,
-        draws=as_count(draws, "draws"),
-        confidence=confidence,
-        progress=lambda total: bar("drawing", total),
-    )
-    print_text(str(found))
-    return 0 if found.holds else 1
+    shape = as_format(form, as_json, shared.TABLE_OR_JSON)
+    with silenced(quiet):
+        found = audited(
+            as_mechanism(mechanism, {"gamma": gamma, "noise": noise, "ceil": ceil or None}),
+            None if k is None else as_count(k),
+            epsilon=epsilon,
+            scores=None if scores is None else as_numbers(scores, "scores"),
+            neighbour=None if neighbour is None else as_numbers(neighbour, "neighbour"),
+            adjacency=as_adjacency(adjacency),
+            draws=as_count(draws, "draws"),
+            confidence=confidence,
+            progress=lambda total: bar("drawing", total),
+        )
+    if shape == "json":
+        print_json(_found_as_dict(found))
+    else:
+        print_text(str(found))
+    return SUCCESS if found.holds else FAILURE
 
 
-@contextmanager
-def bar(name: str, total: int) -> Iterator[Callable[[], Any]]:
-    """A progress bar on standard error, in a terminal only; gives what is to be called after each step."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(name, total=total)
-        yield lambda: progress.advance(task)
+def _found_as_dict(found: Audit) -> dict[str, Any]:
+    """What an audit found, in terms that JSON can hold; exact numbers are strings, as in a release."""
+    pair = found.pair
+    return {
+        "mechanism": to_dict(found.mechanism),
+        "holds": found.holds,
+        "scores": [str(score) for score in pair.scores],
+        "neighbour": [str(score) for score in pair.neighbour],
+        "k": pair.k,
+        "epsilon": str(pair.epsilon),
+        "adjacency": pair.adjacency,
+        "draws": found.draws,
+        "confidence": str(found.confidence),
+        "spent": found.spent,
+        "fits": found.fits,
+    }

@@ -1,54 +1,102 @@
-"""Options as text, turned into what the library takes; each complaint names the option."""
+"""The options that several commands share, with what a shell may complete them to.
+
+Everything travels as text, so that 0.1 is exactly one tenth; `values` turns it into what the library takes.
+"""
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
-from fractions import Fraction
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Annotated
 
-from discreet.errors import InvalidValueError, shown
-from discreet.mechanisms.base import Mechanism
+import typer
+
+from discreet.cli.stdin import INPUT_FORMATS
 from discreet.mechanisms.registry import MECHANISMS
-from discreet.privacy import Sensitivity, exact
+from discreet.noise import NOISES
+from discreet.privacy import ADJACENCIES
+
+TABLE_OR_JSON = ("table", "json")
 
 
-def as_mechanism(name: str, options: dict[str, Any]) -> Mechanism:
-    """The mechanism of this name with the options that were given, all of which must be its own."""
-    if name not in MECHANISMS:
-        raise InvalidValueError(f"mechanism must be one of {', '.join(MECHANISMS)}, not {shown(name)}")
-    given = {option: value for option, value in options.items() if value is not None}
-    own = list(MECHANISMS[name]().parameters())
-    for option in given:
-        if option not in own:
-            takes = f"takes only {' and '.join(own)}" if own else "takes no options"
-            raise InvalidValueError(f"{option} must be left out with the mechanism {name}, which {takes}")
-    return MECHANISMS[name](**given)
+def completed(names: Iterable[str]) -> Callable[[], list[str]]:
+    """What a shell asks for the values of an option."""
+    return lambda: list(names)
 
 
-def as_sensitivity(text: str) -> Sensitivity:
-    """DOWN,UP as a sensitivity."""
-    parts = text.split(",")
-    if len(parts) != 2:
-        raise InvalidValueError(f"sensitivity must be two numbers DOWN,UP such as 0,1, not {shown(text)}")
-    return Sensitivity(down=parts[0], up=parts[1])
+def choices(names: Iterable[str]) -> str:
+    """The values of an option in a sentence: a, b or c."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}"
 
 
-def as_count(text: str, name: str = "k") -> int:
-    """A whole number."""
-    with suppress(ValueError):
-        return int(text)
-    raise InvalidValueError(f"{name} must be a whole number such as 10, not {shown(text)}")
-
-
-def as_jobs(text: str | None) -> int:
-    """How many processes to use: by default one a core."""
-    jobs = (os.cpu_count() or 1) if text is None else as_count(text, "jobs")
-    if not 1 <= jobs <= 256:
-        raise InvalidValueError(f"jobs must be from 1 to 256, not {text!r}")
-    return jobs
-
-
-def as_numbers(text: str, name: str) -> list[Fraction]:
-    """Numbers with commas between them."""
-    return [exact(number.strip(), name) for number in text.split(",")]
+KOption = Annotated[str, typer.Option("-k", metavar="K", help="How many items to release.")]
+SmallKOption = Annotated[str | None, typer.Option("-k", metavar="K", help="How many items are released.")]
+ItemOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help='The column of the items. By default "item", or the first of two; with --user there is no default.',
+    ),
+]
+ScoreOption = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help='The column of the scores. By default "score", or the second of two.'),
+]
+SensitivityOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DOWN,UP",
+        help="How far adding one user can move a score down and up. By default 0,1; events know their own.",
+    ),
+]
+AdjacencyOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help=f"What may differ by one user: {choices(ADJACENCIES)}.",
+        autocompletion=completed(ADJACENCIES),
+    ),
+]
+MechanismOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help=f"How to draw: {', '.join(MECHANISMS)}. By default canonical.",
+        autocompletion=completed(MECHANISMS),
+    ),
+]
+GammaOption = Annotated[
+    str | None,
+    typer.Option(metavar="G", help="For canonical: the weight of the worst item taken, 0 to 1. By default 1/2."),
+]
+NoiseOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help=f"For all but joint: {', '.join(NOISES)}. By default gumbel, with one-shot exponential.",
+        autocompletion=completed(NOISES),
+    ),
+]
+CeilOption = Annotated[
+    bool, typer.Option("--ceil", help="For canonical: round losses up to multiples of the sensitivity.")
+]
+InputFormatOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help=f"With - for FILE: what standard input holds, {choices(INPUT_FORMATS)}. By default csv.",
+        autocompletion=completed(INPUT_FORMATS),
+    ),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help=f"How to print: {choices(TABLE_OR_JSON)}. By default table.",
+        autocompletion=completed(TABLE_OR_JSON),
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress: only the result and errors.")]
+JobsOption = Annotated[str | None, typer.Option(metavar="N", help="How many processes. By default one a core.")]

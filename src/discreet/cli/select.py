@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import glob
-import re
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.budget import opened
-from discreet.cli.complain import EXAMPLES
-from discreet.cli.options import as_count, as_mechanism, as_sensitivity
+from discreet.cli import options as shared
+from discreet.cli.commands import TextCommand
+from discreet.cli.complain import first_example
+from discreet.cli.formats import FORMATS
 from discreet.cli.output import check_out, deliver
-from discreet.errors import InvalidValueError, shown
-from discreet.mechanisms.registry import MECHANISMS
-from discreet.noise import NOISES
-from discreet.privacy import ADJACENCIES, Sensitivity, check_adjacency, positive
+from discreet.cli.stdin import as_file, check_input, files_behind
+from discreet.cli.values import as_adjacency, as_count, as_format, as_mechanism, as_sensitivity
+from discreet.errors import InvalidValueError
+from discreet.privacy import Sensitivity, positive
+from discreet.progress import silenced
 from discreet.sources.base import Source
-from discreet.sources.domain import Integers, integers
-from discreet.sources.events import events
 from discreet.sources.files import file_source
 from discreet.topk import top_k
+
+if TYPE_CHECKING:
+    from discreet.ledger.ledger import Ledger
 
 HELP = """
 \b
@@ -35,6 +37,9 @@ Examples with scores:
   discreet select scores.parquet -k 10 --epsilon 1
   discreet select scores.csv -k 10 --epsilon 1 --ledger budget.db --purpose "monthly chart"
   discreet select scores.csv -k 10 --epsilon 1 --counts 0.5
+  discreet select scores.csv -k 10 --epsilon 1 --counts 0.5 --format csv > top.csv
+  discreet select - -k 10 --epsilon 1 --format items < scores.csv | sort
+  grep -v "^#" points.tsv | discreet select - --input-format tsv -k 3 --epsilon 1 --sensitivity 2,5
 
 \b
 Examples with events:
@@ -48,6 +53,8 @@ Examples with events:
     --domain movies.csv:movie_id -k 3 --epsilon 1 --split auto
   discreet select --connect sqlite://ratings.db --name ratings --user user_id --item movie_id \\
     --domain movies.csv:movie_id --label title -k 3 --epsilon 1 --json
+  zcat ratings.csv.gz | discreet select - --user user_id --item movie_id \\
+    --domain movies.csv:movie_id -k 3 --epsilon 1 --quiet
 """
 
 # What belongs to one kind of input, and why it has no place beside the other.
@@ -68,24 +75,25 @@ _EVENTS_ONLY = {
 }
 
 
-def _is_url(text: str) -> bool:
-    return "://" in text
+def add_to(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command("select", cls=TextCommand, short_help="Release the k items that score highest.", epilog=HELP)(select)
 
 
 def _check_file(context: typer.Context, file: str | None) -> str | None:
     """The input must be named once. What was given on the command line has been parsed before this."""
     connect = context.params.get("connect")
     if file is None and connect is None:
-        raise InvalidValueError(f"FILE is missing; for example: {EXAMPLES['discreet select']}")
+        raise InvalidValueError(f"FILE is missing; for example: {first_example(HELP)}")
     if file is not None and connect is not None:
         raise InvalidValueError("connect must be left out with FILE: the input is one of the two")
-    if file is not None and _is_url(file):
+    if file is not None and "://" in file:
         raise InvalidValueError("FILE must be a file; the URL of a database goes with --connect")
     return file
 
 
 def select(
-    k: Annotated[str, typer.Option("-k", metavar="K", help="How many items to release.")],
+    k: shared.KOption,
     epsilon: Annotated[
         str, typer.Option(metavar="E", help="The privacy budget to spend, taken exactly: 1, 0.5, 1/3 or 1e-2.")
     ],
@@ -96,20 +104,11 @@ def select(
             callback=_check_file,
             show_default=False,
             help="The scores: .npy, .csv, .tsv, .json or .parquet. With --user the events: .parquet, .csv, .tsv or "
-            ".json, compressed or not, or a quoted pattern of such files.",
+            ".json, compressed or not, or a quoted pattern of such files. For either, - is standard input.",
         ),
     ] = None,
-    item: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help='The column of the items. By default "item", or the first of two; with --user there is no default.',
-        ),
-    ] = None,
-    score: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help='The column of the scores. By default "score", or the second of two.'),
-    ] = None,
+    item: shared.ItemOption = None,
+    score: shared.ScoreOption = None,
     user: Annotated[
         str | None,
         typer.Option(
@@ -160,37 +159,24 @@ def select(
     name: Annotated[
         str | None, typer.Option(metavar="TABLE", help="With --connect: the table of the events in the database.")
     ] = None,
-    mechanism: Annotated[
-        str, typer.Option(metavar="NAME", help=f"How to draw: {', '.join(MECHANISMS)}.")
-    ] = "canonical",
-    gamma: Annotated[
-        str | None,
-        typer.Option(metavar="G", help="For canonical: the weight of the worst item taken, 0 to 1. By default 1/2."),
-    ] = None,
-    noise: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help=f"For all but joint: {', '.join(NOISES)}. By default gumbel, with one-shot exponential.",
-        ),
-    ] = None,
-    ceil: Annotated[
-        bool, typer.Option("--ceil", help="For canonical: round losses up to multiples of the sensitivity.")
-    ] = False,
-    sensitivity: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DOWN,UP",
-            help="How far adding one user can move a score down and up. By default 0,1; events know their own.",
-        ),
-    ] = None,
+    input_format: shared.InputFormatOption = None,
+    mechanism: shared.MechanismOption = None,
+    gamma: shared.GammaOption = None,
+    noise: shared.NoiseOption = None,
+    ceil: shared.CeilOption = False,
+    sensitivity: shared.SensitivityOption = None,
+    adjacency: shared.AdjacencyOption = "add-remove",
     counts: Annotated[
         str | None,
         typer.Option(metavar="E2", help="Release a noisy score for each item too, at this epsilon beside the other."),
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option(metavar="auto", help="With 'auto': release noisy scores too, for half of epsilon."),
+        typer.Option(
+            metavar="auto",
+            help="With 'auto': release noisy scores too, for half of epsilon.",
+            autocompletion=shared.completed(["auto"]),
+        ),
     ] = None,
     ledger: Annotated[
         str | None,
@@ -210,13 +196,25 @@ def select(
         str | None,
         typer.Option(metavar="S", help="Return only at a multiple of S seconds, or of a period that fits with 'auto'."),
     ] = None,
-    adjacency: Annotated[
-        str, typer.Option(metavar="NAME", help=f"What may differ by one user: {' or '.join(ADJACENCIES)}.")
-    ] = "add-remove",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the release as JSON.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the release to this file, as JSON, whole or not at all.")
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="How to print: table, for people; json, with the guarantee; csv; or items, a line each, with "
+            "a backslash as \\\\ and a line break as \\n. By default table.",
+            autocompletion=shared.completed(FORMATS),
+        ),
     ] = None,
+    as_json: shared.JsonOption = False,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the release to this file too, whole or not at all: as JSON, or as --format says.",
+        ),
+    ] = None,
+    quiet: shared.QuietOption = False,
 ) -> None:
     """Releases which K items score highest, with epsilon-differential privacy for each user behind the scores.
 
@@ -229,30 +227,36 @@ def select(
     """
     # Everything public is checked before the scores or the events are read.
     drawn_by = as_mechanism(mechanism, {"gamma": gamma, "noise": noise, "ceil": ceil or None})
-    count = as_count(k)
+    count, shape = as_count(k), as_format(form, as_json, FORMATS)
     positive(epsilon, "epsilon")
     if counts is not None:
         positive(counts, "counts")
-    check_adjacency(adjacency)
-    book = opened(ledger, out)
+    as_adjacency(adjacency)
+    check_input(file, input_format, events=user is not None)
+    book = _opened(ledger, out)
     options = {
         "domain": domain, "label": label, "where": where, "value": value,
         "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
         "connect": connect, "name": name,
     }  # fmt: skip
+    limits = Sensitivity() if sensitivity is None else as_sensitivity(sensitivity)
+    source_of: Callable[[Any], Source]
     if user is None:
         _refuse(options, _EVENTS_ONLY, "without user")
-        limits = Sensitivity() if sensitivity is None else as_sensitivity(sensitivity)
-        source = _scores(str(file), item, score, out)
+        check_out(out, {"scores": files_behind(str(file))})
+        source_of = partial(file_source, item=item, score=score)
     else:
+        from discreet.cli.events import events_of
+
         _refuse({"score": score, "sensitivity": sensitivity}, _SCORES_ONLY, "with user")
-        limits = None
-        source = _events(file, user, item, adjacency, options, out)
-    release = top_k(
-        source, count, epsilon, mechanism=drawn_by, sensitivity=limits, adjacency=adjacency, counts=counts,
-        split=split, pad_to=pad_to, ledger=book, purpose=purpose, request_id=request_id,
-    )  # fmt: skip
-    deliver(release, as_json, out)
+        source_of = events_of(file, user, item, adjacency, options, out)
+    with silenced(quiet), as_file(file, input_format) as path:
+        release = top_k(
+            source_of(path), count, epsilon, mechanism=drawn_by, sensitivity=limits if user is None else None,
+            adjacency=adjacency, counts=counts, split=split, pad_to=pad_to, ledger=book, purpose=purpose,
+            request_id=request_id,
+        )  # fmt: skip
+    deliver(release, shape, out)
 
 
 def _refuse(options: dict[str, str | None], reasons: dict[str, str], when: str) -> None:
@@ -261,66 +265,11 @@ def _refuse(options: dict[str, str | None], reasons: dict[str, str], when: str) 
             raise InvalidValueError(f"{option} must be left out {when}: {reasons[option]}")
 
 
-def _scores(file: str, item: str | None, score: str | None, out: Path | None) -> Source:
-    check_out(out, {"scores": [file]})
-    return file_source(file, item, score)
-
-
-def _events(
-    file: str | None, user: str, item: str | None, adjacency: str, options: dict[str, str | None], out: Path | None
-) -> Source:
-    """The source of events that the options describe, each of which is checked before the events are opened."""
-    if item is None:
-        raise InvalidValueError("item must be given with user: the column that says what the user did it to")
-    if (domain := options["domain"]) is None:
-        raise InvalidValueError(
-            "domain must be given with user: a public list of items, such as movies.csv:movie_id or integers:0:999, "
-            "because a list made from the events would tell what somebody touched"
-        )
-    most = options["max_items_per_user"]
-    table, listed, clip = _table(file, options["connect"], options["name"]), _domain(domain), _clip(options["clip"])
-    check_out(out, {"events": _files(table), "domain": _files(domain) + _files(domain.rpartition(":")[0])})
-    return events(
-        table, user=user, item=item, domain=listed, label=options["label"], where=options["where"],
-        value=options["value"], clip=clip, resolution=options["resolution"], adjacency=adjacency, name=options["name"],
-        max_items_per_user=None if most is None else as_count(most, "max_items_per_user"),
-    )  # fmt: skip
-
-
-def _table(file: str | None, connect: str | None, name: str | None) -> str:
-    """Where the events are: the path of a file, or the URL of a database beside the name of a table."""
-    if connect is None:
-        if name is not None:
-            raise InvalidValueError("name must be left out without connect: it is the table of a database")
-        return str(file)
-    if not _is_url(connect):
-        raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
-    if not name:
-        raise InvalidValueError("name must be given with connect: the table of the events in the database")
-    return connect
-
-
-def _domain(text: str) -> str | Integers:
-    if _is_url(text):
-        raise InvalidValueError("domain must be FILE:COLUMN or integers:LO:HI, not the URL of a database")
-    if not text.startswith("integers:"):
-        return text
-    ends = re.fullmatch(r"integers:([+-]?[0-9]{1,20}):([+-]?[0-9]{1,20})", text)
-    if ends is None:
-        raise InvalidValueError(f"domain must be integers:LO:HI such as integers:0:999, not {shown(text)}")
-    return integers(int(ends[1]), int(ends[2]))
-
-
-def _clip(text: str | None) -> tuple[str, str] | None:
-    if text is None:
+def _opened(ledger: str | None, out: str | None) -> Ledger | None:
+    """The ledger that a release is charged to, which `out` must not replace."""
+    check_out(out, {"ledger": [] if ledger is None else [ledger]})
+    if ledger is None:
         return None
-    low, comma, high = text.partition(",")
-    if not comma or "," in high:
-        raise InvalidValueError(f"clip must be two numbers LOW,HIGH such as 0,5, not {shown(text)}")
-    return low, high
+    from discreet.ledger.ledger import Ledger
 
-
-def _files(table: str) -> list[str]:
-    """The files behind a path, a pattern of paths or the URL of a database in a file."""
-    path = table.partition("://")[2].partition("?")[0] if _is_url(table) else table
-    return [path, *glob.glob(path)]
+    return Ledger(ledger)

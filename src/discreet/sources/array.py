@@ -141,7 +141,8 @@ def _as_array(scores: Any) -> NDArray[Any]:
     if isinstance(scores, str | bytes) or not hasattr(scores, "__len__"):
         kind = type(scores).__name__
         raise InvalidTypeError(f"scores must be a mapping, a list or a one-dimensional array, not a {kind}")
-    if isinstance(scores, np.ma.MaskedArray):
+    # To ask for a masked array imports what makes them, so plain ones are not asked about.
+    if isinstance(scores, np.ndarray) and type(scores) is not np.ndarray and isinstance(scores, np.ma.MaskedArray):
         if np.ma.getmaskarray(scores).any():
             raise InvalidValueError(FINITE)
         scores = scores.data

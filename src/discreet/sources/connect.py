@@ -19,6 +19,7 @@ from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, shown
 from discreet.sources.engine import ask
+from discreet.sources.names import choices, suggestion
 
 _ENDINGS = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 _COMPRESSIONS = (".gz", ".zst", ".bz2", ".xz")
@@ -188,8 +189,9 @@ def _from_url(url: str, name: str | None, argument: str) -> Opened:
     tables = ask(engine, "listing tables", connection.list_tables)
     if name not in tables:
         connection.disconnect()
+        hint = suggestion(name, sorted(tables), private=False)
         raise InvalidValueError(
-            f"name must be a table of {engine}, one of {', '.join(sorted(tables))}, not {shown(name)}"
+            f"name must be a table of {engine}, one of {choices(sorted(tables))}, not {shown(name)}{hint}"
         )
     table = ask(engine, "opening the table", lambda: connection.table(name))
     # DuckDB's connections end by themselves, after the temporary tables that ibis drops as they are forgotten.

@@ -19,6 +19,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.sources.connect import Opened, is_frame, open_table
 from discreet.sources.engine import ask
 from discreet.sources.labels import plain
+from discreet.sources.names import choices, suggestion
 
 KINDS = ("string", "integer", "date", "boolean")
 
@@ -158,10 +159,13 @@ def _checked_table(
     if column is None:
         column = item if item in names else names[0] if len(names) == 1 else None
     if column is None or column not in names:
-        wanted = f"a column called {shown(column or item)}"
-        raise InvalidValueError(f"domain must have {wanted}, and has {', '.join(names)}; name one as 'file:column'")
+        wanted, hint = f"a column called {shown(column or item)}", suggestion(column or item, names, private=False)
+        raise InvalidValueError(f"domain must have {wanted}, and has {choices(names)}; name one as 'file:column'{hint}")
     if label is not None and label not in names:
-        raise InvalidValueError(f"label must be a column of the domain, one of {', '.join(names)}, not {shown(label)}")
+        hint = suggestion(label, names, private=False)
+        raise InvalidValueError(
+            f"label must be a column of the domain, one of {choices(names)}, not {shown(label)}{hint}"
+        )
     chosen = opened.table.select(item=opened.table[column], **({} if label is None else {"label": opened.table[label]}))
     table, own_kind = _typed(chosen, opened, kind)
     _check_rows(table, opened, label is not None)

@@ -7,6 +7,7 @@ from pathlib import Path
 from discreet.errors import InvalidValueError, shown
 from discreet.sources.files.spelled import spells_number
 from discreet.sources.files.wording import quoted
+from discreet.sources.names import suggestion
 
 _MOST_LISTED = 20
 
@@ -46,7 +47,8 @@ def _by_name(names: list[str], item: str | None, score: str | None) -> tuple[str
 def _found(role: str, column: str | None, names: list[str], path: Path) -> str:
     if column not in names:
         given = "and none was given" if column is None else f"not {shown(column)}"
-        raise InvalidValueError(f"{role} must name a column of {quoted(path)}, {_listed(names, path)}, {given}")
+        hint = suggestion(column, names, private=_is_text(path))
+        raise InvalidValueError(f"{role} must name a column of {quoted(path)}, {_listed(names, path)}, {given}{hint}")
     if names.count(column) > 1:
         raise InvalidValueError(
             f"{role} must name one column of {quoted(path)}, not two that are called {shown(column)}"
@@ -64,4 +66,8 @@ def _listed(names: list[str], path: Path) -> str:
 
 def _is_data(name: str | None, path: Path) -> bool:
     """Whether the name of a column may be a score of a file without a header; a Parquet file always has names."""
-    return name is not None and path.suffix.lower() != ".parquet" and spells_number(name)
+    return name is not None and _is_text(path) and spells_number(name)
+
+
+def _is_text(path: Path) -> bool:
+    return path.suffix.lower() != ".parquet"

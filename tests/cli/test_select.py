@@ -1,18 +1,13 @@
 import json
 import os
 import re
-import shlex
-import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -20,60 +15,11 @@ import pyarrow.parquet
 import pytest
 
 import discreet
-from discreet.cli import complain, select
+from command_line import EVENTS, FROM_EVENTS, MOVIES, SCORES, SELECT, process, write_table
+from discreet.cli import events, select
 from discreet.mechanisms.registry import MECHANISMS
 
-SCORES = {"dune": 912345, "alien": 877, "heat": 410, "ran": 3}
-SELECT = ("select", "scores.csv", "-k", "2", "--epsilon", "1")
-EVENTS = ("--user", "user_id", "--item", "movie_id")
-MOVIES = ("--domain", "movies.csv:movie_id")
-FROM_EVENTS = ("select", "ratings.parquet", *EVENTS, *MOVIES, "-k", "1", "--epsilon", "1000")
 FROM_SQLITE = ("select", "--connect", "sqlite://ratings.db", *FROM_EVENTS[2:])
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """A working directory with files of scores in it."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DISCREET_DEBUG", raising=False)
-    write_table("scores.csv", ("item", "score"), SCORES)
-    return tmp_path
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Thirty users and a list of 120 movies, in files and databases: all saw 7, half loved 8, and one shouts for 9."""
-    folder = tmp_path_factory.mktemp("ratings")
-    rows = [(user, 7, 3.0) for user in range(30)] + [(user, 8, 5.0) for user in range(15)] + [(1, 9, 4.5)] * 500
-    users, movies, stars = zip(*rows, strict=True)
-    table = pa.table({"user_id": users, "movie_id": movies, "stars": stars})
-    pa.parquet.write_table(table, folder / "ratings.parquet")
-    pa.csv.write_csv(table.slice(0, 40), folder / "ratings-1.csv")
-    pa.csv.write_csv(table.slice(40), folder / "ratings-2.csv")
-    write_table(folder / "movies.csv", ("movie_id", "title"), {str(i): f"film {i}" for i in range(120)})
-    with duckdb.connect(str(folder / "ratings.duckdb")) as connection:
-        connection.execute(f"CREATE TABLE ratings AS FROM '{folder / 'ratings.parquet'}'")
-    with closing(sqlite3.connect(folder / "ratings.db")) as connection:
-        connection.execute("CREATE TABLE ratings (user_id INTEGER, movie_id INTEGER, stars REAL)")
-        connection.executemany("INSERT INTO ratings VALUES (?, ?, ?)", rows)
-        connection.commit()
-    return folder
-
-
-@pytest.fixture
-def ratings(folder, made):
-    """Events and their domain in the working directory."""
-    shutil.copytree(made, folder, dirs_exist_ok=True)
-
-
-def write_table(name, header, scores, delimiter=","):
-    rows = [header, *((item, str(score)) for item, score in scores.items())]
-    Path(name).write_text("".join(delimiter.join(row) + "\n" for row in rows))
-
-
-def process(*args, program=(sys.executable, "-m", "discreet"), **options):
-    """Runs the command line in a process of its own."""
-    return subprocess.run([*program, *args], capture_output=True, text=True, timeout=60, **options)
 
 
 def selected(call, *extra, k=2, epsilon="1000"):
@@ -153,38 +99,16 @@ def test_help_of_select_names_every_option_and_default(call):
     assert (code, err) == (0, "")
     options = (
         "-k --epsilon --item --score --user --domain --label --where --value --clip --resolution --connect --name "
-        "--mechanism --gamma --noise --ceil --sensitivity --adjacency --ledger --purpose --request-id --json --out"
+        "--mechanism --gamma --noise --ceil --sensitivity --adjacency --ledger --purpose --request-id --json --out "
+        "--input-format --format"
     )
     assert set(options.split()) <= set(re.findall(r"^  (--?[\w-]+)", out, re.MULTILINE))
+    assert re.search(r"^  -q, --quiet ", out, re.MULTILINE)
     flat = "".join(out.split())  # lines also end at hyphens
     assert "canonical,one-shot,peeling,joint" in flat
     noises = {name: kind().parameters().get("noise") for name, kind in MECHANISMS.items()}
     assert "Bydefaultgumbel,withone-shotexponential." in flat
     assert noises == {"canonical": "gumbel", "one-shot": "exponential", "peeling": "gumbel", "joint": None}
-
-
-def test_examples_in_the_help_run(call, ratings):
-    many = {f"film {i}": i for i in range(120)}
-    write_table("scores.csv", ("item", "score"), many)
-    write_table("films.csv", ("title", "fans"), many)
-    write_table("points.tsv", ("item", "score"), many, "\t")
-    Path("scores.json").write_text(json.dumps(many))
-    pa.parquet.write_table(pa.table({"item": list(many), "score": list(many.values())}), "scores.parquet")
-    np.save("counts.npy", np.arange(120))
-    discreet.Ledger.create("budget.db", epsilon=1, unit="users")
-    _, text, _ = call("select", "--help")
-    examples = re.findall(r"^ +discreet (select .+)$", text.replace("\\\n", " "), re.MULTILINE)
-    assert len(examples) == 14
-    assert sum("--user" in example for example in examples) == 5
-    assert complain.EXAMPLES["discreet select"] == f"discreet {examples[0]}"
-    for example in examples:
-        code, out, err = call(*shlex.split(example))
-        assert (code, err) == (0, ""), example
-        k = re.search(r"-k (\d+)", example)[1]
-        shown = discreet.Release.from_json(out).k if "--json" in example else int(re.match(r"Top (\d+) of ", out)[1])
-        assert shown == int(k)
-        if "--out" in example:
-            assert discreet.Release.from_json(Path("top.json").read_text()).k == int(k)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +315,7 @@ def test_a_password_is_not_in_a_traceback_either(call, monkeypatch):
     def broken(url, **_):
         raise RuntimeError(f"no answer from {url}")
 
-    monkeypatch.setattr(select, "events", broken)
+    monkeypatch.setattr(events, "events", broken)
     monkeypatch.setenv("DISCREET_DEBUG", "1")
     args = ("--connect", "postgres://ann:hunter2@h/films", "--name", "ratings", *EVENTS, "--domain", "integers:0:9")
     code, out, err = call("select", *args, "-k", "1", "--epsilon", "1")
@@ -445,7 +369,7 @@ def test_what_cannot_be_parsed_is_named_and_help_is_pointed_at(refused, args, na
 
 def test_a_bad_argument_is_refused_before_the_scores_are_read(refused, monkeypatch):
     monkeypatch.setattr(select, "file_source", lambda *_: pytest.fail("the file was read"))
-    monkeypatch.setattr(select, "events", lambda *_, **__: pytest.fail("the events were opened"))
+    monkeypatch.setattr(events, "events", lambda *_, **__: pytest.fail("the events were opened"))
     for extra in (("--epsilon", "0"), ("--gamma", "7"), ("--adjacency", "x"), ("-k", "x"), ("--out", "no/x.json")):
         refused(*SELECT, *extra)
         refused(*FROM_EVENTS, *extra)
@@ -614,7 +538,7 @@ def test_the_program_with_events(ratings):
 )
 def test_start_is_light(args, loaded):
     pa.parquet.write_table(pa.table({"item": ["a", "b"], "score": [1, 2]}), "scores.parquet")
-    heavy = "pandas polars pyarrow scipy duckdb ibis torch pyspark sqlglot"
+    heavy = "pandas polars pyarrow scipy duckdb ibis torch pyspark sqlglot pydantic rich sqlite3 numpy.ma"
     program = f"import sys, discreet.cli; discreet.cli.main(); print('', *set('{heavy}'.split()) & set(sys.modules))"
     done = process("-c", program, *args, program=(sys.executable,))
     assert done.stdout.splitlines()[-1].strip() == loaded

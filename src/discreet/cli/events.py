@@ -1,0 +1,85 @@
+"""The source of events that the options of `discreet select --user` describe."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Callable
+
+from discreet.cli.output import check_out
+from discreet.cli.stdin import STANDARD, files_behind
+from discreet.cli.values import as_count
+from discreet.errors import InvalidValueError, shown
+from discreet.sources.base import Source
+from discreet.sources.domain import Integers, integers
+from discreet.sources.events import events
+
+
+def events_of(
+    file: str | None, user: str, item: str | None, adjacency: str, options: dict[str, str | None], out: str | None
+) -> Callable[[str | None], Source]:
+    """Opens the events in a file, or in the database of the options; all that is given is checked before."""
+    if item is None:
+        raise InvalidValueError("item must be given with user: the column that says what the user did it to")
+    if (domain := options["domain"]) is None:
+        raise InvalidValueError(
+            "domain must be given with user: a public list of items, such as movies.csv:movie_id or integers:0:999, "
+            "because a list made from the events would tell what somebody touched"
+        )
+    most = options["max_items_per_user"]
+    _check_place(connect := options["connect"], options["name"])
+    listed, clip = _domain(domain), _clip(options["clip"])
+    inputs = _files(connect) if file is None else [each for name in files_behind(file) for each in _files(name)]
+    check_out(out, {"events": inputs, "domain": _files(domain) + _files(domain.rpartition(":")[0])})
+    return lambda path: events(
+        connect if path is None else path, user=user, item=item, domain=listed, label=options["label"],
+        where=options["where"], value=options["value"], clip=clip, resolution=options["resolution"],
+        adjacency=adjacency, name=options["name"],
+        max_items_per_user=None if most is None else as_count(most, "max_items_per_user"),
+    )  # fmt: skip
+
+
+def _check_place(connect: str | None, name: str | None) -> None:
+    """Raises unless the URL of a database and the name of a table are both given, or neither."""
+    if connect is None:
+        if name is not None:
+            raise InvalidValueError("name must be left out without connect: it is the table of a database")
+        return
+    if not _is_url(connect):
+        raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
+    if not name:
+        raise InvalidValueError("name must be given with connect: the table of the events in the database")
+
+
+def _domain(text: str) -> str | Integers:
+    if _is_url(text):
+        raise InvalidValueError("domain must be FILE:COLUMN or integers:LO:HI, not the URL of a database")
+    if text.partition(":")[0] == STANDARD:
+        raise InvalidValueError("domain must be FILE:COLUMN or integers:LO:HI: standard input is for FILE alone")
+    if not text.startswith("integers:"):
+        return text
+    ends = re.fullmatch(r"integers:([+-]?[0-9]{1,20}):([+-]?[0-9]{1,20})", text)
+    if ends is None:
+        raise InvalidValueError(f"domain must be integers:LO:HI such as integers:0:999, not {shown(text)}")
+    return integers(int(ends[1]), int(ends[2]))
+
+
+def _clip(text: str | None) -> tuple[str, str] | None:
+    if text is None:
+        return None
+    low, comma, high = text.partition(",")
+    if not comma or "," in high:
+        raise InvalidValueError(f"clip must be two numbers LOW,HIGH such as 0,5, not {shown(text)}")
+    return low, high
+
+
+def _is_url(text: str) -> bool:
+    return "://" in text
+
+
+def _files(table: str | None) -> list[str]:
+    """The files behind a path, a pattern of paths or the URL of a database in a file."""
+    if table is None:
+        return []
+    path = table.partition("://")[2].partition("?")[0] if _is_url(table) else table
+    return [path, *glob.glob(path)]

@@ -1,0 +1,122 @@
+"""Standard input as a file, which `-` stands for.
+
+What reads a file may seek in it or read it twice, so standard input is copied to a file of its own, in a folder for
+temporary files (TMPDIR) that nobody else may enter. The copy is removed when the command ends, by success, an error,
+Ctrl-C, SIGTERM or SIGHUP; only SIGKILL or a crash of the machine leaves it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from discreet.cli.output import OutputError
+from discreet.cli.values import as_choice
+from discreet.errors import Error, InvalidValueError
+from discreet.progress import is_shown
+
+STANDARD = "-"
+INPUT_FORMATS = ("csv", "tsv", "json", "parquet", "npy")
+_NAME = "standard input"
+_PART = 1 << 20
+
+
+def check_input(file: str | None, kind: str | None, events: bool = False) -> None:
+    """Raises unless the format is given for standard input alone, and is one that can be read."""
+    if kind is None:
+        return
+    if file != STANDARD:
+        raise InvalidValueError("input_format must be left out unless FILE is -: the name of a file tells what it is")
+    # An array has no columns, so it cannot hold events.
+    as_choice("input_format", kind, [name for name in INPUT_FORMATS if not (events and name == "npy")])
+
+
+def files_behind(file: str) -> list[str]:
+    """The files that FILE stands for, as far as it names some."""
+    return ["/dev/stdin"] if file == STANDARD else [file]
+
+
+def name_of(file: str) -> str:
+    """What to call FILE."""
+    return _NAME if file == STANDARD else os.path.basename(file)
+
+
+@contextmanager
+def as_file(file: str | None, kind: str | None) -> Iterator[Any]:
+    """The path of FILE, if there is one, or for `-` that of a copy of standard input that is there inside only."""
+    if file != STANDARD:
+        yield file
+        return
+    with _leaving_in_order(), _private_folder() as folder:
+        path = os.path.join(folder, f"stdin.{kind or 'csv'}")
+        _copy_to(path)
+        try:
+            yield path
+        except Error as error:
+            # Readers name the file; where the copy lay is no help.
+            error.args = tuple(str(part).replace(repr(path), _NAME) for part in error.args)
+            raise
+
+
+@contextmanager
+def _private_folder() -> Iterator[str]:
+    """A new folder that only the user may enter, there inside only."""
+    import shutil
+    import tempfile
+
+    with _failing_as("making a temporary folder"):
+        folder = tempfile.mkdtemp(prefix="discreet-")
+    try:
+        yield folder
+    finally:
+        with _failing_as(f"removing the copy of {_NAME} in {folder!r}"):
+            shutil.rmtree(folder)
+
+
+def _copy_to(path: str) -> None:
+    source = getattr(getattr(sys, "stdin", None), "buffer", None)
+    if source is None:
+        raise InvalidValueError(f"{_NAME} must be open, but is closed")
+    if source.isatty() and is_shown():
+        print("discreet: reading what you type, until Ctrl-D on a line of its own", file=sys.stderr)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with _failing_as(f"copying {_NAME} to a temporary file"), open(os.open(path, flags, 0o600), "wb") as copy:
+        # Not read(), which at a keyboard waits for a second Ctrl-D.
+        while part := source.read1(_PART):
+            copy.write(part)
+
+
+@contextmanager
+def _failing_as(what: str) -> Iterator[None]:
+    """Tells what failed where the system refuses something inside."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{what} fails: {error.strerror or type(error).__name__}") from None
+
+
+@contextmanager
+def _leaving_in_order() -> Iterator[None]:
+    """Lets signals that end a process end it as Ctrl-C does, so that what is inside is cleaned up."""
+    import signal
+    import threading
+
+    caught = []
+    if threading.current_thread() is threading.main_thread():
+        numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        # Under nohup, for example, a signal is ignored, and stays so.
+        caught = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in caught:
+        signal.signal(number, _leave)
+    try:
+        yield
+    finally:
+        for number in caught:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _leave(number: int, _: Any) -> NoReturn:
+    raise SystemExit(128 + number)

@@ -1,0 +1,115 @@
+"""Every command line that a help text shows runs as shown, in a folder with the files that it names."""
+
+import gzip
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import discreet
+from command_line import write_table
+from discreet.cli.app import MODULES
+from discreet.cli.budget import EXAMPLES
+from discreet.evidence import audit, verify
+from discreet.study.tasks import planned
+
+COMMANDS = [(), *((name,) for name in MODULES), *(("budget", name) for name in EXAMPLES)]
+MANY = {f"film {i}": 1000 - 8 * i for i in range(120)}
+
+
+def examples(text):
+    """The command lines under each heading that says so."""
+    blocks = re.findall(r"^  Examples.*:\n((?:    .+\n?)+)", text, re.MULTILINE)
+    return [line.strip() for block in blocks for line in re.sub(r" \\\n +", " ", block).splitlines()]
+
+
+@pytest.fixture
+def files(ratings, monkeypatch):
+    """What the examples name."""
+    write_table("scores.csv", ("item", "score"), MANY)
+    write_table("public.csv", ("item", "score"), MANY)
+    write_table("films.csv", ("title", "fans"), MANY)
+    write_table("points.tsv", ("item", "score"), MANY, "\t")
+    Path("scores.json").write_text(json.dumps(MANY))
+    pa.parquet.write_table(pa.table({"item": list(MANY), "score": list(MANY.values())}), "scores.parquet")
+    np.save("counts.npy", np.arange(120))
+    Path("ratings.csv.gz").write_bytes(gzip.compress(Path("ratings-1.csv").read_bytes()))
+    Path("vectors").mkdir()
+    np.save("vectors/TEN.n10.npy", np.arange(10))
+    np.save("vectors/FIFTY.n50.npy", np.arange(50))
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Of what takes long, the quickest pieces alone, which are done for real."""
+    plan, audited = verify.plan, audit.audit
+
+    def few(*args, **options):
+        return [
+            verify.Task(task.mechanism, task.epsilon, tuple((family, sizes[:1]) for family, sizes in task.families[:1]))
+            for task in plan(*args, **options)[-2:]
+        ]
+
+    def short(*args, **options):
+        assert options["draws"] >= 1000
+        return audited(*args, **{**options, "draws": 200, "confidence": "0.9999999999"})
+
+    monkeypatch.setattr(verify, "plan", few)
+    monkeypatch.setattr(audit, "audit", short)
+    monkeypatch.setattr("discreet.study.tasks.planned", lambda vectors, full: planned(vectors, full)[-3:])
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_the_help_ends_with_examples_that_run(done, files, quick, command):
+    text = done(*command, "--help")
+    found = examples(text)
+    assert text.rstrip().replace("\\\n", " ").split()[-1] == found[-1].split()[-1]
+    own = f"discreet {' '.join(command)}".strip()
+    # A budget has to be there before it is shown, and must not be there before it is made.
+    if command in (("select",), *(("budget", name) for name in EXAMPLES if name != "init")):
+        discreet.Ledger.create("budget.db", epsilon=10, unit="users")
+    for example in found:
+        assert own in example
+        if re.search("[|<>] ", example):
+            in_a_shell(example)
+        else:
+            assert done(*shlex.split(example)[1:]) or "--out" in example, example
+
+
+def in_a_shell(line):
+    """Runs a line with pipes."""
+    folder = str(Path(sys.executable).parent)
+    environment = os.environ | {"PATH": os.pathsep.join([folder, os.environ["PATH"]])}
+    shell = ["bash", "-o", "pipefail", "-c", line]
+    done = subprocess.run(shell, capture_output=True, text=True, timeout=60, env=environment)
+    assert (done.returncode, done.stderr) == (0, ""), line
+    assert done.stdout or "> " in line
+
+
+def test_every_example_is_found(done):
+    """The lines that were found are all that call the program."""
+    for command in COMMANDS:
+        text = done(*command, "--help")
+        below = text[text.index("Examples") :]
+        assert len(examples(text)) == len(re.findall(r"(?:^    |\| )discreet ", below, re.MULTILINE)), command
+
+
+def test_the_examples_of_select_do_what_they_say(done, files):
+    discreet.Ledger.create("budget.db", epsilon=1, unit="users")
+    found = [example for example in examples(done("select", "--help")) if not re.search("[|<>] ", example)]
+    assert len(found) == 14
+    for example in found:
+        out, k = done(*shlex.split(example)[1:]), int(re.search(r"-k (\d+)", example)[1])
+        shown = discreet.Release.from_json(out).k if "--json" in example else int(re.match(r"Top (\d+) of ", out)[1])
+        assert shown == k
+        if "--out" in example:
+            assert discreet.Release.from_json(Path("top.json").read_text()).k == k
+    assert len(discreet.Ledger("budget.db").history()) == 1

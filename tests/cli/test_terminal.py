@@ -1,0 +1,148 @@
+"""What is shown in a terminal alone: colours, and how far a long job is."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from command_line import PROGRAM, SELECT, process
+from discreet import progress
+from discreet.cli.terminal import bar
+
+VERIFY = ("verify", "--scores", "3,2,2,0", "-k", "2", "--jobs", "1")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+NONE = [{"NO_COLOR": "1"}, {"NO_COLOR": "0"}, {"TERM": "dumb"}]
+
+
+def in_terminal(*args, stdin=None, **environment):
+    """Runs the command line where all its streams are a terminal: the exit code and what is shown."""
+    ours, theirs = pty.openpty()
+    settings = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM", "FORCE_COLOR")}
+    settings |= {"TERM": "xterm-256color", **environment}
+    running = subprocess.Popen([*PROGRAM, *args], stdin=theirs, stdout=theirs, stderr=theirs, env=settings)
+    os.close(theirs)
+    limit = threading.Timer(60, running.kill)
+    limit.start()
+    if stdin is not None:
+        os.write(ours, stdin)
+    shown = bytearray()
+    # At the end of the program Linux gives an error, other systems nothing.
+    try:
+        while part := os.read(ours, 65536):
+            shown += part
+    except OSError:
+        pass
+    os.close(ours)
+    limit.cancel()
+    return running.wait(timeout=60), shown.decode().replace("\r\n", "\n")
+
+
+def test_a_heading_is_bold_in_a_terminal():
+    code, shown = in_terminal(*SELECT)
+    assert code == 0
+    assert re.match(r"\x1b\[1mTop 2 of 4 items, .+:\x1b\[0m\n  ", shown)
+    assert len(COLOUR.findall(shown)) == 2
+
+
+def test_what_other_programs_read_has_no_colours_even_there():
+    for form in ("json", "csv", "items"):
+        assert not COLOUR.search(in_terminal(*SELECT, "--format", form)[1])
+
+
+def test_a_complaint_is_red_in_a_terminal():
+    code, shown = in_terminal("select", "scores.csv", "-k", "2")
+    assert code == 2
+    assert shown.startswith("\x1b[1;31mdiscreet:\x1b[0m --epsilon is missing; for example: ")
+
+
+@pytest.mark.parametrize("environment", NONE, ids=str)
+def test_no_colours_where_they_are_not_wanted(environment):
+    assert not COLOUR.search(in_terminal(*SELECT, **environment)[1])
+    code, shown = in_terminal(*VERIFY[:-2], "--k", **environment)
+    assert code == 2
+    assert shown.startswith("discreet: no such option: --k")
+
+
+def test_an_empty_wish_for_no_colours_is_none():
+    assert COLOUR.search(in_terminal(*SELECT, NO_COLOR="")[1])
+
+
+@pytest.mark.parametrize("wish", ["FORCE_COLOR", "CLICOLOR_FORCE"])
+def test_pipes_have_no_colours_and_no_progress(wish):
+    done = process(*VERIFY, env=os.environ | {wish: "1", "TERM": "xterm-256color"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    done = process(*VERIFY, "--fast", env=os.environ | {wish: "1", "TERM": "xterm-256color"})
+    assert done.stderr.startswith("discreet: no such option: --fast")
+
+
+def test_progress_is_shown_in_a_terminal_and_taken_back():
+    code, shown = in_terminal(*VERIFY)
+    assert code == 0
+    assert re.search(r"verifying .*1/1", shown)
+    assert re.search(r"\x1b\[2K(\x1b\[1m)?mechanism  noise", shown)
+
+
+@pytest.mark.parametrize("silence", [("--quiet",), ("-q",)])
+def test_quiet_shows_the_result_alone(silence):
+    assert in_terminal(*VERIFY, *silence, NO_COLOR="1") == (0, process(*VERIFY).stdout)
+
+
+def test_a_dumb_terminal_is_shown_no_progress():
+    assert in_terminal(*VERIFY, TERM="dumb") == (0, process(*VERIFY).stdout)
+
+
+def test_a_bar_without_colours():
+    shown = in_terminal(*VERIFY, NO_COLOR="1")[1]
+    assert "verifying" in shown
+    assert not COLOUR.search(shown)
+
+
+def test_who_types_is_told_how_to_end():
+    content = b"item,score\na,1000000\nb,1\n\x04"
+    read = ("select", "-", "-k", "1", "--epsilon", "1000", "--format", "items")
+    code, shown = in_terminal(*read, stdin=content)
+    assert (code, shown.splitlines()[-1]) == (0, "a")
+    assert "discreet: reading what you type, until Ctrl-D on a line of its own\n" in shown
+    assert "reading" not in in_terminal(*read, "--quiet", stdin=content)[1]
+
+
+class Terminal(SimpleNamespace):
+    """A stream that says it is a terminal."""
+
+    text = ""
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+
+@pytest.mark.parametrize(("quiet", "shown"), [(False, True), (True, False)])
+def test_stages_are_shown_unless_silence_is_wanted(monkeypatch, quiet, shown):
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    with progress.silenced(quiet):
+        assert progress.is_shown() is shown
+        with progress.stage("counting the domain"):
+            end = 100
+            while shown and not terminal.text and end:
+                end -= 1
+                progress.time.sleep(0.05)
+    assert ("counting the domain ... 0 s" in terminal.text) is shown
+    assert progress.is_shown()
+
+
+def test_a_bar_that_is_not_shown_counts_nothing():
+    with bar("waiting", 2) as step:
+        assert step() is None
