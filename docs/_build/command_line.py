@@ -56,20 +56,20 @@ def _anchor(name: str, child: str) -> str:
 
 def _table(title: str, parameters: list[Any]) -> list[str]:
     rows = [_row(one) for one in parameters]
-    return ["\n".join([f"| {title} | | |", "| --- | --- | --- |", *rows]) + "\n"] if rows else []
+    return ["\n".join([f"| {title} | |", "| --- | --- |", *rows]) + "\n"] if rows else []
 
 
 def _row(parameter: Any) -> str:
     word = parameter.metavar or ""
     names = [*parameter.opts, word] if parameter.param_type_name == "option" else [word or parameter.human_readable_name]
     spelt = " ".join(f"`{name}`" for name in names if name)
-    return f"| {spelt} | {_default(parameter)} | {_escaped(getattr(parameter, 'help', None) or '')} |"
+    return f"| {spelt} | {_escaped(parameter.help or '')}{_default(parameter)} |"
 
 
 def _default(parameter: Any) -> str:
     if parameter.required:
-        return "required"
-    return f"`{parameter.default}`" if isinstance(parameter.default, str) else ""
+        return " *Required.*"
+    return f" By default `{parameter.default}`." if isinstance(parameter.default, str) else ""
 
 
 def _escaped(text: str) -> str:
