@@ -3,6 +3,7 @@
 # make soak   the crash and race tests of the ledger at full length: many minutes
 # make bench  prints every speed target beside what is measured here
 # make study  compares all mechanisms on made-up scores, and writes report/index.html
+# make docs   builds the documentation, with its pictures, into site/
 # make fuzz   looks for inputs that break discreet, for SECONDS=60 in all
 # make peers  sets up the libraries that make test compares with where they are there
 # make mutants  counts the small wrong changes of the sampler that the tests find; ARGS=--help says more
@@ -12,7 +13,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS ?= -n auto
 SECONDS ?= 60
 
-.PHONY: demo test quick soak lint bench study fuzz peers mutants clean
+.PHONY: demo test quick soak lint bench study docs fuzz peers mutants clean
 
 DEMO := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
   --domain demo/movies.csv:movie_id --label title -k 20 --epsilon 1 --ledger demo/budget.db
@@ -50,6 +51,12 @@ study: .venv/.installed
 	@$(BIN)/discreet study --out report
 	@echo 'Open report/index.html in a browser.'
 
+# The pages need nothing from elsewhere to be built or read.
+docs: .venv/.installed-docs
+	@$(BIN)/python docs/_build/pictures.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo 'Open site/index.html in a browser.'
+
 fuzz: .venv/.installed-fuzz
 	@$(BIN)/python -m fuzz.run $(SECONDS)
 
@@ -59,7 +66,7 @@ mutants: .venv/.installed-mutants
 	@$(BIN)/python -m mutation.run $(ARGS)
 
 clean:
-	rm -rf .venv .venv-peers mutants demo report dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers mutants demo report site docs/pictures dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("discreet needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
@@ -72,6 +79,10 @@ clean:
 
 .venv/.installed-test: .venv/bin/python pyproject.toml
 	@$(PIP) install -e ".[test]"
+	@touch $@ .venv/.installed
+
+.venv/.installed-docs: .venv/bin/python pyproject.toml
+	@$(PIP) install -e ".[docs]"
 	@touch $@ .venv/.installed
 
 .venv/.installed-mutants: .venv/bin/python pyproject.toml

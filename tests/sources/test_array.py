@@ -19,6 +19,7 @@ from discreet.exact.entropy import Entropy
 from discreet.selection import Selection, Some
 from discreet.sources import array, places, sorting
 from discreet.sources.array import array_source
+from discreet.sources.labels import in_order
 from scripts import walk
 
 KINDS = [np.int64, np.uint64, np.int8, np.int32, np.float32, np.float64]
@@ -107,7 +108,7 @@ def test_a_selection_draws_every_subset_of_the_range_equally_often(tiny, kind, h
 
     def sampler(entropy):
         some = Some(count, first, last, entropy) if count else None
-        return tuple(source.selected(Selection(np.array(ranks, np.int64), head, some)))
+        return tuple(in_order(source.selected(Selection(np.array(ranks, np.int64), head, some))))
 
     decided, undecided = walk(sampler, 1500)
     assert set(decided) <= set(probabilities)

@@ -1,0 +1,89 @@
+"""The documentation builds without a warning, from what the repository has, and asks no other host for anything."""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import browser
+import discreet
+from site_pages import DOCS, ROOT, run
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built in a folder of its own, pictures and all."""
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(DOCS, folder / "docs", ignore=shutil.ignore_patterns("pictures", "__pycache__"))
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+    for name in ("src", "examples"):
+        (folder / name).symlink_to(ROOT / name)
+    run(sys.executable, "docs/_build/pictures.py", folder=folder)
+    # Not as an error: a warning of a package that MkDocs uses is none of ours. Its own are, by --strict.
+    run(sys.executable, "-W", "default", "-m", "mkdocs", "build", "--strict", "--quiet", folder=folder)
+    return folder / "site"
+
+
+def test_every_page_is_there(site):
+    pages = {str(page.relative_to(DOCS).with_suffix(".html")) for page in DOCS.rglob("*.md")} | {"cli.html"}
+    assert {str(page.relative_to(site)) for page in site.rglob("*.html")} == pages | {"404.html"}
+
+
+def test_nothing_is_loaded_from_another_host(site):
+    for page in [*site.rglob("*.html"), *site.rglob("*.css")]:
+        text = page.read_text(encoding="utf-8")
+        loaded = re.findall(
+            r"<(?:script|img|iframe|source|link)\b[^>]*(?:src|href)=[\"']?((?:https?:)?//[^\"' >]*)", text
+        )
+        assert loaded + re.findall(r"(?:url\(|@import )[\"']?((?:https?:)?//[^)\"']*)", text) == [], page
+
+
+def test_the_python_reference_has_every_public_name(site):
+    text = (site / "api.html").read_text(encoding="utf-8")
+    for name in set(discreet.__all__) - {"__version__"}:
+        assert re.search(rf'id="discreet\.{name}"', text), name
+    for name in discreet.bounds.__all__:
+        assert f'id="discreet.bounds.{name}"' in text, name
+    assert "discreet.__version__" in text
+
+
+def test_the_command_line_reference_has_every_command_and_option(site, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "_build"))
+    from command_line import reference
+
+    text, page = reference(), (site / "cli.html").read_text(encoding="utf-8")
+    commands = re.findall(r"^## (discreet.*)$", text, re.MULTILINE)
+    assert {"discreet select", "discreet plan", "discreet budget init", "discreet budget export"} < set(commands)
+    for command in commands:
+        printed = run(sys.executable, "-m", "discreet", *command.split()[1:], "--help", folder=Path.cwd())
+        section = text.partition(f"\n## {command}\n")[2].partition("\n## ")[0]
+        options = {word for word in re.findall(r"^  (-[\w-]+)", printed, re.MULTILINE) if word != "-h"}
+        assert {word for word in options if f"`{word}`" not in section} == set(), command
+        assert f'id="{command.replace(" ", "-")}"' in page
+
+
+@pytest.mark.skipif(browser.CHROMIUM is None, reason="there is no Chromium to open the site with")
+def test_the_site_opens_from_the_disk_and_its_search_finds(site, tmp_path):
+    with browser.page(tmp_path) as page:
+        for name in ("index", "choosing", "gallery/words", "cli"):
+            page.open(site / f"{name}.html", width=400)
+            assert page.ask("document.documentElement.scrollWidth") <= 400, name
+            assert page.ask("[...document.images].every(image => image.complete && image.naturalWidth > 0)"), name
+        page.ask("""(() => {
+            const field = document.querySelector(".md-search__input")
+            field.focus()
+            field.value = "neighbours"
+            for (const kind of ["input", "keyup"]) field.dispatchEvent(new Event(kind, {bubbles: true}))
+        })()""")
+        found = page.ask("""new Promise((resolve, reject) => {
+            const links = () => [...document.querySelectorAll(".md-search-result__link")].map(link => link.href)
+            const look = setInterval(() => links().length && (clearInterval(look), resolve(links())), 50)
+            setTimeout(() => reject(Error("nothing is found")), 20000)
+        })""")
+        assert any("concepts.html" in link for link in found)
+        assert [url for url in page.requests if not url.startswith(("file:", "data:", "about:"))] == []
+        assert page.complaints == []
