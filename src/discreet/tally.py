@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -102,11 +103,15 @@ class Tally:
         Right to a relative 2^-50 or an absolute 2^-1000; at most the largest float, which stands for all beyond.
         """
         larger, smaller = self._positions(upper), self._positions(lower)
-        factor = to_float(scale * self.column.unit)
+        factor = _factor(scale, self.column.unit)
         differences = self.column.differences(larger, smaller)
-        if 2.0**-900 < factor < 2.0**900 and not np.isinf(differences).any():
-            with np.errstate(over="ignore", under="ignore"):
-                return np.minimum(factor * differences, LARGEST)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            gaps = factor * differences
+            # Neither inf nor NaN is below it.
+            if 2.0**-900 < factor < 2.0**900 and gaps.max(initial=0.0) < LARGEST:
+                return gaps
+            if 2.0**-900 < factor < 2.0**900 and not np.isinf(differences).any():
+                return np.minimum(gaps, LARGEST)
         pairs = zip(larger.tolist(), smaller.tolist(), strict=True)
         exact = [scale * max(self.column.exact(i) - self.column.exact(j), Fraction(0)) for i, j in pairs]
         return np.minimum(np.array([to_float(value) for value in exact], np.float64), LARGEST)
@@ -168,6 +173,11 @@ class Remaining:
     def within(self, ranks: Ranks, reaches: Floats) -> Ranks:
         last = self.tally.within(self.original(ranks), reaches)
         return last - np.searchsorted(self.gone, last, side="right")
+
+
+@lru_cache(maxsize=64)
+def _factor(scale: Fraction, unit: Fraction) -> float:
+    return to_float(scale * unit)
 
 
 def _column_of(ascending: Sequence[Fraction]) -> Column:

@@ -88,8 +88,13 @@ def log_binomial_float(r: NDArray[np.int64], rest: NDArray[np.int64]) -> Floats:
     a = np.maximum(r.astype(np.float64), 1.0)
     b = np.maximum(rest.astype(np.float64), 1.0)
     value = stirling(a, b)
-    value += 1.0 / (12.0 * (a + b)) - _stirling_low(a) - _stirling_low(b)
-    return np.where((r == 0) | (rest == 0), 0.0, value)
+    a_low, b_low = 1.0 / a, 1.0 / b
+    # c(a+b) - c(a) - c(b), with the first too large and the others too small
+    a_low -= a_low * a_low * a_low / 30.0
+    b_low -= b_low * b_low * b_low / 30.0
+    value += (1.0 / (a + b) - a_low - b_low) / 12.0
+    value[(r == 0) | (rest == 0)] = 0.0
+    return value
 
 
 def stirling(a: Floats, b: Floats) -> Floats:
@@ -98,11 +103,11 @@ def stirling(a: Floats, b: Floats) -> Floats:
     Written without cancellation: a log(1 + b/a) + b log(1 + a/b) + log((1/a + 1/b) / 2 pi) / 2, whose large terms are
     positive.
     """
-    return a * np.log1p(b / a) + b * np.log1p(a / b) + 0.5 * np.log((1.0 / a + 1.0 / b) / (2.0 * np.pi))
-
-
-def _stirling_low(m: Floats) -> Floats:
-    return 1.0 / (12.0 * m) - 1.0 / (360.0 * m * m * m)
+    ratio = b / a
+    value = a * np.log1p(ratio)
+    value += b * np.log1p(1.0 / ratio)
+    value += 0.5 * np.log((1.0 / a + 1.0 / b) / (2.0 * np.pi))
+    return value
 
 
 def above(value: Floats) -> Floats:

@@ -247,6 +247,9 @@ def _towards_peak(landscape: Landscape, h: Ranks, t: Ranks, t2: int) -> tuple[Ra
 _ROUNDS = 20
 """How often lines are added at most: each time they are several times closer."""
 
+_STEEP = 1.0
+"""How much the log mass must fall between two lines for others to be put between them."""
+
 _LINES = 6
 """Into how many parts the surroundings of a peak are cut at once."""
 
@@ -260,7 +263,7 @@ def _masses(landscape: Landscape, h: Ranks, t: Ranks) -> Floats:
 def _is_steep(mass: Floats, points: Ranks, i: int) -> bool:
     """Whether the mass falls by a factor from the highest point to a neighbour, with other points between them."""
     near = slice(max(0, i - 1), i + 2)
-    fallen = mass[i] - mass[near] > 1.0
+    fallen = mass[i] - mass[near] > _STEEP
     return bool((fallen & (np.abs(points[near] - points[i]) > 1)).any())
 
 
