@@ -5,6 +5,7 @@
 # make study  compares all mechanisms on made-up scores, and writes report/index.html
 # make docs   builds the documentation, with its pictures, into site/
 # make fuzz   looks for inputs that break discreet, for SECONDS=60 in all
+# make test-torch  the tests of torch tensors, in an environment of their own: several gigabytes
 # make peers  sets up the libraries that make test compares with where they are there
 # make mutants  counts the small wrong changes of the sampler that the tests find; ARGS=--help says more
 PYTHON ?= python3
@@ -13,7 +14,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS ?= -n auto
 SECONDS ?= 60
 
-.PHONY: demo test quick soak lint bench study docs fuzz peers mutants clean
+.PHONY: demo test quick test-torch soak lint bench study docs fuzz peers mutants clean
 
 DEMO := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
   --domain demo/movies.csv:movie_id --label title -k 20 --epsilon 1 --ledger demo/budget.db
@@ -35,6 +36,9 @@ test: .venv/.installed-test
 
 quick: .venv/.installed-test
 	@$(BIN)/python -m pytest $(TESTS) -m "not slow and not soak"
+
+test-torch: .venv-torch/.installed
+	@.venv-torch/bin/python -m pytest -q tests/test_tensors.py
 
 soak: .venv/.installed-test
 	@$(BIN)/python -m pytest -m soak tests/ledger
@@ -66,7 +70,7 @@ mutants: .venv/.installed-mutants
 	@$(BIN)/python -m mutation.run $(ARGS)
 
 clean:
-	rm -rf .venv .venv-peers mutants demo report site docs/pictures dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-torch mutants demo report site docs/pictures dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("discreet needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
@@ -88,6 +92,11 @@ clean:
 .venv/.installed-mutants: .venv/bin/python pyproject.toml
 	@$(PIP) install -e ".[mutants]"
 	@touch $@ .venv/.installed-test .venv/.installed
+
+.venv-torch/.installed: pyproject.toml
+	@$(PYTHON) -m venv .venv-torch
+	@.venv-torch/bin/python -m pip --quiet --disable-pip-version-check install -e ".[test-torch]"
+	@touch $@
 
 # diffprivlib asks for a scikit-learn that nothing else here could live with.
 .venv-peers/.installed:

@@ -87,7 +87,7 @@ def _weighed(classes: Classes, boxes: _Boxes, spared: float) -> Cells:
     h, t, weight, largest, done = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count), 0.0, 0
     for start in range(0, len(boxes.h1), _CHUNK):
         here, there = boxes.at(np.arange(start, min(start + _CHUNK, len(boxes.h1)))).cells()
-        gain = classes.gain(classes.height_h(here), classes.height_t(there), here, there)
+        gain = classes.gain(*classes.heights(here, there), here, there)
         size = log_binomial(*_ways(classes, here, there))
         part = slice(done, done + len(here))
         h[part], t[part], weight[part] = here, there, gain + size
@@ -131,8 +131,8 @@ class _Boxes:
     def bounds(self, classes: Classes) -> tuple[Floats, Floats]:
         """Upper and lower bounds on the log mass: the gain grows with h and falls with t, the size does the reverse."""
         cells = np.log(self.h2 - self.h1 + 1.0) + np.log(self.t2 - self.t1 + 1.0)
-        best = classes.gain(classes.height_h(self.h2), classes.height_t(self.t1), self.h2, self.t1)
-        worst = classes.gain(classes.height_h(self.h1), classes.height_t(self.t2), self.h1, self.t2)
+        best = classes.gain(*classes.heights(self.h2, self.t1), self.h2, self.t1)
+        worst = classes.gain(*classes.heights(self.h1, self.t2), self.h1, self.t2)
         most, least = log_binomial(*_ways(classes, self.h1, self.t2)), log_binomial(*_ways(classes, self.h2, self.t1))
         return best + most + cells, worst + least + cells
 

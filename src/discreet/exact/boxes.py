@@ -35,9 +35,8 @@ class Landscape(Protocol):
     def known(self) -> int:
         """The largest t whose height is at hand; that of a larger one may cost more than all the rest."""
 
-    def height_h(self, h: Ranks) -> Floats: ...
-
-    def height_t(self, t: Ranks) -> Floats: ...
+    def heights(self, h: Ranks, t: Ranks) -> tuple[Floats, Floats]:
+        """The heights of some h and of some t, at once because a look-up may cost as much for one as for many."""
 
     def gain(self, height_h: Floats, height_t: Floats, h: Ranks, t: Ranks) -> Floats: ...
 
@@ -108,7 +107,7 @@ class _Grid:
     def of(cls, landscape: Landscape, corners: Ranks, heights: Floats | None = None) -> _Grid:
         h1, h2, t1, t2 = corners
         if heights is None:
-            sides = landscape.height_h(np.concatenate([h1, h2])), landscape.height_t(np.concatenate([t1, t2]))
+            sides = landscape.heights(np.concatenate([h1, h2]), np.concatenate([t1, t2]))
             heights = np.concatenate(sides).reshape(4, -1)
         low_h, high_h, low_t, high_t = heights
         shape = (4, corners.shape[1])
@@ -125,8 +124,8 @@ class _Grid:
         h2 = landscape.corners[1]
         ends_h = np.array([lines_h, np.append(lines_h[1:] - 1, h2)])
         ends_t = np.array([lines_t, np.append(lines_t[1:] - 1, t2)])
-        heights_h = landscape.height_h(ends_h.ravel()).reshape(ends_h.shape)
-        heights_t = landscape.height_t(ends_t.ravel()).reshape(ends_t.shape)
+        heights_h, heights_t = landscape.heights(ends_h.ravel(), ends_t.ravel())
+        heights_h, heights_t = heights_h.reshape(ends_h.shape), heights_t.reshape(ends_t.shape)
         i, j = _pairs(len(lines_h), len(lines_t))
         corners = np.concatenate([ends_h[:, i], ends_t[:, j]])
         return cls.of(landscape, corners, np.concatenate([heights_h[:, i], heights_t[:, j]]))
@@ -222,7 +221,7 @@ def _below(landscape: Landscape) -> Boxes:
     lengths = _doubling(h2 - h1)
     low, high = h2 - lengths[1:] + 1, h2 - lengths[:-1]
     known, last = np.full_like(low, landscape.known), np.full_like(low, t2)
-    gain = landscape.gain(landscape.height_h(high), landscape.height_t(known), high, known)
+    gain = landscape.gain(*landscape.heights(high, known), high, known)
     return Boxes(low, high, known + 1, last, above(gain), above(landscape.size(low, last)))
 
 
@@ -257,7 +256,8 @@ _LINES = 6
 def _masses(landscape: Landscape, h: Ranks, t: Ranks) -> Floats:
     """The log mass of the cells where some h and some t meet."""
     i, j = _pairs(len(h), len(t))
-    return landscape.gain(landscape.height_h(h)[i], landscape.height_t(t)[j], h[i], t[j]) + landscape.size(h[i], t[j])
+    height_h, height_t = landscape.heights(h, t)
+    return landscape.gain(height_h[i], height_t[j], h[i], t[j]) + landscape.size(h[i], t[j])
 
 
 def _is_steep(mass: Floats, points: Ranks, i: int) -> bool:

@@ -126,6 +126,15 @@ class Losses:
             return np.zeros(len(t))
         return self.tally.gaps(np.full_like(t, self.k - 1), t, self._units[1])
 
+    def heights(self, h: Ranks, t: Ranks) -> tuple[Floats, Floats]:
+        """Both heights, by one look-up where they have one unit."""
+        if self._units[0] != self._units[1]:
+            return self.height_h(h), self.height_t(t)
+        edge = np.full(max(len(h), len(t)), self.k - 1)
+        upper, lower = np.concatenate([h, edge[: len(t)]]), np.concatenate([edge[: len(h)], t])
+        both = self.tally.gaps(upper, lower, self._units[0])
+        return both[: len(h)], both[len(h) :]
+
     def gain(self, height_h: Floats, height_t: Floats, h: Ranks, t: Ranks) -> Floats:
         """Minus the excess: a sum of two terms of one sign, and so right to a relative 2^-48."""
         with np.errstate(all="ignore"):
@@ -167,11 +176,8 @@ class Classes:
     def known(self) -> int:
         return self.losses.tally.known - 1
 
-    def height_h(self, h: Ranks) -> Floats:
-        return self.losses.height_h(h)
-
-    def height_t(self, t: Ranks) -> Floats:
-        return self.losses.height_t(t)
+    def heights(self, h: Ranks, t: Ranks) -> tuple[Floats, Floats]:
+        return self.losses.heights(h, t)
 
     def gain(self, height_h: Floats, height_t: Floats, h: Ranks, t: Ranks) -> Floats:
         return self.losses.gain(height_h, height_t, h, t)
