@@ -4,6 +4,7 @@
 # make bench  prints every speed target beside what is measured here
 # make study  compares all mechanisms on made-up scores, and writes report/index.html
 # make docs   builds the documentation, with its pictures, into site/
+# make package  builds the wheel, and tries it in an empty environment, README and types included
 # make fuzz   looks for inputs that break discreet, for SECONDS=60 in all
 # make test-torch  the tests of torch tensors, in an environment of their own: several gigabytes
 # make peers  sets up the libraries that make test compares with where they are there
@@ -14,7 +15,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS ?= -n auto
 SECONDS ?= 60
 
-.PHONY: demo test quick test-torch soak lint bench study docs fuzz peers mutants clean
+.PHONY: demo test quick test-torch soak lint bench study docs package fuzz peers mutants clean
 
 DEMO := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
   --domain demo/movies.csv:movie_id --label title -k 20 --epsilon 1 --ledger demo/budget.db
@@ -60,6 +61,9 @@ docs: .venv/.installed-docs
 	@$(BIN)/python docs/_build/pictures.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo 'Open site/index.html in a browser.'
+
+package:
+	@PYTHON=$(PYTHON) .ci/package
 
 fuzz: .venv/.installed-fuzz
 	@$(BIN)/python -m fuzz.run $(SECONDS)

@@ -47,7 +47,7 @@ def test_the_pages_that_run_are_those_with_snippets():
     """But for those that are made of others, or have tests of their own."""
     elsewhere = {
         *("attacks.md", "budget.md", "engines.md", "evidence.md", "integrations.md"),
-        *("known-limits.md", "mutants.md", "paper.md", "sklearn.md"),
+        *("known-limits.md", "mutants.md", "paper.md", "scale.md", "sklearn.md"),
     }
     others = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - elsewhere - set(PAGES)
     assert [page for page in others if any(language in ("sh", "python") for language, _, _ in blocks(page))] == []

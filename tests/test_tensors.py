@@ -1,7 +1,9 @@
 """Tensors of torch, and arrays that come by DLPack: the same releases as the same scores in an array."""
 
 import random
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -125,6 +127,14 @@ def test_dlpack_arrays_of_the_host_are_arrays():
     assert discreet.top_k(Foreign([1, 900, 2]), 1, 10).items == [1]
     with pytest.raises(Error, match="NumPy knows"):
         tensor_source(Odd())
+
+
+def test_the_page_on_scale_runs_as_printed():
+    page = (Path(__file__).parents[1] / "docs" / "scale.md").read_text(encoding="utf-8")
+    [snippet] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names = {}
+    exec(compile(snippet, "scale.md", "exec"), names)  # noqa: S102  # our own page
+    assert len(names["release"].items) == 100
 
 
 class Odd:
