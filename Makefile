@@ -3,7 +3,7 @@
 # make soak   the crash and race tests of the ledger at full length: many minutes
 # make bench  prints every speed target beside what is measured here
 # make study  compares all mechanisms on made-up scores, and writes report/index.html
-# make docs   builds the documentation, with its pictures, into site/
+# make docs   builds the documentation, with its pictures, into site/; make docs-check looks at it
 # make package  builds the wheel, and tries it in an empty environment, README and types included
 # make fuzz   looks for inputs that break discreet, for SECONDS=60 in all
 # make test-torch  the tests of torch tensors, in an environment of their own: several gigabytes
@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS ?= -n auto
 SECONDS ?= 60
 
-.PHONY: demo test quick test-torch soak lint bench study docs package fuzz peers mutants clean
+.PHONY: demo test quick test-torch soak lint bench study docs docs-check package fuzz peers mutants clean
 
 DEMO := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
   --domain demo/movies.csv:movie_id --label title -k 20 --epsilon 1 --ledger demo/budget.db
@@ -36,7 +36,7 @@ test: .venv/.installed-test
 	@$(BIN)/python -m pytest $(TESTS)
 
 quick: .venv/.installed-test
-	@$(BIN)/python -m pytest $(TESTS) -m "not slow and not soak"
+	@$(BIN)/python -m pytest $(TESTS) -m "not slow and not soak and not site"
 
 test-torch: .venv-torch/.installed
 	@.venv-torch/bin/python -m pytest -q tests/test_tensors.py
@@ -61,6 +61,9 @@ docs: .venv/.installed-docs
 	@$(BIN)/python docs/_build/pictures.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo 'Open site/index.html in a browser.'
+
+docs-check: docs .venv/.installed-test
+	@$(BIN)/python -m pytest -m site tests/test_site.py
 
 package:
 	@PYTHON=$(PYTHON) .ci/package

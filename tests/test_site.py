@@ -1,7 +1,6 @@
 """The documentation builds without a warning, from what the repository has, and asks no other host for anything."""
 
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -11,21 +10,16 @@ import browser
 import discreet
 from site_pages import DOCS, ROOT, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]
+pytestmark = pytest.mark.site
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The site, built in a folder of its own, pictures and all."""
-    folder = tmp_path_factory.mktemp("site")
-    shutil.copytree(DOCS, folder / "docs", ignore=shutil.ignore_patterns("pictures", "__pycache__"))
-    shutil.copy(ROOT / "mkdocs.yml", folder)
-    for name in ("src", "examples"):
-        (folder / name).symlink_to(ROOT / name)
-    run(sys.executable, "docs/_build/pictures.py", folder=folder)
-    # Not as an error: a warning of a package that MkDocs uses is none of ours. Its own are, by --strict.
-    run(sys.executable, "-W", "default", "-m", "mkdocs", "build", "--strict", "--quiet", folder=folder)
-    return folder / "site"
+def site():
+    """The site as `make docs` has built it: strictly, so that it is there only if there was no warning."""
+    built = ROOT / "site"
+    if not built.is_dir():
+        pytest.fail("there is no site to look at: make docs-check builds it first")
+    return built
 
 
 def test_every_page_is_there(site):

@@ -9,9 +9,8 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-import typer
 
-from discreet.cli.app import app
+from discreet.cli.app import program
 
 INTRODUCTION = """# Command line
 
@@ -22,7 +21,7 @@ standard error. The exit code is 0 after success, 2 after bad use, 1 after a fai
 
 def reference() -> str:
     """The page: a section for each command, those of a group after the group."""
-    root: Any = typer.main.get_command(app)
+    root: Any = program([])
     return "\n".join([INTRODUCTION, *(_section(name, command) for name, command in _walk("discreet", root))])
 
 

@@ -53,7 +53,7 @@ def main() -> int:
     args = sys.argv[1:]
     try:
         # Not standalone, so that the errors arrive here and none is printed in another form.
-        code = _program(args).main(args=args, prog_name="discreet", standalone_mode=False)
+        code = program(args).main(args=args, prog_name="discreet", standalone_mode=False)
         flush()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -62,7 +62,7 @@ def main() -> int:
     return int(code or SUCCESS)
 
 
-def _program(args: list[str]) -> Any:
+def program(args: list[str]) -> Any:
     """The commands: the one that is called, or else all of them."""
     one = args[0] if args and args[0] in MODULES else None
     app = typer.Typer(
