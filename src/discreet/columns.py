@@ -164,50 +164,60 @@ class LazyColumn:
     @property
     def known(self) -> int:
         """How many of the highest scores are in order by now."""
-        return 0 if self._known is None else len(self._known)
+        known = self._known
+        return 0 if known is None else len(known)
 
     def focus(self, places: int, reach: float) -> None:
         """Hints that scores further than `reach` below the one at that many places from the top hardly matter."""
         if self._known is None:
             top = self.top(places, reach)
-            self._known = top if top is not None and len(top) > places else self.whole()
+            if top is not None and len(top) > places:
+                self._known = top
+            else:
+                self._whole()
 
     def exact(self, position: int) -> Fraction:
-        column, (place,) = self._holding(np.array([position]))
-        return column.exact(int(place[0]))
+        column, below = self._holding(np.array([position]))
+        return column.exact(position - below)
 
     def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
-        column, (one, other) = self._holding(larger, smaller)
-        return column.differences(one, other)
+        column, below = self._holding(larger, smaller)
+        return column.differences(larger - below, smaller - below)
 
     def within(self, positions: Ranks, reaches: Floats) -> Ranks:
-        column, (places,) = self._holding(positions)
-        found = column.within(places, reaches)
-        if self.known < self.length and (found == 0).any():
+        column, below = self._holding(positions)
+        found = column.within(positions - below, reaches)
+        if below and (found == 0).any():
             # The reach may go on below what is known.
-            return self._complete().within(positions, reaches)
-        return found + (self.length - self.known)
+            return self._whole().within(positions, reaches)
+        return found + below
 
     def run(self, positions: Ranks) -> Ranks:
-        column, (places,) = self._holding(positions)
-        return column.run(places) + (self.length - self.known)
+        column, below = self._holding(positions)
+        return column.run(positions - below) + below
 
     def raw(self, positions: Ranks) -> NDArray[Any]:
-        column, (places,) = self._holding(positions)
-        return column.raw(places)
+        column, below = self._holding(positions)
+        return column.raw(positions - below)
 
-    def _holding(self, *positions: Ranks) -> tuple[Column, list[Ranks]]:
-        """The column that holds all of these, and their positions in it."""
-        below = self.length - self.known
+    def _holding(self, *positions: Ranks) -> tuple[Column, int]:
+        """The column that holds all of these, and how many scores are below it.
+
+        Another thread may complete the column at any time, so that what is known is read once.
+        """
         known = self._known
+        below = self.length - (0 if known is None else len(known))
         if known is None or (below and min(int(each.min(initial=self.length)) for each in positions) < below):
-            return self._complete(), list(positions)
-        return known, [each - below for each in positions]
+            return self._whole(), 0
+        return known, below
 
-    def _complete(self) -> Column:
-        if self._known is None or self.known < self.length:
-            self._known = self.whole()
-        return self._known
+    def _whole(self) -> Column:
+        """All scores in order."""
+        known = self._known
+        if known is None or len(known) < self.length:
+            known = self.whole()
+            self._known = known
+        return known
 
 
 def lowest_keys(keys: NDArray[np.uint64], reaches: Floats, unit: Fraction) -> NDArray[np.uint64]:

@@ -12,7 +12,7 @@ from flint import arb
 import draws
 from discreet.errors import Error
 from discreet.exact.ball import precision
-from discreet.exact.entropy import Entropy, as_entropy, distinct
+from discreet.exact.entropy import Entropy, SystemBits, as_entropy, distinct
 from scripts import walk
 
 
@@ -148,3 +148,17 @@ def test_the_last_bits_of_large_draws_are_fair():
     for values in (entropy.upto_each(np.full(2000, 2**62 - 1)), entropy.subset(2000, 2**62 - 1)):
         for bit in range(8):
             assert 840 < (values >> bit & 1).sum() < 1160
+
+
+@pytest.mark.parametrize("base", [random.Random, random.SystemRandom, SystemBits])
+def test_a_generator_with_bits_of_its_own_is_asked_for_all_of_them(base):
+    class Ones(base):
+        def getrandbits(self, k, /):
+            return 2**k - 1
+
+    assert (Entropy(Ones()).words(50) == 2**64 - 1).all()
+
+
+def test_seeded_bytes_are_the_bits_of_the_generator():
+    whole = random.Random(3).getrandbits(64 * 40).to_bytes(8 * 40, "little")
+    assert (Entropy(random.Random(3)).words(40) == np.frombuffer(whole, "<u8")).all()

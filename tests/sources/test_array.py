@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import threading
 from collections import Counter
 from fractions import Fraction
 
@@ -212,3 +213,53 @@ def test_a_rank_that_is_asked_for_twice_costs_one_sort(monkeypatch):
         tally.exact(rank)
     assert len(calls) == 1
     assert places.Places(np.array([3, 1]), array_source(np.array([3, 1])).tally()).of(np.array([1])).tolist() == [1]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+@pytest.mark.parametrize("below", [0, 1, 600, 5000, 2**40, 2**62 - 200])
+@pytest.mark.parametrize("epsilon", ["0.001", 1, 1000])
+def test_large_whole_numbers_that_tie_at_the_top_are_no_error(kind, below, epsilon):
+    """Numbers that floats round up, even beyond their type, on 5% of the items: the bar is found in whole numbers."""
+    rng = np.random.default_rng(1)
+    scores = rng.integers(2**30, 2**31, 2**17).astype(kind)
+    scores[rng.random(2**17) < 0.05] = np.iinfo(kind).max - below
+    release = discreet.top_k(scores, 10, epsilon)
+    assert len(release.items) == 10
+    assert epsilon == "0.001" or (scores[release.items] > 2**31).all()
+
+
+def test_a_sample_that_misleads_costs_a_sort_and_no_more():
+    """Every score that the sample sees is small, and hardly any other is."""
+    scores = np.random.default_rng(2).integers(2**40, 2**50, 2**18)
+    scores[:: 2**18 // sorting._SAMPLE] = 3
+    tally = array_source(scores).tally()
+    assert isinstance(tally.column, LazyColumn)
+    assert tally.exact(0) == scores.max()
+    assert tally.exact(2**18 - 1) == 3
+
+
+def test_threads_may_complete_a_column_that_others_read():
+    scores = np.random.default_rng(3).permutation(falling(2**17))
+    expected = np.sort(scores)[::-1][:50]
+    wrong = []
+
+    def read(tally, begin):
+        begin.wait()
+        for _ in range(200):
+            if not (tally.raw(np.arange(50)) == expected).all():
+                wrong.append(1)
+
+    def complete(tally, begin):
+        begin.wait()
+        tally.exact(2**17 - 1)
+
+    for _ in range(8):
+        tally, begin = array_source(scores).tally(), threading.Barrier(3)
+        tally.focus(50, 10.0)
+        assert tally.known < tally.d
+        threads = [threading.Thread(target=task, args=(tally, begin)) for task in (read, read, complete)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert wrong == []

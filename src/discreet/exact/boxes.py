@@ -188,9 +188,9 @@ def enclose(landscape: Landscape, outside: float, waste: float = WASTE) -> Boxes
     waste
         How much of the total the bounds may exceed it by.
     """
-    t2 = landscape.corners[3]
-    if landscape.known < t2:
-        near, below = _refined(landscape, landscape.known, outside, waste), _below(landscape)
+    t2, known = landscape.corners[3], landscape.known
+    if known < t2:
+        near, below = _refined(landscape, known, outside, waste), _below(landscape, known)
         if float(np.logaddexp.reduce(below.log_mass())) < near.least(outside) - _NEXT_TO_NOTHING:
             return near.boxes().plus(below)
     return _refined(landscape, t2, outside, waste).boxes()
@@ -215,12 +215,12 @@ def _refined(landscape: Landscape, t2: int, outside: float, waste: float) -> _Gr
     return grid
 
 
-def _below(landscape: Landscape) -> Boxes:
-    """Boxes around all beyond the largest t whose height is at hand: no gain there is above the gain at that t."""
+def _below(landscape: Landscape, t1: int) -> Boxes:
+    """Boxes around all beyond a t whose height is at hand: no gain there is above the gain at that t."""
     h1, h2, _, t2 = landscape.corners
     lengths = _doubling(h2 - h1)
     low, high = h2 - lengths[1:] + 1, h2 - lengths[:-1]
-    known, last = np.full_like(low, landscape.known), np.full_like(low, t2)
+    known, last = np.full_like(low, t1), np.full_like(low, t2)
     gain = landscape.gain(*landscape.heights(high, known), high, known)
     return Boxes(low, high, known + 1, last, above(gain), above(landscape.size(low, last)))
 

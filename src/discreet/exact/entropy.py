@@ -123,7 +123,8 @@ class Entropy:
         while (missing := count - len(kept)) > 0:
             # As many as are likely to leave enough after those beyond `last` are dropped.
             likely = (missing << width) // (last + 1) + missing // 16 + 8
-            drawn = self._fields(missing if missing < 8 else likely, width)
+            # A generator may not have more bits than a C int can count at a time.
+            drawn = self._fields(missing if missing < 8 else min(likely, 1 << 24), width)
             kept = np.concatenate([kept, drawn[drawn <= np.uint64(last)].astype(np.int64)[:missing]])
         return kept
 
@@ -138,7 +139,8 @@ class Entropy:
 
     def _bytes(self, count: int) -> bytes:
         """The same as so many bytes of bits: directly where the source has them as bytes, which is faster."""
-        if isinstance(self._bits, SystemBits | Random):
+        # Not of their subclasses, which may have bits of their own.
+        if type(self._bits) is SystemBits or type(self._bits) is Random:
             return self._bits.randbytes(count)
         return self.bits(8 * count).to_bytes(count, "little")
 

@@ -30,7 +30,7 @@ from discreet.mechanisms.base import scale
 from discreet.noise import NOISES, check_noise
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.selection import Selection, Some
-from discreet.tally import LARGEST, Tally, to_float
+from discreet.tally import LARGEST, IntegerColumn, Tally, to_float
 
 Class = tuple[int, int]
 """A class of subsets (h, t). The top-k is the class (k, k-1): it lacks no rank below k, and its worst rank is k-1."""
@@ -141,12 +141,19 @@ class Losses:
             total = height_h + height_t
             if self.step is None:
                 return -np.minimum(total, 1e308)
-            rounded = np.ceil(total) * min(to_float(self.s * self.step), LARGEST)
+            weight = min(to_float(self.s * self.step), LARGEST)
+            rounded = (np.rint(total) if self._is_whole else np.ceil(total)) * weight
             # Where a float cannot tell on which side of a whole number of steps the loss is, it is counted exactly.
-            close = ~(np.abs(total - np.rint(total)) > 2.0**-40 * total) | (total > 1e300)
+            close = ~(np.abs(total - np.rint(total)) > 2.0**-40 * total) & (not self._is_whole) | (total > 1e300)
         for i in np.flatnonzero(close).tolist():
             rounded[i] = to_float(self.excess(int(h[i]), int(t[i])))
         return -np.minimum(rounded, 1e308)
+
+    @cached_property
+    def _is_whole(self) -> bool:
+        """Whether losses are whole numbers of steps anyhow, which rounding up does not change."""
+        column = self.tally.column
+        return isinstance(column, IntegerColumn) and all((unit * column.unit).denominator == 1 for unit in self._units)
 
     def focus(self) -> None:
         """Tells the tally how far below the k-th score a worst score can be and still matter."""

@@ -40,9 +40,9 @@ def sorted_tally(scores: NDArray[Any], unit: Fraction) -> Tally:
         return Tally(ExactColumn(sorted(scores.tolist())))
     if len(scores) < LARGE:
         return Tally(_column(scores, unit))
-    if scores.dtype.kind != "f" and np.mean(_is_small(_sample(scores))) > 7 / 8:
-        return _counted(scores, unit)
-    return Tally(_lazy(scores, unit))
+    whole = scores.dtype.kind != "f"
+    counted = _counted(scores, unit) if whole and np.mean(_is_small(_sample(scores))) > 7 / 8 else None
+    return Tally(_lazy(scores, unit)) if counted is None else counted
 
 
 def blocks(scores: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -86,8 +86,8 @@ def _is_small(scores: NDArray[Any]) -> NDArray[np.bool_]:
     return (scores >= 0) & (scores < _SMALL)
 
 
-def _counted(scores: NDArray[Any], unit: Fraction) -> Tally:
-    """The tally of whole numbers most of which are small: these are counted, the others are sorted."""
+def _counted(scores: NDArray[Any], unit: Fraction) -> Tally | None:
+    """The tally of whole numbers most of which are small: these are counted, the others sorted. None where many are."""
     counts, others = np.zeros(_SMALL + 1, np.int64), []
     # Fewer and larger blocks, because each adds a whole table of counts.
     for start in range(0, len(scores), 8 * BLOCK):
@@ -99,6 +99,8 @@ def _counted(scores: NDArray[Any], unit: Fraction) -> Tally:
         counts += found
         if found[_SMALL]:
             others.append(block[places == _SMALL])
+        if 4 * counts[_SMALL] > len(scores):
+            return None
     rest = np.sort(np.concatenate(others)) if others else scores[:0]
     return _runs(counts[:_SMALL], rest, unit)
 
@@ -106,7 +108,8 @@ def _counted(scores: NDArray[Any], unit: Fraction) -> Tally:
 def _runs(counts: NDArray[np.int64], rest: NDArray[Any], unit: Fraction) -> Tally:
     """The tally of small numbers by their counts and of the others in ascending order."""
     small = np.flatnonzero(counts)
-    values, sizes = np.unique(rest, return_counts=True)
+    begins = np.flatnonzero(np.append(True, rest[1:] != rest[:-1])[: len(rest)])
+    values, sizes = rest[begins], np.diff(np.append(begins, len(rest)))
     below = int(np.searchsorted(values, 0))
     kind = rest.dtype if rest.dtype.itemsize > 4 else np.dtype(np.int64)
     ascending = np.concatenate([values[:below].astype(kind), small.astype(kind), values[below:].astype(kind)])
@@ -135,8 +138,16 @@ def _bar(scores: NDArray[Any], places: int, reach: float, unit: Fraction) -> Any
     enough = int(expected + 4.0 * expected**0.5 + 4.0)
     if enough >= len(sample) / 8:
         return None
-    lowest = float(sample[enough]) - min(reach / float(unit), 1e308)
-    wide = sample.astype(np.float64)
-    if wide[len(sample) // 8] >= lowest:
+    bar = _less(sample[enough], reach, unit)
+    return None if bar is None or sample[len(sample) // 8] >= bar else bar
+
+
+def _less(score: Any, reach: float, unit: Fraction) -> Any:
+    """A score less a reach, or a little less than that, in the type of the scores; None where that is out of range."""
+    if score.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return score.dtype.type(float(score) - reach)
+    if math.isinf(reach):
         return None
-    return scores.dtype.type(lowest if scores.dtype.kind == "f" else math.floor(lowest))
+    lowest = int(score) - math.ceil(Fraction(reach) / unit)
+    return score.dtype.type(lowest) if lowest >= np.iinfo(score.dtype).min else None
