@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from suite import PARTS, Result, Row
+from suite import PARTS, Result, Row, digits
 
 WORSE = 1.25
 RESULTS = "benchmarks/results"
@@ -29,7 +29,7 @@ def main(parts: Iterable[str], measure: Callable[[Iterable[str]], list[Result]])
     every = [pair for part in before for pair in pairs(by_name(before[part]), now[part])]
     worse = [(old, new) for old, new in every if is_worse(old, new)]
     for old, new in worse:
-        print(f"WORSE: {new.name}: {new.measured:.3g} {new.unit}, was {old.measured:.3g}")
+        print(f"WORSE: {new.name}: {digits(new.measured)} {new.unit}, was {digits(old.measured)}")
     unmatched = sum(len(rows) for rows in now.values()) - len(every)
     print(f"{len(worse)} of {len(every)} ratios got worse by more than {WORSE - 1:.0%}; {unmatched} are new.")
     return 1 if worse else 0

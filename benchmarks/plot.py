@@ -12,6 +12,7 @@ mpl.use("agg")
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullLocator
 
 INK, QUIET, GRID = "#1b2330", "#596273", "#e3e7ee"
@@ -38,8 +39,8 @@ STYLE: dict[Any, Any] = {
     "xtick.color": QUIET, "xtick.labelcolor": INK, "ytick.color": QUIET, "ytick.labelcolor": INK,
 }  # fmt: skip
 
-GAP = 0.29
-"""How far apart labels must be, in powers of ten of a second."""
+GAP, WIDE = 0.29, 0.75
+"""How high a name is, in powers of ten of a second, and how wide, in powers of ten of d or k."""
 
 
 def draw(found: dict[str, Any], folder: Path) -> None:
@@ -76,30 +77,37 @@ def panel(axes: Axes, curves: dict[str, list[tuple[int, float]]], along: str) ->
             linewidth=2.4 if name == "canonical" else 1.5,
         )
         ends.setdefault(along_x[-1], {})[name] = along_y[-1]
-    for x, names in ends.items():
-        heights = apart({name: math.log10(y) for name, y in names.items()})
-        for name, y in names.items():
-            axes.annotate(
-                name,
-                (x, y),
-                xytext=(x * 1.6, 10 ** heights[name]),
-                color=darker(LINES[name][0]),
-                va="center",
-                fontsize=10,
-                arrowprops={
-                    "arrowstyle": "-",
-                    "color": LINES[name][0],
-                    "linewidth": 0.5,
-                    "shrinkA": 1,
-                    "shrinkB": 4,
-                    "relpos": (0, 0.5),
-                },
-            )
-    low, last = axes.get_xlim()[0], max(ends)
-    # Room for the names at the right, within the axes, so that what ends earlier may use it too.
+    last = max(ends)
+    beside(axes, last, ends.pop(last))
+    above(axes, [(x, y, name) for x, names in ends.items() for name, y in names.items()])
+    low = axes.get_xlim()[0]
+    # Room for the names at the right and at the top.
     axes.set_xlim(low, last * (last / low) ** 0.42)
+    axes.set_ylim(top=max(axes.get_ylim()[1], 4 * max(y for points in curves.values() for _, y in points)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks([x for x in (10**n for n in range(9)) if low <= x <= last])
+
+
+def beside(axes: Axes, x: float, ends: dict[str, float]) -> None:
+    """The names of the lines that go all the way, at the right, each tied to its line."""
+    heights = apart({name: math.log10(y) for name, y in ends.items()})
+    for name, y in ends.items():
+        colour = LINES[name][0]
+        tie = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 4, "relpos": (0, 0.5)}
+        place = (x * 1.6, 10 ** heights[name])
+        axes.annotate(name, (x, y), place, color=darker(colour), va="center", fontsize=10, arrowprops=tie)
+
+
+def above(axes: Axes, ends: list[tuple[float, float, str]]) -> None:
+    """The names of the lines that stop early, over their last points, and over one another where these are close."""
+    halo, placed = [withStroke(linewidth=3, foreground="white")], []
+    for x, y, name in sorted(ends, key=lambda end: end[1]):
+        text = name.replace(", ", ",\n").replace("scan of ", "scan of\n")
+        close = [top for other, top in placed if abs(math.log10(x / other)) < WIDE]
+        height = max([math.log10(y) + GAP / 2, *close])
+        placed.append((x, height + GAP * (1 + text.count("\n"))))
+        colour = darker(LINES[name][0])
+        axes.text(x, 10**height, text, color=colour, ha="center", fontsize=10, linespacing=0.95, path_effects=halo)
 
 
 def darker(colour: str) -> tuple[float, ...]:

@@ -44,10 +44,11 @@ class Row:
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met; None where there is none."""
+        """Whether the target is met, to three digits as it is shown; None where there is none."""
         if self.target is None:
             return None
-        return self.measured >= self.target if self.at_least else self.measured <= self.target
+        measured, target = (float(f"{value:.3g}") for value in (self.measured, self.target))
+        return measured >= target if self.at_least else measured <= target
 
     @property
     def is_ratio(self) -> bool:
@@ -56,12 +57,12 @@ class Row:
 
     def cells(self) -> tuple[str, str, str, str, str]:
         """What is shown of it."""
-        limit = "" if self.target is None else f"{'at least' if self.at_least else 'at most'} {self.target:.3g} "
+        limit = "" if self.target is None else f"{'at least' if self.at_least else 'at most'} {digits(self.target)} "
         verdict = {None: "", True: "met", False: "MISSED"}[self.met]
         return (
             self.name,
             limit + self.unit,
-            f"{self.measured:.3g}",
+            digits(self.measured),
             verdict,
             "" if self.one is None else short(self.one),
         )
@@ -181,6 +182,11 @@ def short(seconds: float) -> str:
         if seconds * factor >= 1:
             return f"{seconds * factor:.3g} {unit}"
     return f"{seconds * 1e6:.3g} µs"
+
+
+def digits(value: float) -> str:
+    """Three digits, and no exponent for what is large."""
+    return f"{float(f'{value:.3g}'):,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def power(n: int) -> str:

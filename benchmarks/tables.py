@@ -27,9 +27,9 @@ def rows(run: Run) -> Rows:
     repeats = 5 if run.full else 3
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events.parquet"
-        make_events(path, run.size(10**7, 2 * 10**7))
+        make_events(path, run.size(5 * 10**6, 2 * 10**7))
         yield from parquet(path, repeats)
-        yield from postgres(pq.read_table(path).slice(0, run.size(10**6, 2 * 10**6)), repeats)
+        yield from postgres(pq.read_table(path).slice(0, run.size(2 * 10**6)), repeats)
     yield from huge_domain(run.size(2 * 10**5, 10**6), repeats)
 
 
