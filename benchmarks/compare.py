@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from suite import PARTS, Result, Row, digits
+from suite import PARTS, Result, Row, described, digits, machine
 
 WORSE = 1.25
 RESULTS = "benchmarks/results"
@@ -21,6 +22,8 @@ def main(parts: Iterable[str], measure: Callable[[Iterable[str]], list[Result]])
     if not before:
         print(f"There is no committed result in {RESULTS}: run make bench and commit what it writes there.")
         return 1
+    if others := {described(result.machine) for result in before.values() if differs(result.machine)}:
+        print("The committed results are of another machine or other versions, which ratios may depend on:", *others)
     now = {result.part: by_name(result) for result in measure(before)}
     again = [part for part in before if any(is_worse(*pair) for pair in pairs(by_name(before[part]), now[part]))]
     for result in measure(again):
@@ -44,6 +47,11 @@ def committed(parts: Iterable[str]) -> dict[str, Result]:
         if shown.returncode == 0:
             results[part] = Result.read(shown.stdout)
     return results
+
+
+def differs(there: Mapping[str, Any]) -> bool:
+    """Whether a result is of another machine than this one, or of other versions."""
+    return {**there, "load": None} != {**machine(), "load": None}
 
 
 def by_name(result: Result) -> dict[tuple[str, str], Row]:

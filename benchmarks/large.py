@@ -30,7 +30,7 @@ def releases(run: Run, kind: str, d: int) -> Rows:
     """The whole of top_k for several k and epsilon."""
     make, sorts = KINDS[kind]
     scores, is_largest = make(d), d == run.size(10**7)
-    for k in (10, 1000, 10**5):
+    for k in places(d):
         for epsilon in ("1", "0.01"):
             tops = k == 1000 and epsilon == "1" and kind == "float64" and is_largest
             tasks: dict[str, Task] = {
@@ -49,6 +49,11 @@ def releases(run: Run, kind: str, d: int) -> Rows:
                 if name in times:
                     what = f"{kind}, d = {power(d)}, k = {power(k)}, epsilon = {epsilon}"
                     yield Row(what, times["top_k"] / times[name], unit, target, one=times[name])
+
+
+def places(d: int) -> list[int]:
+    """The k that are measured, as far as there are so many items."""
+    return [k for k in (10, 1000, 10**5) if k < d]
 
 
 def noises(run: Run, d: int) -> Rows:

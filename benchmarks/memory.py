@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import discreet
-from large import KINDS
+from large import KINDS, places
 from suite import Row, Rows, Run, power
 from timing import peak
 
@@ -26,7 +26,7 @@ def rows(run: Run) -> Rows:
     d = run.size(10**7)
     for kind, (make, _) in KINDS.items():
         scores = make(d)
-        for k in (10, 1000, 10**5):
+        for k in places(d):
             for epsilon in ("1", "0.01"):
                 held = peak(partial(discreet.top_k, scores, k, epsilon))
                 what = f"beside {kind}, d = {power(d)}, k = {power(k)}, epsilon = {epsilon}"
@@ -45,10 +45,11 @@ def mapped(d: int) -> Rows:
         with tempfile.TemporaryDirectory(dir=here) as folder:
             file = Path(folder) / "scores.npy"
             make_file(file, kind, d)
-            resident, anonymous = watched([sys.executable, __file__, str(file)])
-        what, size = f"{kind} mapped from a file of {8 * d / 1e9:g} GB", 8 * d
-        yield Row(f"{what}, peak with the pages of the file", resident / size, "sizes of the file", 1.5)
-        yield Row(f"{what}, peak without them", anonymous / size, "sizes of the file")
+            for epsilon in ("1", "0.01"):
+                resident, anonymous = watched([sys.executable, __file__, str(file), epsilon])
+                what, unit = f"{kind} mapped from {8 * d / 1e9:g} GB, k = 1000, epsilon = {epsilon}", "times the file"
+                yield Row(f"{what}, peak with the pages of the file", resident / (8 * d), unit, 1.5)
+                yield Row(f"{what}, peak without them", anonymous / (8 * d), unit)
 
 
 def make_file(file: Path, kind: str, d: int) -> None:
@@ -82,4 +83,4 @@ def _bytes(status: str, name: str) -> int:
 
 
 if __name__ == "__main__":
-    discreet.top_k(np.load(sys.argv[1], mmap_mode="r"), 1000, 1)
+    discreet.top_k(np.load(sys.argv[1], mmap_mode="r"), 1000, sys.argv[2])
