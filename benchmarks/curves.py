@@ -1,7 +1,7 @@
 """The plot: what one release costs against the number of items and against k, for every mechanism and peer.
 
 Seconds, at epsilon = 1; at each point all contestants are measured in turns. One whose next point would take too long
-stops there.
+stops there, and one that stopped long before the d of the other panel is not in that.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ def main(run: Run, out: Path | None) -> None:
     many = [n for n in (10**3, 3000, 10**4, 10**5, 10**6, 10**7) if n <= run.size(10**7)]
     places = [n for n in (1, 10, 100, 1000, 10**4) if n < d]
     with Diffprivlib() if Diffprivlib.is_here() else nullcontext() as peer:
-        against_d = curves(contestants(peer), [(n, n, K) for n in many], run, {})
-        against_k = curves(contestants(peer), [(n, d, n) for n in places], run, against_d)
+        against_d = curves(contestants(peer), [(n, n, K) for n in many], run)
+        able = {name: make for name, make in contestants(peer).items() if 10 * against_d[name][-1][0] >= d}
+        against_k = curves(able, [(n, d, n) for n in places], run)
     for missing in (NO_OPENDP if not has_opendp() else "", NO_DIFFPRIVLIB if not Diffprivlib.is_here() else ""):
         if missing:
             print(missing)
@@ -74,22 +75,20 @@ def contestants(peer: Diffprivlib | None) -> dict[str, Contestant]:
     return every
 
 
-def curves(every: dict[str, Contestant], points: list[tuple[int, int, int]], run: Run, first: Curves) -> Curves:
-    """The median seconds of each contestant at each point (x, d, k), as long as it is quick enough.
-
-    Where a line cannot start is foretold by another one, against d at a larger k.
-    """
+def curves(every: dict[str, Contestant], points: list[tuple[int, int, int]], run: Run) -> Curves:
+    """The median seconds of each contestant at each point (x, d, k), as long as it is quick enough."""
     found: Curves = {name: [] for name in every}
+    before = 0
     for x, d, k in points:
         scores, tasks = zipf(d), {}
         for name, make in every.items():
-            line = found[name]
-            ahead = foretold(line, x) if line else foretold(first[name], d) / K if name in first else 0.0
-            if ahead < (12.0 if run.full else 5.0) and (line or x == points[0][0]):
+            line, is_first = found[name], x == points[0][0]
+            if is_first or (line[-1][0] == before and foretold(line, x) < (12.0 if run.full else 8.0)):
                 tasks[name] = make(scores, k)
+        before = x
         for name, seconds in medians(tasks, repeats=11, patience=2.0 if run.full else 0.3).items():
             found[name].append((x, seconds))
-    return {name: line for name, line in found.items() if line}
+    return found
 
 
 def foretold(line: list[tuple[int, float]], x: int) -> float:

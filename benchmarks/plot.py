@@ -100,7 +100,8 @@ def beside(axes: Axes, x: float, ends: dict[str, float]) -> None:
 
 def above(axes: Axes, ends: list[tuple[float, float, str]]) -> None:
     """The names of the lines that stop early, over their last points, and over one another where these are close."""
-    halo, placed = [withStroke(linewidth=3, foreground="white")], []
+    halo = [withStroke(linewidth=3, foreground="white")]
+    placed: list[tuple[float, float]] = []
     for x, y, name in sorted(ends, key=lambda end: end[1]):
         text = name.replace(", ", ",\n").replace("scan of ", "scan of\n")
         close = [top for other, top in placed if abs(math.log10(x / other)) < WIDE]
