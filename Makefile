@@ -1,7 +1,8 @@
 # make demo   sets up and releases a private top-20 of movies from four million synthetic ratings
 # make test   sets up and runs all tests; make quick runs the fast half
 # make soak   the crash and race tests of the ledger at full length: many minutes
-# make bench  prints every speed target beside what is measured here
+# make bench  prints every speed target beside what is measured here, in a few minutes; make bench-full measures more
+# make bench-compare  measures again, and prints what got worse since the last committed results
 # make study  compares all mechanisms on made-up scores, and writes report/index.html
 # make docs   builds the documentation, with its pictures, into site/; make docs-check looks at it
 # make package  builds the wheel, and tries it in an empty environment, README and types included
@@ -15,7 +16,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS ?= -n auto
 SECONDS ?= 60
 
-.PHONY: demo test quick test-torch soak lint bench study docs docs-check package fuzz peers mutants clean
+.PHONY: demo test quick test-torch soak lint bench bench-full bench-compare study docs docs-check package fuzz peers mutants clean
 
 DEMO := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
   --domain demo/movies.csv:movie_id --label title -k 20 --epsilon 1 --ledger demo/budget.db
@@ -50,7 +51,13 @@ lint: .venv/.installed-test
 	@$(BIN)/mypy --no-error-summary
 
 bench: .venv/.installed-test
-	@status=0; for part in core tables ledger utility; do $(BIN)/python benchmarks/$$part.py || status=1; done; exit $$status
+	@$(BIN)/python benchmarks/run.py
+
+bench-full: .venv/.installed-test
+	@$(BIN)/python benchmarks/run.py --full
+
+bench-compare: .venv/.installed-test
+	@$(BIN)/python benchmarks/run.py --compare
 
 study: .venv/.installed
 	@$(BIN)/discreet study --out report

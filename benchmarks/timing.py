@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
+import tracemalloc
 from collections.abc import Callable, Mapping
 
+Task = Callable[[], object]
 
-def medians(tasks: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """The median seconds of each task, repeated in turns so that a slow minute of the machine hits all of them."""
+
+def medians(tasks: Mapping[str, Task], repeats: int, patience: float = math.inf) -> dict[str, float]:
+    """The median seconds of each task, repeated in turns so that a slow minute of the machine hits all of them.
+
+    A task that has taken `patience` seconds in all sits out the rounds that are left. The first call of each is not
+    counted, unless it alone took so long.
+    """
     times: dict[str, list[float]] = {name: [] for name in tasks}
-    for task in tasks.values():
-        task()
-    for _ in range(repeats):
+    for _ in range(repeats + 1):
         for name, task in tasks.items():
-            start = time.perf_counter()
-            task()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in times.items()}
+            if sum(times[name]) < patience:
+                times[name].append(seconds(task))
+    return {name: statistics.median(values[1:] or values) for name, values in times.items()}
+
+
+def seconds(task: Task) -> float:
+    """How long one call takes."""
+    start = time.perf_counter()
+    task()
+    return time.perf_counter() - start
+
+
+def peak(task: Task) -> int:
+    """The most bytes that Python and NumPy hold during one call beside what they held before."""
+    tracemalloc.start()
+    try:
+        task()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

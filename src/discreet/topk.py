@@ -23,10 +23,9 @@ from discreet.padding import period, wait_for_multiple
 from discreet.privacy import Number, Sensitivity, check_adjacency, positive
 from discreet.release import Guarantee, Release
 from discreet.selection import Selection
-from discreet.sources.array import array_source
+from discreet.sources.array import array_source, is_tensor
 from discreet.sources.base import Source
 from discreet.sources.labels import in_order
-from discreet.sources.tensor import is_tensor, tensor_source
 from discreet.tally import Tally
 
 if TYPE_CHECKING:
@@ -196,7 +195,11 @@ def _charged(
 def as_source(scores: Any, labels: Any) -> Source:
     """What the caller gave as scores, as a source."""
     if not isinstance(scores, Source):
-        return tensor_source(scores, labels) if is_tensor(scores) else array_source(scores, labels)
+        if not is_tensor(scores):
+            return array_source(scores, labels)
+        from discreet.sources.tensor import tensor_source
+
+        return tensor_source(scores, labels)
     if labels is not None:
         raise InvalidValueError("labels must be left out when scores is a source, which has its own")
     return scores

@@ -263,3 +263,19 @@ def test_threads_may_complete_a_column_that_others_read():
         for thread in threads:
             thread.join()
     assert wrong == []
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float64])
+def test_a_mapped_file_is_read_in_pieces_and_let_go(tmp_path, kind):
+    """Its pages do not stay in memory beside a sorted copy; a mapping that was written to keeps what was written."""
+    scores = (np.random.default_rng(4).random(2**17) * 1e9).astype(kind)
+    np.save(tmp_path / "scores.npy", scores)
+    mapped, private = (np.load(tmp_path / "scores.npy", mmap_mode=mode) for mode in ("r", "c"))
+    assert sorting._mapped(np.asarray(mapped)[5:]) is not None
+    assert sorting._mapped(private) is None
+    assert sorting._mapped(scores) is None
+    private[7] = 2 * scores.max()
+    assert array_source(mapped).tally().exact(0) == Fraction(scores.max().item())
+    assert array_source(private).tally().exact(0) == Fraction(2 * scores.max().item())
+    assert private[7] == 2 * scores.max()
+    assert discreet.top_k(mapped, 5, 1, rng=random.Random(1)) == discreet.top_k(scores, 5, 1, rng=random.Random(1))

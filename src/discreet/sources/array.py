@@ -83,6 +83,15 @@ def array_source(scores: Any, labels: Any = None) -> ArraySource:
     return ArraySource(gridded, listed, unit, Fraction(1) if _is_whole(scores, values) else None)
 
 
+def is_tensor(scores: Any) -> bool:
+    """Whether scores are a tensor, or an array of a library that hands its memory over by DLPack."""
+    package = type(scores).__module__.partition(".")[0]
+    return package not in _ARRAYS and hasattr(type(scores), "__dlpack_device__")
+
+
+_ARRAYS = ("numpy", "pandas", "polars", "pyarrow")
+
+
 def checked_labels(labels: Any, shape: tuple[int, ...]) -> Sequence[Any] | None:
     """The labels of scores of some shape, which must be one-dimensional and not empty; None where there are none."""
     if len(shape) != 1:

@@ -8,6 +8,7 @@ asks for a rank below. What a sample says changes the cost alone; every answer i
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -46,19 +47,43 @@ def sorted_tally(scores: NDArray[Any], unit: Fraction) -> Tally:
 
 
 def blocks(scores: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
-    """The scores in pieces, each with its first position."""
+    """The scores in pieces, each with its first position; the pages of a mapped file are let go on the way."""
+    mapped = _mapped(scores)
     for start in range(0, len(scores), BLOCK):
         yield start, scores[start : start + BLOCK]
+        if mapped is not None and start % (256 * BLOCK) == 0:
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def _mapped(scores: NDArray[Any]) -> mmap.mmap | None:
+    """The mapping of a file that scores are read from, if it is mapped only to be read and its pages can be let go."""
+    owner: Any = scores
+    while owner is not None and not isinstance(owner, np.memmap):
+        owner = getattr(owner, "base", None)
+    # A mapping that may be written to could hold what is not in the file.
+    if owner is None or owner.mode != "r" or not hasattr(mmap, "MADV_DONTNEED"):
+        return None
+    return owner.base if isinstance(owner.base, mmap.mmap) else None
 
 
 def _column(scores: NDArray[Any], unit: Fraction) -> Column:
     """All scores in order."""
-    ordered = np.sort(scores)
+    ordered = _copy(scores)
+    ordered.sort()
     if scores.dtype.kind == "f":
         if not (np.isfinite(ordered[0]) and np.isfinite(ordered[-1])):
             raise InvalidValueError(FINITE)
         return FloatColumn(ordered)
     return _integers(ordered, unit)
+
+
+def _copy(scores: NDArray[Any]) -> NDArray[Any]:
+    if _mapped(scores) is None:
+        return np.array(scores)
+    copy = np.empty(len(scores), scores.dtype)
+    for start, block in blocks(scores):
+        copy[start : start + len(block)] = block
+    return copy
 
 
 def _integers(ordered: NDArray[Any], unit: Fraction) -> IntegerColumn:

@@ -27,15 +27,8 @@ from discreet.sources.labels import named
 from discreet.sources.sorting import FINITE
 from discreet.tally import Tally
 
-_FRAMES = ("numpy", "pandas", "polars", "pyarrow")
 _ON_HOST = 1
 """What DLPack calls the memory of the host."""
-
-
-def is_tensor(scores: Any) -> bool:
-    """Whether scores are a tensor, or an array of a library that hands its memory over by DLPack."""
-    package = type(scores).__module__.partition(".")[0]
-    return package not in _FRAMES and hasattr(type(scores), "__dlpack_device__")
 
 
 def tensor_source(scores: Any, labels: Any = None) -> ArraySource | TensorSource:

@@ -1,0 +1,74 @@
+"""Many items: whole releases against np.sort, np.partition and the plain float one-shot of the same array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+import discreet
+from discreet.noise import NOISES
+from peers import PLAIN, plain_one_shot
+from scores import distinct, zipf
+from suite import Row, Rows, Run, power
+from timing import Task
+
+KINDS: dict[str, tuple[Callable[[int], np.ndarray], float]] = {"int64": (zipf, 1.5), "float64": (distinct, 1.2)}
+"""What makes the scores, and how many sorts a release may take: equal counts need no sort, distinct scores do."""
+
+
+def rows(run: Run) -> Rows:
+    """Counts and distinct floats of both sizes, then the five noises of one-shot."""
+    for d in (run.size(10**6), run.size(10**7)):
+        for kind in KINDS:
+            yield from releases(run, kind, d)
+    yield from noises(run, run.size(10**6))
+
+
+def releases(run: Run, kind: str, d: int) -> Rows:
+    """The whole of top_k for several k and epsilon."""
+    make, sorts = KINDS[kind]
+    scores, is_largest = make(d), d == run.size(10**7)
+    for k in places(d):
+        for epsilon in ("1", "0.01"):
+            tops = k == 1000 and epsilon == "1" and kind == "float64" and is_largest
+            tasks: dict[str, Task] = {
+                "top_k": partial(discreet.top_k, scores, k, epsilon),
+                "plain": partial(plain_one_shot, scores, k, float(epsilon)),
+                **({"sort": partial(np.sort, scores)} if is_largest else {}),
+                **({"partition": partial(np.partition, scores, d - k)} if tops else {}),
+            }
+            times = run.medians(tasks, repeats=7 if is_largest else 15)
+            limits = {
+                "sort": (sorts, "times np.sort"),
+                "partition": (2, "times np.partition"),
+                "plain": (1, PLAIN),
+            }
+            for name, (target, unit) in limits.items():
+                if name in times:
+                    what = f"{kind}, d = {power(d)}, k = {power(k)}, epsilon = {epsilon}"
+                    yield Row(what, times["top_k"] / times[name], unit, target, one=times[name])
+
+
+def places(d: int) -> list[int]:
+    """The k that are measured, as far as there are so many items."""
+    return [k for k in (10, 1000, 10**5) if k < d]
+
+
+def noises(run: Run, d: int) -> Rows:
+    """One-shot against a sort and the plain float one-shot together."""
+    scores, k = zipf(d), 1000
+    for epsilon in ("1", "0.01"):
+        exact: dict[str, Task] = {
+            noise: partial(discreet.top_k, scores, k, epsilon, mechanism=discreet.OneShot(noise)) for noise in NOISES
+        }
+        plain: dict[str, Task] = {
+            "sort": partial(np.sort, scores),
+            "plain": partial(plain_one_shot, scores, k, float(epsilon)),
+        }
+        times = run.medians({**exact, **plain}, repeats=11)
+        both = times["sort"] + times["plain"]
+        for noise in exact:
+            what = f"one-shot, {noise}, d = {power(d)}, k = {k}, epsilon = {epsilon}"
+            yield Row(what, times[noise] / both, "times np.sort and the plain float one-shot together", 2, one=both)

@@ -1,0 +1,29 @@
+"""The scores that are measured: shuffled Zipf counts, the same as distinct floats, and the films of Netflix."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+FOLDER = Path(os.environ.get("DISCREET_DATA", Path(__file__).parents[2] / "shared" / "datasets"))
+
+
+def zipf(d: int) -> np.ndarray:
+    """Shuffled Zipf counts."""
+    return np.random.default_rng(0).permutation((1e9 / np.arange(1, d + 1) ** 1.05).astype(np.int64))
+
+
+def distinct(d: int) -> np.ndarray:
+    """Shuffled Zipf counts with something below 1 added to each, so that no two are alike."""
+    return zipf(d) + np.random.default_rng(1).random(d)
+
+
+def netflix() -> np.ndarray | None:
+    """How many ratings each of the 17,770 films has, or None where the data are not here."""
+    file = FOLDER / "NETFLIX.n17770.npy"
+    return np.load(file) if file.exists() else None
+
+
+NO_NETFLIX = "The Netflix scores are not here (set DISCREET_DATA to their folder): what needs them is skipped."
