@@ -13,7 +13,7 @@ from engines import postgres, spark  # noqa: F401  # fixtures
 import discreet
 
 PAGE = (Path(__file__).parents[1] / "docs" / "engines.md").read_text(encoding="utf-8")
-SNIPPETS = dict(re.findall(r"^```python (\w+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
+SNIPPETS = dict(re.findall(r"^```python title=\"(\w+)\"\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
 
 
 @pytest.fixture

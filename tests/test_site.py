@@ -27,6 +27,11 @@ def test_every_page_is_there(site):
     assert {str(page.relative_to(site)) for page in site.rglob("*.html")} == pages | {"404.html"}
 
 
+def test_every_fence_became_a_block(site):
+    for page in site.rglob("*.html"):
+        assert "```" not in page.read_text(encoding="utf-8"), page
+
+
 def test_nothing_is_loaded_from_another_host(site):
     for page in [*site.rglob("*.html"), *site.rglob("*.css")]:
         text = page.read_text(encoding="utf-8")

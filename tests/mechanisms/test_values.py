@@ -71,7 +71,7 @@ def test_the_defaults():
         (
             lambda: registry.check_mechanism("canonical"),
             InvalidTypeError,
-            "mechanism must be one of Canonical(), OneShot(), Peeling(), Joint(), not 'canonical'",
+            "mechanism must be one of Canonical(), OneShot(), Peeling(), Joint(), not 'canonical'; did you mean C",
         ),
     ],
 )

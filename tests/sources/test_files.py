@@ -97,9 +97,21 @@ def test_which_columns_are_read(written, header, columns, expected):
 @pytest.mark.parametrize(
     ("header", "columns", "message"),
     [
-        ("a,b,c", {}, "item must name a column of {}, one of 'a', 'b', 'c', and none was given"),
-        ("item,b,c", {}, "score must name a column of {}, one of 'item', 'b', 'c', and none was given"),
-        ("a", {}, "item must name a column of {}, one of 'a', and none was given"),
+        (
+            "a,b,c",
+            {},
+            "item must name a column of {}, one of 'a', 'b', 'c', and none was given; of events, name the user too",
+        ),
+        (
+            "item,b,c",
+            {},
+            "score must name a column of {}, one of 'item', 'b', 'c', and none was given; of events, name the user too",
+        ),
+        (
+            "a",
+            {},
+            "item must name a column of {}, one of 'a', and none was given; of events, name the user too",
+        ),
         ("a,b", {"item": "x"}, "item must name a column of {}, one of 'a', 'b', not 'x'"),
         ("a,b", {"score": "x"}, "score must name a column of {}, one of 'a', 'b', not 'x'"),
         ("a,a,b", {"item": "b", "score": "a"}, "score must name one column of {}, not two that are called 'a'"),
@@ -311,7 +323,11 @@ def test_which_columns_of_parquet_are_read(tmp_path, names, columns, expected):
 @pytest.mark.parametrize(
     ("names", "columns", "message"),
     [
-        (["a", "b", "3"], {}, "item must name a column of {}, one of 'a', 'b', '3', and none was given"),
+        (
+            ["a", "b", "3"],
+            {},
+            "item must name a column of {}, one of 'a', 'b', '3', and none was given; of events, name the user too",
+        ),
         (["a", "b"], {"score": "x"}, "score must name a column of {}, one of 'a', 'b', not 'x'"),
         (["a", "a", "b"], {"item": "b", "score": "a"}, "score must name one column of {}, not two that are called 'a'"),
     ],

@@ -62,8 +62,8 @@ def test_the_curve_of_each_goal_is_drawn(scores, done):
 @pytest.mark.parametrize(
     ("goal", "meaning"),
     [
-        ("great", "the best 1 all in it and nothing beyond rank 11"),
-        ("good", "the best 1 all in it and nothing beyond rank 15"),
+        ("great", "a list with the best 1 in it and nothing beyond rank 11"),
+        ("good", "a list with the best 1 in it and nothing beyond rank 15"),
         ("optimal", "a top 10, whichever of equal scores are in it"),
     ],
 )

@@ -26,8 +26,8 @@ CANDIDATES: tuple[Mechanism, ...] = (Canonical(), Canonical(gamma=1), OneShot(),
 _MEANING = {
     "top": "exactly the top {k}",
     "optimal": "a top {k}, whichever of equal scores are in it",
-    "great": "the best {great} all in it and nothing beyond rank {great_last}",
-    "good": "the best {good} all in it and nothing beyond rank {good_last}",
+    "great": "a list with the best {great} in it and nothing beyond rank {great_last}",
+    "good": "a list with the best {good} in it and nothing beyond rank {good_last}",
 }
 _SPAN, _STEPS = 8.0, 33
 _BARS = " ▁▂▃▄▅▆▇█"

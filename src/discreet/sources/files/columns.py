@@ -10,6 +10,7 @@ from discreet.sources.files.wording import quoted
 from discreet.sources.names import suggestion
 
 _MOST_LISTED = 20
+_NONE = "and none was given; of events, name the user too"
 
 
 def find_columns(names: list[str], item: str | None, score: str | None, path: Path) -> tuple[str, str]:
@@ -46,7 +47,7 @@ def _by_name(names: list[str], item: str | None, score: str | None) -> tuple[str
 
 def _found(role: str, column: str | None, names: list[str], path: Path) -> str:
     if column not in names:
-        given = "and none was given" if column is None else f"not {shown(column)}"
+        given = _NONE if column is None else f"not {shown(column)}"
         hint = suggestion(column, names, private=_is_text(path))
         raise InvalidValueError(f"{role} must name a column of {quoted(path)}, {_listed(names, path)}, {given}{hint}")
     if names.count(column) > 1:
