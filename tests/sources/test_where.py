@@ -882,7 +882,7 @@ def test_random_conditions_are_the_same_on_two_engines(duckdb_table, sqlite_tabl
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("postgres")
-@settings(max_examples=60, phases=[Phase.generate])
+@settings(max_examples=25, phases=[Phase.generate])
 @given(seed=st.integers(0, 2**64))
 def test_random_conditions_are_the_same_on_three_engines(duckdb_table, sqlite_table, postgres_table, seed):
     agree([duckdb_table, sqlite_table, postgres_table], seed)
