@@ -211,8 +211,13 @@ def _refined(landscape: Landscape, t2: int, outside: float, waste: float) -> _Gr
         chosen = grid.loose(outside, waste)
     while chosen.any():
         grid = grid[~chosen].plus(_Grid.of(landscape, grid[chosen].pieces()))
-        chosen = grid.loose(outside, waste)
+        # Where boxes are many, to draw some more of them in vain costs less than to cut them all.
+        chosen = grid.loose(outside, waste * max(1.0, grid.corners.shape[1] / _MANY))
     return grid
+
+
+_MANY = 2000
+"""From how many boxes on they may waste more."""
 
 
 def _below(landscape: Landscape, t1: int) -> Boxes:
