@@ -88,8 +88,7 @@ class FloatColumn:
         return Fraction(float(self.values[position]))
 
     def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
-        with np.errstate(over="ignore"):
-            return np.maximum(self._wide(larger) - self._wide(smaller), 0.0)
+        return float_differences(self.values[larger], self.values[smaller])
 
     def within(self, positions: Ranks, reaches: Floats) -> Ranks:
         near, from_near_on = bars(self.values[positions], reaches)
@@ -101,9 +100,6 @@ class FloatColumn:
 
     def raw(self, positions: Ranks) -> NDArray[Any]:
         return self.values[positions]
-
-    def _wide(self, positions: Ranks) -> Floats:
-        return self.values[positions].astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,6 +228,12 @@ def lowest_keys(keys: NDArray[np.uint64], reaches: Floats, unit: Fraction) -> ND
         beyond = np.array([count >= 2**64 for count in exact], bool)[which]
         steps = np.array([min(count, 2**64 - 1) for count in exact], np.uint64)[which]
     return np.where(beyond | (steps > keys), np.uint64(0), keys - steps + np.uint64(1))
+
+
+def float_differences(larger: NDArray[Any], smaller: NDArray[Any]) -> Floats:
+    """How far each float of a column's width is above another, where it is; inf beyond all floats."""
+    with np.errstate(over="ignore"):
+        return np.maximum(larger.astype(np.float64, copy=False) - smaller.astype(np.float64, copy=False), 0.0)
 
 
 def bars(scores: NDArray[Any], reaches: Floats) -> tuple[NDArray[Any], NDArray[np.bool_]]:

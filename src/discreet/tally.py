@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -103,7 +102,7 @@ class Tally:
         Right to a relative 2^-50 or an absolute 2^-1000; at most the largest float, which stands for all beyond.
         """
         larger, smaller = self._positions(upper), self._positions(lower)
-        factor = _factor(scale, self.column.unit)
+        factor = to_float(scale * self.column.unit)
         differences = self.column.differences(larger, smaller)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             gaps = factor * differences
@@ -173,11 +172,6 @@ class Remaining:
     def within(self, ranks: Ranks, reaches: Floats) -> Ranks:
         last = self.tally.within(self.original(ranks), reaches)
         return last - np.searchsorted(self.gone, last, side="right")
-
-
-@lru_cache(maxsize=64)
-def _factor(scale: Fraction, unit: Fraction) -> float:
-    return to_float(scale * unit)
 
 
 def _column_of(ascending: Sequence[Fraction]) -> Column:

@@ -89,9 +89,14 @@ def _copy(scores: NDArray[Any]) -> NDArray[Any]:
 def _integers(ordered: NDArray[Any], unit: Fraction) -> IntegerColumn:
     """The column of ascending whole numbers: unsigned subtraction in place wraps to the right difference."""
     low = int(ordered[0])
-    keys = ordered.astype(np.uint64 if ordered.dtype.kind == "u" else np.int64, copy=False).view(np.uint64)
+    keys = as_bits(ordered)
     keys -= np.uint64(low % 2**64)
     return IntegerColumn(keys, low, unit)
+
+
+def as_bits(whole: NDArray[Any]) -> NDArray[np.uint64]:
+    """Whole numbers modulo 2^64; a view where they have 64 bits."""
+    return whole.astype(np.uint64 if whole.dtype.kind == "u" else np.int64, copy=False).view(np.uint64)
 
 
 def _check_finite(scores: NDArray[Any]) -> None:
@@ -118,8 +123,7 @@ def _counted(scores: NDArray[Any], unit: Fraction) -> Tally | None:
     for start in range(0, len(scores), 8 * BLOCK):
         block = scores[start : start + 8 * BLOCK]
         # Read as unsigned, negative numbers are large too.
-        bits = block.astype(np.uint64 if block.dtype.kind == "u" else np.int64, copy=False).view(np.uint64)
-        places = np.minimum(bits, np.uint64(_SMALL)).view(np.int64)
+        places = np.minimum(as_bits(block), np.uint64(_SMALL)).view(np.int64)
         found = np.bincount(places, minlength=_SMALL + 1)
         counts += found
         if found[_SMALL]:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.columns import bars, lowest_keys
+from discreet.columns import bars, float_differences, lowest_keys
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError
 from discreet.exact.ball import Floats
 from discreet.exact.entropy import Ranks
@@ -97,8 +97,7 @@ class TensorColumn:
         # One transfer for both.
         one, other = np.split(_taken(self.values, np.concatenate([larger, smaller])), 2)
         if self.values.is_floating_point():
-            with np.errstate(over="ignore"):
-                return np.maximum(one.astype(np.float64) - other.astype(np.float64), 0.0)
+            return float_differences(one, other)
         return np.where(one > other, one.view(np.uint64) - other.view(np.uint64), np.uint64(0)).astype(np.float64)
 
     def within(self, positions: Ranks, reaches: Floats) -> Ranks:
