@@ -11,8 +11,8 @@ import subprocess
 import sys
 import threading
 import traceback
+from datetime import date
 from decimal import Decimal
-from pathlib import Path
 
 import duckdb
 import ibis
@@ -32,7 +32,7 @@ BAD = [
     ({"user": "whom"}, "a column of the table, one of who, what, amount, nested, not 'whom'; did you mean who?"),
     ({"item": "nope"}, "item must be a column of the table"),
     ({"item": 3}, "item must be a column of the table"),
-    ({"item": "amount"}, "item must be a column of strings, whole numbers, dates or booleans, not of float64"),
+    ({"item": "nested"}, "item must be a column of strings, numbers, dates or booleans, not of array<int64>"),
     ({"value": "amount"}, "clip must be given with value"),
     ({"clip": (0, 1)}, "clip must be left out without value"),
     ({"resolution": 1}, "resolution must be left out without value"),
@@ -50,9 +50,9 @@ BAD = [
     ({"domain": ["a", "a"]}, "domain must hold each item once, but 'a' is there twice"),
     ({"domain": ["a", None]}, "domain must not hold missing items"),
     ({"domain": ["a", 1]}, "domain must hold only strings, only whole numbers, only dates or only booleans"),
-    ({"domain": [1, 2]}, "domain must hold items like those of the events, strings, not integers"),
+    ({"domain": [True], "item": "amount"}, "domain must hold items like those of the events, integers, not booleans"),
     ({"domain": [1.5]}, "domain must hold only strings"),
-    ({"domain": discreet.integers(0, 5)}, "domain must hold items like those of the events, strings, not integers"),
+    ({"domain": [date(2024, 1, 31)], "item": "amount"}, "like those of the events, integers, not dates"),
     ({"domain": pa.table({"x": ["a"], "y": ["b"]})}, "domain must have a column called 'what', and has x, y"),
     ({"domain": pa.table({"what": ["a", None]})}, "domain must not hold missing items"),
     ({"domain": pa.table({"what": ["a", "a"]})}, "domain must hold each item once"),
@@ -305,12 +305,12 @@ def test_json_is_lines_or_an_array_compressed_or_not(tmp_path):
     assert counted(tmp_path / "*.json", where=condition) == 10, "arrays and lines side by side"
 
 
-def test_json_of_neither_kind_is_refused(tmp_path):
+def test_json_without_a_record_has_no_scores(tmp_path):
+    """What records there are is private, so that none of them is no mistake."""
     pretty = "\n".join(json.dumps(record, indent=1) for record in RECORDS)
     for name, content in (("a.json", "[]"), ("b.json", ""), ("c.json", pretty), ("d.jsonl", "[1]\n7\n")):
         (tmp_path / name).write_text(content, encoding="utf-8")
-        with pytest.raises(discreet.Error, match="must hold one record on each line or one array of records"):
-            counted(tmp_path / name)
+        assert counted(tmp_path / name) == 0
 
 
 def test_the_keys_of_many_records_are_the_header_of_a_json_file(tmp_path):
@@ -327,14 +327,12 @@ def test_large_records_of_an_array_and_what_is_no_record(tmp_path):
     assert counted(tmp_path / "e.json") == 6
 
 
-@pytest.mark.parametrize("name", ["e.csv", "e.tsv", "e.jsonl", "e.json"])
+@pytest.mark.parametrize("name", ["e.csv", "e.tsv"])
 def test_the_columns_of_a_text_file_are_not_listed(tmp_path, name):
     delimiter = "\t" if name.endswith("tsv") else ","
     records = [{"Zebulon": "918273645", "who7": "x", "amount": "5"}] * 2
     lines = [delimiter.join(records[0]), *(delimiter.join(record.values()) for record in records)]
-    content = {".csv": "\n".join(lines), ".tsv": "\n".join(lines), ".json": json.dumps(records)}
-    other = "\n".join(map(json.dumps, records))
-    (tmp_path / name).write_text(content.get(Path(name).suffix, other) + "\n", encoding="utf-8")
+    (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     good = {"user": "amount", "item": "Zebulon", "domain": ["a"]}
     for change, start, end in [
         ({"user": "who"}, "user must be a column of the table, and 'who' is not in the header", "of the file"),

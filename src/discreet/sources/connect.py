@@ -11,9 +11,10 @@ import os
 import re
 import uuid
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,27 @@ _COMPRESSIONS = (".gz", ".zst", ".bz2", ".xz")
 
 @dataclass(eq=False, repr=False)
 class Opened:
-    """An ibis table, its engine, whether its columns are all text, and what to do when it is no longer needed."""
+    """An ibis table and its engine, as it was opened.
+
+    Attributes
+    ----------
+    table, engine
+        The ibis table, and what messages call its engine.
+    undeclared
+        The columns whose type nobody has declared: their cells are read one by one, as what they are compared with.
+    is_text
+        Whether the table is a text file, whose header may be somebody's row.
+    frame
+        The pandas frame behind it, if it is one.
+    cleanup
+        What to do when it is no longer needed.
+    """
 
     table: Any
     engine: str
-    untyped: bool = False
+    undeclared: frozenset[str] = frozenset()
+    is_text: bool = False
+    frame: Any = None
     cleanup: list[Callable[[], None]] = field(default_factory=list)
 
     def adopt(self, rows: Any) -> Any:
@@ -54,7 +71,7 @@ class Opened:
                 self.cleanup.pop()()
 
 
-def open_table(given: Any, name: str | None, argument: str, wanted: Iterable[str] = ()) -> Opened:
+def open_table(given: Any, name: str | None, argument: str, wanted: Collection[str] | None = None) -> Opened:
     """The table behind a path, a URL, a frame, a relation, an ibis table or a Spark DataFrame.
 
     Parameters
@@ -66,7 +83,7 @@ def open_table(given: Any, name: str | None, argument: str, wanted: Iterable[str
     argument
         What error messages call it.
     wanted
-        The columns that will be asked for, where a file has no schema of its own.
+        The columns of private rows that will be asked for; None where the table is public, and read as it is.
     """
     is_url = isinstance(given, str) and re.match(r"^[a-z][a-z0-9+]*://", given) is not None
     if name is not None and not is_url:
@@ -76,12 +93,14 @@ def open_table(given: Any, name: str | None, argument: str, wanted: Iterable[str
     if isinstance(given, str | os.PathLike):
         return _from_files(os.fspath(given), argument, wanted)
     package = type(given).__module__.partition(".")[0]
+    if package == "pandas" and wanted is not None and is_frame(given):
+        return _from_pandas(given, wanted, argument)
     if package in ("pandas", "polars", "pyarrow"):
         return _from_arrow(as_arrow(given, argument))
     if package in ("duckdb", "_duckdb") and hasattr(given, "to_arrow_table"):
         return _from_arrow(ask("DuckDB", f"reading {argument}", given.to_arrow_table))
     if package == "ibis" and hasattr(given, "columns"):
-        return Opened(given, ask("ibis", f"finding the engine of {argument}", given.get_backend).name)
+        return _from_ibis(given, argument, wanted)
     if package == "pyspark" and hasattr(given, "createOrReplaceTempView"):
         return _from_spark(given)
     raise InvalidTypeError(
@@ -137,7 +156,26 @@ def _from_arrow(table: Any) -> Opened:
     return Opened(ask("DuckDB", "opening the frame", view), "DuckDB")
 
 
-def _from_files(path: str, argument: str, wanted: Iterable[str] = ()) -> Opened:
+def _from_pandas(frame: Any, wanted: Collection[str], argument: str) -> Opened:
+    from discreet.sources.frames import frame_to_arrow
+
+    table, guessed = ask("Arrow", f"reading {argument}", lambda: frame_to_arrow(frame, wanted))
+    opened = _from_arrow(table)
+    opened.undeclared, opened.frame = guessed, frame
+    return opened
+
+
+def _from_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Opened:
+    backend = ask("ibis", f"finding the engine of {argument}", given.get_backend)
+    if backend.name != "sqlite" or wanted is None:
+        return Opened(given, backend.name)
+    from discreet.sources.sqlite import declared_table
+
+    table, undeclared = declared_table(backend, given)
+    return Opened(table, backend.name, undeclared)
+
+
+def _from_files(path: str, argument: str, wanted: Collection[str] | None = None) -> Opened:
     ending, found = _ending(path), sorted(glob.glob(path)) or ([path] if os.path.exists(path) else [])
     if not found:
         raise InvalidValueError(f"{argument} must be a file that exists, not {shown(path)}")
@@ -149,8 +187,14 @@ def _from_files(path: str, argument: str, wanted: Iterable[str] = ()) -> Opened:
     if unreadable is not None:
         raise InvalidValueError(f"{argument} must be a file that can be read, not {shown(unreadable)}")
     connection = _ibis().duckdb.connect()
-    table = ask("DuckDB", f"opening {Path(path).name}", lambda: _read(connection, found, ending, wanted))
-    return Opened(table, "DuckDB", untyped=ending != ".parquet")
+    several = glob.has_magic(path) and not os.path.exists(path)
+    opening = f"opening {Path(path).name}"
+    if ending == ".parquet":
+        read = partial(_read_parquet, connection, found, wanted, several)
+        table, undeclared = ask("DuckDB", opening, read)
+        return Opened(table, "DuckDB", undeclared)
+    table = ask("DuckDB", opening, lambda: _read_text(connection, found, ending, wanted))
+    return Opened(table, "DuckDB", frozenset(table.columns), is_text=True)
 
 
 def files_of(given: Any) -> set[str]:
@@ -167,14 +211,22 @@ def _ending(path: str) -> str | None:
     return suffixes[-1] if suffixes and suffixes[-1] in _ENDINGS else None
 
 
-def _read(connection: Any, files: list[str], ending: str, wanted: Iterable[str]) -> Any:
+def _read_parquet(
+    connection: Any, files: list[str], wanted: Collection[str] | None, several: bool
+) -> tuple[Any, frozenset[str]]:
+    from discreet.sources.parquet import read_parquet
+
+    if wanted is None:
+        return connection.read_parquet(files), frozenset()
+    return read_parquet(connection, files, wanted, several, _fresh("files"))
+
+
+def _read_text(connection: Any, files: list[str], ending: str, wanted: Collection[str] | None) -> Any:
     from discreet.sources.text import DELIMITERS, read_delimited, read_json
 
-    if ending == ".parquet":
-        return connection.read_parquet(files)
     if ending in DELIMITERS:
-        return read_delimited(connection, files, DELIMITERS[ending])
-    return read_json(connection, files, ending, wanted)
+        return read_delimited(connection, files, DELIMITERS[ending], _fresh("files"))
+    return read_json(connection, files, ending, wanted, _fresh("json"))
 
 
 def _from_url(url: str, name: str | None, argument: str) -> Opened:
@@ -193,9 +245,14 @@ def _from_url(url: str, name: str | None, argument: str) -> Opened:
         raise InvalidValueError(
             f"name must be a table of {engine}, one of {choices(sorted(tables))}, not {shown(name)}{hint}"
         )
-    table = ask(engine, "opening the table", lambda: connection.table(name))
+    if engine == "SQLite":
+        from discreet.sources.sqlite import declared_table
+
+        table, undeclared = declared_table(connection, name)
+    else:
+        table, undeclared = ask(engine, "opening the table", lambda: connection.table(name)), frozenset()
     # DuckDB's connections end by themselves, after the temporary tables that ibis drops as they are forgotten.
-    return Opened(table, engine, cleanup=[] if engine == "DuckDB" else [connection.disconnect])
+    return Opened(table, engine, undeclared, cleanup=[] if engine == "DuckDB" else [connection.disconnect])
 
 
 def _connected(url: str, engine: str, argument: str) -> Any:

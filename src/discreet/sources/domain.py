@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.sources.cells import LARGEST_EXACT, read_cell
 from discreet.sources.connect import Opened, is_frame, open_table
 from discreet.sources.engine import ask
 from discreet.sources.labels import plain
 from discreet.sources.names import choices, suggestion
-
-KINDS = ("string", "integer", "date", "boolean")
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def listed(given: Any, label: str | None, item: str, events: Opened, kind: str |
     events
         The events that the domain will be joined to.
     kind
-        What the items of the events are, or None where they are text of no type.
+        What the items of the events were declared to be, or None where nobody has.
     """
     if _is_list(given):
         if label is not None:
@@ -167,26 +166,49 @@ def _checked_table(
             f"label must be a column of the domain, one of {choices(names)}, not {shown(label)}{hint}"
         )
     chosen = opened.table.select(item=opened.table[column], **({} if label is None else {"label": opened.table[label]}))
-    table, own_kind = _typed(chosen, opened, kind)
+    table, own_kind = _typed(chosen, opened, events, kind)
     _check_rows(table, opened, label is not None)
     d = int(ask(opened.engine, "counting the domain", lambda: table.count().to_pyarrow().as_py()))
     return Listed(_moved(table, opened, events), own_kind, d, label is not None)
 
 
-def _typed(table: Any, opened: Opened, kind: str | None) -> tuple[Any, str]:
-    """The domain with items of a known kind; text of a file takes the kind of the events."""
+def _typed(table: Any, opened: Opened, events: Opened, kind: str | None) -> tuple[Any, str]:
+    """The domain with items of a known kind; text of a file takes the kind that the events were declared with.
+
+    Where nobody has declared one the domain decides: text beside text, else whole numbers where all items are.
+    """
     own = kind_of_type(table["item"].type())
     if own is None:
         raise InvalidTypeError(
             f"domain must hold strings, whole numbers, dates or booleans, not a column of {table['item'].type()}"
         )
-    if not opened.untyped or kind in (None, "string"):
+    if not opened.is_text or kind == "string" or (kind is None and events.is_text):
         return table, own
-    cast = table.mutate(item=table["item"].try_cast(TYPES[str(kind)]))
-    lost = table.filter(table["item"].notnull()).mutate(item=table["item"].try_cast(TYPES[str(kind)]))
-    if ask(opened.engine, "reading the domain", lambda: lost["item"].isnull().any().to_pyarrow().as_py()):
+    cast = table.mutate(item=read_cell("duckdb", table["item"], kind or "integer"))
+    lost = table.filter(table["item"].notnull() & _is_lost(table["item"], kind))
+    some_lost = ask(opened.engine, "reading the domain", lambda: bool(lost.count().to_pyarrow().as_py()))
+    if kind is None:
+        return (table, own) if some_lost else (cast, "integer")
+    if some_lost:
         raise InvalidTypeError(f"domain must hold items like those of the events, {kind}s, and one is not")
-    return cast, str(kind)
+    return cast, kind
+
+
+def _is_lost(item: Any, kind: str | None) -> Any:
+    """Whether a text of a domain is no spelling of the kind; where none was declared, only 7 is an integer, not 07."""
+    read = read_cell("duckdb", item, kind or "integer")
+    return read.isnull() if kind is not None else read.isnull() | (read.cast("string") != item)
+
+
+def holds_long_numbers(domain: Integers | Listed) -> bool:
+    """Whether whole numbers beyond 2^53 are in a domain, as numbers or spelled."""
+    if isinstance(domain, Integers):
+        return max(-domain.lo, domain.hi) > LARGEST_EXACT
+    if domain.kind not in ("integer", "string"):
+        return False
+    number = read_cell("duckdb", domain.table["item"], "float")
+    long = domain.table.filter(number.notnull() & (number.abs() > LARGEST_EXACT))
+    return bool(ask("DuckDB", "reading the domain", lambda: long.count().to_pyarrow().as_py()))
 
 
 def _check_rows(table: Any, opened: Opened, labelled: bool) -> None:
@@ -218,9 +240,6 @@ def _moved(table: Any, opened: Opened, events: Opened) -> Any:
     rows = ask(opened.engine, "reading the domain", table.to_pyarrow)
     opened.close()
     return events.adopt(rows)
-
-
-TYPES = {"string": "string", "integer": "int64", "date": "date", "boolean": "boolean"}
 
 
 def kind_of_type(dtype: Any) -> str | None:

@@ -82,6 +82,7 @@ def events(
         columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
         for argument, column in columns.items():
             _check_column(opened, argument, column)
+        _check_float_users(opened, user, strict=most is not None or steps is not None)
         return TableSource(opened, columns, domain, label, where, steps, adjacency, most)
     except BaseException:
         opened.close()
@@ -92,9 +93,9 @@ def _named(user: Any, item: Any, value: Any, where: Any) -> list[str]:
     """The columns that the caller names, those of the condition as far as it can be read."""
     names = [column for column in (user, item, value) if isinstance(column, str)]
     if isinstance(where, str):
-        from discreet.sources.grammar import words
+        from discreet.sources.where import named_columns
 
-        names += words(where)
+        names += named_columns(where)
     return names
 
 
@@ -112,15 +113,29 @@ def _most_items(given: Any) -> int | None:
 def _check_column(opened: Opened, argument: str, column: Any) -> None:
     names = list(opened.table.columns)
     if not isinstance(column, str) or column not in names:
-        _refuse_column(argument, column, names, opened.untyped)
+        _refuse_column(argument, column, names, opened.is_text)
     dtype = opened.table[column].type()
-    if argument == "value" and not (opened.untyped or dtype.is_numeric()):
+    if argument == "value" and column not in opened.undeclared and not dtype.is_numeric():
         raise InvalidTypeError(f"value must be a column of numbers, not of {dtype}")
 
 
-def _refuse_column(argument: str, column: Any, names: list[str], untyped: bool) -> NoReturn:
-    hint = suggestion(column, names, private=untyped)
-    if untyped:
+def _check_float_users(opened: Opened, user: str, strict: bool) -> None:
+    """Refuses users in NumPy's floats where two people who have become one would count for more than one.
+
+    Rows without a user, which make floats of whole numbers, are nobody's, so that the type may decide.
+    """
+    from discreet.sources.frames import is_float_column
+
+    if strict and opened.frame is not None and is_float_column(opened.frame, user):
+        raise InvalidTypeError(
+            f"user must not be a column of floats with value or max_items_per_user, and {shown(user)} of the pandas "
+            'frame is: large ids are merged in it; read it as .astype("Int64"), as text or with Arrow'
+        )
+
+
+def _refuse_column(argument: str, column: Any, names: list[str], is_text: bool) -> NoReturn:
+    hint = suggestion(column, names, private=is_text)
+    if is_text:
         raise InvalidValueError(
             f"{argument} must be a column of the table, and {shown(column)} is not in the header of the file{hint}"
         )

@@ -9,7 +9,6 @@ from typing import Any
 
 import duckdb
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import TokenError
 
 from discreet.errors import InvalidValueError
 
@@ -25,15 +24,6 @@ def check_grammar(where: str, columns: Sequence[str]) -> None:
         raise InvalidValueError(f"where must not use the operator {strange}: to DuckDB it is another one, or none")
     if not any(_is_duckdb_sql(text) for text in (where, _with_quotes(where, tokens, columns))):
         raise InvalidValueError("where must be one SQL expression, and to DuckDB a part of it is missing or too much")
-
-
-def words(where: str) -> list[str]:
-    """Everything in a condition that could be the name of a column."""
-    try:
-        return [token.text for token in Dialect.get_or_raise("duckdb").tokenize(where)]
-    except (TokenError, UnicodeError):
-        # What is wrong with it is said where it is read. Half of a surrogate pair cannot reach a compiled tokenizer.
-        return []
 
 
 @contextmanager

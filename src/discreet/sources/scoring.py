@@ -7,7 +7,8 @@ from math import ceil
 from typing import Any
 
 from discreet.sources.bounded import first_items, placed
-from discreet.sources.domain import TYPES, Integers, Listed
+from discreet.sources.cells import read_cell, user_key
+from discreet.sources.domain import Integers, Listed
 from discreet.sources.raw import by_bytes
 from discreet.sources.steps import MOST_STEPS, Steps
 
@@ -26,8 +27,8 @@ class Scoring:
         Values as whole steps; None where scores count users.
     engine
         The engine, as ibis calls it.
-    untyped
-        Whether all columns are text that was never typed.
+    undeclared
+        The columns whose type nobody has declared.
     max_items_per_user, places
         How many items of a user are scored, all if None, and where each item stands in the order that decides which.
     """
@@ -37,7 +38,7 @@ class Scoring:
     kind: str
     steps: Steps | None
     engine: str
-    untyped: bool
+    undeclared: frozenset[str]
     max_items_per_user: int | None
     places: Any
 
@@ -46,7 +47,7 @@ class Scoring:
         import ibis
 
         columns = self.columns
-        who = by_bytes(self.engine, table[columns["user"]])
+        who = user_key(self.engine, table[columns["user"]], declared=columns["user"] not in self.undeclared)
         what = by_bytes(self.engine, self._item(table[columns["item"]]))
         if self.steps is None:
             touched = self._users(table.select(who=who, item=what))
@@ -62,14 +63,7 @@ class Scoring:
 
     def _item(self, item: Any) -> Any:
         """The item of a row as the domain spells it, or nothing where it cannot be one; no row makes this fail."""
-        if self.untyped:
-            return item.try_cast(TYPES[self.kind])
-        if self.kind != "integer":
-            return item
-        if self.engine == "sqlite":
-            # SQLite keeps text in a column of numbers, and would read it as 0.
-            return (item.typeof() == "integer").ifelse(item, None)
-        return item.try_cast("int64") if item.type().is_unsigned_integer() else item.cast("int64")
+        return read_cell(self.engine, item, self.kind)
 
     def _row_steps(self, value: Any, steps: Steps) -> Any:
         """A row's value in whole steps: rounded to the nearest, saturated, and missing where it is no number."""
@@ -78,10 +72,8 @@ class Scoring:
         if value.type().is_decimal():
             # A decimal can be beyond all floats, and converting it would fail.
             value = value.clip(-ceil(bound), ceil(bound))
-        number = value.try_cast("float64") if self.untyped else value.cast("float64")
-        if self.engine == "sqlite":
-            number = value.typeof().isin(["integer", "real"]).ifelse(number, None)
-        else:
+        number = read_cell(self.engine, value, "float")
+        if self.engine != "sqlite":
             number = number.isnan().ifelse(None, number)
         return (number.clip(-bound, bound) / unit + 0.5).floor().cast("int64")
 

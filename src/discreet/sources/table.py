@@ -21,8 +21,9 @@ from discreet.exact.entropy import Ranks
 from discreet.privacy import Sensitivity
 from discreet.sources.base import Source
 from discreet.sources.bounded import places
+from discreet.sources.cells import has_reading
 from discreet.sources.connect import Opened
-from discreet.sources.domain import Integers, Listed, integers, kind_of_type, listed
+from discreet.sources.domain import Integers, Listed, holds_long_numbers, integers, kind_of_type, listed
 from discreet.sources.engine import ask
 from discreet.sources.lookup import Lookup
 from discreet.sources.scoring import Scoring
@@ -54,25 +55,25 @@ class TableSource(Source):
         self.max_items_per_user = max_items_per_user
         self._lock, self._process = threading.RLock(), os.getpid()
         self._where, self._table = where, self._filtered(opened.table, where)
-        own_kind = None if opened.untyped else self._item_kind()
+        own_kind = None if columns["item"] in opened.undeclared else self._item_kind()
         if isinstance(domain, range) and domain.step == 1 and len(domain) and label is None:
             domain = integers(domain.start, domain.stop - 1)
         self._domain: Integers | Listed = (
-            self._range(domain, label, own_kind)
+            self._range(domain, label)
             if isinstance(domain, Integers)
             else listed(domain, label, columns["item"], opened, own_kind)
         )
         kind = "integer" if isinstance(self._domain, Integers) else self._domain.kind
-        if own_kind is not None and own_kind != kind:
-            raise InvalidTypeError(f"domain must hold items like those of the events, {own_kind}s, not {kind}s")
         self._kind = kind
+        self._check_kind(own_kind)
+        _check_merged(opened, columns["item"], self._domain)
         self._scoring = Scoring(
             columns=columns,
             domain=self._domain,
             kind=kind,
             steps=steps,
             engine=str(opened.table.get_backend().name),
-            untyped=opened.untyped,
+            undeclared=opened.undeclared,
             max_items_per_user=max_items_per_user,
             places=None if max_items_per_user is None else places(self._domain, opened),
         )
@@ -156,27 +157,41 @@ class TableSource(Source):
             return table
         from discreet.sources.where import condition
 
-        return table.filter(condition(where, table, untyped=self._opened.untyped))
+        opened = self._opened
+        return table.filter(condition(where, table, undeclared=opened.undeclared, is_text=opened.is_text))
 
     def _item_kind(self) -> str:
         dtype = self._opened.table[self._columns["item"]].type()
-        kind = kind_of_type(dtype)
+        kind = "integer" if dtype.is_numeric() and not dtype.is_boolean() else kind_of_type(dtype)
         if kind is None:
-            raise InvalidTypeError(
-                f"item must be a column of strings, whole numbers, dates or booleans, not of {dtype}"
-            )
+            raise InvalidTypeError(f"item must be a column of strings, numbers, dates or booleans, not of {dtype}")
         return kind
 
-    def _range(self, domain: Integers, label: str | None, kind: str | None) -> Integers:
+    def _check_kind(self, declared: str | None) -> None:
+        """Refuses a column that was declared as what can never be an item of the domain."""
+        column = self._opened.table[self._columns["item"]]
+        engine = str(self._opened.table.get_backend().name)
+        if declared not in (None, self._kind) and not has_reading(engine, column, self._kind):
+            raise InvalidTypeError(f"domain must hold items like those of the events, {declared}s, not {self._kind}s")
+
+    def _range(self, domain: Integers, label: str | None) -> Integers:
         if label is not None:
             raise InvalidValueError("label must be left out when domain is a range of whole numbers")
-        if kind not in (None, "integer"):
-            raise InvalidTypeError(f"domain must hold items like those of the events, {kind}s, not integers")
         return domain
 
     def _snapshot(self) -> Any:
         """The scores, kept on the engine."""
         return self._scoring.scores(self._table).cache()
+
+
+def _check_merged(opened: Opened, item: str, domain: Integers | Listed) -> None:
+    """Refuses items that a gap in a pandas column, which makes floats of it, would merge or lose."""
+    if opened.frame is not None and item in opened.undeclared and holds_long_numbers(domain):
+        raise InvalidTypeError(
+            "domain must not hold whole numbers beyond 2^53 where the events are a pandas frame whose item column has "
+            "a type that pandas chose, because one missing item makes floats of them all: "
+            'read that column as .astype("Int64"), as .astype("string") or with Arrow'
+        )
 
 
 def _let_go(snapshots: list[Lookup], opened: Opened, process: int) -> None:

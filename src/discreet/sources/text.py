@@ -7,8 +7,8 @@ header, and a row or record that cannot be read is passed over. A JSON array is 
 from __future__ import annotations
 
 import csv
-import uuid
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection
 from typing import Any
 
 from sqlglot import exp
@@ -24,43 +24,85 @@ _SAMPLE = 1000
 """How many records of a JSON file stand for its header, and how many of their keys at most."""
 
 
-def read_delimited(connection: Any, files: list[str], delimiter: str) -> Any:
-    """A CSV or TSV table whose format and columns depend on its header line alone.
+def read_delimited(connection: Any, files: list[str], delimiter: str, name: str) -> Any:
+    """A CSV or TSV table whose format and columns depend on header lines alone, each file by its own.
 
     DuckDB would guess quotes, delimiters and types from rows, and one user's row could change how all are read.
     """
-    first = _lines(connection, files[:1]).limit(1).to_pyarrow()["line"].to_pylist()
-    header = next(csv.reader(first, delimiter=delimiter), [])
-    names = [name.removeprefix("\ufeff") for name in header]
+    import ibis
+
+    groups = defaultdict(list)
+    for file in files:
+        groups[_header(connection, file, delimiter)].append(file)
+    parts = [_read_alike(connection, group, header, delimiter) for header, group in groups.items()]
+    if len(parts) == 1:
+        return parts[0]
+    columns = list(dict.fromkeys(column for part in parts for column in part.columns))
+    empty = ibis.null("string")
+    unions = [
+        part.select(**{each: part[each] if each in part.columns else empty for each in columns}) for part in parts
+    ]
+    return connection.create_view(name, unions[0].union(*unions[1:]))
+
+
+def _header(connection: Any, file: str, delimiter: str) -> tuple[str, ...]:
+    first = _lines(connection, [file]).limit(1).to_pyarrow()["line"].to_pylist()
+    names = tuple(name.removeprefix("\ufeff") for name in next(csv.reader(first, delimiter=delimiter), []))
     if not names or not all(names) or len(set(names)) < len(names):
-        raise InvalidValueError(f"{shown(files[0])} must begin with a header of different column names, and does not")
-    columns = dict.fromkeys(names, "VARCHAR")
+        raise InvalidValueError(f"{shown(file)} must begin with a header of different column names, and does not")
+    return names
+
+
+def _read_alike(connection: Any, files: list[str], header: tuple[str, ...], delimiter: str) -> Any:
+    """Files of one header, all of whose columns are text."""
+    columns = dict.fromkeys(header, "VARCHAR")
     # In one piece: a piece that begins inside a quoted field would take its lines for rows.
     quotes = {"quote": '"', "escape": '"', "parallel": False}
     return connection.read_csv(files, header=True, columns=columns, delim=delimiter, **quotes, **_FIXED)
 
 
-def read_json(connection: Any, files: list[str], ending: str, wanted: Iterable[str] = ()) -> Any:
-    """A JSON table whose columns are the keys of its first records, the wanted ones in exactly their spelling.
+def read_json(connection: Any, files: list[str], ending: str, wanted: Collection[str] | None, name: str) -> Any:
+    """A JSON table whose columns are the wanted ones in exactly their spelling, NULL where a record has no such key.
 
-    DuckDB's own reader of lines fails on some broken records, and loses the line after others. So a record is a line
-    of text here, and its fields are taken one by one: a record of which that cannot be done has none.
+    Which keys records have is theirs, so a name that the caller gives is a column; of a public file, where no names are
+    given, the columns are the keys of its first records. DuckDB's own reader of lines fails on some broken records, and
+    loses the line after others. So a record is a line of text here, and its fields are taken one by one: a record of
+    which that cannot be done has none.
     """
     arrays = [file for file in files if ending == ".json" and _opens_an_array(file)]
     lines = [file for file in files if file not in arrays]
     view = _lines(connection, lines).get_name() if lines else ""
-    records = [f"SELECT line FROM {quoted(view)}"] if lines else []  # noqa: S608  # a view of our own
+    names = _public_columns(connection, view, arrays, files) if wanted is None else list(dict.fromkeys(wanted))
+    _check_spellings(names)
+    tables = [_fields_of_lines(view, names)] if lines else []
+    tables += [_fields_of_arrays(arrays, names)] if arrays else []
+    connection.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {' UNION ALL '.join(tables)}")
+    return connection.table(name)
+
+
+def _check_spellings(names: list[str]) -> None:
+    """Refuses two names that are one to DuckDB, which does not tell Who from who."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if seen.setdefault(name.casefold(), name) != name:
+            raise InvalidValueError(
+                f"columns of JSON must not differ in case alone, as {shown(seen[name.casefold()])} and {shown(name)} do"
+            )
+
+
+def _public_columns(connection: Any, view: str, arrays: list[str], files: list[str]) -> list[str]:
+    """The keys of the first records, most frequent first, that can be columns side by side."""
+    records = [f"SELECT line FROM {quoted(view)}"] if view else []  # noqa: S608  # a view of our own
     records += [f"SELECT json AS line FROM read_json_objects({_array_options(arrays)})"] if arrays else []  # noqa: S608
-    names = _columns(_keys(connection, " UNION ALL ".join(records)), list(wanted))
-    if not names:
+    found: dict[str, str] = {}
+    for key in _keys(connection, " UNION ALL ".join(records)):
+        if key and key.isprintable():
+            found.setdefault(key.casefold(), key)
+    if not found:
         raise InvalidValueError(
             f"{shown(files[0])} must hold one record on each line or one array of records, and none can be read"
         )
-    tables = [_fields_of_lines(view, names)] if lines else []
-    tables += [_fields_of_arrays(arrays, names)] if arrays else []
-    name = f"discreet_json_{uuid.uuid4().hex}"
-    connection.con.execute(f"CREATE TEMP VIEW {name} AS {' UNION ALL '.join(tables)}")
-    return connection.table(name)
+    return list(found.values())
 
 
 def quoted(name: str) -> str:
@@ -99,8 +141,15 @@ def _keys(connection: Any, records: str) -> list[str]:
 
 
 def _fields_of_lines(view: str, names: list[str]) -> str:
-    fields = ", ".join(f"TRY(json_extract_string(line, {_pointer(name)})) AS {quoted(name)}" for name in names)
+    fields = ", ".join(f"{_field(_pointer(name))} AS {quoted(name)}" for name in names)
     return f"SELECT {fields} FROM {quoted(view)}"  # noqa: S608  # all quoted
+
+
+def _field(pointer: str) -> str:
+    """The text of a field; 7 and 7.0 are one number, so that they are one user too."""
+    text = f"TRY(json_extract_string(line, {pointer}))"
+    is_float = f"TRY(json_type(line, {pointer})) = 'DOUBLE'"
+    return f"CASE WHEN {is_float} THEN regexp_replace({text}, '[.]0+$', '') ELSE {text} END"
 
 
 def _fields_of_arrays(files: list[str], names: list[str]) -> str:
@@ -108,19 +157,6 @@ def _fields_of_arrays(files: list[str], names: list[str]) -> str:
     columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
     reader = f"read_json({_array_options(files)}, columns = {{{columns}}}, ignore_errors = true)"
     return f"SELECT {', '.join(map(quoted, names))} FROM {reader}"  # noqa: S608  # all quoted
-
-
-def _columns(keys: list[str], wanted: list[str]) -> list[str]:
-    """The keys that can be columns side by side; DuckDB does not tell Who from who.
-
-    Of a wanted name only that very spelling is one, so that no record with another can stand in its place.
-    """
-    found = {name.casefold(): name for name in wanted if name in keys}
-    taken = {name.casefold() for name in wanted}
-    for key in keys:
-        if key and key.isprintable() and key.casefold() not in taken:
-            found.setdefault(key.casefold(), key)
-    return list(found.values())
 
 
 def _pointer(key: str) -> str:

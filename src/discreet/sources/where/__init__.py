@@ -7,6 +7,6 @@ one meaning is fixed here and spelled in what they agree on.
 
 from discreet.sources.where.arithmetic import MOST
 from discreet.sources.where.parsing import DEEPEST, LONGEST
-from discreet.sources.where.translate import MOST_CASES, condition
+from discreet.sources.where.translate import MOST_CASES, condition, named_columns
 
-__all__ = ["DEEPEST", "LONGEST", "MOST", "MOST_CASES", "condition"]
+__all__ = ["DEEPEST", "LONGEST", "MOST", "MOST_CASES", "condition", "named_columns"]

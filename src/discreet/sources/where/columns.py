@@ -8,15 +8,18 @@ import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 
 from discreet.errors import InvalidValueError, shown
+from discreet.sources.cells import read_cell
 from discreet.sources.names import choices, suggestion
 from discreet.sources.where.engines import stored
 from discreet.sources.where.values import Value
 from discreet.sources.where.wording import Node
 
 
-def column_value(node: Node, table: ir.Table, engine: str, untyped: bool) -> Value:
-    """The column that the node names; where `untyped`, the names may be private."""
-    expr = table[_column_name(node.name, table.columns, untyped)]
+def column_value(node: Node, table: ir.Table, engine: str, undeclared: frozenset[str], is_text: bool) -> Value:
+    """The column that the node names, as text that can be read as more where nobody has declared its type."""
+    expr = table[_column_name(node.name, table.columns, is_text)]
+    if expr.get_name() in undeclared:
+        return Value("string", node, read_cell(engine, expr, "string"), cell=expr)
     dtype = expr.type()
     kind = _kind(dtype, engine)
     if kind != "integer":
@@ -26,14 +29,14 @@ def column_value(node: Node, table: ir.Table, engine: str, untyped: bool) -> Val
     return Value(kind, node, expr, low=bounds.lower, high=bounds.upper)
 
 
-def _column_name(name: str, columns: Sequence[str], untyped: bool) -> str:
+def _column_name(name: str, columns: Sequence[str], is_text: bool) -> str:
     if name in columns:
         return name
     folded = {column.casefold(): column for column in columns}
     if [column.casefold() for column in columns].count(name.casefold()) == 1:
         return folded[name.casefold()]
-    hint = suggestion(name, columns, private=untyped)
-    if untyped:
+    hint = suggestion(name, columns, private=is_text)
+    if is_text:
         raise InvalidValueError(
             "where must name columns of the table, and have strings in single quotes, and "
             f"{shown(name)} is not in the header of the file{hint}"

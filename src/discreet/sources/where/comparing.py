@@ -13,7 +13,8 @@ from typing import Any
 
 import ibis
 
-from discreet.errors import InvalidValueError
+from discreet.errors import InvalidTypeError, InvalidValueError
+from discreet.sources.cells import read_cell
 from discreet.sources.where.engines import equatable, orderable
 from discreet.sources.where.grid import grid_of
 from discreet.sources.where.moments import common_moments, is_moment, moment_literal
@@ -22,18 +23,19 @@ from discreet.sources.where.values import COMPARABLE, MOMENTS, NUMERIC, UNKNOWN,
 
 _SIGNS = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_UNTYPED = {"float": "float64", "date": "date", "timestamp": "timestamp", "boolean": "boolean"}
+_READ_AS = {"integer", "float", "date", "boolean", *MOMENTS}
 
 
 @dataclass(frozen=True)
 class Comparing:
-    """How values meet on one engine; `untyped` where all columns are text that was never typed."""
+    """How values meet on one engine."""
 
     engine: str
-    untyped: bool
 
     def compare(self, sign: str, left: Value, right: Value) -> Any:
         """The comparison, NULL where a side is."""
+        if sign not in ("=", "<>"):
+            _refuse_order(left, right)
         if sign == "<>":
             return ~self.compare("=", left, right)
         if "NULL" in (left.kind, right.kind):
@@ -117,10 +119,23 @@ class Comparing:
         ]
 
     def read_as(self, kind: str, value: Value, beside: Sequence[Value] = ()) -> Value:
-        """An untyped column of text as another kind, NULL where it is not one; anything else as it is."""
-        if not self.untyped or value.kind != "string" or value.literal is not None or kind not in _UNTYPED:
+        """A column without a declared type as another kind, NULL where it is not one; anything else as it is."""
+        if value.cell is None or value.kind != "string" or kind not in _READ_AS:
             return value
         long = next((each for each in beside if each.kind == "number" and 2**53 < abs(each.literal) < 2**64), None)
         if long is not None:
             raise InvalidValueError(f"where must compare {value.text} with '{long.text}' in quotes: it is text here")
-        return replace(value, kind=kind, expr=value.expr.try_cast(_UNTYPED[kind]))
+        dtype = value.cell.type()
+        if kind == "integer" or (kind == "float" and dtype.is_signed_integer() and self.engine != "sqlite"):
+            expr = read_cell(self.engine, value.cell, "integer")
+            return replace(value, kind="integer", expr=expr, low=-(2**63), high=2**63 - 1, cell=None)
+        return replace(value, kind=kind, expr=read_cell(self.engine, value.cell, kind), cell=None)
+
+
+def _refuse_order(left: Value, right: Value) -> None:
+    """Refuses to order two columns of which nobody has said what they hold: 9 is after 10 as text."""
+    if left.cell is not None and right.cell is not None and left.kind == right.kind == "string":
+        raise InvalidTypeError(
+            f"where must not order {left.text} and {right.text}, whose types nobody has declared: "
+            f"write {left.text} + 0 and {right.text} + 0 for whole numbers"
+        )

@@ -30,9 +30,10 @@ from discreet.sources.where.wording import Node, article, sql
 class Reader:
     """Turns checked SQL into ibis, for one table."""
 
-    def __init__(self, table: ir.Table, untyped: bool) -> None:
+    def __init__(self, table: ir.Table, undeclared: frozenset[str], is_text: bool) -> None:
         self.table, self.engine = table, engine_of(table)
-        self.comparing = Comparing(self.engine, untyped)
+        self.undeclared, self.is_text = undeclared, is_text
+        self.comparing = Comparing(self.engine)
 
     def truth(self, node: Node) -> Any:
         """The node as a boolean expression."""
@@ -57,7 +58,7 @@ class Reader:
     def column(self, node: Node) -> Value:
         if not isinstance(node.this, exp.Identifier):
             refuse(node.this)
-        return column_value(node, self.table, self.engine, self.comparing.untyped)
+        return column_value(node, self.table, self.engine, self.undeclared, self.is_text)
 
     def literal(self, node: Node) -> Value:
         if node.is_string:
@@ -149,8 +150,10 @@ class Reader:
         if value.kind != "string":
             raise InvalidTypeError(f"where must use {node.key} on strings, not on {value.text}, {article(value.kind)}")
         if isinstance(node, exp.Trim):
-            return Value("string", node, trimmed(self.engine, value.expr, node.args.get("position")))
-        return Value("string", node, folded(self.engine, value.expr, node.key))
+            changed = trimmed(self.engine, value.expr, node.args.get("position"))
+        else:
+            changed = folded(self.engine, value.expr, node.key)
+        return Value("string", node, changed, cell=None if value.cell is None else changed)
 
     def coalesce(self, node: Node) -> Value:
         values = self.comparing.common([self.value(each) for each in (node.this, *node.expressions)])
@@ -168,12 +171,14 @@ class Reader:
         return union(self.comparing.common([*results, otherwise]), node, chosen)
 
     def arithmetic(self, node: Node) -> Value:
-        left, right = self.value(node.this), self.value(node.expression)
+        left, right = (self.comparing.read_as("integer", self.value(each)) for each in (node.this, node.expression))
         return calculate(self.engine, _CALCULATIONS[type(node)], left, right, node)
 
     def minus(self, node: Node) -> Value:
         zero = Value("number", "0", literal=Fraction(0))
-        return calculate(self.engine, operator.sub, zero, self.value(node.this), node)
+        return calculate(
+            self.engine, operator.sub, zero, self.comparing.read_as("integer", self.value(node.this)), node
+        )
 
 
 _CALCULATIONS: dict[type, Callable[[Any, Any], Any]] = {

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 import ibis.expr.operations as ops
 import ibis.expr.types as ir
+from sqlglot import exp
 
-from discreet.errors import InvalidTypeError, InvalidValueError
+from discreet.errors import Error, InvalidTypeError, InvalidValueError
 from discreet.sources.grammar import check_grammar, quiet
 from discreet.sources.where.parsing import check_depth, parsed
 from discreet.sources.where.reader import Reader
@@ -16,7 +19,9 @@ MOST_CASES = 100
 """The most CASE WHENs that the SQL may have in the end, with those that check arithmetic."""
 
 
-def condition(where: str, table: ir.Table, *, untyped: bool = False) -> ir.BooleanValue:
+def condition(
+    where: str, table: ir.Table, *, undeclared: Collection[str] = (), is_text: bool = False
+) -> ir.BooleanValue:
     """The condition `where` as an ibis expression on `table`, true for the rows to keep.
 
     Parameters
@@ -26,9 +31,11 @@ def condition(where: str, table: ir.Table, *, untyped: bool = False) -> ir.Boole
         BETWEEN, LIKE, ILIKE, IS NULL, IS TRUE, IS DISTINCT FROM, + - *, lower, upper, trim, coalesce, CASE WHEN.
     table
         The table whose columns it may name.
-    untyped
-        Whether all columns are text that was never typed, as in a CSV file. Beside a number, a date, a timestamp or
-        TRUE such a column is then read as one, and is NULL where it cannot be. DuckDB only.
+    undeclared
+        The columns whose type nobody has declared, as those of a CSV file. Such a column is text; beside a number, a
+        date, a timestamp or TRUE it is read as one, and in arithmetic as an integer, NULL in rows where it is none.
+    is_text
+        Whether the names of columns are the header of a text file, and may be private.
 
     Raises
     ------
@@ -53,17 +60,24 @@ def condition(where: str, table: ir.Table, *, untyped: bool = False) -> ir.Boole
     >>> kept = ratings.filter(condition("stars >= 4.5 AND title LIKE 'A%'", ratings))
     """
     with quiet():
-        truth = _condition(where, table, untyped)
+        truth = _condition(where, Reader(table, frozenset(undeclared), is_text))
         # Last, so that what says more is said first.
         check_grammar(where, table.columns)
     return truth
 
 
-def _condition(where: str, table: ir.Table, untyped: bool) -> ir.BooleanValue:
+def named_columns(where: str) -> list[str]:
+    """The columns that a condition names; none where it does not parse, which is said where it is read."""
+    with quiet(), suppress(Error):
+        return list(dict.fromkeys(column.name for column in parsed(where).find_all(exp.Column) if column.name))
+    return []
+
+
+def _condition(where: str, reader: Reader) -> ir.BooleanValue:
     expression = parsed(where)
     check_depth(expression)
     try:
-        truth: ir.BooleanValue = Reader(table, untyped).truth(expression)
+        truth: ir.BooleanValue = reader.truth(expression)
         _check_repeats(truth)
     except (InvalidTypeError, InvalidValueError):
         raise

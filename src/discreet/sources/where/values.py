@@ -11,6 +11,7 @@ import ibis.expr.datatypes as dt
 from sqlglot import exp
 
 from discreet.errors import InvalidTypeError
+from discreet.sources.cells import is_missing
 from discreet.sources.where.wording import Node, sql
 
 UNKNOWN = ibis.null(dt.boolean)
@@ -24,7 +25,8 @@ class Value:
     """A checked part of the condition: its kind, the node it comes from, its ibis expression.
 
     A literal has its Python value too, and a number has only that until it meets a column, whose type it takes. An
-    integer stands for its expression over 10^scale, and its expression lies in [low, high].
+    integer stands for its expression over 10^scale, and its expression lies in [low, high]. What nobody has declared a
+    type for is a string with the `cell` that it comes from, which can be read as another kind.
     """
 
     kind: str
@@ -34,6 +36,7 @@ class Value:
     scale: int = 0
     low: int = 0
     high: int = 0
+    cell: Any = None
 
     @property
     def text(self) -> str:
@@ -48,11 +51,14 @@ def union(values: list[Value], node: Node, combine: Callable[[list[Any]], Any]) 
         return Value("NULL", node)
     low, high = min(each.low for each in given), max(each.high for each in given)
     expr = combine([each.expr for each in values])
-    return replace(given[0], node=node, expr=expr, literal=None, low=low, high=high)
+    cell = expr if any(each.cell is not None for each in given) else None
+    return replace(given[0], node=node, expr=expr, literal=None, low=low, high=high, cell=cell)
 
 
 def is_null(value: Value) -> Any:
     """Whether the value is NULL, as an expression."""
+    if value.cell is not None:
+        return is_missing(value.cell)
     return ibis.literal(value.kind == "NULL") if value.expr is None else boxed(value).isnull()
 
 
