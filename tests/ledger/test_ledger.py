@@ -305,13 +305,25 @@ def test_events_are_charged_too(ledger):
     assert (ledger.history()[0].release, ledger.spent) == (released, Fraction(1, 2))
 
 
-def test_padding_comes_before_storing(ledger, monkeypatch):
-    """When a release is stored can be seen on the file: as coarsely as when it returns."""
-    stored = []
-    monkeypatch.setattr("discreet.topk.wait_for_multiple", lambda *_: stored.append(ledger.history()[-1].stored))
-    release(ledger, pad_to="0.001")
-    assert stored == [None]
+def entries_at_waits(ledger, monkeypatch, *args, **options):
+    """The charges that the file holds each time that a padded release waits."""
+    seen = []
+    monkeypatch.setattr("discreet.padding.wait_for_multiple", lambda *_: seen.append(ledger.history()))
+    release(ledger, *args, pad_to="0.001", **options)
+    return seen
+
+
+def test_padding_comes_before_the_charge_and_before_the_storing(ledger, monkeypatch):
+    """When a record is written can be seen on the file: as coarsely as when the release returns."""
+    before_charge, before_store = entries_at_waits(ledger, monkeypatch)
+    assert before_charge == []
+    assert [entry.stored for entry in before_store] == [None]
     assert ledger.history()[-1].stored is not None
+
+
+def test_what_was_released_before_is_padded_as_well(ledger, monkeypatch):
+    release(ledger, request_id="june")
+    assert len(entries_at_waits(ledger, monkeypatch, request_id="june")) == 2
 
 
 def test_with_a_delta_many_small_releases_cost_less(tmp_path):

@@ -35,8 +35,9 @@ def spend(
     purpose: str | None,
     request_id: str | None,
     draw: Callable[[], Release],
+    finish: Callable[[Release], Release],
 ) -> Release:
-    """Charges, draws, stores and returns; or returns what was released for the same request before."""
+    """Charges, draws, finishes, stores and returns; or finishes what was released for the same request before."""
     from discreet.ledger.ledger import Ledger
 
     purpose = None if purpose is None else text(purpose, "purpose")
@@ -44,8 +45,8 @@ def spend(
     book = ledger if isinstance(ledger, Ledger) else Ledger.unread(ledger)
     granted = book.charge(query, purpose, request_id)
     if isinstance(granted, Release):
-        return granted
-    release = draw()
+        return finish(granted)
+    release = finish(draw())
     book.keep(granted, release)
     return release
 
