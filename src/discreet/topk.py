@@ -48,6 +48,7 @@ def top_k(
     ledger: str | os.PathLike[str] | Ledger | None = None,
     purpose: str | None = None,
     request_id: str | None = None,
+    dataset: str | None = None,
     rng: Any = None,
 ) -> Release:
     """Releases which k items score highest, with epsilon-differential privacy for each user behind the scores.
@@ -88,6 +89,9 @@ def top_k(
     request_id
         With a ledger: a name for this request. Asked again by the same name, the same query returns the stored release
         and costs nothing; another query is refused.
+    dataset
+        With a ledger: the name of the data. A ledger that is for one dataset refuses a release that names another or
+        none, before anything is read.
     rng
         A random generator, for tests only: the release then says that it is not private.
 
@@ -120,7 +124,7 @@ def top_k(
 
     return release_from(
         opening, k, epsilon, padding, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency, counts=counts,
-        split=split, ledger=ledger, purpose=purpose, request_id=request_id, rng=rng,
+        split=split, ledger=ledger, purpose=purpose, request_id=request_id, dataset=dataset, rng=rng,
     )  # fmt: skip
 
 
@@ -138,6 +142,7 @@ def release_from(
     ledger: Any = None,
     purpose: Any = None,
     request_id: Any = None,
+    dataset: Any = None,
     rng: Any = None,
 ) -> Release:
     """What `top_k` returns, from a source that is opened here and let go again before what is seen from outside.
@@ -145,13 +150,14 @@ def release_from(
     Everything that takes private time, freeing the scores with the rest, happens before a wait; what comes after one
     sees the release alone. With a ledger the charge can be seen too, on the file, so that it has a wait of its own.
     """
-    _check_spending(ledger, purpose, request_id, rng)
+    _check_spending(ledger, purpose, request_id, dataset, rng)
+    book = None if ledger is None else _opened_for(ledger, purpose, request_id, dataset)
     with padding.of_errors(), ExitStack() as held:
         source, entropy = held.enter_context(opening()), as_entropy(rng)
         guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency, counts, split)
         plan = planned(source, int(k), sensitivity, guarantee)
         padding.fit(source.typed, source.d, int(k), plan is not None)
-        query = None if ledger is None else _asked(source, int(k), guarantee)
+        query = None if book is None else _asked(source, int(k), guarantee, dataset)
         select, noise = lambda prepared: prepared.select(entropy), partial(laplace, entropy)
         # The one reference to the source that is left: it goes with the draw.
         drawing = [partial(released, source, int(k), guarantee, select, plan, noise)]
@@ -167,10 +173,10 @@ def release_from(
             padding.wait()
             return release
 
-        if query is None:
+        if book is None or query is None:
             return finish(draw())
         padding.wait()
-        return _spent(ledger, query, purpose, request_id, draw, finish)
+        return _spent(book, query, purpose, request_id, draw, finish)
 
 
 def released(
@@ -220,25 +226,31 @@ def _prepared(tally: Tally, k: int, guarantee: Guarantee) -> Prepared:
     return guarantee.mechanism.prepare(tally, k, guarantee.selection_epsilon, guarantee.sensitivity)
 
 
-def _check_spending(ledger: Any, purpose: Any, request_id: Any, rng: Any) -> None:
+def _check_spending(ledger: Any, purpose: Any, request_id: Any, dataset: Any, rng: Any) -> None:
     if ledger is not None and rng is not None:
         raise InvalidValueError("rng must be left out with a ledger: what can be drawn again is not private")
-    for name, given in (("purpose", purpose), ("request_id", request_id)):
+    for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset)):
         if ledger is None and given is not None:
             raise InvalidValueError(f"{name} must be left out without a ledger, which is where it is written")
 
 
-def _asked(source: Source, k: int, guarantee: Guarantee) -> Query:
+def _opened_for(ledger: Any, purpose: Any, request_id: Any, dataset: Any) -> Ledger:
+    from discreet.ledger.charges import opened_for
+
+    return opened_for(ledger, purpose, request_id, dataset)
+
+
+def _asked(source: Source, k: int, guarantee: Guarantee, dataset: str | None) -> Query:
     from discreet.ledger.query import asked
 
-    return asked(source, k, guarantee)
+    return asked(source, k, guarantee, dataset)
 
 
-def _spent(ledger: Any, query: Query, purpose: Any, request_id: Any, draw: Any, finish: Any) -> Release:
+def _spent(book: Ledger, query: Query, purpose: Any, request_id: Any, draw: Any, finish: Any) -> Release:
     """The release, charged to a ledger before the first random bit and stored there after the last."""
     from discreet.ledger.charges import spend
 
-    return spend(ledger, query, purpose, request_id, draw, finish)
+    return spend(book, query, purpose, request_id, draw, finish)
 
 
 def as_source(scores: Any, labels: Any) -> Source:

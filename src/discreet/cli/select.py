@@ -195,6 +195,10 @@ def select(
             help="With --ledger: a name for the request; asked again, it costs nothing and answers the same.",
         ),
     ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --ledger: the data, by the name that the budget has for them."),
+    ] = None,
     pad_to: Annotated[
         str | None,
         typer.Option(
@@ -265,7 +269,7 @@ def select(
         release = release_from(
             partial(_opening, file, input_format, source_of), count, epsilon, padding, mechanism=drawn_by,
             sensitivity=limits if user is None else None, adjacency=adjacency, counts=counts, split=split, ledger=book,
-            purpose=purpose, request_id=request_id,
+            purpose=purpose, request_id=request_id, dataset=dataset,
         )  # fmt: skip
     deliver(release, shape, out)
 
