@@ -140,7 +140,7 @@ def test_auto_is_refused_before_text_or_events_are_read(folder, monkeypatch, cap
 
 def alive(*kinds):
     """How many objects of some kinds there are, of those that nobody has freed."""
-    return sum(isinstance(each, kinds) for each in gc.get_objects())
+    return sum(type(each) in kinds for each in gc.get_objects())
 
 
 @pytest.fixture
