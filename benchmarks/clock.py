@@ -1,4 +1,4 @@
-"""What the clock tells: how the running time of a release depends on the scores, as it is and padded.
+"""What the clock tells: how the running time of a release depends on the scores and their types, bare and padded.
 
 .venv/bin/python benchmarks/clock.py
 """
@@ -8,6 +8,9 @@ from __future__ import annotations
 import statistics
 import sys
 import time
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -31,7 +34,7 @@ def inputs(d: int) -> dict[str, np.ndarray]:
     }
 
 
-def measured(scores: dict[str, np.ndarray], k: int, epsilon: str, repeats: int, pad_to: str | None) -> dict[str, list]:
+def measured(scores: dict[str, Any], k: int, epsilon: str, repeats: int, pad_to: str | None) -> dict[str, list]:
     """Seconds of each input, taken in turns."""
     times: dict[str, list[float]] = {name: [] for name in scores}
     for name in scores:
@@ -44,8 +47,30 @@ def measured(scores: dict[str, np.ndarray], k: int, epsilon: str, repeats: int, 
     return times
 
 
+def lists(d: int) -> dict[str, list]:
+    """Lists of one length: whole numbers, neighbours with one score of another type, and others far away."""
+    whole = np.random.default_rng(0).integers(0, 10**6, d).tolist()
+    return {
+        "whole numbers": whole,
+        "one float among them": [*whole[:-1], whole[-1] + 0.5],
+        "one Fraction among them": [*whole[:-1], whole[-1] + Fraction(1, 7)],
+        "one of 30 digits more": [*whole[:-1], whole[-1] + Fraction(1, 10**30)],
+        "Decimals": [Decimal(score) / 8 for score in whole],
+        "Fractions": [Fraction(score, n + 1) for n, score in enumerate(whole)],
+    }
+
+
+def print_types(d: int, k: int) -> None:
+    """Prints how long lists take, by the types of their scores."""
+    times = measured(lists(d), k, "1", 5, None)
+    print(f"lists of d = {d:,}, k = {k:,}, epsilon = 1, without padding")
+    for name, seconds in times.items():
+        print(f"  {name:<24} {1000 * statistics.median(seconds):>10.0f} ms")
+
+
 def main() -> None:
     """Prints a table a size."""
+    print_types(100_000, 100)
     for d, k, epsilon in SIZES:
         scores = inputs(d)
         bare, padded = measured(scores, k, epsilon, 41, None), measured(scores, k, epsilon, 15, "auto")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -19,17 +19,18 @@ from discreet.exact.laplace import laplace
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.registry import check_mechanism
-from discreet.padding import period, wait_for_multiple
+from discreet.padding import Padding, check_auto
 from discreet.privacy import Number, Sensitivity, check_adjacency, positive
 from discreet.release import Guarantee, Release
 from discreet.selection import Selection
-from discreet.sources.array import array_source, is_tensor
+from discreet.sources.array import array_source, is_tensor, is_typed
 from discreet.sources.base import Source
 from discreet.sources.labels import in_order
 from discreet.tally import Tally
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
+    from discreet.ledger.query import Query
 
 
 def top_k(
@@ -47,6 +48,7 @@ def top_k(
     ledger: str | os.PathLike[str] | Ledger | None = None,
     purpose: str | None = None,
     request_id: str | None = None,
+    dataset: str | None = None,
     rng: Any = None,
 ) -> Release:
     """Releases which k items score highest, with epsilon-differential privacy for each user behind the scores.
@@ -76,8 +78,9 @@ def top_k(
     split
         "auto" releases counts within epsilon itself: half of it is for them, and all of it where k is all items.
     pad_to
-        Return only at a whole multiple of this many seconds, so that the running time tells less about the scores;
-        "auto" takes a period that fits the number of items and k. By default there is no padding.
+        Return, and write to a ledger, only at whole multiples of this many seconds since the call, so that the running
+        time tells less about the scores. "auto" takes a period that fits the number of items and k, for arrays and
+        columns of a numeric type alone. By default there is no padding.
     ledger
         A `Ledger` or its file: the release is charged to this budget before it is drawn, and stored there before it is
         returned. Where the budget does not allow it, nothing is drawn.
@@ -86,6 +89,9 @@ def top_k(
     request_id
         With a ledger: a name for this request. Asked again by the same name, the same query returns the stored release
         and costs nothing; another query is refused.
+    dataset
+        With a ledger: the name of the data. A ledger that is for one dataset refuses a release that names another or
+        none, before anything is read.
     rng
         A random generator, for tests only: the release then says that it is not private.
 
@@ -103,22 +109,74 @@ def top_k(
     >>> release.guarantee.epsilon
     Fraction(1, 1)
     """
-    begun = time.monotonic()
-    _check_spending(ledger, purpose, request_id, rng)
-    source, entropy = as_source(scores, labels), as_entropy(rng)
-    guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency, counts, split)
-    plan = planned(source, int(k), sensitivity, guarantee)
-    seconds = period(pad_to, source.d, int(k), plan is not None)
+    padding = Padding(pad_to)
+    if padding.is_auto and not isinstance(scores, Source):
+        check_auto(is_tensor(scores) or is_typed(scores))
+    if isinstance(scores, Source):
+        padding.count_in(scores.opening_seconds())
+    given = [scores, labels]
+    # What the caller keeps nowhere else is freed with the source, before the wait.
+    del scores, labels
 
-    def draw() -> Release:
-        noise = partial(laplace, entropy)
-        release = released(source, int(k), guarantee, lambda prepared: prepared.select(entropy), plan, noise)
-        if seconds is not None:
-            # Before a ledger stores it: the time of that can be seen on the file.
-            wait_for_multiple(begun, seconds)
-        return release if rng is None else replace(release, private=False)
+    def opening() -> AbstractContextManager[Source]:
+        names, values = given.pop(), given.pop()
+        return nullcontext(as_source(values, names))
 
-    return draw() if ledger is None else _charged(ledger, purpose, request_id, source, int(k), guarantee, draw)
+    return release_from(
+        opening, k, epsilon, padding, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency, counts=counts,
+        split=split, ledger=ledger, purpose=purpose, request_id=request_id, dataset=dataset, rng=rng,
+    )  # fmt: skip
+
+
+def release_from(
+    opening: Callable[[], AbstractContextManager[Source]],
+    k: Any,
+    epsilon: Any,
+    padding: Padding,
+    *,
+    mechanism: Any = None,
+    sensitivity: Any = None,
+    adjacency: Any = None,
+    counts: Any = None,
+    split: Any = None,
+    ledger: Any = None,
+    purpose: Any = None,
+    request_id: Any = None,
+    dataset: Any = None,
+    rng: Any = None,
+) -> Release:
+    """What `top_k` returns, from a source that is opened here and let go again before what is seen from outside.
+
+    Everything that takes private time, freeing the scores with the rest, happens before a wait; what comes after one
+    sees the release alone. With a ledger the charge can be seen too, on the file, so that it has a wait of its own.
+    """
+    _check_spending(ledger, purpose, request_id, dataset, rng)
+    book = None if ledger is None else _opened_for(ledger, purpose, request_id, dataset)
+    with padding.of_errors(), ExitStack() as held:
+        source, entropy = held.enter_context(opening()), as_entropy(rng)
+        guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency, counts, split)
+        plan = planned(source, int(k), sensitivity, guarantee)
+        padding.fit(source.typed, source.d, int(k), plan is not None)
+        query = None if book is None else _asked(source, int(k), guarantee, dataset)
+        select, noise = lambda prepared: prepared.select(entropy), partial(laplace, entropy)
+        # The one reference to the source that is left: it goes with the draw.
+        drawing = [partial(released, source, int(k), guarantee, select, plan, noise)]
+        del source
+
+        def draw() -> Release:
+            release = drawing.pop()()
+            return release if rng is None else replace(release, private=False)
+
+        def finish(release: Release) -> Release:
+            drawing.clear()
+            held.close()
+            padding.wait()
+            return release
+
+        if book is None or query is None:
+            return finish(draw())
+        padding.wait()
+        return _spent(book, query, purpose, request_id, draw, finish)
 
 
 def released(
@@ -168,28 +226,31 @@ def _prepared(tally: Tally, k: int, guarantee: Guarantee) -> Prepared:
     return guarantee.mechanism.prepare(tally, k, guarantee.selection_epsilon, guarantee.sensitivity)
 
 
-def _check_spending(ledger: Any, purpose: Any, request_id: Any, rng: Any) -> None:
+def _check_spending(ledger: Any, purpose: Any, request_id: Any, dataset: Any, rng: Any) -> None:
     if ledger is not None and rng is not None:
         raise InvalidValueError("rng must be left out with a ledger: what can be drawn again is not private")
-    for name, given in (("purpose", purpose), ("request_id", request_id)):
+    for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset)):
         if ledger is None and given is not None:
             raise InvalidValueError(f"{name} must be left out without a ledger, which is where it is written")
 
 
-def _charged(
-    ledger: Any,
-    purpose: Any,
-    request_id: Any,
-    source: Source,
-    k: int,
-    guarantee: Guarantee,
-    draw: Callable[[], Release],
-) -> Release:
-    """The release, charged to a ledger before the first random bit and stored there after the last."""
-    from discreet.ledger.charges import spend
+def _opened_for(ledger: Any, purpose: Any, request_id: Any, dataset: Any) -> Ledger:
+    from discreet.ledger.charges import opened_for
+
+    return opened_for(ledger, purpose, request_id, dataset)
+
+
+def _asked(source: Source, k: int, guarantee: Guarantee, dataset: str | None) -> Query:
     from discreet.ledger.query import asked
 
-    return spend(ledger, asked(source, k, guarantee), purpose, request_id, draw)
+    return asked(source, k, guarantee, dataset)
+
+
+def _spent(book: Ledger, query: Query, purpose: Any, request_id: Any, draw: Any, finish: Any) -> Release:
+    """The release, charged to a ledger before the first random bit and stored there after the last."""
+    from discreet.ledger.charges import spend
+
+    return spend(book, query, purpose, request_id, draw, finish)
 
 
 def as_source(scores: Any, labels: Any) -> Source:

@@ -37,7 +37,8 @@ SOURCES = [path for path in (PACKAGE / "sources").rglob("*.py") if path.stem != 
 
 NAME = "Zebulon Quixote"
 NUMBER = 918273645
-DIGITS = "5463728"
+DIGITS = "5463728190546372"
+"""So many that no random name of a table and no address in memory holds them by chance."""
 MARKS = ("Zebulon", "Quixote", "918273645", "918_273_645", "918,273,645", "9.18273645", DIGITS)
 
 

@@ -100,7 +100,7 @@ def test_help_of_select_names_every_option_and_default(call):
     options = (
         "-k --epsilon --item --score --user --domain --label --where --value --clip --resolution --connect --name "
         "--mechanism --gamma --noise --ceil --sensitivity --adjacency --ledger --purpose --request-id --json --out "
-        "--input-format --format"
+        "--input-format --format --dataset --pad-to"
     )
     assert set(options.split()) <= set(re.findall(r"^  (--?[\w-]+)", out, re.MULTILINE))
     assert re.search(r"^  -q, --quiet ", out, re.MULTILINE)
@@ -392,7 +392,7 @@ def test_internal_errors_show_nothing_private(call, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError(f"secret {SCORES['dune']}")
 
-    monkeypatch.setattr(select, "top_k", broken)
+    monkeypatch.setattr(select, "release_from", broken)
     code, out, err = call(*SELECT)
     hint = "DISCREET_DEBUG=1 shows the traceback, which may contain private data"
     assert (code, out, err) == (1, "", f"discreet: an internal error occurred (RuntimeError); {hint}\n")

@@ -139,7 +139,7 @@ def test_what_is_learnt_is_public_or_released(data):
     X, y = data
     names = [f"c{i}" for i in range(50)]
     fitted = selector().fit(pandas.DataFrame(X, columns=names), y)
-    parameters = {"score", "k", "epsilon", "mechanism", "adjacency", "ledger"}
+    parameters = {"score", "k", "epsilon", "mechanism", "adjacency", "ledger", "dataset"}
     assert set(vars(fitted)) == parameters | {"release_", "n_features_in_", "feature_names_in_"}
     assert fitted.n_features_in_ == 50
     assert fitted.feature_names_in_.tolist() == names
@@ -292,6 +292,16 @@ def test_a_search_over_parameters_is_charged_for_each_fit(data, tmp_path):
         model.fit(*data)
     with pytest.raises(discreet.Error, match="epsilon 1 does not fit"):
         clone(model.set_params(privateselectkbest__ledger=ledger)).fit(*data)
+
+
+def test_a_ledger_for_one_dataset_is_asked_before_a_row_is_read(data, tmp_path):
+    ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=5, unit="rows", dataset="patients")
+    selector(epsilon=1, ledger=ledger, dataset="patients").fit(*data)
+    assert ledger.spent == 1
+    with pytest.raises(discreet.Error, match="dataset must be that of the ledger, 'patients', not 'visits'"):
+        selector(epsilon=1, ledger=ledger.path, dataset="visits").fit("rows that are none", None)
+    with pytest.raises(discreet.Error, match="dataset must be given"):
+        selector(epsilon=1, ledger=ledger).fit("rows that are none", None)
 
 
 def test_without_scikit_learn_the_error_has_the_pip_line():

@@ -43,6 +43,17 @@ def test_a_budget_from_the_first_to_the_last(done, refused):
     assert sorted(os.listdir()) == ["budget.db", "scores.csv"]
 
 
+def test_a_budget_for_one_dataset(done, refused):
+    assert "\n  dataset   ratings\n" in done(*INIT, "--dataset", "ratings")
+    done(*SELECT, "--dataset", "ratings")
+    # Refused before the scores are read, which cannot be.
+    Path("scores.csv").write_text("no table")
+    assert refused(*SELECT, "--dataset", "orders") == "dataset must be that of the ledger, 'ratings', not 'orders'"
+    assert refused(*SELECT) == "dataset must be given, because the ledger is for one alone, 'ratings'"
+    assert "\n  dataset   ratings\n" in done("budget", "show", "budget.db")
+    assert json.loads(done("budget", "show", "budget.db", "--json"))["dataset"] == "ratings"
+
+
 def test_both_ways_of_adding_up_are_shown(done):
     done(*INIT, "--delta", "1e-6", "--adjacency", "swap")
     for _ in range(3):

@@ -28,7 +28,9 @@ def test_the_page_runs_as_printed(monkeypatch, capsys):
             assert cli.main() == 0, line
     printed = capsys.readouterr().out
     assert {language for language, _ in BLOCKS} == {"", "python"}
-    for stated in ("3/5 12/5", "26/5 1.7", "epsilon 5 does not fit: 2.4 of 3 is left, and nothing was drawn"):
+    refused = "dataset must be that of the ledger, 'ratings', not 'orders'"
+    fits_not = "epsilon 5 does not fit: 2.4 of 3 is left, and nothing was drawn"
+    for stated in ("3/5 12/5", "26/5 1.7", refused, fits_not):
         assert f"{stated}\n" in printed
         assert f"# {stated}" in PAGE
     assert "\n2\n" in printed

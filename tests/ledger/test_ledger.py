@@ -1,6 +1,8 @@
 import os
+import sqlite3
 import stat
 import threading
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,7 +11,8 @@ import pytest
 
 import discreet
 from discreet.exact.entropy import SystemBits
-from discreet.ledger import charges
+from discreet.ledger import charges, store
+from discreet.ledger.chain import BUDGET, linked
 from discreet.ledger.errors import LedgerError
 
 SCORES = {"dune": 912_345, "alien": 877, "heat": 410, "ran": 3}
@@ -168,10 +171,12 @@ def test_every_part_of_a_query_of_events_is_in_its_fingerprint(tmp_path):
 
 
 def test_nothing_private_is_in_the_file(ledger):
-    release(ledger, 1, k=1, purpose="chart")
+    # So many digits that no hash among the records holds them by chance.
+    scores = {"dune": 9_123_450_987_612_345_678, "alien": 8_770_246_813_579_024_681, "heat": 4_106_172_839_405_162_738}
+    discreet.top_k(scores, 1, 1, ledger=ledger, purpose="chart")
     content = Path(ledger.path).read_bytes()
     assert b"dune" in content
-    for private in (b"912345", b"877", b"alien", b"heat"):
+    for private in (*(str(score).encode() for score in scores.values()), b"alien", b"heat"):
         assert private not in content
 
 
@@ -200,10 +205,63 @@ def test_a_generator_is_refused(ledger):
     assert ledger.check() == 1
 
 
-@pytest.mark.parametrize("option", ["purpose", "request_id"])
+@pytest.mark.parametrize("option", ["purpose", "request_id", "dataset"])
 def test_words_for_a_ledger_need_one(option):
     with pytest.raises(ValueError, match=f"{option} must be left out without a ledger"):
         discreet.top_k(SCORES, 1, 1, **{option: "x"})
+
+
+class Unread(dict):
+    """Scores that must not be read."""
+
+    def values(self):
+        pytest.fail("the scores were read")
+
+
+def test_a_ledger_for_one_dataset_takes_that_alone(tmp_path, drawn):
+    ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=1, unit="users", dataset="ratings")
+    assert ledger.budget.dataset == "ratings"
+    release(ledger, dataset="ratings")
+    release(ledger.path, dataset="ratings")
+    drawn["bits"] = 0
+    for book in (ledger, ledger.path, discreet.Ledger(ledger.path)):
+        with pytest.raises(ValueError, match="dataset must be that of the ledger, 'ratings', not 'orders'"):
+            discreet.top_k(Unread(SCORES), 1, 1, ledger=book, dataset="orders")
+        with pytest.raises(ValueError, match="dataset must be given, because the ledger is for one alone, 'ratings'"):
+            discreet.top_k(Unread(SCORES), 1, 1, ledger=book)
+    assert (ledger.spent, drawn["bits"]) == (Fraction(1, 5), 0)
+
+
+def test_a_ledger_for_any_dataset_takes_all(ledger):
+    assert ledger.budget.dataset is None
+    for dataset in ("ratings", "orders", None):
+        release(ledger, dataset=dataset)
+    prints = [entry.fingerprint for entry in ledger.history()]
+    assert len(set(prints)) == 3, "the dataset is a part of the query"
+
+
+def test_a_request_for_another_dataset_is_refused(ledger):
+    release(ledger, request_id="june", dataset="ratings")
+    with pytest.raises(ValueError, match="request_id must be new for a new query"):
+        release(ledger, request_id="june", dataset="orders")
+
+
+def test_the_dataset_is_in_the_chain(tmp_path):
+    ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=1, unit="users", dataset="ratings")
+    with closing(sqlite3.connect(ledger.path)) as connection, connection:
+        connection.execute("UPDATE records SET body = replace(body, 'ratings', 'orders')")
+    with pytest.raises(LedgerError, match="record 1 was edited"):
+        release(ledger.path, dataset="orders")
+
+
+def test_a_ledger_from_before_there_were_datasets_is_for_any(tmp_path):
+    words = {"adjacency": "add-remove", "unit": "users", "time": "2026-01-01T00:00:00Z", "version": "0.1.0", "id": "1"}
+    store.make_file(tmp_path / "old.db", linked(None, BUDGET, {"epsilon": "1", "delta": None, **words}))
+    ledger = discreet.Ledger(tmp_path / "old.db")
+    assert ledger.budget.dataset is None
+    release(ledger)
+    release(ledger, dataset="ratings")
+    assert (ledger.check(), ledger.spent) == (5, Fraction(1, 5))
 
 
 @pytest.mark.parametrize("option", ["purpose", "request_id"])
@@ -232,6 +290,7 @@ def test_labels_of_all_kinds_are_kept(ledger, label):
         ({"delta": 0}, "delta must be above zero"),
         ({"adjacency": "all"}, "adjacency must be 'add-remove' or 'swap'"),
         ({"unit": ""}, "unit must have from 1 to 1000 characters"),
+        ({"dataset": " "}, "dataset must have from 1 to 1000 characters"),
         ({"wait": -1}, "wait must be from 0 to 10"),
     ],
 )
@@ -305,13 +364,25 @@ def test_events_are_charged_too(ledger):
     assert (ledger.history()[0].release, ledger.spent) == (released, Fraction(1, 2))
 
 
-def test_padding_comes_before_storing(ledger, monkeypatch):
-    """When a release is stored can be seen on the file: as coarsely as when it returns."""
-    stored = []
-    monkeypatch.setattr("discreet.topk.wait_for_multiple", lambda *_: stored.append(ledger.history()[-1].stored))
-    release(ledger, pad_to="0.001")
-    assert stored == [None]
+def entries_at_waits(ledger, monkeypatch, *args, **options):
+    """The charges that the file holds each time that a padded release waits."""
+    seen = []
+    monkeypatch.setattr("discreet.padding.wait_for_multiple", lambda *_: seen.append(ledger.history()))
+    release(ledger, *args, pad_to="0.001", **options)
+    return seen
+
+
+def test_padding_comes_before_the_charge_and_before_the_storing(ledger, monkeypatch):
+    """When a record is written can be seen on the file: as coarsely as when the release returns."""
+    before_charge, before_store = entries_at_waits(ledger, monkeypatch)
+    assert before_charge == []
+    assert [entry.stored for entry in before_store] == [None]
     assert ledger.history()[-1].stored is not None
+
+
+def test_what_was_released_before_is_padded_as_well(ledger, monkeypatch):
+    release(ledger, request_id="june")
+    assert len(entries_at_waits(ledger, monkeypatch, request_id="june")) == 2
 
 
 def test_with_a_delta_many_small_releases_cost_less(tmp_path):

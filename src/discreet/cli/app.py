@@ -8,6 +8,7 @@ so that 0.1 is exactly one tenth. A command is imported when it is called, or wh
 from __future__ import annotations
 
 import sys
+import time
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -50,10 +51,11 @@ def main() -> int:
     int
         The exit code.
     """
-    args = sys.argv[1:]
+    # What comes before, Python's start and the modules that are imported above, sees no data.
+    begun, args = time.monotonic(), sys.argv[1:]
     try:
         # Not standalone, so that the errors arrive here and none is printed in another form.
-        code = program(args).main(args=args, prog_name="discreet", standalone_mode=False)
+        code = program(args).main(args=args, prog_name="discreet", standalone_mode=False, obj=begun)
         flush()
     except KeyboardInterrupt:
         return INTERRUPTED

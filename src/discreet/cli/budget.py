@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 EXAMPLES = {
     "init": [
         'discreet budget init budget.db --epsilon 3 --unit "users of ratings"',
+        'discreet budget init films.db --epsilon 3 --unit "users of ratings" --dataset ratings',
         'discreet budget init yearly.db --epsilon 3 --delta 1e-6 --adjacency swap --unit "users of ratings"',
     ],
     "show": ["discreet budget show budget.db", "discreet budget show budget.db --format json"],
@@ -44,6 +45,10 @@ UnitOption = Annotated[str, typer.Option(metavar="TEXT", help='Whose privacy it 
 DeltaOption = Annotated[
     str | None,
     typer.Option(metavar="D", help="Promise (epsilon, delta); then many small releases cost less. By default none."),
+]
+DatasetOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The data that it is for; a release must give the same name. By default any."),
 ]
 HeadOption = Annotated[
     str | None, typer.Option(metavar="HASH", help="The head that 'discreet budget show' printed at some time.")
@@ -69,11 +74,14 @@ def init(
     unit: UnitOption,
     delta: DeltaOption = None,
     adjacency: shared.AdjacencyOption = "add-remove",
+    dataset: DatasetOption = None,
 ) -> None:
     """Makes a new budget in FILE, which must not exist yet. Only you may read it."""
     from discreet.ledger.ledger import Ledger
 
-    ledger = Ledger.create(file, epsilon=epsilon, delta=delta, adjacency=as_adjacency(adjacency), unit=unit)
+    ledger = Ledger.create(
+        file, epsilon=epsilon, delta=delta, adjacency=as_adjacency(adjacency), unit=unit, dataset=dataset
+    )
     print_text(_summary(ledger, file), heading=True)
 
 
@@ -134,6 +142,7 @@ def _summary(ledger: Ledger, file: str) -> str:
         *([] if budget.delta is None else [f"delta {decimal(budget.delta)}"]),
     ]
     rows = {
+        **({} if budget.dataset is None else {"dataset": printable(budget.dataset)}),
         "budget": ", ".join(promised),
         "spent": decimal(composition.spent(budget.delta)),
         "left": decimal(ledger.left),
@@ -152,6 +161,7 @@ def _as_dict(ledger: Ledger) -> dict[str, Any]:
     zcdp = composition.by_zcdp(budget.delta)
     return {
         "unit": budget.unit,
+        "dataset": budget.dataset,
         "adjacency": budget.adjacency,
         "epsilon": str(budget.epsilon),
         "delta": None if budget.delta is None else str(budget.delta),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,14 +14,15 @@ from discreet.cli.commands import TextCommand
 from discreet.cli.complain import first_example
 from discreet.cli.formats import FORMATS
 from discreet.cli.output import check_out, deliver
-from discreet.cli.stdin import as_file, check_input, files_behind
+from discreet.cli.stdin import as_file, check_input, files_behind, suffix_of
 from discreet.cli.values import as_adjacency, as_count, as_format, as_mechanism, as_sensitivity
 from discreet.errors import InvalidValueError
+from discreet.padding import Padding, check_auto
 from discreet.privacy import Sensitivity, positive
 from discreet.progress import silenced
 from discreet.sources.base import Source
-from discreet.sources.files import file_source
-from discreet.topk import top_k
+from discreet.sources.files import TEXTS, file_source
+from discreet.topk import release_from
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
@@ -93,6 +95,7 @@ def _check_file(context: typer.Context, file: str | None) -> str | None:
 
 
 def select(
+    context: typer.Context,
     k: shared.KOption,
     epsilon: Annotated[
         str, typer.Option(metavar="E", help="The privacy budget to spend, taken exactly: 1, 0.5, 1/3 or 1e-2.")
@@ -192,9 +195,17 @@ def select(
             help="With --ledger: a name for the request; asked again, it costs nothing and answers the same.",
         ),
     ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --ledger: the data, by the name that the budget has for them."),
+    ] = None,
     pad_to: Annotated[
         str | None,
-        typer.Option(metavar="S", help="Return only at a multiple of S seconds, or of a period that fits with 'auto'."),
+        typer.Option(
+            metavar="S",
+            help="Print, write and end only at multiples of S seconds since the start, errors too. With 'auto', of a "
+            "period that fits; for scores in .npy and .parquet alone.",
+        ),
     ] = None,
     form: Annotated[
         str | None,
@@ -232,6 +243,7 @@ def select(
     if counts is not None:
         positive(counts, "counts")
     as_adjacency(adjacency)
+    padding = Padding(pad_to, context.obj, from_file=True)
     check_input(file, input_format, events=user is not None)
     book = _opened(ledger, out)
     options = {
@@ -239,6 +251,8 @@ def select(
         "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
         "connect": connect, "name": name,
     }  # fmt: skip
+    if padding.is_auto:
+        check_auto(user is None and suffix_of(str(file), input_format) not in TEXTS)
     limits = Sensitivity() if sensitivity is None else as_sensitivity(sensitivity)
     source_of: Callable[[Any], Source]
     if user is None:
@@ -250,13 +264,21 @@ def select(
 
         _refuse({"score": score, "sensitivity": sensitivity}, _SCORES_ONLY, "with user")
         source_of = events_of(file, user, item, adjacency, options, out)
-    with silenced(quiet), as_file(file, input_format) as path:
-        release = top_k(
-            source_of(path), count, epsilon, mechanism=drawn_by, sensitivity=limits if user is None else None,
-            adjacency=adjacency, counts=counts, split=split, pad_to=pad_to, ledger=book, purpose=purpose,
-            request_id=request_id,
+    # Progress would show when a stage ends.
+    with silenced(quiet or pad_to is not None):
+        release = release_from(
+            partial(_opening, file, input_format, source_of), count, epsilon, padding, mechanism=drawn_by,
+            sensitivity=limits if user is None else None, adjacency=adjacency, counts=counts, split=split, ledger=book,
+            purpose=purpose, request_id=request_id, dataset=dataset,
         )  # fmt: skip
     deliver(release, shape, out)
+
+
+@contextmanager
+def _opening(file: str | None, kind: str | None, source_of: Callable[[Any], Source]) -> Iterator[Source]:
+    """The source behind FILE; a copy of standard input is there until it is let go."""
+    with as_file(file, kind) as path:
+        yield source_of(path)
 
 
 def _refuse(options: dict[str, str | None], reasons: dict[str, str], when: str) -> None:

@@ -21,6 +21,7 @@ from discreet.progress import is_shown
 STANDARD = "-"
 INPUT_FORMATS = ("csv", "tsv", "json", "parquet", "npy")
 _NAME = "standard input"
+_KIND = "csv"
 _PART = 1 << 20
 
 
@@ -44,6 +45,11 @@ def name_of(file: str) -> str:
     return _NAME if file == STANDARD else os.path.basename(file)
 
 
+def suffix_of(file: str, kind: str | None) -> str:
+    """The ending that tells what FILE holds."""
+    return f".{kind or _KIND}" if file == STANDARD else os.path.splitext(file)[1].lower()
+
+
 @contextmanager
 def as_file(file: str | None, kind: str | None) -> Iterator[Any]:
     """The path of FILE, if there is one, or for `-` that of a copy of standard input that is there inside only."""
@@ -51,7 +57,7 @@ def as_file(file: str | None, kind: str | None) -> Iterator[Any]:
         yield file
         return
     with _leaving_in_order(), _private_folder() as folder:
-        path = os.path.join(folder, f"stdin.{kind or 'csv'}")
+        path = os.path.join(folder, f"stdin{suffix_of(file, kind)}")
         _copy_to(path)
         try:
             yield path

@@ -132,7 +132,7 @@ class CountedLaws(Laws):
 
     def source(self, scores: Scores) -> ArraySource:
         made = super().source(scores)
-        return _Bounded(made.scores, made.labels, made.unit, self._grid, self._per_user)
+        return _Bounded(made.scores, made.labels, made.unit, self._grid, max_items_per_user=self._per_user)
 
     def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Ranks]) -> Release:
         """What is released where the noise happens to bring every count to where it is aimed.

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 __all__ = ["ClassCounts", "ClippedCorrelation", "PrivateSelectKBest", "Score"]
 
 
+_PURPOSE = "PrivateSelectKBest.fit"
+"""What a ledger is told."""
+
+
 class _Parameter:
     """A parameter that is no attribute of an estimator.
 
@@ -83,6 +87,8 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         "add-remove" protects the presence of a row, "swap" the replacement of one row by another.
     ledger
         A `Ledger` or its file, which each `fit` is charged to before it draws.
+    dataset
+        With a ledger: the name of the data, which must be that of a ledger that has one.
 
     Attributes
     ----------
@@ -117,6 +123,7 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         mechanism: Mechanism | None = None,
         adjacency: str = "add-remove",
         ledger: str | os.PathLike[str] | Ledger | None = None,
+        dataset: str | None = None,
     ) -> None:
         self.score = score
         self.k = k
@@ -124,6 +131,7 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         self.mechanism = mechanism
         self.adjacency = adjacency
         self.ledger = ledger
+        self.dataset = dataset
 
     def fit(self, X: Any, y: Any) -> PrivateSelectKBest:
         """Draws which features are kept, and spends epsilon.
@@ -140,7 +148,7 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         PrivateSelectKBest
             This selector.
         """
-        score = check_score(vars(self)["score"])
+        score, book = check_score(vars(self)["score"]), self._book()
         # A fit that is refused must not leave the release of other columns behind.
         self.__dict__.pop("release_", None)
         rows = check_array(matrix(X), accept_sparse="csr", dtype=None, ensure_all_finite=False, estimator=self)
@@ -156,8 +164,9 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
             mechanism=self.mechanism,
             sensitivity=score.sensitivity,
             adjacency=self.adjacency,
-            ledger=self.ledger,
-            purpose=None if self.ledger is None else "PrivateSelectKBest.fit",
+            ledger=book,
+            purpose=None if book is None else _PURPOSE,
+            dataset=self.dataset,
         )
         return self
 
@@ -208,6 +217,14 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         names = self._names()
         kept = set(self.release_.items)
         return np.array([item in kept for item in (range(self.n_features_in_) if names is None else names)], bool)
+
+    def _book(self) -> Ledger | None:
+        """The ledger, which must be for these data, before any row is looked at."""
+        if self.ledger is None:
+            return None
+        from discreet.ledger.charges import opened_for
+
+        return opened_for(self.ledger, _PURPOSE, None, self.dataset)
 
     def _kept(self) -> Any:
         """K, or the number of features where that is less."""

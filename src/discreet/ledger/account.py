@@ -28,18 +28,23 @@ class Budget:
         "add-remove" or "swap": the ledger takes releases under this one alone.
     unit
         Whose privacy it is, in words.
+    dataset
+        The name of the data that it is for, which a release must give as well; None where it is for any.
     """
 
     epsilon: Fraction
     delta: Fraction | None
     adjacency: str
     unit: str
+    dataset: str | None = None
 
     @classmethod
     def read(cls, content: dict[str, Any]) -> Budget:
         """The budget in the first record."""
         delta = None if content["delta"] is None else Fraction(content["delta"])
-        return cls(Fraction(content["epsilon"]), delta, content["adjacency"], content["unit"])
+        # A ledger that was made before there were datasets says nothing of one.
+        dataset = content.get("dataset")
+        return cls(Fraction(content["epsilon"]), delta, content["adjacency"], content["unit"], dataset)
 
 
 @dataclass(frozen=True)

@@ -29,29 +29,40 @@ _BACK = timedelta(minutes=1)
 _LONGEST = 1000
 
 
+def opened_for(
+    ledger: str | os.PathLike[str] | Ledger, purpose: str | None, request_id: str | None, dataset: str | None
+) -> Ledger:
+    """The ledger that a release is to be charged to; what the caller says about the release is checked here."""
+    from discreet.ledger.ledger import Ledger
+
+    for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset)):
+        if given is not None:
+            text(given, name)
+    book = ledger if isinstance(ledger, Ledger) else Ledger.unread(ledger)
+    book.check_dataset(dataset)
+    return book
+
+
 def spend(
-    ledger: str | os.PathLike[str] | Ledger,
+    book: Ledger,
     query: Query,
     purpose: str | None,
     request_id: str | None,
     draw: Callable[[], Release],
+    finish: Callable[[Release], Release],
 ) -> Release:
-    """Charges, draws, stores and returns; or returns what was released for the same request before."""
-    from discreet.ledger.ledger import Ledger
-
-    purpose = None if purpose is None else text(purpose, "purpose")
-    request_id = None if request_id is None else text(request_id, "request_id")
-    book = ledger if isinstance(ledger, Ledger) else Ledger.unread(ledger)
+    """Charges, draws, finishes, stores and returns; or finishes what was released for the same request before."""
     granted = book.charge(query, purpose, request_id)
     if isinstance(granted, Release):
-        return granted
-    release = draw()
+        return finish(granted)
+    release = finish(draw())
     book.keep(granted, release)
     return release
 
 
 def charged(account: Account, query: Query, purpose: str | None, request_id: str | None) -> Record:
     """The record of a charge, where it is granted."""
+    check_dataset(account, query.dataset)
     _check_adjacency(account, query)
     _check_room(account, Composition(query.guarantee.epsilon, query.guarantee.zcdp))
     content = {
@@ -87,6 +98,15 @@ def answered(connection: Connection, account: Account, request_id: str, query: Q
 def left(account: Account) -> Fraction:
     """The epsilon of the budget less what is spent."""
     return max(Fraction(0), account.budget.epsilon - account.spent.spent(account.budget.delta))
+
+
+def check_dataset(account: Account, dataset: str | None) -> None:
+    """Raises where the ledger is for other data than those that a release names; one for any takes all."""
+    own = account.budget.dataset
+    if own is not None and dataset is None:
+        raise InvalidValueError(f"dataset must be given, because the ledger is for one alone, {shown(own)}")
+    if own is not None and dataset != own:
+        raise InvalidValueError(f"dataset must be that of the ledger, {shown(own)}, not {shown(dataset)}")
 
 
 def text(given: Any, name: str) -> str:

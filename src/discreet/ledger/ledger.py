@@ -82,6 +82,7 @@ class Ledger:
         delta: Number | None = None,
         adjacency: str = "add-remove",
         unit: str,
+        dataset: str | None = None,
         wait: float = WAIT,
     ) -> Ledger:
         """Makes a new ledger, in a file that does not exist yet and that its owner alone may read.
@@ -98,6 +99,9 @@ class Ledger:
             "add-remove" or "swap", the same for all releases.
         unit
             Whose privacy it is, in words, such as "users of ratings".
+        dataset
+            The name of the data that it is for: a release that does not give the same name is refused, before anything
+            is read. By default it is for any.
         wait
             As in `Ledger`.
         """
@@ -108,6 +112,7 @@ class Ledger:
             "delta": None if delta is None else str(_delta(delta)),
             "adjacency": adjacency,
             "unit": charges.text(unit, "unit"),
+            "dataset": None if dataset is None else charges.text(dataset, "dataset"),
             "time": charges.stamp(charges.now()),
             "version": discreet.__version__,
             # So that no two ledgers have a hash in common.
@@ -186,6 +191,11 @@ class Ledger:
         _, found = self._all()
         listed = [{**vars(each), "body": each.content} for each in found]
         return {"format": 1, "head": found[-1].hash, "records": listed}
+
+    def check_dataset(self, dataset: str | None) -> None:
+        """Raises where the ledger is for other data than those of this name; `top_k` calls this before it reads any."""
+        # What was read once is enough: a charge finds a file that was replaced since.
+        charges.check_dataset(self._account or self._brought_up(self._read), dataset)
 
     def charge(self, query: Query, purpose: str | None, request_id: str | None) -> Record | Release:
         """Charges a query, or finds the release of a request that was answered before; `top_k` calls this.

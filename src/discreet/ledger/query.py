@@ -16,24 +16,29 @@ MOST_LABELS = 100_000
 
 @dataclass(frozen=True)
 class Query:
-    """What is asked: k of d items, with a guarantee, of a source that is described in public terms."""
+    """What is asked: k of d items, with a guarantee, of a source that is described in public terms.
+
+    `dataset` is the caller's name for the data, or None.
+    """
 
     k: int
     d: int
     guarantee: Guarantee
     source: dict[str, Any]
+    dataset: str | None = None
 
     @property
     def fingerprint(self) -> str:
         """The same for two queries that ask the same, whatever the data."""
         promised = self.guarantee.to_dict()
         del promised["zcdp"]  # which a later version may know better
-        return digest(canonical({"k": self.k, "d": self.d, "guarantee": promised, "source": self.source}))
+        named = {} if self.dataset is None else {"dataset": self.dataset}
+        return digest(canonical({"k": self.k, "d": self.d, "guarantee": promised, "source": self.source, **named}))
 
 
-def asked(source: Source, k: int, guarantee: Guarantee) -> Query:
+def asked(source: Source, k: int, guarantee: Guarantee, dataset: str | None = None) -> Query:
     """The query of a release."""
-    return Query(k, source.d, guarantee, {**source.description(), **_labels(source)})
+    return Query(k, source.d, guarantee, {**source.description(), **_labels(source)}, dataset)
 
 
 def _labels(source: Source) -> dict[str, Any]:

@@ -6,6 +6,7 @@ positions are ever sorted.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class ArraySource(Source):
     labels: Sequence[Any] | None = None
     unit: Fraction = Fraction(1)
     grid: Fraction | None = None
+    typed: bool = False
 
     @property
     def d(self) -> int:
@@ -69,6 +71,7 @@ class ArraySource(Source):
 
 def array_source(scores: Any, labels: Any = None) -> ArraySource:
     """The source behind whatever one-dimensional scores a caller may hold."""
+    typed = is_typed(scores)
     if isinstance(scores, Mapping):
         if labels is not None:
             raise InvalidValueError("labels must be left out when scores is a mapping, whose keys are the labels")
@@ -80,7 +83,7 @@ def array_source(scores: Any, labels: Any = None) -> ArraySource:
     values = _as_array(scores)
     listed = checked_labels(labels, values.shape)
     gridded, unit = _on_a_grid(values)
-    return ArraySource(gridded, listed, unit, Fraction(1) if _is_whole(scores, values) else None)
+    return ArraySource(gridded, listed, unit, Fraction(1) if _is_whole(scores, values) else None, typed)
 
 
 def is_tensor(scores: Any) -> bool:
@@ -90,6 +93,18 @@ def is_tensor(scores: Any) -> bool:
 
 
 _ARRAYS = ("numpy", "pandas", "polars", "pyarrow")
+
+
+def is_typed(scores: Any) -> bool:
+    """Whether scores are an array or a column that is declared to hold numbers of the machine, and no objects."""
+    dtype = getattr(scores, "dtype", getattr(scores, "type", None))
+    if isinstance(dtype, np.dtype):
+        return dtype.kind in "biuf" and dtype.itemsize <= 8
+    # pandas' "Int64" and "double[pyarrow]", polars' "Float32" and pyarrow's "int64".
+    return _NUMERIC.fullmatch(str(dtype).lower().removesuffix("[pyarrow]")) is not None
+
+
+_NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|halffloat|double|bool(ean)?")
 
 
 def checked_labels(labels: Any, shape: tuple[int, ...]) -> Sequence[Any] | None:

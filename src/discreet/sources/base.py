@@ -28,6 +28,9 @@ class Source(ABC):
     max_items_per_user: int | None = None
     """How many scores one user can move at most, or None where it may be all of them."""
 
+    typed: bool = False
+    """Whether all scores have one numeric type of the machine, so that their number says how long a release takes."""
+
     @property
     @abstractmethod
     def d(self) -> int:
@@ -52,6 +55,10 @@ class Source(ABC):
     def description(self) -> dict[str, Any]:
         """What is public about the question that the scores answer, in terms that JSON can hold; never the data."""
         return {}
+
+    def opening_seconds(self) -> float:
+        """How long the source took to open, the first time this is asked, and then 0: for one release to count in."""
+        return 0.0
 
     def exclusive(self) -> AbstractContextManager[Any]:
         """Held from the tally until the source is closed, so that no other thread takes a snapshot in between."""

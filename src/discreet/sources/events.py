@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any, NoReturn
 
 import numpy as np
@@ -72,6 +73,7 @@ def events(
     >>> discreet.top_k(source, k=1, epsilon=100).items
     ['dune']
     """
+    begun = time.monotonic()
     check_adjacency(adjacency)
     most = _most_items(max_items_per_user)
     steps = steps_of(value, clip, resolution)
@@ -83,7 +85,9 @@ def events(
         for argument, column in columns.items():
             _check_column(opened, argument, column)
         _check_float_users(opened, user, strict=most is not None or steps is not None)
-        return TableSource(opened, columns, domain, label, where, steps, adjacency, most)
+        source = TableSource(opened, columns, domain, label, where, steps, adjacency, most)
+        source.opened_since(begun)
+        return source
     except BaseException:
         opened.close()
         raise

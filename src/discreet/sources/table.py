@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from contextlib import AbstractContextManager
 from fractions import Fraction
@@ -78,6 +79,7 @@ class TableSource(Source):
             places=None if max_items_per_user is None else places(self._domain, opened),
         )
         self._snapshots: list[Lookup] = []
+        self._opening: list[float] = []
         # What was opened here ends with the source: the snapshot first, which needs its connection to go.
         weakref.finalize(self, _let_go, self._snapshots, opened, self._process)
 
@@ -94,6 +96,17 @@ class TableSource(Source):
             "columns": self._columns, "where": self._where, "clip": clip, "domain": listed, "label": self._label,
             **({} if most is None else {"max_items_per_user": most}),
         }  # fmt: skip
+
+    def opened_since(self, begun: float) -> None:
+        """Notes how long it took to open, as counted by `time.monotonic`: a frame is converted then."""
+        self._opening.append(time.monotonic() - begun)
+
+    def opening_seconds(self) -> float:
+        # Popping is one step, so that of two threads one counts it in.
+        try:
+            return self._opening.pop()
+        except IndexError:
+            return 0.0
 
     def exclusive(self) -> AbstractContextManager[Any]:
         self._check_process()

@@ -45,6 +45,7 @@ class TensorSource(Source):
 
     scores: Any
     labels: Sequence[Any] | None = None
+    typed = True
 
     @property
     def d(self) -> int:

@@ -14,7 +14,9 @@ from discreet.sources.files.binary import read_npy, read_parquet
 from discreet.sources.files.text import read_json, read_table
 from discreet.sources.files.wording import empty, quoted
 
-_TEXTS = (".csv", ".tsv", ".json")
+TEXTS = (".csv", ".tsv", ".json")
+"""What spells its numbers, so that a number has no type."""
+
 _READERS = {
     ".npy": read_npy,
     ".csv": read_table,
@@ -45,7 +47,7 @@ def file_source(path: str | Path, item: str | None = None, score: str | None = N
     try:
         source = _reader(file)(file, item, score)
         # Text has no type, and whether all of it spells whole numbers is private: counts of it are in whole numbers.
-        return replace(source, grid=Fraction(1)) if file.suffix.lower() in _TEXTS else source
+        return replace(source, grid=Fraction(1)) if file.suffix.lower() in TEXTS else source
     except OSError as error:
         problem = _problem(error)
     raise InvalidValueError(f"{quoted(file)} must be a file that can be read, but {problem}")
