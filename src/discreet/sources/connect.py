@@ -123,8 +123,16 @@ def _ibis() -> Any:
     return ibis
 
 
+def _in_memory() -> tuple[Any, Callable[[], None]]:
+    """A DuckDB of our own, and what closes it."""
+    _ibis()
+    from discreet.sources.embedded import connect_in_memory
+
+    return ask("DuckDB", "starting", connect_in_memory)
+
+
 def _from_arrow(table: Any) -> Opened:
-    connection = _ibis().duckdb.connect()
+    connection, close = _in_memory()
 
     def view() -> Any:
         from discreet.sources.undecoded import frame_decoded
@@ -134,7 +142,16 @@ def _from_arrow(table: Any) -> Opened:
             return decoded
         return connection.create_view(_fresh("frame"), _ibis().memtable(table))
 
-    return Opened(ask("DuckDB", "opening the frame", view), "DuckDB")
+    return _opened_here(close, "opening the frame", view)
+
+
+def _opened_here(close: Callable[[], None], what: str, table: Callable[[], Any], untyped: bool = False) -> Opened:
+    """A table on a DuckDB of our own, which is closed with it, and at once where it cannot be opened."""
+    try:
+        return Opened(ask("DuckDB", what, table), "DuckDB", untyped, cleanup=[close])
+    except BaseException:
+        close()
+        raise
 
 
 def _from_files(path: str, argument: str, wanted: Iterable[str] = ()) -> Opened:
@@ -148,9 +165,9 @@ def _from_files(path: str, argument: str, wanted: Iterable[str] = ()) -> Opened:
     unreadable = next((each for each in found if not os.access(each, os.R_OK)), None)
     if unreadable is not None:
         raise InvalidValueError(f"{argument} must be a file that can be read, not {shown(unreadable)}")
-    connection = _ibis().duckdb.connect()
-    table = ask("DuckDB", f"opening {Path(path).name}", lambda: _read(connection, found, ending, wanted))
-    return Opened(table, "DuckDB", untyped=ending != ".parquet")
+    connection, close = _in_memory()
+    opening, untyped = f"opening {Path(path).name}", ending != ".parquet"
+    return _opened_here(close, opening, lambda: _read(connection, found, ending, wanted), untyped)
 
 
 def files_of(given: Any) -> set[str]:
@@ -185,27 +202,23 @@ def _from_url(url: str, name: str | None, argument: str) -> Opened:
         scheme, scheme
     )
     _check_database_file(url, argument)
-    connection = _connected(url, engine, argument)
+    connection, close = _connected(url, engine, argument)
     tables = ask(engine, "listing tables", connection.list_tables)
     if name not in tables:
-        connection.disconnect()
+        close()
         hint = suggestion(name, sorted(tables), private=False)
         raise InvalidValueError(
             f"name must be a table of {engine}, one of {choices(sorted(tables))}, not {shown(name)}{hint}"
         )
     table = ask(engine, "opening the table", lambda: connection.table(name))
-    # DuckDB's connections end by themselves, after the temporary tables that ibis drops as they are forgotten.
-    return Opened(table, engine, cleanup=[] if engine == "DuckDB" else [connection.disconnect])
+    return Opened(table, engine, cleanup=[close])
 
 
-def _connected(url: str, engine: str, argument: str) -> Any:
-    """A connection; what is wrong with one can hold a password and stays untold."""
-    ibis = _ibis()
+def _connected(url: str, engine: str, argument: str) -> tuple[Any, Callable[[], None]]:
+    """A connection and what closes it; what is wrong with one can hold a password and stays untold."""
     try:
         with warnings.catch_warnings(action="ignore"):
-            if engine == "SQLite" and "?" not in url:
-                return _connected_to_sqlite(ibis, url.partition("://")[2])
-            return ibis.connect(url.replace("postgresql://", "postgres://", 1))
+            return _connect(_ibis(), url, engine)
     except ImportError:
         extra = {"PostgreSQL": "postgres"}.get(engine)
         line = f"pip install 'discreet[{extra}]'" if extra else f"pip install 'ibis-framework[{engine}]'"
@@ -214,6 +227,18 @@ def _connected(url: str, engine: str, argument: str) -> Any:
     if line is not None:
         raise MissingExtraError(f"{argument} needs the driver of {engine}: {line}")
     raise InvalidValueError(f"{argument} must be the URL of a server that answers, and the one on {engine} does not")
+
+
+def _connect(ibis: Any, url: str, engine: str) -> tuple[Any, Callable[[], None]]:
+    if engine == "DuckDB":
+        from discreet.sources.embedded import connect_to_file
+
+        return connect_to_file(url)
+    if engine == "SQLite" and "?" not in url:
+        connection = _connected_to_sqlite(ibis, url.partition("://")[2])
+    else:
+        connection = ibis.connect(url.replace("postgresql://", "postgres://", 1))
+    return connection, connection.disconnect
 
 
 def _connected_to_sqlite(ibis: Any, path: str) -> Any:
