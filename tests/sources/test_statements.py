@@ -107,8 +107,8 @@ def test_duckdb(kind, domain, narrow):
 
     (items, first), (again, second) = map(said, SCORES)
     assert items == again
-    assert "SEMI JOIN" in first
     check_same(first, second)
+    assert "SEMI JOIN" in first
 
 
 @kinds_and_ranges
@@ -127,8 +127,8 @@ def test_sqlite_traced_with_its_parameters(kind, domain, narrow, tmp_path):
 
     (items, first), (again, second) = map(said, SCORES)
     assert items == again
-    assert "INSERT INTO discreet_wanted_" in first
     check_same(first, second)
+    assert "INSERT INTO discreet_wanted_" in first
 
 
 SQLITE = {"string": "TEXT", "integer": "INTEGER"}
@@ -170,8 +170,8 @@ def test_postgresql(logging_database, narrow):
     for kind, domain in CASES:
         (items, first), (again, second) = (said(scores, kind, domain) for scores in SCORES)
         assert items == again
-        assert "COPY discreet_wanted_" in first
         check_same(first, second)
+        assert "COPY discreet_wanted_" in first
 
 
 @pytest.mark.slow
@@ -196,8 +196,8 @@ def test_spark_shows_the_same_plans(spark, tmp_path):  # noqa: F811
     (items, first), (again, second) = map(said, SCORES)
     spark.conf.unset("spark.sql.maxMetadataStringLength")
     assert items == again == KINDS["integer"][:3]
-    assert "BroadcastHashJoin LeftSemi" in first
     check_same(first, second)
+    assert "BroadcastHashJoin LeftSemi" in first
 
 
 @kinds_and_ranges
