@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 
 import duckdb
 import pyarrow as pa
@@ -25,6 +26,12 @@ duckdb.connect = small
 
 import discreet
 kind, where, then = sys.argv[1:]
+if then == "command":
+    from discreet import cli
+    question = "--user who --item what --domain integers:0:1099511627776 -k 3 --epsilon 1 --quiet"
+    sys.argv = ["discreet", "select", f"{where}/events.parquet", *question.split()]
+    print("spilled", flush=True)  # or about to
+    sys.exit(cli.main())
 if kind == "database":
     given = {"table": f"duckdb://{where}/events.ddb", "name": "events"}
 else:
@@ -50,6 +57,7 @@ def where(tmp_path_factory):
     with duckdb.connect(str(folder / "events.ddb")) as connection:
         connection.execute(f"CREATE TABLE events AS {ROWS}")
         connection.execute(f"COPY events TO '{folder / 'events.parquet'}'")
+    (folder / "spilling.py").write_text(SPILLING, encoding="utf-8")
     return folder
 
 
@@ -63,7 +71,8 @@ def spill(where, tmp_path):
     def start(kind, then):
         environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        command = [sys.executable, "-W", "error", "-c", SPILLING, kind, str(where), then]
+        # A file, because DuckDB takes python -c for a terminal and draws its progress.
+        command = [sys.executable, "-W", "error", str(where / "spilling.py"), kind, str(where), then]
         process = subprocess.Popen(command, cwd=tmp_path / "work", env=environment, text=True, **pipes)
         started.append(process)
         assert process.stdout.readline() == "spilled\n"
@@ -112,6 +121,17 @@ def test_the_folder_goes_with_the_source(spill, tmp_path):
     assert process.stdout.readline() == "closed\n"
     assert list((tmp_path / "temporary").iterdir()) == []
     assert ends(process)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+def test_a_command_that_is_told_to_end_removes_the_folder(spill, tmp_path):
+    process = spill("file", "command")
+    while not files(tmp_path / "temporary"):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait() > 0
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 FORKED = """
