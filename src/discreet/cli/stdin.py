@@ -54,7 +54,9 @@ def suffix_of(file: str, kind: str | None) -> str:
 def as_file(file: str | None, kind: str | None) -> Iterator[Any]:
     """The path of FILE, if there is one, or for `-` that of a copy of standard input that is there inside only."""
     if file != STANDARD:
-        yield file
+        # An engine may have written rows to a folder of its own by then, which goes as the process ends in order.
+        with _leaving_in_order():
+            yield file
         return
     with _leaving_in_order(), _private_folder() as folder:
         path = os.path.join(folder, f"stdin{suffix_of(file, kind)}")

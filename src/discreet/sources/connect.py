@@ -142,8 +142,16 @@ def _ibis() -> Any:
     return ibis
 
 
+def _in_memory() -> tuple[Any, Callable[[], None]]:
+    """A DuckDB of our own, and what closes it."""
+    _ibis()
+    from discreet.sources.embedded import connect_in_memory
+
+    return ask("DuckDB", "starting", connect_in_memory)
+
+
 def _from_arrow(table: Any) -> Opened:
-    connection = _ibis().duckdb.connect()
+    connection, close = _in_memory()
 
     def view() -> Any:
         from discreet.sources.undecoded import frame_decoded
@@ -153,7 +161,19 @@ def _from_arrow(table: Any) -> Opened:
             return decoded
         return connection.create_view(_fresh("frame"), _ibis().memtable(table))
 
-    return Opened(ask("DuckDB", "opening the frame", view), "DuckDB")
+    return _open_embedded(close, "opening the frame", lambda: (view(), frozenset()))
+
+
+def _open_embedded(
+    close: Callable[[], None], what: str, read: Callable[[], tuple[Any, frozenset[str]]], is_text: bool = False
+) -> Opened:
+    """A table on a DuckDB of our own, which is closed with it, and at once where it cannot be opened."""
+    try:
+        table, undeclared = ask("DuckDB", what, read)
+    except BaseException:
+        close()
+        raise
+    return Opened(table, "DuckDB", undeclared, is_text, cleanup=[close])
 
 
 def _from_pandas(frame: Any, wanted: Collection[str], argument: str) -> Opened:
@@ -186,15 +206,10 @@ def _from_files(path: str, argument: str, wanted: Collection[str] | None = None)
     unreadable = next((each for each in found if not os.access(each, os.R_OK)), None)
     if unreadable is not None:
         raise InvalidValueError(f"{argument} must be a file that can be read, not {shown(unreadable)}")
-    connection = _ibis().duckdb.connect()
+    connection, close = _in_memory()
     several = glob.has_magic(path) and not os.path.exists(path)
-    opening = f"opening {Path(path).name}"
-    if ending == ".parquet":
-        read = partial(_read_parquet, connection, found, wanted, several)
-        table, undeclared = ask("DuckDB", opening, read)
-        return Opened(table, "DuckDB", undeclared)
-    table = ask("DuckDB", opening, lambda: _read_text(connection, found, ending, wanted))
-    return Opened(table, "DuckDB", frozenset(table.columns), is_text=True)
+    read = partial(_read_files, connection, found, ending, wanted, several)
+    return _open_embedded(close, f"opening {Path(path).name}", read, is_text=ending != ".parquet")
 
 
 def files_of(given: Any) -> set[str]:
@@ -211,22 +226,22 @@ def _ending(path: str) -> str | None:
     return suffixes[-1] if suffixes and suffixes[-1] in _ENDINGS else None
 
 
-def _read_parquet(
-    connection: Any, files: list[str], wanted: Collection[str] | None, several: bool
+def _read_files(
+    connection: Any, files: list[str], ending: str, wanted: Collection[str] | None, several: bool
 ) -> tuple[Any, frozenset[str]]:
+    """A table of files, and its columns without a declared type."""
     from discreet.sources.parquet import read_parquet
-
-    if wanted is None:
-        return connection.read_parquet(files), frozenset()
-    return read_parquet(connection, files, wanted, several, _fresh("files"))
-
-
-def _read_text(connection: Any, files: list[str], ending: str, wanted: Collection[str] | None) -> Any:
     from discreet.sources.text import DELIMITERS, read_delimited, read_json
 
+    if ending == ".parquet" and wanted is None:
+        return connection.read_parquet(files), frozenset()
+    if ending == ".parquet":
+        return read_parquet(connection, files, wanted or (), several, _fresh("files"))
     if ending in DELIMITERS:
-        return read_delimited(connection, files, DELIMITERS[ending], _fresh("files"))
-    return read_json(connection, files, ending, wanted, _fresh("json"))
+        table = read_delimited(connection, files, DELIMITERS[ending], _fresh("files"))
+    else:
+        table = read_json(connection, files, ending, wanted, _fresh("json"))
+    return table, frozenset(table.columns)
 
 
 def _from_url(url: str, name: str | None, argument: str) -> Opened:
@@ -237,10 +252,10 @@ def _from_url(url: str, name: str | None, argument: str) -> Opened:
         scheme, scheme
     )
     _check_database_file(url, argument)
-    connection = _connected(url, engine, argument)
+    connection, close = _connected(url, engine, argument)
     tables = ask(engine, "listing tables", connection.list_tables)
     if name not in tables:
-        connection.disconnect()
+        close()
         hint = suggestion(name, sorted(tables), private=False)
         raise InvalidValueError(
             f"name must be a table of {engine}, one of {choices(sorted(tables))}, not {shown(name)}{hint}"
@@ -251,18 +266,14 @@ def _from_url(url: str, name: str | None, argument: str) -> Opened:
         table, undeclared = declared_table(connection, name)
     else:
         table, undeclared = ask(engine, "opening the table", lambda: connection.table(name)), frozenset()
-    # DuckDB's connections end by themselves, after the temporary tables that ibis drops as they are forgotten.
-    return Opened(table, engine, undeclared, cleanup=[] if engine == "DuckDB" else [connection.disconnect])
+    return Opened(table, engine, undeclared, cleanup=[close])
 
 
-def _connected(url: str, engine: str, argument: str) -> Any:
-    """A connection; what is wrong with one can hold a password and stays untold."""
-    ibis = _ibis()
+def _connected(url: str, engine: str, argument: str) -> tuple[Any, Callable[[], None]]:
+    """A connection and what closes it; what is wrong with one can hold a password and stays untold."""
     try:
         with warnings.catch_warnings(action="ignore"):
-            if engine == "SQLite" and "?" not in url:
-                return _connected_to_sqlite(ibis, url.partition("://")[2])
-            return ibis.connect(url.replace("postgresql://", "postgres://", 1))
+            return _connect(_ibis(), url, engine)
     except ImportError:
         extra = {"PostgreSQL": "postgres"}.get(engine)
         line = f"pip install 'discreet[{extra}]'" if extra else f"pip install 'ibis-framework[{engine}]'"
@@ -271,6 +282,18 @@ def _connected(url: str, engine: str, argument: str) -> Any:
     if line is not None:
         raise MissingExtraError(f"{argument} needs the driver of {engine}: {line}")
     raise InvalidValueError(f"{argument} must be the URL of a server that answers, and the one on {engine} does not")
+
+
+def _connect(ibis: Any, url: str, engine: str) -> tuple[Any, Callable[[], None]]:
+    if engine == "DuckDB":
+        from discreet.sources.embedded import connect_to_file
+
+        return connect_to_file(url)
+    if engine == "SQLite" and "?" not in url:
+        connection = _connected_to_sqlite(ibis, url.partition("://")[2])
+    else:
+        connection = ibis.connect(url.replace("postgresql://", "postgres://", 1))
+    return connection, connection.disconnect
 
 
 def _connected_to_sqlite(ibis: Any, path: str) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 
 from discreet.exact.entropy import Ranks
 from discreet.sources.domain import Integers, Listed
+from discreet.sources.unlogged import read_matching
 
 FETCHED = 20_000
 """About how many items a lookup may fetch to sort them here."""
@@ -104,13 +105,11 @@ class Lookup:
         """The labels at the wanted places of cells, whose items are fetched and sorted here."""
         if not cells:
             return {}
-        table = self._rows(cells, level)
         labelled = isinstance(self._domain, Listed) and self._domain.labelled
-        columns = {"score": table.score, "item": table.item, "shown": table.label if labelled else table.item}
-        if level:
-            columns["bucket"] = self._bucket(table.item, level)
+        item = self._scores.item
+        keyed = self._keyed(level, item=item, shown=self._scores.label if labelled else item)
         members = defaultdict(list)
-        for row in table.select(**columns).to_pyarrow().to_pylist():
+        for row in read_matching(keyed, self._wanted(cells, level)).to_pylist():
             members[int(row["score"]), row.get("bucket")].append((row["item"], row["shown"]))
         found: Found = {}
         for cell in cells:
@@ -122,29 +121,27 @@ class Lookup:
         """The cells of the next level that hold wanted places."""
         if not cells:
             return []
-        table = self._rows(cells, level)
-        columns = {"score": table.score, "finer": self._bucket(table.item, level + 1)}
-        if level:
-            columns["bucket"] = self._bucket(table.item, level)
-        keyed = table.select(**columns)
+        keyed = self._keyed(level, finer=self._bucket(self._scores.item, level + 1))
+        counted = read_matching(keyed, self._wanted(cells, level), _count_each)
         inside = defaultdict(list)
-        for row in keyed.group_by(*columns).agg(items=keyed.count()).to_pyarrow().to_pylist():
+        for row in counted.to_pylist():
             inside[int(row["score"]), row.get("bucket")].append((row["finer"], int(row["items"])))
         return [finer for cell in cells for finer in cell.cut(sorted(inside[cell.score, cell.bucket]))]
 
-    def _rows(self, cells: list[Cell], level: int) -> Any:
-        """The rows of the snapshot in these cells."""
-        import ibis
+    def _keyed(self, level: int, **columns: Any) -> Any:
+        """Columns of the snapshot, with the score and the bucket that say which cell of a level a row is in."""
+        table = self._scores
+        bucket = {"bucket": self._bucket(table.item, level)} if level else {}
+        return table.select(score=table.score, **bucket, **columns)
 
-        buckets: dict[int, list[Any]] = defaultdict(list)
-        for cell in cells:
-            buckets[cell.score].append(cell.bucket)
-        table = self._scores.filter(is_in(self._scores.score, list(buckets)))
-        if not level:
-            return table
-        bucket = self._bucket(table.item, level)
-        matches = [(table.score == score) & is_in(bucket, inside) for score, inside in buckets.items()]
-        return table.filter(ibis.or_(*matches))
+    def _wanted(self, cells: list[Cell], level: int) -> Any:
+        """The scores and buckets of some cells, as an Arrow table."""
+        import pyarrow as pa
+
+        columns = {"score": pa.array([cell.score for cell in cells], pa.int64())}
+        if level:
+            columns["bucket"] = pa.array([cell.bucket for cell in cells], self._bucket_type(level))
+        return pa.table(columns)
 
     def _bucket(self, item: Any, level: int) -> Any:
         """The bucket of an item at a level: in the order of the items, and finer from level to level."""
@@ -155,6 +152,13 @@ class Lookup:
         if self._kind == "boolean":
             return item
         return item >> max(0, 64 - BITS * level)
+
+    def _bucket_type(self, level: int) -> Any:
+        import pyarrow as pa
+
+        year = self._kind == "date" and level == 1
+        types = {"string": pa.string(), "date": pa.date32(), "boolean": pa.bool_()}
+        return pa.int64() if year else types.get(self._kind, pa.int64())
 
     def _in_gaps(self, places: list[int], domain: Integers) -> Found:
         """The numbers of the domain at these places among all but those with a score other than zero."""
@@ -215,11 +219,24 @@ def _free(
 
 def _counts(taken: Any, shift: int, inside: tuple[int, list[int]] | None) -> dict[int, int]:
     """How many taken numbers each bucket has, in some coarser buckets or in all."""
-    if inside is not None:
-        taken = taken.filter(is_in(taken.item >> inside[0], inside[1]))
-    keyed = taken.select(bucket=taken.item >> shift)
-    grouped = keyed.group_by("bucket").agg(items=keyed.count()).to_pyarrow()
+    finer = {"bucket": taken.item >> shift}
+    if inside is None:
+        grouped = _count_each(taken.select(**finer)).to_pyarrow()
+    else:
+        keyed = taken.select(coarser=taken.item >> inside[0], **finer)
+        grouped = read_matching(keyed, _numbers("coarser", inside[1]), _count_each)
     return dict(zip(grouped["bucket"].to_pylist(), map(int, grouped["items"].to_pylist()), strict=True))
+
+
+def _count_each(rows: Any) -> Any:
+    """The different rows, and how many times each is there."""
+    return rows.group_by(*rows.columns).agg(items=rows.count())
+
+
+def _numbers(name: str, values: list[int]) -> Any:
+    import pyarrow as pa
+
+    return pa.table({name: pa.array(values, pa.int64())})
 
 
 def _from_free(cells: list[FreeCell], taken: Any, shift: int) -> Found:
@@ -227,8 +244,8 @@ def _from_free(cells: list[FreeCell], taken: Any, shift: int) -> Found:
     touched = [cell.bucket for cell in cells if cell.taken]
     members: dict[int, list[int]] = defaultdict(list)
     if touched:
-        rows = taken.filter(is_in(taken.item >> shift, touched)).select("item").to_pyarrow()["item"].to_pylist()
-        for item in sorted(rows):
+        keyed = taken.select(item=taken.item, bucket=taken.item >> shift)
+        for item in sorted(read_matching(keyed, _numbers("bucket", touched))["item"].to_pylist()):
             members[item >> shift].append(item)
     found: Found = {}
     for cell in cells:
@@ -238,13 +255,3 @@ def _from_free(cells: list[FreeCell], taken: Any, shift: int) -> Found:
             skipped = place - cell.first
             found[0, place] = cell.low + skipped + bisect_right(free_before, skipped)
     return found
-
-
-def is_in(column: Any, values: list[Any]) -> Any:
-    """Whether a column is one of some values, however many."""
-    import ibis
-    import pyarrow as pa
-
-    if len(values) <= 1000:
-        return column.isin(values)
-    return column.isin(ibis.memtable(pa.table({"wanted": values})).wanted)
