@@ -1,17 +1,14 @@
-"""The reference distribution of a mechanism of the library."""
+"""The distribution that the definition gives a mechanism of the library, as probabilities."""
 
-import discreet
-import reference
+import math
+
+from discreet.evidence import definition as by_definition
+from discreet.mechanisms.registry import to_dict
+
+
+def probabilities(logs):
+    return {outcome: math.exp(log) for outcome, log in logs.items()}
 
 
 def definition(mechanism, scores, k, epsilon):
-    s = reference.scale(epsilon)
-    match mechanism:
-        case discreet.Canonical():
-            return reference.canonical(scores, k, s, mechanism.gamma, mechanism.noise)
-        case discreet.Joint():
-            return reference.joint(scores, k, s)
-        case discreet.OneShot():
-            return reference.oneshot(scores, k, s, mechanism.noise)
-        case discreet.Peeling():
-            return reference.peeling(scores, k, s, mechanism.noise)
+    return probabilities(by_definition.law(to_dict(mechanism), scores, k, epsilon))

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.counts import Counting, check_counts, counting, shares
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.exact.entropy import Ranks, as_entropy
+from discreet.exact.entropy import Entropy, Ranks, as_entropy
 from discreet.exact.laplace import laplace
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.canonical import Canonical
@@ -158,7 +158,7 @@ def release_from(
         plan = planned(source, int(k), sensitivity, guarantee)
         padding.fit(source.typed, source.d, int(k), plan is not None)
         query = None if book is None else _asked(source, int(k), guarantee, dataset)
-        select, noise = lambda prepared: prepared.select(entropy), partial(laplace, entropy)
+        select, noise = lambda prepared: prepared.select(entropy), counting_noise(entropy)
         # The one reference to the source that is left: it goes with the draw.
         drawing = [partial(released, source, int(k), guarantee, select, plan, noise)]
         del source
@@ -177,6 +177,11 @@ def release_from(
             return finish(draw())
         padding.wait()
         return _spent(book, query, purpose, request_id, draw, finish)
+
+
+def counting_noise(entropy: Entropy) -> Callable[[Fraction], int]:
+    """What draws the noise of counts: n with probability exactly proportional to exp(-rate |n|), for any rate."""
+    return partial(laplace, entropy)
 
 
 def released(

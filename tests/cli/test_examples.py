@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,10 +54,9 @@ def quick(monkeypatch):
     plan, audited = verify.plan, audit.audit
 
     def few(*args, **options):
-        return [
-            verify.Task(task.mechanism, task.epsilon, tuple((family, sizes[:1]) for family, sizes in task.families[:1]))
-            for task in plan(*args, **options)[-2:]
-        ]
+        # A mechanism, and counts where all is verified.
+        first, *rest = plan(*args, **options)
+        return [replace(task, trials=task.trials[:1]) for task in (first, *rest[-1:])]
 
     def short(*args, **options):
         assert options["draws"] >= 1000

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 import discreet
 import draws
-import reference
+from definitions import probabilities
 from discreet.analysis.law import law
+from discreet.evidence import definition as by_definition
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy
 from discreet.integrations.opendp import make_top_k, then_top_k
@@ -164,10 +165,10 @@ def laws(mechanism, scores, k, epsilon):
     """What is drawn where all scores move in one direction, and where they do not: twice the noise."""
     for width in (1, 2):
         s = Fraction(epsilon) / width
-        yield (
-            reference.peeling(scores, k, s, mechanism.noise)
+        yield probabilities(
+            by_definition.peeling(scores, k, s, mechanism.noise)
             if isinstance(mechanism, discreet.Peeling)
-            else reference.canonical(scores, k, s, Fraction(1, 2))
+            else by_definition.canonical(scores, k, s, Fraction(1, 2))
         )
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import discreet
 import draws
-import reference
-from definitions import definition
+from definitions import definition, probabilities
+from discreet.evidence import definition as by_definition
 from discreet.exact.entropy import Entropy
 from discreet.sources.array import array_source
 from sampling import sample
@@ -86,35 +86,36 @@ def test_one_shot_sets_of_three_fit(noise):
     counts = Counter()
     for order, count in sample(discreet.OneShot(noise), scores, k, 3, 4000).items():
         counts[tuple(sorted(order))] += count
-    assert draws.fits(counts, reference.oneshot_sets(scores, k, reference.scale(3), noise))
+    assert draws.fits(counts, probabilities(by_definition.oneshot_sets(scores, k, by_definition.scale(3), noise)))
 
 
 def test_ceil_rounds_the_loss_up():
     scores, k, epsilon = [0, 5, 3, 3, 1], 2, Fraction(2)
     delta = Fraction(3, 4)
-    losses = {y: reference.canonical_loss(scores, y, Fraction(1, 2)) for y in reference.subsets(scores, k)}
+    losses = {y: by_definition.canonical_loss(scores, y, Fraction(1, 2)) for y in by_definition.subsets(scores, k)}
     weights = {y: np.exp(-float(epsilon) / 2 * float(-(-loss // delta))) for y, loss in losses.items()}
-    probabilities = {y: w / sum(weights.values()) for y, w in weights.items()}
+    expected = {y: w / sum(weights.values()) for y, w in weights.items()}
     source, entropy = array_source(np.array(scores)), Entropy(random.Random(3))
     sensitivity = discreet.Sensitivity(down=0, up="1.5")
     prepared = discreet.Canonical(ceil=True).prepare(source.tally(), k, epsilon, sensitivity)
     counts = Counter(tuple(sorted(source.items(prepared.draw(entropy)))) for _ in range(6000))
-    assert draws.fits(counts, probabilities)
+    assert draws.fits(counts, expected)
 
 
 def test_larger_groups_of_ties_and_many_members():
     """Streams with several members, members left over from earlier arrivals, and a group of hopeless items."""
     scores, k, epsilon = [3] * 6 + [2] * 6 + [0] * 8, 2, 4
-    probabilities = reference.peeling(scores, k, reference.scale(epsilon), "gumbel")
+    expected = probabilities(by_definition.peeling(scores, k, by_definition.scale(epsilon), "gumbel"))
     counts = sample(discreet.OneShot("gumbel"), scores, k, epsilon, 4000)
-    assert draws.fits(draws.by_score(counts, scores, True), draws.by_score(probabilities, scores, True))
+    assert draws.fits(draws.by_score(counts, scores, True), draws.by_score(expected, scores, True))
 
 
 def test_peeling_with_a_noise_that_remembers_is_not_one_shot():
     """Rounds with fresh Laplace noise have another law than the largest values of one round, and it shows."""
     scores, k, epsilon, n = [0, 3, 0, 0], 2, 2, 2000
     rounds, once = (
-        law(scores, k, reference.scale(epsilon), "laplace") for law in (reference.peeling, reference.oneshot)
+        probabilities(law(scores, k, by_definition.scale(epsilon), "laplace"))
+        for law in (by_definition.peeling, by_definition.oneshot)
     )
     right, wrong = (draws.by_score(law, scores, True) for law in (rounds, once))
     assert draws.power(n, right, wrong) > 0.99

@@ -11,7 +11,7 @@ import pytest
 from flint import arb
 
 import discreet
-import reference
+from discreet.evidence import definition as by_definition
 from discreet.exact.ball import ball, precision
 from discreet.mechanisms import canonical, joint, oneshot
 from discreet.mechanisms.joint import log_count
@@ -46,12 +46,12 @@ def test_every_class_of_the_canonical_mechanism_has_its_loss_and_its_size(gamma)
         for k in range(1, len(scores)):
             losses = canonical.Losses(tally, k, s, gamma)
             prepared = canonical.Prepared(canonical.Classes(losses))
-            best = reference.canonical_loss(scores, range(k), gamma)
+            best = by_definition.canonical_loss(scores, range(k), gamma)
             sizes = Counter()
-            for subset in reference.subsets(scores, k):
+            for subset in by_definition.subsets(scores, k):
                 cell = class_of(subset, k)
                 sizes[cell] += 1
-                assert prepared.excess(cell) == s * (reference.canonical_loss(scores, subset, gamma) - best)
+                assert prepared.excess(cell) == s * (by_definition.canonical_loss(scores, subset, gamma) - best)
             assert all(prepared.size(cell) == size for cell, size in sizes.items())
             grid = {(h, t) for h in range(k) for t in range(k, len(scores))} | {prepared.top}
             assert sum(prepared.size(cell) for cell in grid) == comb(len(scores), k)
@@ -66,12 +66,12 @@ def test_every_tail_class_at_gamma_one_has_its_loss_and_its_size():
         for k in range(1, len(scores)):
             prepared = discreet.Canonical(gamma=1).prepare(tally, k, s, discreet.Sensitivity())
             assert isinstance(prepared.classes, canonical.TailClasses)
-            best = reference.canonical_loss(scores, range(k), gamma)
+            best = by_definition.canonical_loss(scores, range(k), gamma)
             sizes = Counter()
-            for subset in reference.subsets(scores, k):
+            for subset in by_definition.subsets(scores, k):
                 cell = prepared.top if max(subset) < k else (0, max(subset))
                 sizes[cell] += 1
-                assert prepared.excess(cell) == s * (reference.canonical_loss(scores, subset, gamma) - best)
+                assert prepared.excess(cell) == s * (by_definition.canonical_loss(scores, subset, gamma) - best)
             assert all(prepared.size(cell) == size for cell, size in sizes.items())
 
 
@@ -98,7 +98,7 @@ def test_the_joint_loss_and_the_count_of_sequences():
             prepared = joint.Prepared(tally_of(scores), k, Fraction(1, 2))
             sequences = list(itertools.permutations(range(d), k))
             losses = [prepared.loss(np.array(y)) for y in sequences]
-            assert losses == [reference.joint_loss(scores, y) for y in sequences]
+            assert losses == [by_definition.joint_loss(scores, y) for y in sequences]
             for reach in [0.5, 1.0, 1.5, 2.0, 4.0, 7.25, float("inf")]:
                 last = prepared.last_ranks(reach)
                 below = sum(loss < reach for loss in losses)
@@ -174,7 +174,7 @@ def test_the_joint_weight_of_scores_that_floats_cannot_hold(factor, epsilon):
     prepared = discreet.Joint().prepare(tally, 2, epsilon, sensitivity)
     for sequence in itertools.permutations(range(len(scores)), 2):
         loss = prepared.rate * prepared.loss(np.array(sequence))
-        assert loss == epsilon / 3 * reference.joint_loss(scores, sequence)
+        assert loss == epsilon / 3 * by_definition.joint_loss(scores, sequence)
     with precision(160):
         for part in range(len(prepared.edges) - 1):
             last = prepared.last_ranks(float(prepared.edges[part + 1]))
@@ -187,7 +187,7 @@ def test_the_float_count_of_sequences_is_the_exact_one():
         d = len(scores)
         for k in range(1, min(d, 4)):
             prepared = joint.Prepared(tally_of(scores), k, Fraction(1, 2))
-            losses = [reference.joint_loss(scores, y) for y in itertools.permutations(range(d), k)]
+            losses = [by_definition.joint_loss(scores, y) for y in itertools.permutations(range(d), k)]
             reaches = [0.5, 1.0, 2.0, 7.25, float("inf")]
             counts = [sum(loss < reach for loss in losses) for reach in reaches]
             assert np.allclose(prepared._log_counts(np.array(reaches)), np.log(counts), rtol=1e-13, atol=1e-15)
