@@ -68,10 +68,9 @@ def open_table(given: Any, name: str | None, argument: str, wanted: Iterable[str
     wanted
         The columns that will be asked for, where a file has no schema of its own.
     """
-    is_url = isinstance(given, str) and re.match(r"^[a-z][a-z0-9+]*://", given) is not None
-    if name is not None and not is_url:
+    if name is not None and not is_url(given):
         raise InvalidValueError(f"name must be left out unless {argument} is a connection URL")
-    if is_url:
+    if is_url(given):
         return _from_url(given, name, argument)
     if isinstance(given, str | os.PathLike):
         return _from_files(os.fspath(given), argument, wanted)
@@ -88,6 +87,11 @@ def open_table(given: Any, name: str | None, argument: str, wanted: Iterable[str
         f"{argument} must be a path, a connection URL, a pandas, polars or pyarrow table, a DuckDB relation, "
         f"an ibis table or a Spark DataFrame, not a {type(given).__name__}"
     )
+
+
+def is_url(given: Any) -> bool:
+    """Whether something is the URL of a database."""
+    return isinstance(given, str) and re.match(r"^[a-z][a-z0-9+]*://", given) is not None
 
 
 def as_arrow(frame: Any, argument: str) -> Any:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, NoReturn
 
 import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.privacy import Number, check_adjacency
-from discreet.sources.connect import Opened, files_of, open_table
-from discreet.sources.domain import split_column
+from discreet.sources.connect import Opened, open_table
 from discreet.sources.names import choices, suggestion
+from discreet.sources.origin import origin_of
 from discreet.sources.rowwise import check_rowwise
 from discreet.sources.steps import steps_of
 from discreet.sources.table import TableSource
@@ -75,10 +74,10 @@ def events(
     check_adjacency(adjacency)
     most = _most_items(max_items_per_user)
     steps = steps_of(value, clip, resolution)
-    _refuse_own_domain(table, domain)
+    _refuse_own_domain(table, domain, name)
     opened = open_table(table, name, "table", _named(user, item, value, where))
     try:
-        check_rowwise(opened.table)
+        check_rowwise(opened.table, user)
         columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
         for argument, column in columns.items():
             _check_column(opened, argument, column)
@@ -129,16 +128,10 @@ def _refuse_column(argument: str, column: Any, names: list[str], untyped: bool) 
     )
 
 
-def _refuse_own_domain(table: Any, domain: Any) -> None:
-    """Refuses the events themselves as their domain, where that can be seen."""
-    same = domain is table
-    if isinstance(table, str | os.PathLike) and isinstance(domain, str | os.PathLike):
-        path, _ = split_column(domain)
-        same = bool(files_of(table) & files_of(path))
-    elif hasattr(table, "equals") and type(table) is type(domain) and type(table).__module__.startswith("ibis"):
-        same = bool(table.equals(domain))
-    if same:
+def _refuse_own_domain(table: Any, domain: Any, name: Any) -> None:
+    """Refuses the events themselves as their domain, or a piece of them, where that can be seen."""
+    if domain is table or origin_of(domain).meets(origin_of(table, name if isinstance(name, str) else None)):
         raise InvalidValueError(
-            "domain must be a public list of items, not the events themselves: an item that is listed because "
-            "somebody touched it tells just that, and no epsilon covers it"
+            "domain must be a public list of items, not the events themselves or a column of them: an item that is "
+            "listed because somebody touched it tells just that, and no epsilon covers it"
         )
