@@ -17,8 +17,8 @@ ITEMS = pa.table({"what": ["a", "b"], "genre": ["g", "h"], "amount": [1.0, 2.0]}
 def tables():
     backend = ibis.duckdb.connect()
     named = {"events": EVENTS, "people": PEOPLE, "movies": ITEMS}
-    yield tuple(backend.create_table(name, rows) for name, rows in named.items())
-    backend.disconnect()
+    # Never disconnected: ibis drops what it has cached as it is forgotten, which needs the connection.
+    return tuple(backend.create_table(name, rows) for name, rows in named.items())
 
 
 @ibis.udf.scalar.builtin

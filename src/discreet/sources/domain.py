@@ -1,7 +1,8 @@
 """The public domain of items: a list, a table's column, or a range of whole numbers that is never written out.
 
 The domain must not come from the events: an item that is listed because somebody touched it tells just that, and no
-epsilon covers it. Being public, a domain may be complained about in full.
+epsilon covers it. Being public, a domain may be complained about in full, but for a column or a frame: that may be a
+copy of the events that nobody recognised, so no message shows what is in it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.sources.connect import Opened, is_frame, open_table
 from discreet.sources.engine import ask
-from discreet.sources.labels import plain
+from discreet.sources.labels import is_column, plain
 from discreet.sources.names import choices, suggestion
 
 KINDS = ("string", "integer", "date", "boolean")
@@ -113,7 +114,8 @@ def _from_list(given: Any, events: Opened) -> Listed:
     seen: set[Any] = set()
     for value in values:
         if value in seen:
-            raise InvalidValueError(f"domain must hold each item once, but {shown(value)} is there twice")
+            repeated = "one" if is_column(given) else shown(value)
+            raise InvalidValueError(f"domain must hold each item once, but {repeated} is there twice")
         seen.add(value)
     types = {"string": pa.string(), "integer": pa.int64(), "date": pa.date32(), "boolean": pa.bool_()}
     try:

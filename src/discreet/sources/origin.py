@@ -7,6 +7,7 @@ rows. So a copy is not recognised, and neither is a view of a database by anothe
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -95,18 +96,33 @@ def _origin_of_sql(query: str) -> Origin:
 
     origin = Origin()
     with suppress(sqlglot.errors.SqlglotError):
-        tree = sqlglot.parse_one(query, dialect="duckdb")
+        # Frames are there as hexadecimal addresses, which sqlglot does not read.
+        tree = sqlglot.parse_one(re.sub(r"\b0x([0-9a-f]+)\b", _in_decimal, query), dialect="duckdb")
+        # DuckDB names a frame by the variable that it was in, which is a name like that of a table.
+        made = {each.alias for each in tree.find_all(exp.CTE) if not each.this.find(exp.Func)}
         for table in tree.find_all(exp.Table):
-            if os.path.exists(table.name):
+            if isinstance(table.this, exp.Func):
+                _add_scan(table.this, origin)
+            elif os.path.exists(table.name):
                 origin.files.add(os.path.realpath(table.name))
-            elif table.name:
+            elif table.name not in made:
                 origin.tables.add(_place("duckdb", table.name, table.db, table.catalog))
-        for scan in tree.find_all(exp.Anonymous):
-            first = scan.expressions[0] if scan.expressions else exp.Null()
-            origin.files.update(*(files_of(each.name) for each in first.find_all(exp.Literal) if each.is_string))
-            # The first argument is the address of a frame, the others are those of functions.
-            origin.tables.add(_place("duckdb", first.sql("duckdb"), scan.name))
     return origin
+
+
+def _in_decimal(address: re.Match[str]) -> str:
+    return str(int(address[1], 16))
+
+
+def _add_scan(scan: Any, origin: Origin) -> None:
+    """Adds the files that a function of DuckDB reads, or the frame whose address is its first argument."""
+    from sqlglot import exp
+
+    first = next(scan.iter_expressions(), exp.Null())
+    files = [each.name for each in first.find_all(exp.Literal) if each.is_string]
+    origin.files.update(*map(files_of, files))
+    if not files:
+        origin.tables.add(_place("duckdb", first.sql("duckdb"), scan.name))
 
 
 def _origin_of_spark(frame: Any) -> Origin:
