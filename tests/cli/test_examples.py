@@ -42,6 +42,8 @@ def files(ratings, monkeypatch):
     pa.parquet.write_table(pa.table({"item": list(MANY), "score": list(MANY.values())}), "scores.parquet")
     np.save("counts.npy", np.arange(120))
     Path("ratings.csv.gz").write_bytes(gzip.compress(Path("ratings-1.csv").read_bytes()))
+    Path("visits.csv").write_text('visitor;page\n1;"a \\"b\\"; c"\n2;d\n')
+    Path("pages.csv").write_text('page\n"a \\"b\\"; c"\nd\ne\nf\n')
     Path("vectors").mkdir()
     np.save("vectors/TEN.n10.npy", np.arange(10))
     np.save("vectors/FIFTY.n50.npy", np.arange(50))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, shown
+from discreet.sources.csv_dialect import DELIMITERS, USUAL, CsvDialect
 from discreet.sources.engine import ask
 from discreet.sources.names import choices, suggestion
 
@@ -27,11 +28,12 @@ _COMPRESSIONS = (".gz", ".zst", ".bz2", ".xz")
 
 @dataclass(eq=False, repr=False)
 class Opened:
-    """An ibis table, its engine, whether its columns are all text, and what to do when it is no longer needed."""
+    """An ibis table, its engine, whether all its columns are text, the dialect of CSV, and what to do in the end."""
 
     table: Any
     engine: str
     untyped: bool = False
+    dialect: CsvDialect = USUAL
     cleanup: list[Callable[[], None]] = field(default_factory=list)
 
     def adopt(self, rows: Any) -> Any:
@@ -54,7 +56,9 @@ class Opened:
                 self.cleanup.pop()()
 
 
-def open_table(given: Any, name: str | None, argument: str, wanted: Iterable[str] = ()) -> Opened:
+def open_table(
+    given: Any, name: str | None, argument: str, wanted: Iterable[str] = (), dialect: CsvDialect = USUAL
+) -> Opened:
     """The table behind a path, a URL, a frame, a relation, an ibis table or a Spark DataFrame.
 
     Parameters
@@ -67,13 +71,15 @@ def open_table(given: Any, name: str | None, argument: str, wanted: Iterable[str
         What error messages call it.
     wanted
         The columns that will be asked for, where a file has no schema of its own.
+    dialect
+        What the caller says of CSV files.
     """
     if name is not None and not is_url(given):
         raise InvalidValueError(f"name must be left out unless {argument} is a connection URL")
     if is_url(given):
         return _from_url(given, name, argument)
     if isinstance(given, str | os.PathLike):
-        return _from_files(os.fspath(given), argument, wanted)
+        return _from_files(os.fspath(given), argument, wanted, dialect)
     package = type(given).__module__.partition(".")[0]
     if package in ("pandas", "polars", "pyarrow"):
         return _from_arrow(as_arrow(given, argument))
@@ -141,8 +147,8 @@ def _from_arrow(table: Any) -> Opened:
     return Opened(ask("DuckDB", "opening the frame", view), "DuckDB")
 
 
-def _from_files(path: str, argument: str, wanted: Iterable[str] = ()) -> Opened:
-    ending, found = _ending(path), sorted(glob.glob(path)) or ([path] if os.path.exists(path) else [])
+def _from_files(path: str, argument: str, wanted: Iterable[str], dialect: CsvDialect) -> Opened:
+    ending, found = ending_of(path), sorted(glob.glob(path)) or ([path] if os.path.exists(path) else [])
     if not found:
         raise InvalidValueError(f"{argument} must be a file that exists, not {shown(path)}")
     if any(os.path.isdir(each) for each in found):
@@ -153,7 +159,7 @@ def _from_files(path: str, argument: str, wanted: Iterable[str] = ()) -> Opened:
     if unreadable is not None:
         raise InvalidValueError(f"{argument} must be a file that can be read, not {shown(unreadable)}")
     connection = _ibis().duckdb.connect()
-    table = ask("DuckDB", f"opening {Path(path).name}", lambda: _read(connection, found, ending, wanted))
+    table = ask("DuckDB", f"opening {Path(path).name}", lambda: _read(connection, found, ending, wanted, dialect))
     return Opened(table, "DuckDB", untyped=ending != ".parquet")
 
 
@@ -163,7 +169,7 @@ def files_of(given: Any) -> set[str]:
     return {os.path.realpath(each) for each in glob.glob(path) or [path]}
 
 
-def _ending(path: str) -> str | None:
+def ending_of(path: str) -> str | None:
     """The ending that says what is inside, looking through compression and patterns."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     while suffixes and suffixes[-1] in _COMPRESSIONS:
@@ -171,13 +177,13 @@ def _ending(path: str) -> str | None:
     return suffixes[-1] if suffixes and suffixes[-1] in _ENDINGS else None
 
 
-def _read(connection: Any, files: list[str], ending: str, wanted: Iterable[str]) -> Any:
-    from discreet.sources.text import DELIMITERS, read_delimited, read_json
+def _read(connection: Any, files: list[str], ending: str, wanted: Iterable[str], dialect: CsvDialect) -> Any:
+    from discreet.sources.text import read_delimited, read_json
 
     if ending == ".parquet":
         return connection.read_parquet(files)
     if ending in DELIMITERS:
-        return read_delimited(connection, files, DELIMITERS[ending])
+        return read_delimited(connection, files, dialect.delimiter_for(ending), dialect.escape)
     return read_json(connection, files, ending, wanted)
 
 

@@ -140,7 +140,7 @@ def _kind_of(values: list[Any]) -> str:
 
 def _from_table(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> Listed:
     source, column = split_column(given)
-    opened = open_table(source, None, "domain")
+    opened = open_table(source, None, "domain", dialect=events.dialect)
     try:
         return _checked_table(opened, column, label, item, events, kind)
     except BaseException:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, NoReturn
 
 import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.privacy import Number, check_adjacency
-from discreet.sources.connect import Opened, open_table
+from discreet.sources.connect import Opened, ending_of, is_url, open_table
+from discreet.sources.csv_dialect import csv_dialect
+from discreet.sources.domain import split_column
 from discreet.sources.names import choices, suggestion
 from discreet.sources.origin import origin_of
 from discreet.sources.rowwise import check_rowwise
@@ -30,6 +33,8 @@ def events(
     max_items_per_user: int | None = None,
     adjacency: str = "add-remove",
     name: str | None = None,
+    delimiter: str | None = None,
+    escape: str | None = None,
 ) -> TableSource:
     """A source of scores from a table of events, one row for something that a user did to an item.
 
@@ -57,6 +62,9 @@ def events(
         "add-remove" or "swap": what two neighbouring tables differ by, in terms of whole users.
     name
         The table's name, where `table` is a URL.
+    delimiter, escape
+        In CSV files, of the events and of the domain: the character between fields, by default a comma (a .tsv has
+        tabs), and the one before a quote inside quotes, by default another quote; Spark and MySQL write a backslash.
 
     Returns
     -------
@@ -74,8 +82,10 @@ def events(
     check_adjacency(adjacency)
     most = _most_items(max_items_per_user)
     steps = steps_of(value, clip, resolution)
+    dialect = csv_dialect(delimiter, escape, map(_ending, (table, domain)))
     _refuse_own_domain(table, domain, name)
-    opened = open_table(table, name, "table", _named(user, item, value, where))
+    opened = open_table(table, name, "table", _named(user, item, value, where), dialect)
+    opened.dialect = dialect
     try:
         check_rowwise(opened.table, user)
         columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
@@ -95,6 +105,12 @@ def _named(user: Any, item: Any, value: Any, where: Any) -> list[str]:
 
         names += words(where)
     return names
+
+
+def _ending(given: Any) -> str | None:
+    """The ending of a file, looking through compression; None where there is no file."""
+    path = split_column(given)[0]
+    return ending_of(os.fspath(path)) if isinstance(path, str | os.PathLike) and not is_url(path) else None
 
 
 def _most_items(given: Any) -> int | None:

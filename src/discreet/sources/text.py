@@ -1,7 +1,8 @@
 """Text files as tables of text: CSV, TSV, and JSON with one record a line or one array of records.
 
-No row can make reading fail or change how another row is read: the format comes from the ending of the file and its
-header, and a row or record that cannot be read is passed over. A JSON array is one value, and broken as a whole.
+No row can make reading fail or change how another row is read: the format comes from the ending of the file, its
+header and what the caller says of it, and a row or record that cannot be read is passed over. A JSON array is one
+value, and broken as a whole.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import InvalidValueError, shown
-
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
+from discreet.sources.csv_dialect import QUOTE
 
 _FIXED = {"auto_detect": False, "ignore_errors": True, "null_padding": False, "strict_mode": False}
 _LONGEST_LINE = 2**24
@@ -24,19 +24,20 @@ _SAMPLE = 1000
 """How many records of a JSON file stand for its header, and how many of their keys at most."""
 
 
-def read_delimited(connection: Any, files: list[str], delimiter: str) -> Any:
-    """A CSV or TSV table whose format and columns depend on its header line alone.
+def read_delimited(connection: Any, files: list[str], delimiter: str, escape: str | None = None) -> Any:
+    """A CSV or TSV table whose format and columns depend on its header line, and on what the caller says, alone.
 
     DuckDB would guess quotes, delimiters and types from rows, and one user's row could change how all are read.
     """
-    first = _lines(connection, files[:1]).limit(1).to_pyarrow()["line"].to_pylist()
-    header = next(csv.reader(first, delimiter=delimiter), [])
-    names = [name.removeprefix("\ufeff") for name in header]
+    first = _lines(connection, files[:1], apart_from=delimiter).limit(1).to_pyarrow()["line"].to_pylist()
+    own_escape = None if escape in (None, QUOTE) else escape
+    reader = csv.reader(first, delimiter=delimiter, escapechar=own_escape, doublequote=own_escape is None)
+    names = [name.removeprefix("\ufeff") for name in next(reader, [])]
     if not names or not all(names) or len(set(names)) < len(names):
         raise InvalidValueError(f"{shown(files[0])} must begin with a header of different column names, and does not")
     columns = dict.fromkeys(names, "VARCHAR")
     # In one piece: a piece that begins inside a quoted field would take its lines for rows.
-    quotes = {"quote": '"', "escape": '"', "parallel": False}
+    quotes = {"quote": QUOTE, "escape": escape or QUOTE, "parallel": False}
     return connection.read_csv(files, header=True, columns=columns, delim=delimiter, **quotes, **_FIXED)
 
 
@@ -68,10 +69,11 @@ def quoted(name: str) -> str:
     return str(exp.to_identifier(name, quoted=True).sql("duckdb"))
 
 
-def _lines(connection: Any, files: list[str]) -> Any:
+def _lines(connection: Any, files: list[str], apart_from: str = "") -> Any:
     """The lines of text files, less those that are no UTF-8 or too long."""
-    # No line of a table of text has the delimiter of this one, a control character.
-    plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": "\x1f", "quote": "", "escape": ""}
+    # No line of a table of text has the delimiter of this one, a control character that is not the table's own.
+    delimiter = next(mark for mark in "\x1f\x1e" if mark != apart_from)
+    plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": delimiter, "quote": "", "escape": ""}
     sizes = {"max_line_size": _LONGEST_LINE, "buffer_size": 2 * _LONGEST_LINE}
     return connection.read_csv(files, **plain, **sizes, **_FIXED)
 
