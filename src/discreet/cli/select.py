@@ -53,7 +53,7 @@ Examples with events:
     --domain movies.csv:movie_id -k 3 --epsilon 1 --split auto
   discreet select --connect sqlite://ratings.db --name ratings --user user_id --item movie_id \\
     --domain movies.csv:movie_id --label title -k 3 --epsilon 1 --json
-  discreet select visits.csv --user visitor --item page --delimiter ";" --escape "\\" \\
+  discreet select visits.csv --user visitor --item page --delimiter ';' --escape '\\' \\
     --domain pages.csv:page -k 3 --epsilon 1
   zcat ratings.csv.gz | discreet select - --user user_id --item movie_id \\
     --domain movies.csv:movie_id -k 3 --epsilon 1 --quiet
