@@ -14,6 +14,7 @@ from discreet.sources.csv_dialect import csv_dialect
 from discreet.sources.domain import split_column
 from discreet.sources.names import choices, suggestion
 from discreet.sources.origin import origin_of
+from discreet.sources.plans import check_plan
 from discreet.sources.rowwise import check_rowwise
 from discreet.sources.steps import steps_of
 from discreet.sources.table import TableSource
@@ -84,6 +85,7 @@ def events(
     steps = steps_of(value, clip, resolution)
     dialect = csv_dialect(delimiter, escape, map(_ending, (table, domain)))
     _refuse_own_domain(table, domain, name)
+    check_plan(table)
     opened = open_table(table, name, "table", _named(user, item, value, where), dialect)
     opened.dialect = dialect
     try:

@@ -131,12 +131,14 @@ def _origin_of_spark(frame: Any) -> Origin:
     with suppress(Exception):
         origin.files.update(each.removeprefix("file:").replace("///", "/", 1) for each in frame.inputFiles())
         leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
-        for leaf in _each(leaves):
-            origin.tables.update(_place("spark column", str(each.exprId().id())) for each in _each(leaf.output()))
+        for leaf in scala_members(leaves):
+            origin.tables.update(
+                _place("spark column", str(each.exprId().id())) for each in scala_members(leaf.output())
+            )
     return origin
 
 
-def _each(sequence: Any) -> Iterable[Any]:
+def scala_members(sequence: Any) -> Iterable[Any]:
     """The members of a sequence of Scala."""
     return (sequence.apply(place) for place in range(sequence.size()))
 
@@ -145,7 +147,24 @@ def _origin_of_lazy(frame: Any) -> Origin:
     """The frames and files at the ends of a lazy polars query; none where polars does not show them."""
     origin = Origin()
     with suppress(Exception):
-        _add_ends(frame._ldf.visit(), origin)
+        plan = plan_of_lazy(frame)
+        return lazy_origin(plan, plan.get_node())
+    return origin
+
+
+def plan_of_lazy(frame: Any) -> Any:
+    """The steps of a lazy polars query as they were written, before polars rearranges them."""
+    import polars as pl
+
+    return frame._ldf.with_optimizations(pl.QueryOptFlags.none()._pyoptflags).visit()
+
+
+def lazy_origin(plan: Any, place: int) -> Origin:
+    """The frames and files at the ends of a lazy query below a step; the traversal stands where it stood, after."""
+    origin, before = Origin(), plan.get_node()
+    plan.set_node(place)
+    _add_ends(plan, origin)
+    plan.set_node(before)
     return origin
 
 

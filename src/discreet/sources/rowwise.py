@@ -40,6 +40,8 @@ _KEEPING_LEFT = {"inner", "cross", "left", "semi", "anti", "asof", "any_inner", 
 _KEEPING_RIGHT = {"inner", "cross", "right"}
 """The joins in which no row of that side stands for the absence or the choice of others."""
 
+ITSELF = "a join or isin of a table with itself"
+
 
 def check_rowwise(table: Any, user: Any = None) -> None:
     """Raises where the expression of an ibis table looks across rows, or takes its users from the outer side of a join.
@@ -57,7 +59,7 @@ def check_rowwise(table: Any, user: Any = None) -> None:
     found = {what for node in root.find(ops.Node) if (what := _across_rows(node)) is not None}
     for what in [*_words(), *sorted(found)]:
         if what in found:
-            _refuse(what)
+            refuse(what)
     _check_meetings(root)
     if isinstance(user, str) and user in root.schema:
         _check_outer_joins(root, user)
@@ -107,7 +109,7 @@ def _check_meetings(root: Any) -> None:
     for chain in root.find(ops.JoinChain):
         meetings += combinations([origin_of_relation(side) for side in chain.tables], 2)
     if any(one.meets(other) for one, other in meetings):
-        _refuse("a join or isin of a table with itself")
+        refuse(ITSELF)
 
 
 def _check_outer_joins(root: Any, user: str) -> None:
@@ -118,7 +120,7 @@ def _check_outer_joins(root: Any, user: str) -> None:
             # Joins before the side came in are among tables without users.
             kept = _KEEPING_LEFT if number > place else _KEEPING_RIGHT
             if number >= place and link.how not in kept:
-                _refuse(f"the users on the open side of a join ({link.how}), where an inner one would do")
+                refuse(f"the users on the open side of a join ({link.how}), where an inner one would do")
 
 
 def _joins_of(relation: Any, column: str) -> Iterator[tuple[Any, Any]]:
@@ -137,8 +139,9 @@ def _joins_of(relation: Any, column: str) -> Iterator[tuple[Any, Any]]:
         yield from _joins_of(field.rel, field.name)
 
 
-def _refuse(what: str) -> NoReturn:
+def refuse(what: str, thing: str = "this ibis expression") -> NoReturn:
+    """Raises the error about a table that looks across rows."""
     raise InvalidValueError(
-        f"table must keep one user's rows independent of other users' rows, and this ibis expression holds {what}: "
+        f"table must keep one user's rows independent of other users' rows, and {thing} holds {what}: "
         "do that in the source data, or use where"
     )
