@@ -148,7 +148,9 @@ def _refuse_column(argument: str, column: Any, names: list[str], untyped: bool) 
 
 def _refuse_own_domain(table: Any, domain: Any, name: Any) -> None:
     """Refuses the events themselves as their domain, or a piece of them, where that can be seen."""
-    if domain is table or origin_of(domain).meets(origin_of(table, name if isinstance(name, str) else None)):
+    origin = origin_of(domain)
+    # To find the files of a large table takes time, and a list of one's own has no origin.
+    if domain is table or (origin and origin.meets(origin_of(table, name if isinstance(name, str) else None))):
         raise InvalidValueError(
             "domain must be a public list of items, not the events themselves or a column of them: an item that is "
             "listed because somebody touched it tells just that, and no epsilon covers it"

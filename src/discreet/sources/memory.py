@@ -67,7 +67,7 @@ def _spans_of_polars(given: Any) -> Iterator[Span]:
     import polars as pl
 
     columns = given.get_columns() if isinstance(given, pl.DataFrame) else [given]
-    for column in columns:
+    for column in (each for each in columns if each.dtype != pl.Object):
         # Text stays where it is in the newest of Arrow's forms alone, and categories only as their codes.
         yield from _spans_of_arrow(column.to_physical().to_arrow(compat_level=pl.CompatLevel.newest()))
 

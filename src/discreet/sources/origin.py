@@ -15,6 +15,7 @@ from typing import Any
 
 from discreet.sources.connect import files_of, is_url
 from discreet.sources.domain import split_column
+from discreet.sources.labels import is_column
 from discreet.sources.memory import share_memory
 
 Place = tuple[str | None, ...]
@@ -28,6 +29,10 @@ class Origin:
     frames: list[Any] = field(default_factory=list)
     files: set[str] = field(default_factory=set)
     tables: set[Place] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        """Whether anything is known."""
+        return bool(self.frames or self.files or self.tables)
 
     def meets(self, other: Origin) -> bool:
         """Whether both have a file, a table or a piece of memory in common."""
@@ -61,7 +66,7 @@ def origin_of(given: Any, name: str | None = None) -> Origin:
         return _origin_of_spark(given)
     if (package, kind) == ("polars", "LazyFrame"):
         return _origin_of_lazy(given)
-    return Origin(frames=[given])
+    return Origin(frames=[given] if is_column(given) else [])
 
 
 def origin_of_relation(relation: Any, within: Callable[[Any], bool] | None = None) -> Origin:
