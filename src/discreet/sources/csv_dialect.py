@@ -12,7 +12,7 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 QUOTE = '"'
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CsvDialect:
     """The delimiter of fields and what stands before a quote inside quotes, where they are not the usual ones."""
 
