@@ -218,7 +218,7 @@ BAD = [
     ({"labels": "abc"}, "labels must be a list with one label for each score, not a str"),
     ({"labels": 5}, "labels must be a list"),
     ({"scores": {"a": 1}, "labels": ["b"]}, "labels must be left out when scores is a mapping"),
-    ({"scores": pd.Series([1, 2], index=["a", "a"])}, "labels must all be different, but 'a'"),
+    ({"scores": pd.Series([1, 2], index=["a", "a"])}, "labels must all be different, but one is there twice"),
     (
         {"mechanism": "canonical"},
         "one of Canonical(), OneShot(), Peeling(), Joint(), not 'canonical'",

@@ -128,6 +128,10 @@ IBIS = {
         lambda placed: placed.place < 100
     ),
     "an aggregate": lambda table: table.filter(table.amount >= table.amount.mean()),
+    "the number of a row": lambda table: table.filter(table.rowid() < 100),
+    "a join or isin of a table with itself": lambda table: table.anti_join(
+        early := table.filter(table.amount > 10).view(), table.hour > early.hour
+    ),
 }
 """The same in ibis, by the word of the refusal."""
 

@@ -43,6 +43,8 @@ def files(ratings, monkeypatch):
     pa.parquet.write_table(pa.table({"item": list(MANY), "score": list(MANY.values())}), "scores.parquet")
     np.save("counts.npy", np.arange(120))
     Path("ratings.csv.gz").write_bytes(gzip.compress(Path("ratings-1.csv").read_bytes()))
+    Path("visits.csv").write_text('visitor;page\n1;"a \\"b\\"; c"\n2;d\n')
+    Path("pages.csv").write_text('page\n"a \\"b\\"; c"\nd\ne\nf\n')
     Path("vectors").mkdir()
     np.save("vectors/TEN.n10.npy", np.arange(10))
     np.save("vectors/FIFTY.n50.npy", np.arange(50))
@@ -105,7 +107,7 @@ def test_every_example_is_found(done):
 def test_the_examples_of_select_do_what_they_say(done, files):
     discreet.Ledger.create("budget.db", epsilon=1, unit="users")
     found = [example for example in examples(done("select", "--help")) if not re.search("[|<>] ", example)]
-    assert len(found) == 14
+    assert len(found) == 15
     for example in found:
         out, k = done(*shlex.split(example)[1:]), int(re.search(r"-k (\d+)", example)[1])
         shown = discreet.Release.from_json(out).k if "--json" in example else int(re.match(r"Top (\d+) of ", out)[1])

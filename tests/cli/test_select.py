@@ -275,6 +275,14 @@ def test_bad_use_with_events_is_refused_in_one_sentence(refused, ratings, args, 
             "name must be left out without user: it is the table of a database, which is read as events",
         ),
         (
+            (*SELECT, "--delimiter", ";"),
+            "delimiter must be left out without user: a file of scores has commas, or tabs in a .tsv",
+        ),
+        (
+            (*SELECT, "--escape", "\\"),
+            "escape must be left out without user: a file of scores doubles the quotes inside quotes",
+        ),
+        (
             ("select", "--connect", "sqlite://ratings.db", *SELECT[2:]),
             "connect must be left out without user: a database is read as events, not as scores",
         ),
@@ -542,3 +550,12 @@ def test_start_is_light(args, loaded):
     program = f"import sys, discreet.cli; discreet.cli.main(); print('', *set('{heavy}'.split()) & set(sys.modules))"
     done = process("-c", program, *args, program=(sys.executable,))
     assert done.stdout.splitlines()[-1].strip() == loaded
+
+
+def test_another_dialect_of_csv_is_said_on_the_command_line(done, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("visits.csv").write_text('visitor\tpage\n1\t"a \\"b\\"\n9\tc"\n2\t"a \\"b\\"\n9\tc"\n3\tc\n')
+    Path("pages.csv").write_text('page\tn\n"a \\"b\\"\n9\tc"\t1\nc\t2\nd\t3\n')
+    args = ("--user", "visitor", "--item", "page", "--domain", "pages.csv:page", "-k", "1", "--epsilon", "1000")
+    out = done("select", "visits.csv", *args, "--delimiter", r"\t", "--escape", "\\", "--json")
+    assert json.loads(out)["items"] == ['a "b"\n9\tc']

@@ -4,7 +4,7 @@ import random
 from collections import defaultdict
 from datetime import date
 from fractions import Fraction
-from math import floor
+from math import floor, isnan
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +57,7 @@ def generated(seed, kind):
             else rng.choice(["ann", "bob", "Bob", "eve", "zoë", f"u{rng.randrange(30)}"]),
             "what": None if rng.random() < 0.05 else rng.choice(universe),
             "amount": rng.choice(
-                [None, 0.0, 1.0, 2.5, -3.25, 1e300, -1e300, 0.1, 0.05, float("inf"), rng.uniform(-9, 9)]
+                [None, 0.0, 1.0, 2.5, -3.25, 1e300, -1e300, 0.1, 0.05, float("inf"), float("nan"), rng.uniform(-9, 9)]
             ),
             "stars": rng.randrange(1, 6),
         }
@@ -81,7 +81,7 @@ def summed(rows, domain, low, high, resolution):
     """The definition: the sum over users of each one's total in whole steps, clipped."""
     totals = defaultdict(int)
     for row in rows:
-        if row["who"] is not None and row["what"] is not None and row["amount"] is not None:
+        if row["who"] is not None and row["what"] is not None and not (row["amount"] is None or isnan(row["amount"])):
             amount = max(-(10**9) * float(resolution), min(10**9 * float(resolution), row["amount"]))
             totals[row["what"], row["who"]] += floor(amount / float(resolution) + 0.5)
     scores = dict.fromkeys(domain, Fraction(0))
@@ -223,7 +223,7 @@ def test_sums_are_of_kept_items(engine, events_on):
     rows, events, domain = generated(8, "string")
     source = events_on(engine, events, domain, **SUMS, max_items_per_user=2)
     # A row without a value is none.
-    valued = kept([row for row in rows if row["amount"] is not None], domain, 2)
+    valued = kept([row for row in rows if row["amount"] is not None and not isnan(row["amount"])], domain, 2)
     assert ranking(source) == expected(summed(valued, domain, *STEPS))
     assert source.grid == Fraction(1, 4)
 

@@ -34,7 +34,7 @@ def events_of(
     return lambda path: events(
         connect if path is None else path, user=user, item=item, domain=listed, label=options["label"],
         where=options["where"], value=options["value"], clip=clip, resolution=options["resolution"],
-        adjacency=adjacency, name=options["name"],
+        adjacency=adjacency, name=options["name"], delimiter=_character(options["delimiter"]), escape=options["escape"],
         max_items_per_user=None if most is None else as_count(most, "max_items_per_user"),
     )  # fmt: skip
 
@@ -71,6 +71,11 @@ def _clip(text: str | None) -> tuple[str, str] | None:
     if not comma or "," in high:
         raise InvalidValueError(f"clip must be two numbers LOW,HIGH such as 0,5, not {shown(text)}")
     return low, high
+
+
+def _character(text: str | None) -> str | None:
+    """A character as the shell has it; a tab is hard to type there."""
+    return "\t" if text == r"\t" else text
 
 
 def _is_url(text: str) -> bool:

@@ -55,6 +55,8 @@ Examples with events:
     --domain movies.csv:movie_id -k 3 --epsilon 1 --split auto
   discreet select --connect sqlite://ratings.db --name ratings --user user_id --item movie_id \\
     --domain movies.csv:movie_id --label title -k 3 --epsilon 1 --json
+  discreet select visits.csv --user visitor --item page --delimiter ';' --escape '\\' \\
+    --domain pages.csv:page -k 3 --epsilon 1
   zcat ratings.csv.gz | discreet select - --user user_id --item movie_id \\
     --domain movies.csv:movie_id -k 3 --epsilon 1 --quiet
 """
@@ -74,6 +76,8 @@ _EVENTS_ONLY = {
     "max_items_per_user": "a file of scores is added up already",
     "connect": "a database is read as events, not as scores",
     "name": "it is the table of a database, which is read as events",
+    "delimiter": "a file of scores has commas, or tabs in a .tsv",
+    "escape": "a file of scores doubles the quotes inside quotes",
 }
 
 
@@ -162,6 +166,22 @@ def select(
     name: Annotated[
         str | None, typer.Option(metavar="TABLE", help="With --connect: the table of the events in the database.")
     ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHAR",
+            help="With --user: what separates the fields of .csv files, of the events and of the domain. By default a "
+            "comma; \\t is a tab.",
+        ),
+    ] = None,
+    escape: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHAR",
+            help="With --user: what stands before a quote inside quotes in .csv and .tsv files, of the events and of "
+            "the domain. By default another quote; Spark and MySQL write a backslash.",
+        ),
+    ] = None,
     input_format: shared.InputFormatOption = None,
     mechanism: shared.MechanismOption = None,
     gamma: shared.GammaOption = None,
@@ -249,7 +269,7 @@ def select(
     options = {
         "domain": domain, "label": label, "where": where, "value": value,
         "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
-        "connect": connect, "name": name,
+        "connect": connect, "name": name, "delimiter": delimiter, "escape": escape,
     }  # fmt: skip
     if padding.is_auto:
         check_auto(user is None and suffix_of(str(file), input_format) not in TEXTS)

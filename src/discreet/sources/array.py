@@ -22,7 +22,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.entropy import Ranks
 from discreet.selection import Selection
 from discreet.sources.base import Source
-from discreet.sources.labels import check_labels, named, plain
+from discreet.sources.labels import check_labels, is_column, named, plain
 from discreet.sources.places import Places
 from discreet.sources.sorting import FINITE, LARGE, sorted_tally
 from discreet.tally import Tally, common_unit
@@ -118,10 +118,19 @@ def checked_labels(labels: Any, shape: tuple[int, ...]) -> Sequence[Any] | None:
         return None
     if isinstance(labels, str | bytes | Mapping | set | frozenset) or not isinstance(labels, Iterable):
         raise InvalidTypeError(f"labels must be a list with one label for each score, not a {type(labels).__name__}")
-    listed = check_labels(labels.to_pylist() if hasattr(labels, "to_pylist") else labels)
+    listed = check_labels(_as_python(labels), private=is_column(labels))
     if len(listed) != length:
         raise InvalidValueError(f"labels must be as many as the scores, {length}, not {len(listed)}")
     return listed
+
+
+def _as_python(labels: Any) -> Any:
+    """The labels of a column of Arrow or pandas as Python has them, and others as they are."""
+    if hasattr(labels, "to_pylist"):
+        return labels.to_pylist()
+    # Not what NumPy makes of its own dates, which are numbers in it.
+    is_pandas = type(labels).__module__.partition(".")[0] == "pandas" and hasattr(labels, "tolist")
+    return labels.tolist() if is_pandas else labels
 
 
 def _frame_parts(scores: Any) -> tuple[Any, Any]:
@@ -132,7 +141,7 @@ def _frame_parts(scores: Any) -> tuple[Any, Any]:
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(scores, pandas.Series):
         default = scores.index.equals(pandas.RangeIndex(len(scores)))
-        return _values(scores), None if default else scores.index.tolist()
+        return _values(scores), None if default else scores.index
     package = type(scores).__module__.partition(".")[0]
     if package not in sys.modules or package not in ("pandas", "polars", "pyarrow"):
         return scores, None
@@ -140,8 +149,8 @@ def _frame_parts(scores: Any) -> tuple[Any, Any]:
     if kind in ("DataFrame", "LazyFrame", "Table", "RecordBatch"):
         raise InvalidTypeError(f"scores must be one column, not a {package} {kind}: pass the column that holds them")
     # What has no length or cannot say whether it holds nulls, pandas' NA or a pyarrow scalar, is no column.
-    is_column = hasattr(scores, "__len__") and (hasattr(scores, "isna") or hasattr(scores, "null_count"))
-    return _values(scores) if is_column else scores, None
+    counts_nulls = hasattr(scores, "__len__") and (hasattr(scores, "isna") or hasattr(scores, "null_count"))
+    return _values(scores) if counts_nulls else scores, None
 
 
 def _values(column: Any) -> Any:

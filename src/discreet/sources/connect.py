@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, shown
+from discreet.sources.csv_dialect import DELIMITERS, USUAL, CsvDialect
 from discreet.sources.engine import ask
 from discreet.sources.names import choices, suggestion
 
@@ -38,6 +39,8 @@ class Opened:
         The columns whose type nobody has declared: their cells are read one by one, as what they are compared with.
     is_text
         Whether the table is a text file, whose header may be somebody's row.
+    dialect
+        What the caller says of CSV files.
     frame
         The pandas frame behind it, if it is one.
     cleanup
@@ -49,6 +52,7 @@ class Opened:
     undeclared: frozenset[str] = frozenset()
     is_text: bool = False
     frame: Any = None
+    dialect: CsvDialect = USUAL
     cleanup: list[Callable[[], None]] = field(default_factory=list)
 
     def adopt(self, rows: Any) -> Any:
@@ -71,7 +75,13 @@ class Opened:
                 self.cleanup.pop()()
 
 
-def open_table(given: Any, name: str | None, argument: str, wanted: Collection[str] | None = None) -> Opened:
+def open_table(
+    given: Any,
+    name: str | None,
+    argument: str,
+    wanted: Collection[str] | None = None,
+    dialect: CsvDialect = USUAL,
+) -> Opened:
     """The table behind a path, a URL, a frame, a relation, an ibis table or a Spark DataFrame.
 
     Parameters
@@ -84,14 +94,15 @@ def open_table(given: Any, name: str | None, argument: str, wanted: Collection[s
         What error messages call it.
     wanted
         The columns of private rows that will be asked for; None where the table is public, and read as it is.
+    dialect
+        What the caller says of CSV files.
     """
-    is_url = isinstance(given, str) and re.match(r"^[a-z][a-z0-9+]*://", given) is not None
-    if name is not None and not is_url:
+    if name is not None and not is_url(given):
         raise InvalidValueError(f"name must be left out unless {argument} is a connection URL")
-    if is_url:
+    if is_url(given):
         return _from_url(given, name, argument)
     if isinstance(given, str | os.PathLike):
-        return _from_files(os.fspath(given), argument, wanted)
+        return _from_files(os.fspath(given), argument, wanted, dialect)
     package = type(given).__module__.partition(".")[0]
     if package == "pandas" and wanted is not None and is_frame(given):
         return _from_pandas(given, wanted, argument)
@@ -107,6 +118,11 @@ def open_table(given: Any, name: str | None, argument: str, wanted: Collection[s
         f"{argument} must be a path, a connection URL, a pandas, polars or pyarrow table, a DuckDB relation, "
         f"an ibis table or a Spark DataFrame, not a {type(given).__name__}"
     )
+
+
+def is_url(given: Any) -> bool:
+    """Whether something is the URL of a database."""
+    return isinstance(given, str) and re.match(r"^[a-z][a-z0-9+]*://", given) is not None
 
 
 def as_arrow(frame: Any, argument: str) -> Any:
@@ -195,8 +211,8 @@ def _from_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Ope
     return Opened(table, backend.name, undeclared)
 
 
-def _from_files(path: str, argument: str, wanted: Collection[str] | None = None) -> Opened:
-    ending, found = _ending(path), sorted(glob.glob(path)) or ([path] if os.path.exists(path) else [])
+def _from_files(path: str, argument: str, wanted: Collection[str] | None, dialect: CsvDialect) -> Opened:
+    ending, found = ending_of(path), sorted(glob.glob(path)) or ([path] if os.path.exists(path) else [])
     if not found:
         raise InvalidValueError(f"{argument} must be a file that exists, not {shown(path)}")
     if any(os.path.isdir(each) for each in found):
@@ -208,7 +224,7 @@ def _from_files(path: str, argument: str, wanted: Collection[str] | None = None)
         raise InvalidValueError(f"{argument} must be a file that can be read, not {shown(unreadable)}")
     connection, close = _in_memory()
     several = glob.has_magic(path) and not os.path.exists(path)
-    read = partial(_read_files, connection, found, ending, wanted, several)
+    read = partial(_read_files, connection, found, ending, wanted, several, dialect)
     return _open_embedded(close, f"opening {Path(path).name}", read, is_text=ending != ".parquet")
 
 
@@ -218,7 +234,7 @@ def files_of(given: Any) -> set[str]:
     return {os.path.realpath(each) for each in glob.glob(path) or [path]}
 
 
-def _ending(path: str) -> str | None:
+def ending_of(path: str) -> str | None:
     """The ending that says what is inside, looking through compression and patterns."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     while suffixes and suffixes[-1] in _COMPRESSIONS:
@@ -227,18 +243,23 @@ def _ending(path: str) -> str | None:
 
 
 def _read_files(
-    connection: Any, files: list[str], ending: str, wanted: Collection[str] | None, several: bool
+    connection: Any,
+    files: list[str],
+    ending: str,
+    wanted: Collection[str] | None,
+    several: bool,
+    dialect: CsvDialect,
 ) -> tuple[Any, frozenset[str]]:
     """A table of files, and its columns without a declared type."""
     from discreet.sources.parquet import read_parquet
-    from discreet.sources.text import DELIMITERS, read_delimited, read_json
+    from discreet.sources.text import read_delimited, read_json
 
     if ending == ".parquet" and wanted is None:
         return connection.read_parquet(files), frozenset()
     if ending == ".parquet":
         return read_parquet(connection, files, wanted or (), several, _fresh("files"))
     if ending in DELIMITERS:
-        table = read_delimited(connection, files, DELIMITERS[ending], _fresh("files"))
+        table = read_delimited(connection, files, dialect.delimiter_for(ending), dialect.escape, _fresh("files"))
     else:
         table = read_json(connection, files, ending, wanted, _fresh("json"))
     return table, frozenset(table.columns)

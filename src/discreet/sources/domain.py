@@ -1,7 +1,8 @@
 """The public domain of items: a list, a table's column, or a range of whole numbers that is never written out.
 
 The domain must not come from the events: an item that is listed because somebody touched it tells just that, and no
-epsilon covers it. Being public, a domain may be complained about in full.
+epsilon covers it. Being public, a domain may be complained about in full, but for a column or a frame: that may be a
+copy of the events that nobody recognised, so no message shows what is in it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.sources.cells import LARGEST_EXACT, read_cell
 from discreet.sources.connect import Opened, is_frame, open_table
 from discreet.sources.engine import ask
-from discreet.sources.labels import plain
+from discreet.sources.labels import is_column, plain
 from discreet.sources.names import choices, suggestion
 
 
@@ -112,7 +113,8 @@ def _from_list(given: Any, events: Opened) -> Listed:
     seen: set[Any] = set()
     for value in values:
         if value in seen:
-            raise InvalidValueError(f"domain must hold each item once, but {shown(value)} is there twice")
+            repeated = "one" if is_column(given) else shown(value)
+            raise InvalidValueError(f"domain must hold each item once, but {repeated} is there twice")
         seen.add(value)
     types = {"string": pa.string(), "integer": pa.int64(), "date": pa.date32(), "boolean": pa.bool_()}
     try:
@@ -137,7 +139,7 @@ def _kind_of(values: list[Any]) -> str:
 
 def _from_table(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> Listed:
     source, column = split_column(given)
-    opened = open_table(source, None, "domain")
+    opened = open_table(source, None, "domain", dialect=events.dialect)
     try:
         return _checked_table(opened, column, label, item, events, kind)
     except BaseException:
@@ -206,8 +208,9 @@ def holds_long_numbers(domain: Integers | Listed) -> bool:
         return max(-domain.lo, domain.hi) > LARGEST_EXACT
     if domain.kind not in ("integer", "string"):
         return False
-    number = read_cell("duckdb", domain.table["item"], "float")
-    long = domain.table.filter(number.notnull() & (number.abs() > LARGEST_EXACT))
+    item = domain.table["item"]
+    spelled = item.re_search("^[+-]?[0-9]+$") if domain.kind == "string" else True
+    long = domain.table.filter(spelled & (read_cell("duckdb", item, "float").abs() > LARGEST_EXACT))
     return bool(ask("DuckDB", "reading the domain", lambda: long.count().to_pyarrow().as_py()))
 
 

@@ -10,9 +10,12 @@ import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.privacy import Number, check_adjacency
-from discreet.sources.connect import Opened, files_of, open_table
+from discreet.sources.connect import Opened, ending_of, is_url, open_table
+from discreet.sources.csv_dialect import csv_dialect
 from discreet.sources.domain import split_column
 from discreet.sources.names import choices, suggestion
+from discreet.sources.origin import origin_of
+from discreet.sources.plans import check_plan
 from discreet.sources.rowwise import check_rowwise
 from discreet.sources.steps import steps_of
 from discreet.sources.table import TableSource
@@ -32,6 +35,8 @@ def events(
     max_items_per_user: int | None = None,
     adjacency: str = "add-remove",
     name: str | None = None,
+    delimiter: str | None = None,
+    escape: str | None = None,
 ) -> TableSource:
     """A source of scores from a table of events, one row for something that a user did to an item.
 
@@ -59,6 +64,9 @@ def events(
         "add-remove" or "swap": what two neighbouring tables differ by, in terms of whole users.
     name
         The table's name, where `table` is a URL.
+    delimiter, escape
+        In CSV files, of the events and of the domain: the character between fields, by default a comma (a .tsv has
+        tabs), and the one before a quote inside quotes, by default another quote; Spark and MySQL write a backslash.
 
     Returns
     -------
@@ -77,10 +85,13 @@ def events(
     check_adjacency(adjacency)
     most = _most_items(max_items_per_user)
     steps = steps_of(value, clip, resolution)
-    _refuse_own_domain(table, domain)
-    opened = open_table(table, name, "table", _named(user, item, value, where))
+    dialect = csv_dialect(delimiter, escape, map(_ending, (table, domain)))
+    _refuse_own_domain(table, domain, name)
+    check_plan(table)
+    opened = open_table(table, name, "table", _named(user, item, value, where), dialect)
+    opened.dialect = dialect
     try:
-        check_rowwise(opened.table)
+        check_rowwise(opened.table, user)
         columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
         for argument, column in columns.items():
             _check_column(opened, argument, column)
@@ -101,6 +112,12 @@ def _named(user: Any, item: Any, value: Any, where: Any) -> list[str]:
 
         names += named_columns(where)
     return names
+
+
+def _ending(given: Any) -> str | None:
+    """The ending of a file, looking through compression; None where there is no file."""
+    path = split_column(given)[0]
+    return ending_of(os.fspath(path)) if isinstance(path, str | os.PathLike) and not is_url(path) else None
 
 
 def _most_items(given: Any) -> int | None:
@@ -148,16 +165,12 @@ def _refuse_column(argument: str, column: Any, names: list[str], is_text: bool) 
     )
 
 
-def _refuse_own_domain(table: Any, domain: Any) -> None:
-    """Refuses the events themselves as their domain, where that can be seen."""
-    same = domain is table
-    if isinstance(table, str | os.PathLike) and isinstance(domain, str | os.PathLike):
-        path, _ = split_column(domain)
-        same = bool(files_of(table) & files_of(path))
-    elif hasattr(table, "equals") and type(table) is type(domain) and type(table).__module__.startswith("ibis"):
-        same = bool(table.equals(domain))
-    if same:
+def _refuse_own_domain(table: Any, domain: Any, name: Any) -> None:
+    """Refuses the events themselves as their domain, or a piece of them, where that can be seen."""
+    origin = origin_of(domain)
+    # To find the files of a large table takes time, and a list of one's own has no origin.
+    if domain is table or (origin and origin.meets(origin_of(table, name if isinstance(name, str) else None))):
         raise InvalidValueError(
-            "domain must be a public list of items, not the events themselves: an item that is listed because "
-            "somebody touched it tells just that, and no epsilon covers it"
+            "domain must be a public list of items, not the events themselves or a column of them: an item that is "
+            "listed because somebody touched it tells just that, and no epsilon covers it"
         )

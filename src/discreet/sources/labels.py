@@ -50,8 +50,16 @@ def plain(label: Any) -> Any:
     return label
 
 
-def check_labels(labels: Iterable[Any]) -> list[Any]:
-    """The labels as a list, which must be hashable, different from each other, and of types with an order."""
+def is_column(given: Any) -> bool:
+    """Whether a list is a column of data, whose values no message shows: it may turn out to be of private rows."""
+    return type(given).__module__.partition(".")[0] in ("numpy", "pandas", "polars", "pyarrow")
+
+
+def check_labels(labels: Iterable[Any], private: bool = False) -> list[Any]:
+    """The labels as a list, which must be hashable, different from each other, and of types with an order.
+
+    Where they are private, no message shows one.
+    """
     listed = [plain(label) for label in labels]
     kinds = {type(label) for label in listed}
     simple = kinds <= {str} or kinds <= {int}
@@ -59,14 +67,13 @@ def check_labels(labels: Iterable[Any]) -> list[Any]:
     if not simple and unordered is not _NONE:
         raise InvalidTypeError(
             "labels must be strings, numbers, dates, times, UUIDs, bytes, None or tuples of these, "
-            f"not {shown(unordered)}"
+            f"not {f'a {type(unordered).__name__}' if private else shown(unordered)}"
         )
     # Keys differ where labels do; equality itself knows nothing of the two hours of a clock that is set back.
     keys = listed if simple else [sort_key(label) for label in listed]
     if len(set(keys)) < len(keys):
-        raise InvalidValueError(
-            f"labels must all be different, but {shown(_first_repeat(keys, listed))} is there twice"
-        )
+        repeated = "one" if private else shown(_first_repeat(keys, listed))
+        raise InvalidValueError(f"labels must all be different, but {repeated} is there twice")
     return listed
 
 

@@ -23,8 +23,8 @@ def nearest(name: Any, columns: Sequence[str], private: bool) -> str | None:
 
 def suggestion(name: Any, columns: Sequence[str], private: bool) -> str:
     """The end of a sentence that asks for the nearest column, or nothing."""
-    if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
-        return "; the header is one column: are its names separated by commas?"
+    if len(columns) == 1 and any(mark in columns[0] for mark in ",;\t|"):
+        return "; the header is one column: are its names separated by another delimiter?"
     near = nearest(name, columns, private)
     return "" if near is None else f"; did you mean {near}?"
 

@@ -9,8 +9,11 @@ from typing import Any
 from discreet.sources.bounded import first_items, placed
 from discreet.sources.cells import read_cell, user_key
 from discreet.sources.domain import Integers, Listed
-from discreet.sources.raw import by_bytes
+from discreet.sources.raw import builtin, by_bytes
 from discreet.sources.steps import MOST_STEPS, Steps
+
+_LEAST_PLACE = 300
+"""The last decimal place of a decimal that counts; floats go a little further."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,13 +72,22 @@ class Scoring:
         """A row's value in whole steps: rounded to the nearest, saturated, and missing where it is no number."""
         unit = float(steps.resolution)
         bound = MOST_STEPS * unit
-        if value.type().is_decimal():
-            # A decimal can be beyond all floats, and converting it would fail.
-            value = value.clip(-ceil(bound), ceil(bound))
+        if value.type().is_decimal() and self.engine != "sqlite":
+            value = self._convertible(value, ceil(bound))
         number = read_cell(self.engine, value, "float")
         if self.engine != "sqlite":
             number = number.isnan().ifelse(None, number)
         return (number.clip(-bound, bound) / unit + 0.5).floor().cast("int64")
+
+    def _convertible(self, value: Any, bound: int) -> Any:
+        """A decimal that converts to a float: one beyond all floats, or one too small for them, would fail."""
+        import ibis
+
+        if self.engine == "postgres":
+            # Its NaN is above all numbers, and would be taken for the bound.
+            value = value.nullif(ibis.literal("NaN").cast(value.type()))
+            value = builtin("round", "decimal", "decimal", "int32")(value, _LEAST_PLACE)
+        return value.clip(-bound, bound)
 
     def _users(self, rows: Any) -> Any:
         """Per item, the number of distinct users."""

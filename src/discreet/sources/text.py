@@ -1,7 +1,8 @@
 """Text files as tables of text: CSV, TSV, and JSON with one record a line or one array of records.
 
-No row can make reading fail or change how another row is read: the format comes from the ending of the file and its
-header, and a row or record that cannot be read is passed over. A JSON array is one value, and broken as a whole.
+No row can make reading fail or change how another row is read: the format comes from the ending of the file, its
+header and what the caller says of it, and a row or record that cannot be read is passed over. A JSON array is one
+value, and broken as a whole.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import InvalidValueError, shown
-
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
+from discreet.sources.csv_dialect import QUOTE
 
 _FIXED = {"auto_detect": False, "ignore_errors": True, "null_padding": False, "strict_mode": False}
 _LONGEST_LINE = 2**24
@@ -24,8 +24,8 @@ _SAMPLE = 1000
 """How many records of a JSON file stand for its header, and how many of their keys at most."""
 
 
-def read_delimited(connection: Any, files: list[str], delimiter: str, name: str) -> Any:
-    """A CSV or TSV table whose format and columns depend on header lines alone, each file by its own.
+def read_delimited(connection: Any, files: list[str], delimiter: str, escape: str | None, name: str) -> Any:
+    """A CSV or TSV table, each file by its own header, whose format depends on headers and the caller alone.
 
     DuckDB would guess quotes, delimiters and types from rows, and one user's row could change how all are read.
     """
@@ -33,8 +33,8 @@ def read_delimited(connection: Any, files: list[str], delimiter: str, name: str)
 
     groups = defaultdict(list)
     for file in files:
-        groups[_header(connection, file, delimiter)].append(file)
-    parts = [_read_alike(connection, group, header, delimiter) for header, group in groups.items()]
+        groups[_header(connection, file, delimiter, escape)].append(file)
+    parts = [_read_alike(connection, group, header, delimiter, escape) for header, group in groups.items()]
     if len(parts) == 1:
         return parts[0]
     columns = list(dict.fromkeys(column for part in parts for column in part.columns))
@@ -45,19 +45,21 @@ def read_delimited(connection: Any, files: list[str], delimiter: str, name: str)
     return connection.create_view(name, unions[0].union(*unions[1:]))
 
 
-def _header(connection: Any, file: str, delimiter: str) -> tuple[str, ...]:
-    first = _lines(connection, [file]).limit(1).to_pyarrow()["line"].to_pylist()
-    names = tuple(name.removeprefix("\ufeff") for name in next(csv.reader(first, delimiter=delimiter), []))
+def _header(connection: Any, file: str, delimiter: str, escape: str | None) -> tuple[str, ...]:
+    first = _lines(connection, [file], apart_from=delimiter).limit(1).to_pyarrow()["line"].to_pylist()
+    own_escape = None if escape in (None, QUOTE) else escape
+    reader = csv.reader(first, delimiter=delimiter, escapechar=own_escape, doublequote=own_escape is None)
+    names = tuple(name.removeprefix("\ufeff") for name in next(reader, []))
     if not names or not all(names) or len(set(names)) < len(names):
         raise InvalidValueError(f"{shown(file)} must begin with a header of different column names, and does not")
     return names
 
 
-def _read_alike(connection: Any, files: list[str], header: tuple[str, ...], delimiter: str) -> Any:
+def _read_alike(connection: Any, files: list[str], header: tuple[str, ...], delimiter: str, escape: str | None) -> Any:
     """Files of one header, all of whose columns are text."""
     columns = dict.fromkeys(header, "VARCHAR")
     # In one piece: a piece that begins inside a quoted field would take its lines for rows.
-    quotes = {"quote": '"', "escape": '"', "parallel": False}
+    quotes = {"quote": QUOTE, "escape": escape or QUOTE, "parallel": False}
     return connection.read_csv(files, header=True, columns=columns, delim=delimiter, **quotes, **_FIXED)
 
 
@@ -110,10 +112,11 @@ def quoted(name: str) -> str:
     return str(exp.to_identifier(name, quoted=True).sql("duckdb"))
 
 
-def _lines(connection: Any, files: list[str]) -> Any:
+def _lines(connection: Any, files: list[str], apart_from: str = "") -> Any:
     """The lines of text files, less those that are no UTF-8 or too long."""
-    # No line of a table of text has the delimiter of this one, a control character.
-    plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": "\x1f", "quote": "", "escape": ""}
+    # No line of a table of text has the delimiter of this one, a control character that is not the table's own.
+    delimiter = next(mark for mark in "\x1f\x1e" if mark != apart_from)
+    plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": delimiter, "quote": "", "escape": ""}
     sizes = {"max_line_size": _LONGEST_LINE, "buffer_size": 2 * _LONGEST_LINE}
     return connection.read_csv(files, **plain, **sizes, **_FIXED)
 

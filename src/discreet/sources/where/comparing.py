@@ -102,7 +102,7 @@ class Comparing:
         return [replace(each, expr=nothing) if each.kind == "NULL" else next(found) for each in values]
 
     def adapted(self, values: list[Value]) -> list[Value]:
-        """String literals as the dates they are beside, dates as timestamps, untyped text as what it is beside."""
+        """String literals as the dates they are beside, dates as timestamps, undeclared columns as what is beside."""
         kinds = {each.kind for each in values} - {"NULL", "string"}
         if kinds == {"date", "timestamp"}:
             kind = "timestamp"
