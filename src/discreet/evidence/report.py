@@ -31,7 +31,7 @@ class Pair:
 
     def __str__(self) -> str:
         seen = "" if self.outcome is None else f", seen: {_spelt(self.outcome)}"
-        return f"{_listed(self.scores)} and {_listed(self.neighbour)}, k = {self.k}, {self.adjacency}{seen}"
+        return f"{listed(self.scores)} and {listed(self.neighbour)}, k = {self.k}, {self.adjacency}{seen}"
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,8 @@ def _share(number: float) -> str:
     return f"{number:.6f}"
 
 
-def _listed(scores: Scores) -> str:
+def listed(scores: Scores) -> str:
+    """Scores as a reader sees them."""
     return f"({', '.join(str(score) for score in scores)})"
 
 
