@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.counts import Counting, check_counts, counting, shares
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.exact.entropy import Ranks, as_entropy
+from discreet.exact.entropy import Entropy, Ranks, as_entropy
 from discreet.exact.laplace import laplace
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.canonical import Canonical
@@ -111,7 +111,7 @@ def top_k(
     seconds = period(pad_to, source.d, int(k), plan is not None)
 
     def draw() -> Release:
-        noise = partial(laplace, entropy)
+        noise = counting_noise(entropy)
         release = released(source, int(k), guarantee, lambda prepared: prepared.select(entropy), plan, noise)
         if seconds is not None:
             # Before a ledger stores it: the time of that can be seen on the file.
@@ -119,6 +119,11 @@ def top_k(
         return release if rng is None else replace(release, private=False)
 
     return draw() if ledger is None else _charged(ledger, purpose, request_id, source, int(k), guarantee, draw)
+
+
+def counting_noise(entropy: Entropy) -> Callable[[Fraction], int]:
+    """What draws the noise of counts: n with probability exactly proportional to exp(-rate |n|), for any rate."""
+    return partial(laplace, entropy)
 
 
 def released(

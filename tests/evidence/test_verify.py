@@ -10,7 +10,7 @@ from flint import arb
 import discreet
 from discreet import topk
 from discreet.evidence.neighbours import Family, families, whole
-from discreet.evidence.verify import all_mechanisms, plan
+from discreet.evidence.verify import Task, all_mechanisms, plan
 from discreet.exact.ball import ball
 from discreet.mechanisms import canonical, joint
 from discreet.privacy import Sensitivity
@@ -48,14 +48,12 @@ def test_epsilon_holds_for_noises_that_are_integrated(mechanism):
 
 
 def test_all_of_it_is_at_least_what_was_promised():
-    tasks = plan(None, None, epsilon=1, scores=None, adjacency=None, deep=False)
+    planned = plan(None, None, epsilon=1, scores=None, adjacency=None, deep=False)
+    tasks = [task for task in planned if isinstance(task, Task)]
     assert len(tasks) == len({task.mechanism for task in tasks}) == 41
+    assert len(planned) - len(tasks) == 8
     pairs = [
-        sum(
-            len(list(family.neighbours(scores))) * len(sizes)
-            for family, sizes in task.families
-            for scores in family.scores
-        )
+        sum(len(list(trial.family.neighbours(scores))) for trial in task.trials for scores in trial.family.scores)
         for task in tasks
     ]
     assert min(pairs) >= 200
@@ -106,7 +104,7 @@ def test_the_printed_class_size_is_caught(monkeypatch):
     # The design measured a log ratio of 1.22 at epsilon = 1/2.
     assert verdict.worst > 2.4
     assert "is not epsilon-DP" in text
-    assert "k = 3, add-remove, seen: items" in text
+    assert "k = 3, add-remove, epsilon = 1/2, seen: items" in text
 
 
 @pytest.mark.parametrize("mechanism", [discreet.Canonical(gamma=1), discreet.OneShot("gumbel"), discreet.OneShot()])
@@ -207,7 +205,7 @@ def test_noise_of_the_wrong_shape_is_caught(monkeypatch):
 def test_the_command_prints_the_table_and_succeeds(call):
     code, out, err = call("verify", "--scores", "3,2,2,0", "-k", "2", "--gamma", "1")
     assert (code, err) == (0, "")
-    assert out.splitlines()[0].split()[:5] == ["mechanism", "noise", "gamma", "pairs", "worst"]
+    assert out.splitlines()[0].split()[:6] == ["mechanism", "noise", "gamma", "pairs", "reachable", "worst"]
     assert out.splitlines()[1].split()[:4] == ["canonical", "gumbel", "1", "110"]
     assert out.splitlines()[1].split()[-1] == "holds"
 

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
+from discreet.evidence.walk import walk
 from discreet.exact.ball import ball, float_above, happens, is_less, log_binomial, precision
-from scripts import walk
 
 
 def test_happens_has_the_probability_of_the_ball():

@@ -11,9 +11,9 @@ from flint import arb
 
 import draws
 from discreet.errors import Error
+from discreet.evidence.walk import walk
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy, SystemBits, as_entropy, distinct
-from scripts import walk
 
 
 def assert_between(decided, undecided, probabilities):

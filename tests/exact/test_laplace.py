@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 
 import draws
+from discreet.evidence.walk import walk
 from discreet.exact.ball import ball, precision
 from discreet.exact.entropy import Entropy
 from discreet.exact.laplace import geometric, half_width, laplace, log_probability, survives, tail
-from scripts import walk
 
 RATES = [Fraction(1), Fraction(2), Fraction(1, 2), Fraction(3, 2), Fraction(3, 4)]
 

@@ -7,9 +7,9 @@ import pytest
 
 import discreet
 from definitions import definition
+from discreet.evidence.walk import walk
 from discreet.mechanisms import canonical, joint
 from discreet.sources.array import array_source
-from scripts import walk
 
 EPSILON = 1
 

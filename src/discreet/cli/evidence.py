@@ -19,7 +19,8 @@ from discreet.progress import silenced
 
 if TYPE_CHECKING:
     from discreet.evidence.audit import Audit
-    from discreet.evidence.report import Verdict
+    from discreet.evidence.count_rows import CountVerdict
+    from discreet.evidence.report import Failure, Verdict, Verification
 
 VERIFY_HELP = """
 \b
@@ -75,11 +76,11 @@ def verify(
 ) -> int:
     """Verifies epsilon exactly: computes the law of what is released for small inputs and all their neighbours.
 
-    The worst log ratio of two probabilities must not exceed epsilon, and no Renyi divergence what the stated zCDP
-    allows. The exit code is 1 where one does, and the pair of inputs is named.
+    The worst log ratio of two probabilities must not exceed epsilon, no Renyi divergence what the stated zCDP allows,
+    and every probability must be the one that the definition gives. The exit code is 1 where something is not so, and
+    the inputs are named. "Reachable" is how close to epsilon the best known inputs come.
     """
-    from discreet.evidence.report import Verification
-    from discreet.evidence.verify import each_examined, plan
+    from discreet.evidence.verify import as_report, each_examined, plan
 
     options = {"gamma": gamma, "noise": noise, "ceil": ceil or None}
     chosen, shape = None if every else as_mechanism(mechanism, options), as_format(form, as_json, shared.TABLE_OR_JSON)
@@ -99,13 +100,35 @@ def verify(
         for verdict in each_examined(tasks, processes):
             verdicts.append(verdict)
             step()
-    report = Verification(verdicts)
+    report = as_report(verdicts)
     if shape == "json":
-        rows = [_as_dict(verdict) for verdict in verdicts]
-        print_json({"holds": report.holds, "pairs": report.pairs, "verdicts": rows})
+        print_json(_report_as_dict(report))
     else:
         print_text(str(report), heading=True)
     return SUCCESS if report.holds else FAILURE
+
+
+def _report_as_dict(report: Verification) -> dict[str, Any]:
+    """A report in terms that JSON can hold; releases with counts are there where all is verified."""
+    rows = [_as_dict(verdict) for verdict in report.verdicts]
+    plain = {"holds": report.holds, "pairs": report.pairs, "verdicts": rows}
+    return {**plain, "counts": [_counts_as_dict(verdict) for verdict in report.counts]} if report.counts else plain
+
+
+def _counts_as_dict(verdict: CountVerdict) -> dict[str, Any]:
+    return {
+        "mechanism": None if verdict.mechanism is None else to_dict(verdict.mechanism),
+        "adjacency": verdict.adjacency,
+        "holds": verdict.holds,
+        "pairs": verdict.pairs,
+        "worst": verdict.worst,
+        "counts": float(verdict.counts),
+        "failures": _failures(verdict.failures),
+    }
+
+
+def _failures(found: list[Failure]) -> list[dict[str, str]]:
+    return [{"check": failure.check, "what": failure.what} for failure in found]
 
 
 def _as_dict(verdict: Verdict) -> dict[str, Any]:
@@ -118,6 +141,8 @@ def _as_dict(verdict: Verdict) -> dict[str, Any]:
         "worst_pair": str(verdict.worst_pair),
         "renyi": verdict.renyi,
         "renyi_pair": str(verdict.renyi_pair),
+        "reachable": None if verdict.witness is None else verdict.witness.share,
+        "failures": _failures(verdict.failures),
     }
 
 

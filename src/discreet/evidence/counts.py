@@ -43,12 +43,15 @@ class Counted:
         The largest part of it that the counts alone have, as a share of theirs; exact.
     pair
         Where the worst was found.
+    rate
+        The rate at which noise was asked for.
     """
 
     pairs: int
     worst: float
     counts: Fraction
     pair: Pair
+    rate: Fraction
 
     @property
     def holds(self) -> bool:
@@ -74,7 +77,7 @@ def verify_counts(
         for other in neighbours(family, scores, per_user)
     ]
     worst, _, pair = max(found, key=lambda one: one[0])
-    return Counted(len(found), worst, max(part for _, part, _ in found), laws.pair(*pair))
+    return Counted(len(found), worst, max(part for _, part, _ in found), laws.pair(*pair), laws.rate)
 
 
 def neighbours(family: Family, scores: Scores, per_user: int | None) -> Iterator[Scores]:
@@ -124,11 +127,15 @@ class CountedLaws(Laws):
         """The largest log ratio of two inputs as a share of epsilon, and that of the counts alone of theirs."""
         table = self.table([scores, other])
         selection = log_ratios(table.logs[0], table.logs[1:])[0] + table.off.sum()
-        # The noise was asked for at one rate, which is that of all steps.
-        (rate,) = self._rates
-        moved = [rate * self._moved(scores, other, outcome[0]) for outcome in table.outcomes]
+        moved = [self.rate * self._moved(scores, other, outcome[0]) for outcome in table.outcomes]
         worst = max(one + float(part) for one, part in zip(selection.tolist(), moved, strict=True))
         return worst / float(self.guarantee.epsilon), max(moved) / self.guarantee.counts_epsilon
+
+    @property
+    def rate(self) -> Fraction:
+        """The one rate at which noise was asked for, which is that of all steps."""
+        (rate,) = self._rates
+        return rate
 
     def source(self, scores: Scores) -> ArraySource:
         made = super().source(scores)

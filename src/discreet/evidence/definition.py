@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -182,18 +183,23 @@ def oneshot_sets(scores: Scores, k: int, s: Fraction, noise: str) -> Law:
 def winner_logs(values: Sequence[Fraction], noise: str) -> list[float]:
     """The log chance of each value to be the largest after noise is added to all."""
     near = _relative(values)
+    chances = _winner_logs(tuple(sorted(Counter(near).items())), noise)
+    return [chances[value] for value in near]
+
+
+@lru_cache(maxsize=1 << 14)
+def _winner_logs(groups: tuple[tuple[float, int], ...], noise: str) -> dict[float, float]:
+    """The log chance of one of each group of equal values; equal values are equally likely."""
+    count = Counter(dict(groups))
     if noise == "gumbel":
-        total = _log_sum(np.array(near))
-        return [value - total for value in near]
-    # Equal values are equally likely: one integral each is enough.
-    count = Counter(near)
+        total = _log_sum(np.array([value + math.log(n) for value, n in groups]))
+        return {value: value - total for value in count}
 
     def chance(value: float) -> float:
         rest = count - Counter([value])
-        return log_integral(lambda v: LOG_PDF[noise](v - value) + _all_below(rest, noise, v), near)
+        return log_integral(lambda v: LOG_PDF[noise](v - value) + _all_below(rest, noise, v), count)
 
-    chances = {value: chance(value) for value in count}
-    return [chances[value] for value in near]
+    return {value: chance(value) for value in count}
 
 
 def log_integral(log_density: Callable[[Array], Array], values: Iterable[float]) -> float:
@@ -213,6 +219,31 @@ def discrete_laplace_log(steps: int, rate: Fraction) -> float:
     """The log probability that a count is off by so many steps: proportional to exp(-rate |steps|)."""
     # The sum of exp(-rate |n|) over all whole n is (1 + e^-rate) / (1 - e^-rate).
     return -float(rate) * abs(steps) - math.log1p(math.exp(-rate)) + math.log(-math.expm1(-rate))
+
+
+def counts_rate(
+    epsilon: Fraction,
+    k: int,
+    down: Fraction = Fraction(0),
+    up: Fraction = Fraction(1),
+    adjacency: str = "add-remove",
+    grid: Fraction = Fraction(1),
+    per_user: int | None = None,
+) -> Fraction:
+    """Epsilon over the most steps that one user can move k scores in all, by trying every user or every two."""
+    most = k if per_user is None else per_user
+    users = [
+        user
+        for user in itertools.product({Fraction(0), -down, up}, repeat=k)
+        if sum(part != 0 for part in user) <= most
+    ]
+    others = users if adjacency == "swap" else [(Fraction(0),) * k]
+    moved = (
+        sum(math.ceil(abs(new - gone) / grid) for new, gone in zip(user, other, strict=True))
+        for user in users
+        for other in others
+    )
+    return epsilon / max(moved)
 
 
 def subsets(scores: Scores, k: int) -> list[Outcome]:

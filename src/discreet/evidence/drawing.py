@@ -20,7 +20,7 @@ from discreet import topk
 from discreet.evidence import definition
 from discreet.evidence.neighbours import Scores
 from discreet.evidence.report import Outcome
-from discreet.evidence.seen import labelled, outcome_of
+from discreet.evidence.seen import label, labelled, outcome_of
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.canonical import Canonical
@@ -162,7 +162,7 @@ def _seen(release: Release, form: str) -> Outcome:
 
     def named(positions: list[Any]) -> list[Any]:
         # What is no item of the small input is left as it is: it cannot be drawn, and will be noticed.
-        return [chr(ord("a") + at // _APART) if at % _APART == 0 else at for at in positions]
+        return [label(at // _APART) if at % _APART == 0 else at for at in positions]
 
     order = None if release.order is None else named(release.order)
     return outcome_of(replace(release, items=named(release.items), order=order))

@@ -17,7 +17,7 @@ from discreet.errors import InvalidValueError, shown
 from discreet.evidence import definition
 from discreet.evidence.drawing import Input
 from discreet.evidence.report import Outcome
-from discreet.evidence.seen import labelled
+from discreet.evidence.seen import label
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.registry import to_dict
@@ -73,7 +73,7 @@ class Expected:
 def expected(drawn_from: Input) -> Expected:
     """The law of a release of some input, by the definition."""
     scores, k, mechanism = drawn_from.scores, drawn_from.k, drawn_from.mechanism
-    labels = sorted(labelled(scores))
+    labels = [label(item) for item in range(len(scores))]
     if k == len(scores):
         return Expected({(tuple(labels), None): 1.0})
     described, limit = to_dict(mechanism), drawn_from.sensitivity

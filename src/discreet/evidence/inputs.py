@@ -19,6 +19,7 @@ from discreet.evidence.drawing import Input
 from discreet.evidence.expected import count_outcomes, expected
 from discreet.evidence.neighbours import Family, families
 from discreet.evidence.report import Outcome
+from discreet.evidence.seen import label
 from discreet.evidence.telling import best_prefix
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
@@ -95,5 +96,5 @@ def _usual_size(mechanism: Mechanism) -> int:
 def _top_chance(drawn_from: Input) -> float:
     """The probability that the k highest are released, in whatever order."""
     highest = sorted(range(len(drawn_from.scores)), key=drawn_from.scores.__getitem__)[-drawn_from.k :]
-    top = tuple(sorted(chr(ord("a") + item) for item in highest))
+    top = tuple(sorted(label(item) for item in highest))
     return sum(chance for outcome, chance in expected(drawn_from).probabilities.items() if outcome[0] == top)

@@ -77,6 +77,16 @@ class Family:
             yield -limit.up, limit.down
 
 
+@dataclass(frozen=True)
+class OnePair(Family):
+    """One vector, and one neighbour of it in place of all."""
+
+    neighbour: Scores = ()
+
+    def neighbours(self, scores: Scores) -> Iterator[Scores]:
+        yield self.neighbour
+
+
 def whole(*scores: int) -> Scores:
     """Whole numbers as exact scores."""
     return tuple(Fraction(score) for score in scores)

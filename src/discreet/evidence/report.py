@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from discreet.evidence.neighbours import Scores
+from discreet.evidence.witnesses import SHARP, Witness
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
+
+if TYPE_CHECKING:
+    from discreet.evidence.count_rows import CountVerdict
+    from discreet.evidence.judge import Departure
 
 SLACK = 1e-12
 """Some pairs reach epsilon exactly; bounds are certified to within this share of it."""
@@ -30,8 +35,42 @@ class Pair:
     outcome: Outcome | None = None
 
     def __str__(self) -> str:
-        seen = "" if self.outcome is None else f", seen: {_spelt(self.outcome)}"
-        return f"{listed(self.scores)} and {listed(self.neighbour)}, k = {self.k}, {self.adjacency}{seen}"
+        seen = "" if self.outcome is None else f", seen: {spelt(self.outcome)}"
+        public = f"k = {self.k}, {self.adjacency}, epsilon = {self.epsilon}"
+        return f"{listed(self.scores)} and {listed(self.neighbour)}, {public}{seen}"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A promise that was found broken.
+
+    Attributes
+    ----------
+    check
+        What found it: "epsilon", "zCDP" or "definition"; for counts "epsilon", "counts", "rate" or "noise".
+    what
+        What was found, and where.
+    """
+
+    check: str
+    what: str
+
+
+class Judged(Protocol):
+    """A row of a report: a verdict with the figures that its table shows."""
+
+    headings: ClassVar[tuple[str, ...]]
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of neighbouring inputs were compared."""
+
+    @property
+    def failures(self) -> list[Failure]:
+        """All that was found broken."""
+
+    def cells(self) -> tuple[str, ...]:
+        """The row of the table, under the headings."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +91,16 @@ class Verdict:
         The largest Renyi divergence found, as a share of what the stated zCDP allows.
     renyi_pair
         Where that was found.
+    departure
+        The outcome farthest from the probability that the definition gives it, None where all have it.
+    witness
+        The pair known to come closest to epsilon, where it was among those compared.
     """
+
+    headings: ClassVar[tuple[str, ...]] = (
+        *("mechanism", "noise", "gamma", "pairs"),
+        *("reachable", "worst / epsilon", "Renyi / zCDP", "law", "verdict"),
+    )
 
     mechanism: Mechanism
     pairs: int
@@ -60,6 +108,8 @@ class Verdict:
     worst_pair: Pair
     renyi: float
     renyi_pair: Pair
+    departure: Departure | None = None
+    witness: Witness | None = None
 
     @property
     def private(self) -> bool:
@@ -74,51 +124,82 @@ class Verdict:
     @property
     def holds(self) -> bool:
         """Whether everything that is promised was found to be true."""
-        return self.private and self.concentrated
+        return not self.failures
+
+    @property
+    def failures(self) -> list[Failure]:
+        """All that was found broken, and by which check."""
+        found = []
+        if not self.private:
+            at = f"{share(self.worst)} of epsilon at {self.worst_pair}"
+            found.append(Failure("epsilon", f"{self.mechanism!r} is not epsilon-DP: {at}"))
+        if not self.concentrated:
+            at = f"{share(self.renyi)} of it at {self.renyi_pair}"
+            found.append(Failure("zCDP", f"{self.mechanism!r} does not have the zCDP that it states: {at}"))
+        if self.departure is not None:
+            found.append(Failure("definition", f"{self.mechanism!r} departs from its definition: {self.departure}"))
+        return found
+
+    def cells(self) -> tuple[str, ...]:
+        """The row of the table."""
+        noise, gamma = getattr(self.mechanism, "noise", "gumbel"), _gamma(self.mechanism)
+        figures = f"{self.pairs:,}", self._reachable(), share(self.worst), share(self.renyi)
+        same = "same" if self.departure is None else "DIFFERS"
+        return (self.mechanism.name, noise, gamma, *figures, same, verdict_word(self))
+
+    def _reachable(self) -> str:
+        if self.witness is None:
+            return "-"
+        return share(self.witness.share) + ("" if self.witness.is_sharp else " *")
 
 
 @dataclass(frozen=True)
 class Verification:
-    """The verdicts on some mechanisms.
+    """The verdicts on some mechanisms, and on counts where all is verified.
 
     Attributes
     ----------
     verdicts
         One for each mechanism.
+    counts
+        One for each kind of release with counts.
     """
 
     verdicts: list[Verdict]
+    counts: list[CountVerdict] = field(default_factory=list)
 
     @property
     def pairs(self) -> int:
         """How many pairs of neighbouring inputs were compared in all."""
-        return sum(verdict.pairs for verdict in self.verdicts)
+        return sum(verdict.pairs for verdict in self._all())
 
     @property
     def holds(self) -> bool:
         """Whether every verdict is that the promise holds."""
-        return all(verdict.holds for verdict in self.verdicts)
+        return not any(verdict.failures for verdict in self._all())
 
     def __str__(self) -> str:
-        rows = [("mechanism", "noise", "gamma", "pairs", "worst / epsilon", "Renyi / zCDP", "verdict")]
-        for verdict in self.verdicts:
-            noise, gamma = getattr(verdict.mechanism, "noise", "gumbel"), _gamma(verdict.mechanism)
-            figures = f"{verdict.pairs:,}", _share(verdict.worst), _share(verdict.renyi)
-            rows.append((verdict.mechanism.name, noise, gamma, *figures, "holds" if verdict.holds else "FAILS"))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-        ]
-        return "\n".join([*lines, f"{self.pairs:,} pairs of neighbouring inputs", *self._faults()])
+        lines = _table(self.verdicts)
+        if any(verdict.witness and not verdict.witness.is_sharp for verdict in self.verdicts):
+            lines.append(f"* no pair is known that reaches {SHARP}: a scale 5% off shows by the definition alone")
+        if self.counts:
+            lines += ["", *_table(self.counts)]
+        faults = [failure.what for verdict in self._all() for failure in verdict.failures]
+        return "\n".join([*lines, f"{self.pairs:,} pairs of neighbouring inputs", *faults])
 
-    def _faults(self) -> Iterator[str]:
-        for verdict in self.verdicts:
-            if not verdict.private:
-                at = f"{_share(verdict.worst)} of epsilon at {verdict.worst_pair}"
-                yield f"{verdict.mechanism!r} is not epsilon-DP: {at}"
-            if not verdict.concentrated:
-                at = f"{_share(verdict.renyi)} of it at {verdict.renyi_pair}"
-                yield f"{verdict.mechanism!r} does not have the zCDP that it states: {at}"
+    def _all(self) -> list[Judged]:
+        return [*self.verdicts, *self.counts]
+
+
+def verdict_word(verdict: Judged) -> str:
+    """How a verdict is spelt in a table."""
+    return "FAILS" if verdict.failures else "holds"
+
+
+def _table(verdicts: Sequence[Judged]) -> list[str]:
+    rows = [verdicts[0].headings, *(verdict.cells() for verdict in verdicts)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _gamma(mechanism: Mechanism) -> str:
@@ -127,15 +208,17 @@ def _gamma(mechanism: Mechanism) -> str:
     return f"{mechanism.gamma}{', ceil' if mechanism.ceil else ''}"
 
 
-def _share(number: float) -> str:
+def share(number: float) -> str:
+    """A share of what is allowed, as a report spells it."""
     return f"{number:.6f}"
 
 
 def listed(scores: Scores) -> str:
-    """Scores as a reader sees them."""
+    """Scores as a report spells them."""
     return f"({', '.join(str(score) for score in scores)})"
 
 
-def _spelt(outcome: Outcome) -> str:
+def spelt(outcome: Outcome) -> str:
+    """What is seen, as a report spells it."""
     items, order = outcome[:2]
     return f"items {' '.join(map(str, items))}" + ("" if order is None else f", order {' '.join(map(str, order))}")

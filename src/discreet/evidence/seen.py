@@ -117,7 +117,12 @@ def labelled(scores: Scores) -> dict[str, int | Fraction]:
     """Scores with labels a, b, c, ..., listed in rank order; counts as the whole numbers that users have."""
     plain = [score.numerator if score.denominator == 1 else score for score in scores]
     ranked = sorted(range(len(scores)), key=lambda item: (-scores[item], item))
-    return {chr(ord("a") + item): plain[item] for item in ranked}
+    return {label(item): plain[item] for item in ranked}
+
+
+def label(item: int) -> str:
+    """What the item at a position is called: a, b, c, ..."""
+    return chr(ord("a") + item)
 
 
 def _floats(prepared: Prepared) -> dict[tuple[int, ...], tuple[float, float]]:

@@ -1,7 +1,8 @@
 """Epsilon verified exactly on small inputs: what `top_k` shows, compared between all neighbours.
 
 Every input of a family is compared with every neighbour it has, outcome by outcome, in both directions: the largest log
-ratio of probabilities must not exceed epsilon, and no Renyi divergence what the stated zCDP allows.
+ratio of probabilities must not exceed epsilon, and no Renyi divergence what the stated zCDP allows. Every law on the
+way is compared with that of the definition, and the pair that is known to come closest to epsilon is among the inputs.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.evidence.count_rows import CountTask, CountVerdict, count_tasks
 from discreet.evidence.divergence import divergences, log_ratios, shares
+from discreet.evidence.judge import Departure, departure
 from discreet.evidence.neighbours import Family, Scores, families
 from discreet.evidence.report import Pair, Verdict, Verification
 from discreet.evidence.seen import Laws
+from discreet.evidence.witnesses import Witness, best_witness
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.joint import Joint
@@ -50,14 +54,16 @@ def verify(
 ) -> Verification:
     """Verifies epsilon exactly: the law of what is released, for small inputs against all their neighbours.
 
+    Each law is also compared with the one that the definition of the mechanism gives, computed by other means.
+
     Parameters
     ----------
     mechanism
-        One mechanism or several; by default all of them, with every noise.
+        One mechanism or several; by default all of them, with every noise, and releases with counts.
     k
         How many items to release; by default every number that the law can be had for.
     epsilon
-        The budget of each release.
+        The budget of each release; the pair known to come closest to epsilon has one of its own.
     scores
         Vectors of counts of users, of at most six items, in place of the built-in ones.
     adjacency
@@ -80,21 +86,60 @@ def verify(
     (True, 30)
     """
     tasks = plan(mechanism, k, epsilon=epsilon, scores=scores, adjacency=adjacency, deep=deep)
-    return Verification(list(each_examined(tasks, jobs)))
+    return as_report(each_examined(tasks, jobs))
+
+
+def as_report(verdicts: Iterable[Verdict | CountVerdict]) -> Verification:
+    """The verdicts as one report."""
+    every = list(verdicts)
+    return Verification(
+        [verdict for verdict in every if isinstance(verdict, Verdict)],
+        [verdict for verdict in every if isinstance(verdict, CountVerdict)],
+    )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Inputs, and what is released of them."""
+
+    family: Family
+    k: int
+    epsilon: Fraction
 
 
 @dataclass(frozen=True)
 class Task:
-    """One mechanism, and what it is to be verified on."""
+    """One mechanism, and what it is to be verified on; `witness` is there where its pair is among the trials."""
 
     mechanism: Mechanism
-    epsilon: Fraction
-    families: tuple[tuple[Family, tuple[int, ...]], ...]
+    trials: tuple[Trial, ...]
+    witness: Witness | None = None
+
+    def examined(self) -> Verdict:
+        """The verdict on one mechanism, over all the pairs of its trials."""
+        found = [_compared(self.mechanism, trial) for trial in self.trials]
+        worst, worst_pair = max((one.worst for one in found), key=_figure)
+        renyi, renyi_pair = max((one.renyi for one in found), key=_figure)
+        departures = [one.departure for one in found if one.departure is not None]
+        farthest = max(departures, key=lambda one: one.size, default=None)
+        pairs = sum(one.pairs for one in found)
+        return Verdict(self.mechanism, pairs, worst, worst_pair, renyi, renyi_pair, farthest, self.witness)
+
+
+def verify_witness(mechanism: Mechanism, witness: Witness | None = None) -> Verdict:
+    """The verdict on one mechanism by one pair of inputs alone: the one given, or the best that is known for it.
+
+    `failures` of what is returned says what is broken, and by which check.
+    """
+    pair = best_witness(mechanism) if witness is None else witness
+    if pair is None:
+        raise InvalidValueError(f"witness must be given for {mechanism!r}, for which none is known")
+    return Task(mechanism, (_trial(pair),), pair).examined()
 
 
 def plan(
     mechanism: Mechanisms, k: int | None, *, epsilon: Number, scores: Vectors, adjacency: str | None, deep: bool
-) -> list[Task]:
+) -> list[Task | CountTask]:
     """What `verify` will do with these arguments, in pieces that can be done apart."""
     budget = positive(epsilon, "epsilon")
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
@@ -103,14 +148,23 @@ def plan(
         check_adjacency(adjacency)
     chosen = families(deep) if scores is None else _own(scores)
     chosen = [family for family in chosen if adjacency in (None, family.adjacency)]
-    tasks = []
+    tasks: list[Task | CountTask] = []
     for one in _mechanisms(mechanism):
-        work = tuple((family, _sizes(one, family, k, deep)) for family in chosen)
-        if not any(sizes for _, sizes in work):
+        trials = [Trial(family, size, budget) for family in chosen for size in _sizes(one, family, k, deep)]
+        if not trials:
             limit = max(size for family in chosen for size in _sizes(one, family, None, True))
             raise InvalidValueError(f"k must be from 1 to {limit} for {one!r} on these scores, not {shown(k)}")
-        tasks.append(Task(one, budget, tuple((family, sizes) for family, sizes in work if sizes)))
-    return tasks
+        witness = best_witness(one) if scores is None else None
+        if witness is None or k not in (None, witness.k) or adjacency not in (None, witness.family().adjacency):
+            tasks.append(Task(one, tuple(trials)))
+        else:
+            tasks.append(Task(one, (*trials, _trial(witness)), witness))
+    everything = mechanism is None and scores is None and k is None
+    return [*tasks, *count_tasks(adjacency)] if everything else tasks
+
+
+def _trial(witness: Witness) -> Trial:
+    return Trial(witness.family(), witness.k, witness.epsilon)
 
 
 def all_mechanisms() -> list[Mechanism]:
@@ -122,41 +176,38 @@ def all_mechanisms() -> list[Mechanism]:
     return [*made, Joint()]
 
 
-def examined(task: Task) -> Verdict:
-    """The verdict on one mechanism, over all the pairs of its families."""
-    found = [_compared(task, family, k) for family, sizes in task.families for k in sizes]
-    worst, worst_pair = max((one.worst for one in found), key=_figure)
-    renyi, renyi_pair = max((one.renyi for one in found), key=_figure)
-    return Verdict(task.mechanism, sum(one.pairs for one in found), worst, worst_pair, renyi, renyi_pair)
-
-
-def each_examined(tasks: list[Task], jobs: int = 1) -> Iterator[Verdict]:
+def each_examined(tasks: Sequence[Task | CountTask], jobs: int = 1) -> Iterator[Verdict | CountVerdict]:
     """The verdicts on some tasks as they are reached, in their order, by so many processes."""
     if jobs == 1 or len(tasks) == 1:
-        yield from map(examined, tasks)
+        yield from map(_examined, tasks)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(examined, tasks)
+        yield from pool.map(_examined, tasks)
+
+
+def _examined(task: Task | CountTask) -> Verdict | CountVerdict:
+    return task.examined()
 
 
 @dataclass(frozen=True)
 class _Found:
-    """How many pairs were compared, and the worst of them by log ratio and by Renyi divergence."""
+    """How many pairs were compared, the worst of them in both ways, and what departs most from the definition."""
 
     pairs: int
     worst: tuple[float, Pair]
     renyi: tuple[float, Pair]
+    departure: Departure | None
 
 
-def _compared(task: Task, family: Family, k: int) -> _Found:
+def _compared(mechanism: Mechanism, trial: Trial) -> _Found:
     """What comparing every input of one family with all its neighbours finds."""
-    laws = Laws(task.mechanism, k, task.epsilon, family)
+    laws = Laws(mechanism, trial.k, trial.epsilon, trial.family)
     promised = laws.guarantee
     pairs: list[tuple[Scores, Scores]] = []
     ratios: list[float] = []
     spreads: list[float] = []
-    for scores in family.scores:
-        others = list(family.neighbours(scores))
+    for scores in trial.family.scores:
+        others = list(trial.family.neighbours(scores))
         table = laws.table([scores, *others])
         here, there = table.logs[0], table.logs[1:]
         apart = log_ratios(here, there).max(axis=1) + table.off[0] + table.off[1:]
@@ -164,7 +215,14 @@ def _compared(task: Task, family: Family, k: int) -> _Found:
         spreads += divergences(here, there, promised.zcdp).tolist()
         pairs += [(scores, other) for other in others]
     worst, renyi = max(range(len(pairs)), key=ratios.__getitem__), max(range(len(pairs)), key=spreads.__getitem__)
-    return _Found(len(pairs), (ratios[worst], laws.pair(*pairs[worst])), (spreads[renyi], laws.pair(*pairs[renyi])))
+    inputs = dict.fromkeys(scores for pair in pairs for scores in pair)
+    departures = [found for found in (departure(laws, scores) for scores in inputs) if found is not None]
+    return _Found(
+        len(pairs),
+        (ratios[worst], laws.pair(*pairs[worst])),
+        (spreads[renyi], laws.pair(*pairs[renyi])),
+        max(departures, key=lambda one: one.size, default=None),
+    )
 
 
 def _figure(found: tuple[float, Pair]) -> float:

@@ -1,8 +1,12 @@
 """Scripted bits: run a sampler on every string of bits, and add up the exact probability of what comes out."""
 
+from __future__ import annotations
+
 import heapq
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Any
 
 from discreet.exact.entropy import Entropy
 
@@ -14,10 +18,11 @@ class ExhaustedError(Exception):
 class Script:
     """A source of bits that reads them off a string."""
 
-    def __init__(self, bits):
+    def __init__(self, bits: Sequence[int]) -> None:
         self.bits, self.used = bits, 0
 
-    def getrandbits(self, k, /):
+    def getrandbits(self, k: int, /) -> int:
+        """The next k bits."""
         value = 0
         for _ in range(k):
             if self.used == len(self.bits):
@@ -27,13 +32,14 @@ class Script:
         return value
 
 
-def walk(sampler, runs, word=1):
+def walk(sampler: Callable[[Entropy], Any], runs: int, word: int = 1) -> tuple[dict[Any, Fraction], Fraction]:
     """Exact lower bounds on the probability of each outcome, and the probability still undecided.
 
     Strings of bits are tried from the shortest on. A string on which the sampler ends decides its outcome with
     probability 2^-length; one on which it asks for more is continued with 0 and with 1.
     """
-    decided, waiting = defaultdict(Fraction), [(0, ())]
+    decided: dict[Any, Fraction] = defaultdict(Fraction)
+    waiting: list[tuple[int, tuple[int, ...]]] = [(0, ())]
     for _ in range(runs):
         if not waiting:
             break
@@ -45,6 +51,5 @@ def walk(sampler, runs, word=1):
             for bit in (0, 1):
                 heapq.heappush(waiting, (length + 1, (*bits, bit)))
         else:
-            assert script.used == length
-            decided[outcome] += Fraction(1, 2**length)
-    return dict(decided), 1 - sum(decided.values())
+            decided[outcome] += Fraction(1, 2**script.used)
+    return dict(decided), 1 - sum(decided.values(), Fraction(0))

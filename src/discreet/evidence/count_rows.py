@@ -1,0 +1,173 @@
+"""The rows of `verify --all` on counts: released with a selection, and alone, where all items are released.
+
+Four checks: selection and counts together keep epsilon, the counts alone keep theirs, the noise is asked for at the
+rate of the definition (no less and no more of it than some user can make necessary), and what is drawn has the law of
+the definition on all short strings of bits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from discreet import topk
+from discreet.evidence import definition
+from discreet.evidence.counts import Counted, verify_counts
+from discreet.evidence.neighbours import Family, whole
+from discreet.evidence.report import Failure, share, verdict_word
+from discreet.evidence.walk import walk
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.joint import Joint
+from discreet.mechanisms.oneshot import OneShot
+from discreet.privacy import ADJACENCIES, Sensitivity
+
+EPSILON, COUNTS = Fraction(1, 2), Fraction(1, 3)
+"""What the selection costs, and what the counts cost."""
+
+_VECTORS = whole(3, 2, 2, 0), whole(1, 1, 1, 1)
+_RATES, _RUNS = (Fraction(1), Fraction(1, 2)), 4000
+
+
+@dataclass(frozen=True)
+class CountTrial:
+    """Inputs, what is released of them, and how many items one user may touch."""
+
+    family: Family
+    k: int
+    grid: Fraction = Fraction(1)
+    per_user: int | None = None
+
+    def compared(self, mechanism: Mechanism) -> Counted:
+        """What comparing every input with all its neighbours finds."""
+        return verify_counts(
+            mechanism, self.k, self.family, epsilon=EPSILON, counts=COUNTS, grid=self.grid, per_user=self.per_user
+        )
+
+    @property
+    def rate(self) -> Fraction:
+        """The rate of the noise by definition."""
+        limit, adjacency = self.family.sensitivity, self.family.adjacency
+        return definition.counts_rate(COUNTS, self.k, limit.down, limit.up, adjacency, self.grid, self.per_user)
+
+
+@dataclass(frozen=True)
+class CountVerdict:
+    """What was found for one kind of release with counts.
+
+    Attributes
+    ----------
+    mechanism
+        What selects, or None where all items are released.
+    adjacency
+        Which neighbours were compared.
+    pairs
+        How many pairs of them.
+    found
+        Of each trial, what comparing found.
+    failures
+        All that was found broken, and by which check.
+    """
+
+    headings: ClassVar[tuple[str, ...]] = (
+        *("counts with", "adjacency", "pairs", "worst / epsilon", "counts / theirs", "verdict"),
+    )
+
+    mechanism: Mechanism | None
+    adjacency: str
+    found: tuple[Counted, ...]
+    failures: list[Failure]
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of neighbouring inputs were compared."""
+        return sum(one.pairs for one in self.found)
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything that is promised was found to be true."""
+        return not self.failures
+
+    @property
+    def worst(self) -> float:
+        """An upper bound on the largest log ratio, as a share of the whole epsilon."""
+        return max(one.worst for one in self.found)
+
+    @property
+    def counts(self) -> Fraction:
+        """The largest part of it that the counts alone have, as a share of theirs."""
+        return max(one.counts for one in self.found)
+
+    def cells(self) -> tuple[str, ...]:
+        """The row of the table."""
+        name = "all items" if self.mechanism is None else f"{self.mechanism.name}"
+        return name, self.adjacency, f"{self.pairs:,}", share(self.worst), share(float(self.counts)), verdict_word(self)
+
+
+@dataclass(frozen=True)
+class CountTask:
+    """One kind of release with counts, and what it is to be verified on."""
+
+    mechanism: Mechanism | None
+    adjacency: str
+    trials: tuple[CountTrial, ...]
+
+    def examined(self) -> CountVerdict:
+        """The verdict, over all the pairs of the trials."""
+        mechanism = Canonical() if self.mechanism is None else self.mechanism
+        found = tuple(trial.compared(mechanism) for trial in self.trials)
+        failures = [failure for trial, one in zip(self.trials, found, strict=True) for failure in _broken(trial, one)]
+        if self.mechanism is None:
+            # The noise is drawn in one way, whatever was selected.
+            failures += [failure for rate in _RATES for failure in misdrawn(rate)]
+        return CountVerdict(self.mechanism, self.adjacency, found, failures)
+
+
+def count_tasks(adjacency: str | None = None) -> list[CountTask]:
+    """All that is verified of counts, under one adjacency or under both."""
+    adjacencies = [one for one in ADJACENCIES if adjacency in (None, one)]
+    made: list[CountTask] = []
+    for one in adjacencies:
+        made.append(CountTask(Canonical(), one, (*_trials(one, (1, 2, 3)), *_users_of_few_items(one, 3))))
+        made += [CountTask(mechanism, one, tuple(_trials(one, (2,)))) for mechanism in (OneShot("gumbel"), Joint())]
+        made.append(CountTask(None, one, (*_trials(one, (4,)), *_users_of_few_items(one, 4))))
+    return made
+
+
+def _trials(adjacency: str, sizes: tuple[int, ...]) -> list[CountTrial]:
+    """Counts of users, and real scores of an uneven sensitivity in steps of one half."""
+    real = Family(_VECTORS[:1], adjacency, Sensitivity("1/3", "3/4"), random=8)
+    vectors = _VECTORS if adjacency == "add-remove" else _VECTORS[:1]
+    return [*(CountTrial(Family(vectors, adjacency), k) for k in sizes), CountTrial(real, sizes[-1], Fraction(1, 2))]
+
+
+def _users_of_few_items(adjacency: str, k: int) -> list[CountTrial]:
+    kinds = (Sensitivity(), 1), (Sensitivity(), 2), (Sensitivity(1, 2), 1)
+    return [CountTrial(Family(_VECTORS[:1], adjacency, limit), k, per_user=per_user) for limit, per_user in kinds]
+
+
+def _broken(trial: CountTrial, found: Counted) -> list[Failure]:
+    """What comparing found broken in one trial."""
+    bounds = ("epsilon", found.worst, "epsilon"), ("counts", float(found.counts), "what the counts may cost")
+    failures = [
+        Failure(check, f"counts are not private: {share(figure)} of {whole} at {found.pair}")
+        for check, figure, whole in bounds
+        if figure > 1.0 + 1e-12
+    ]
+    if found.rate != trial.rate:
+        what = f"noise of counts has the rate {found.rate}, by definition {trial.rate}, at {found.pair}"
+        failures.append(Failure("rate", what))
+    return failures
+
+
+def misdrawn(rate: Fraction) -> list[Failure]:
+    """The noise that `top_k` draws at a rate, judged on short strings of bits: no probability outside its bounds."""
+    decided, undecided = walk(lambda entropy: topk.counting_noise(entropy)(rate), _RUNS)
+    for steps in dict.fromkeys([*range(-3, 4), *decided]):
+        low, defined = float(decided.get(steps, 0)), math.exp(definition.discrete_laplace_log(steps, rate))
+        if not low - 1e-12 <= defined <= low + float(undecided) + 1e-12:
+            chance = f"{low:.6g} to {low + float(undecided):.6g}, by definition {defined:.6g}"
+            return [Failure("noise", f"noise of counts at the rate {rate} is {steps} with probability {chance}")]
+    return []

@@ -1,0 +1,87 @@
+"""The law of what `top_k` shows, judged by the definition: outcome by outcome, the same probability.
+
+That neighbouring laws are close says nothing of a class size, a factor or a scale that is wrong on both sides alike. So
+every law is also compared with the one that `discreet.evidence.definition` enumerates, which shares no formula with it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.evidence import definition
+from discreet.evidence.neighbours import Scores
+from discreet.evidence.report import Outcome, listed, spelt
+from discreet.evidence.seen import Laws, label
+from discreet.mechanisms.registry import to_dict
+
+TOLERANCE = 1e-9
+"""How far log probabilities may be apart: the definition is computed in floats, with errors a hundred times smaller."""
+
+
+@dataclass(frozen=True)
+class Departure:
+    """An outcome whose probability is not that of the definition.
+
+    Attributes
+    ----------
+    scores, k, epsilon, adjacency
+        Where.
+    outcome
+        What is seen.
+    log_probability, defined
+        The logarithms of its probability, and of the one that the definition gives it.
+    """
+
+    scores: Scores
+    k: int
+    epsilon: Fraction
+    adjacency: str
+    outcome: Outcome
+    log_probability: float
+    defined: float
+
+    @property
+    def size(self) -> float:
+        """How far the two logarithms are apart."""
+        return abs(self.log_probability - self.defined)
+
+    def __str__(self) -> str:
+        where = f"{listed(self.scores)}, k = {self.k}, {self.adjacency}, epsilon = {self.epsilon}"
+        both = f"has probability {_probability(self.log_probability)}, by definition {_probability(self.defined)}"
+        return f"{spelt(self.outcome)} {both}, at {where}"
+
+
+def departure(laws: Laws, scores: Scores) -> Departure | None:
+    """The outcome of an input that departs most from the definition, None where all have its probability."""
+    found = {outcome: log for outcome, (log, _) in laws.law(scores).items()}
+    defined = defined_law(laws, scores)
+    worst: Departure | None = None
+    for outcome in dict.fromkeys([*defined, *found]):
+        pair = found.get(outcome, -math.inf), defined.get(outcome, -math.inf)
+        if abs(pair[0] - pair[1]) <= TOLERANCE * max(1.0, abs(pair[1])):
+            continue
+        one = Departure(scores, laws.k, laws.epsilon, laws.family.adjacency, outcome, *pair)
+        if worst is None or one.size > worst.size:
+            worst = one
+    return worst
+
+
+def defined_law(laws: Laws, scores: Scores) -> dict[Outcome, float]:
+    """The log probability that the definition gives everything that the caller can see."""
+    family, mechanism = laws.family, laws.guarantee.mechanism
+    if laws.k == len(scores):
+        # All items are released, without an order.
+        return {(tuple(map(label, range(len(scores)))), None): 0.0}
+    limit = family.sensitivity
+    law = definition.law(to_dict(mechanism), scores, laws.k, laws.epsilon, limit.down, limit.up, family.adjacency)
+    return {_seen(positions, mechanism.ordered): log for positions, log in law.items()}
+
+
+def _seen(positions: tuple[int, ...], ordered: bool) -> Outcome:
+    return tuple(map(label, sorted(positions))), tuple(map(label, positions)) if ordered else None
+
+
+def _probability(log: float) -> str:
+    return f"{math.exp(log):.6g}" if log > -700.0 else f"exp({log:.6g})"

@@ -1,0 +1,158 @@
+"""Which pair of small neighbouring inputs comes closest to epsilon: a plain search, done once for each mechanism.
+
+Random starts and hill climbing over k, epsilon, whole scores and the items that one more user touches. It looks at the
+definition alone, which is quick and knows nothing of the mechanisms. `python -m discreet.evidence.search` searches for
+all that `verify --all` covers and prints what `discreet.evidence.witnesses` keeps.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from discreet.evidence import definition
+from discreet.evidence.verify import all_mechanisms
+from discreet.evidence.witnesses import Witness
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.oneshot import OneShot
+from discreet.mechanisms.registry import to_dict
+
+_EPSILONS = tuple(map(Fraction, ("1/10", "1/4", "1/2", "1", "2", "4")))
+_HIGHEST = 24
+_LEVELS = 5
+"""How many different scores a pair may have: more of them make more different losses, each with an integral."""
+_ENOUGH = 0.999
+"""A pair that comes so close to epsilon is as good as any: of such, the one with fewest outcomes is taken."""
+
+_STARTS, _PATIENCE = 16, 120
+
+Shape = tuple[int, int]
+"""How many items there are, and how many are released."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One input, and which items one more user touches."""
+
+    k: int
+    epsilon: Fraction
+    scores: tuple[int, ...]
+    touched: tuple[int, ...]
+
+    @property
+    def neighbour(self) -> tuple[int, ...]:
+        """The input with the user."""
+        return tuple(score + more for score, more in zip(self.scores, self.touched, strict=True))
+
+
+def search(mechanism: Mechanism, starts: int, patience: int, seed: int = 0) -> Witness:
+    """The pair closest to epsilon that so many climbs find, each of which ends after so many steps in vain."""
+    generator = random.Random(f"{mechanism!r} {seed}")  # noqa: S311
+    best, share = None, -math.inf
+    for start in _starts(mechanism, starts, generator):
+        found, reached = _climbed(mechanism, start, patience, generator)
+        if best is None or _worth(found, reached, mechanism) > _worth(best, share, mechanism):
+            best, share = found, reached
+        if share >= _ENOUGH:
+            break
+    if best is None:
+        raise ValueError("starts must be at least 1")
+    return Witness(best.k, best.epsilon, best.scores, best.neighbour, math.floor(share * 10**6) / 10**6)
+
+
+def share_of_epsilon(mechanism: Mechanism, candidate: Candidate) -> float:
+    """The largest log ratio of the two laws, by the definition, as a share of epsilon."""
+    here, there = (
+        definition.law(to_dict(mechanism), scores, candidate.k, candidate.epsilon)
+        for scores in (candidate.scores, candidate.neighbour)
+    )
+    return max(abs(here[outcome] - there[outcome]) for outcome in here) / float(candidate.epsilon)
+
+
+def _climbed(
+    mechanism: Mechanism, start: Candidate, patience: int, generator: random.Random
+) -> tuple[Candidate, float]:
+    best, share = start, share_of_epsilon(mechanism, start)
+    seen, idle = {start}, 0
+    while idle < patience and share < _ENOUGH:
+        idle += 1
+        near = _moved(best, generator)
+        if near in seen or len({*near.scores, *near.neighbour}) > _LEVELS:
+            continue
+        seen.add(near)
+        reached = share_of_epsilon(mechanism, near)
+        if reached > share:
+            best, share, idle = near, reached, 0
+    return best, share
+
+
+def _moved(candidate: Candidate, generator: random.Random) -> Candidate:
+    """A candidate with one, two or three parts of it changed."""
+    for _ in range(generator.choice((1, 1, 2, 3))):
+        i = generator.randrange(len(candidate.scores) + 1)
+        if i == len(candidate.scores):
+            candidate = replace(candidate, epsilon=generator.choice(_EPSILONS))
+        elif generator.random() < 0.5:
+            candidate = replace(candidate, touched=_with(candidate.touched, i, 1 - candidate.touched[i]))
+        else:
+            moved = candidate.scores[i] + generator.choice((-4, -1, 1, 4))
+            candidate = replace(candidate, scores=_with(candidate.scores, i, min(max(0, moved), _HIGHEST)))
+    return candidate
+
+
+def _with(values: tuple[int, ...], i: int, value: int) -> tuple[int, ...]:
+    return (*values[:i], value, *values[i + 1 :])
+
+
+def _starts(mechanism: Mechanism, count: int, generator: random.Random) -> Iterator[Candidate]:
+    """Candidates of few different scores: by turns of one of the smallest shapes, and of one of the largest."""
+    shapes = sorted(_shapes(mechanism), key=lambda shape: outcomes(mechanism, shape))
+    for number in range(count):
+        d, k = generator.choice(shapes[:6] if number % 2 == 0 else shapes[-6:])
+        top = generator.choice((1, 2, 3))
+        yield Candidate(
+            k,
+            generator.choice(_EPSILONS),
+            tuple(sorted((generator.randint(0, top) for _ in range(d)), reverse=True)),
+            tuple(generator.randint(0, 1) for _ in range(d)),
+        )
+
+
+def _shapes(mechanism: Mechanism) -> list[Shape]:
+    """The shapes that can be enumerated in the time there is, integrals included."""
+    integrated = getattr(mechanism, "noise", "gumbel") != "gumbel"
+    if isinstance(mechanism, Canonical):
+        every = [(d, k) for d in range(2, 11) for k in range(1, d)]
+    else:
+        # From two items on, so that what is done with k counts.
+        last = 3 if integrated and isinstance(mechanism, OneShot) else 5
+        every = [(d, k) for d in range(3, 8) for k in range(2, min(d, last))]
+    most = 260 if isinstance(mechanism, Canonical) or not integrated else 24
+    return [shape for shape in every if outcomes(mechanism, shape) <= most]
+
+
+def outcomes(mechanism: Mechanism, shape: Shape) -> int:
+    """How many sets or sequences there are."""
+    return (math.perm if mechanism.ordered else math.comb)(*shape)
+
+
+def _worth(candidate: Candidate, share: float, mechanism: Mechanism) -> float:
+    """The share, and of equal ones the fewer outcomes."""
+    return min(share, _ENOUGH) - 1e-6 * outcomes(mechanism, (len(candidate.scores), candidate.k))
+
+
+def main() -> None:
+    """Prints the best witness of every mechanism, or of those whose number is given."""
+    chosen = [int(number) for number in sys.argv[1:]]
+    for number, mechanism in enumerate(all_mechanisms()):
+        if not chosen or number in chosen:
+            print(f'    "{mechanism!r}": {search(mechanism, _STARTS, _PATIENCE)!r},', flush=True)
+
+
+if __name__ == "__main__":
+    main()
