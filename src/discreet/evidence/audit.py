@@ -183,12 +183,21 @@ def audit(
 
 
 def fit_to_definition(drawn_from: Input, counts: Counter[Any]) -> list[float]:
-    """The probabilities of counts as far from the definition as these, outcome by outcome and level by level."""
-    return expected(drawn_from).fits(counts)
+    """The probabilities of counts as far from the definition as these: of all releases, and of those in large arrays.
+
+    Counts are of a form and an outcome each.
+    """
+    law = expected(drawn_from)
+    every: Counter[Any] = Counter()
+    large: Counter[Any] = Counter()
+    for (form, outcome), times in counts.items():
+        every[outcome] += times
+        large[outcome] += times * (form != "small")
+    return law.fits(every) + (law.fits(+large) if large.total() else [])
 
 
 def draw_counts(drawn_from: Input, draws: int, entropy: Entropy) -> Counter[Any]:
-    """How often each outcome was seen in so many releases, in every form that leaves the law as it is."""
+    """How often each form and outcome was seen in so many releases, in every form that leaves the law as it is."""
     return _Drawing(entropy).of_one(drawn_from, draws)
 
 
@@ -212,7 +221,7 @@ def _judged(
     unlikely = upper_bound(sum(other_kept[outcome] for outcome in event), kept, alpha / 4.0)
     spent = max(0.0, math.log(likely / unlikely)) if likely > 0.0 else 0.0
     chances = [
-        p for drawn_from, seen in zip(pair, counts.together, strict=True) for p in fit_to_definition(drawn_from, seen)
+        p for drawn_from, seen in zip(pair, counts.together, strict=True) for p in expected(drawn_from).fits(seen)
     ]
     if longer is not None:
         chances += fit_to_definition(longer, longer_counts)
@@ -248,7 +257,7 @@ class _Drawing:
         seen: tuple[tuple[Counter[Any], Counter[Any]], ...] = ((Counter(), Counter()), (Counter(), Counter()))
         for i in range(draws):
             for half, outcomes in zip(seen[2 * i >= draws], (one, other), strict=True):
-                half[next(outcomes)] += 1
+                half[next(outcomes)[1]] += 1
         return _Counts(*seen)
 
     def of_one(self, drawn_from: Input, draws: int) -> Counter[Any]:
@@ -256,12 +265,12 @@ class _Drawing:
         outcomes = self._outcomes(drawn_from, forms_of(drawn_from))
         return Counter(next(outcomes) for _ in range(draws))
 
-    def _outcomes(self, drawn_from: Input, forms: tuple[str, ...]) -> Iterator[Any]:
+    def _outcomes(self, drawn_from: Input, forms: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         if self.sampler is None:
-            outcomes: Iterator[Any] = releases(drawn_from, self.entropy, forms)
+            outcomes: Iterator[tuple[str, Any]] = releases(drawn_from, self.entropy, forms)
         else:
             mapping = labelled(drawn_from.scores)
-            outcomes = (_seen(self.sampler(given), len(mapping)) for given in repeat(mapping))
+            outcomes = (("small", _seen(self.sampler(given), len(mapping))) for given in repeat(mapping))
         for outcome in outcomes:
             yield outcome
             self.step()

@@ -32,14 +32,17 @@ from discreet.sources.array import ArraySource, array_source
 from discreet.sources.sorting import LARGE
 
 _BATCH = 100
-_TURNS = ("small",) * 8 + ("lazy", "counted")
+_TURNS = ("small", "small", "lazy", "small", "small", "counted", "small", "small", "lazy", "small")
 """The form in which a batch hands the scores over, in turn."""
 
 _APART = LARGE // 32
 """How far apart the items are in a large array."""
 
-_SURE = 50.0
-"""All hopeless items together are drawn with a probability below e^-50."""
+_SURE, _DECOYS_SURE = 50.0, 20.0
+"""All hopeless items together are drawn with a probability below e^-50, a set of decoys and others with e^-20.
+
+A sampler that sorts lazily stops below the decoys: what it knows to be below them it need not look at.
+"""
 
 _LIFTED = 10**6
 """Scores from here on are not counted one by one, but sorted lazily."""
@@ -79,27 +82,25 @@ class Input:
         return topk.promise(source, self.k, self.epsilon, self.mechanism, self.sensitivity, self.adjacency)
 
 
-def releases(drawn_from: Input, entropy: Entropy, forms: tuple[str, ...] = ("small",)) -> Iterator[Outcome]:
-    """What is seen of one release after the other, without end; `forms` are those of the batches, in turn."""
+def releases(drawn_from: Input, entropy: Entropy, forms: tuple[str, ...] = ("small",)) -> Iterator[tuple[str, Outcome]]:
+    """What is seen of one release after the other, without end, each with its form; the forms of batches take turns."""
     while True:
         for form in forms:
-            yield from _batch(drawn_from, form, entropy)
+            yield from ((form, outcome) for outcome in _batch(drawn_from, form, entropy))
 
 
 def forms_of(drawn_from: Input) -> tuple[str, ...]:
     """The forms that do not change the law: all, unless there is no score so low that it is hopeless."""
-    gap = hopeless_gap(drawn_from)
-    return ("small",) if gap is None or drawn_from.k == len(drawn_from.scores) else _TURNS
+    is_whole = all(score.denominator == 1 for score in drawn_from.scores)
+    fits = is_whole and drawn_from.k < len(drawn_from.scores) and _gap(drawn_from, _SURE) < 2.0**60
+    return _TURNS if fits else ("small",)
 
 
-def hopeless_gap(drawn_from: Input) -> int | None:
-    """How far below all others the scores of items have to be that are next to never drawn; None where they may be."""
-    if any(score.denominator != 1 for score in drawn_from.scores):
-        return None
+def _gap(drawn_from: Input, sure: float) -> float:
+    """How far below all others the scores of so many items have to be that are next to never drawn; inf if never."""
     weight = _weight(drawn_from)
     # At most LARGE^k sets or sequences hold such an item, and noise that makes up for x has a chance of about e^-x.
-    gap = math.inf if not weight else (drawn_from.k * math.log(LARGE) + _SURE) / float(weight)
-    return None if gap > 2.0**60 else math.ceil(gap)
+    return (drawn_from.k * math.log(LARGE) + sure) / float(weight) if weight else math.inf
 
 
 def _weight(drawn_from: Input) -> Fraction:
@@ -147,11 +148,12 @@ def source_of(drawn_from: Input, form: str) -> ArraySource:
     """The source that hands the scores over in some form."""
     if form == "small":
         return array_source(labelled(drawn_from.scores))
-    gap, lowest = hopeless_gap(drawn_from), min(drawn_from.scores)
-    floor = _LIFTED if form == "lazy" else 0
+    floor, lowest = _LIFTED if form == "lazy" else 0, min(drawn_from.scores)
+    height = math.ceil(_gap(drawn_from, _SURE))
     scores = np.full(LARGE, floor, np.int64)
+    scores[_APART // 2 :: _APART] = floor + height - math.ceil(_gap(drawn_from, _DECOYS_SURE))
     for i, score in enumerate(drawn_from.scores):
-        scores[i * _APART] = floor + int(gap or 0) + int(score - lowest)
+        scores[i * _APART] = floor + height + int(score - lowest)
     return array_source(scores)
 
 
