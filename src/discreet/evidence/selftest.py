@@ -132,7 +132,7 @@ class Finding:
         """What `verify` found: in how many rows, and by which checks."""
         if not self.verdicts:
             return "-"
-        checks = Counter(check for one in self.verdicts for check in {failure.check for failure in one.failures})
+        checks = Counter(check for one in self.verdicts for check in dict.fromkeys(f.check for f in one.failures))
         failed = sum(bool(one.failures) for one in self.verdicts)
         named = ", ".join(f"{check} {times}" for check, times in checks.items())
         return f"{failed} of {len(self.verdicts)} rows" + (f": {named}" if named else "")
