@@ -6,19 +6,38 @@ from pathlib import Path
 import pytest
 
 import discreet
+from discreet.evidence.count_rows import CountVerdict, count_tasks
+from discreet.evidence.report import Verdict
 from discreet.evidence.verify import all_mechanisms
+from discreet.evidence.witnesses import SHARP, best_witness
 
 PAGE = (Path(__file__).parents[1] / "docs" / "evidence.md").read_text()
-ROWS = [re.split(r"\s{2,}", line) for line in PAGE.split("```")[1].strip().splitlines()]
+LINES = PAGE.split("```")[1].strip().splitlines()
+TOTAL = LINES.pop()
+ROWS = [re.split(r"\s{2,}", line) for line in LINES[: LINES.index("")]]
+COUNTS = [re.split(r"\s{2,}", line) for line in LINES[LINES.index("") + 1 :]]
 
 
 def test_the_table_has_every_mechanism_and_all_of_them_hold():
-    assert ROWS[0] == ["mechanism", "noise", "gamma", "pairs", "worst / epsilon", "Renyi / zCDP", "verdict"]
-    assert len(ROWS[1:-1]) == len(all_mechanisms())
-    assert {row[-1] for row in ROWS[1:-1]} == {"holds"}
-    pairs = sum(int(row[3]) for row in ROWS[1:-1])
-    assert ROWS[-1] == [f"{pairs:,} pairs of neighbouring inputs"]
+    assert tuple(ROWS[0]) == Verdict.headings
+    assert len(ROWS[1:]) == len(all_mechanisms())
+    assert {tuple(row[-2:]) for row in ROWS[1:]} == {("same", "holds")}
+    pairs = sum(int(row[3]) for row in ROWS[1:]) + sum(int(row[2].replace(",", "")) for row in COUNTS[1:])
+    assert f"{pairs:,} pairs of neighbouring inputs" == TOTAL
     assert pairs >= 10_000
+
+
+def test_every_row_reaches_enough_for_a_scale_five_percent_off():
+    assert [row[4] for row in ROWS[1:]] == [f"{best_witness(one).share:.6f}" for one in all_mechanisms()]
+    assert all(float(row[4]) >= SHARP for row in ROWS[1:])
+
+
+def test_the_table_has_counts_with_a_selection_and_alone():
+    assert tuple(COUNTS[0]) == CountVerdict.headings
+    assert [row[0] for row in COUNTS[1:]] == ["canonical", "one-shot", "joint", "all items"] * 2
+    assert {row[-1] for row in COUNTS[1:]} == {"holds"}
+    printed = next(task for task in count_tasks() if task.mechanism is None).examined().cells()
+    assert list(printed) in COUNTS
 
 
 @pytest.mark.parametrize(

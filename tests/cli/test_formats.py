@@ -153,6 +153,8 @@ def test_evidence_as_json(done):
     assert (found["holds"], found["pairs"]) == (True, found["verdicts"][0]["pairs"])
     assert found["verdicts"][0]["mechanism"]["name"] == "canonical"
     assert 0 < found["verdicts"][0]["worst"] <= 1
+    assert (found["verdicts"][0]["reachable"], found["verdicts"][0]["failures"]) == (None, [])
+    assert "counts" not in found
     options = "--scores 2,1,0 --neighbour 2,1,1 -k 1 --epsilon 0.5 --draws 200 --confidence 0.9999999"
     audit = json.loads(done("audit", *options.split(), "--format", "json"))
     assert (audit["holds"], audit["epsilon"], audit["neighbour"]) == (True, "1/2", ["2", "1", "1"])

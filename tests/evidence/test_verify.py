@@ -214,8 +214,9 @@ def test_the_command_names_the_pair_and_exits_with_1_where_a_fault_is_planted(mo
     monkeypatch.setattr(canonical.Prepared, "log_size", lambda self, cell: arb(3 * (cell != self.top)))
     code, out, _ = call("verify", "--scores", "3,2,2,0", "-k", "2")
     assert code == 1
-    assert "FAILS" in out
-    assert "(3, 2, 2, 0) and (" in out.splitlines()[-1]
+    assert "DIFFERS  FAILS" in out
+    assert "(3, 2, 2, 0) and (" in out.splitlines()[-2]
+    assert "departs from its definition: items " in out.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

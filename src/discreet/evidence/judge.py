@@ -60,7 +60,7 @@ def departure(laws: Laws, scores: Scores) -> Departure | None:
     worst: Departure | None = None
     for outcome in dict.fromkeys([*defined, *found]):
         pair = found.get(outcome, -math.inf), defined.get(outcome, -math.inf)
-        if abs(pair[0] - pair[1]) <= TOLERANCE * max(1.0, abs(pair[1])):
+        if math.isfinite(pair[1]) and abs(pair[0] - pair[1]) <= TOLERANCE * max(1.0, abs(pair[1])):
             continue
         one = Departure(scores, laws.k, laws.epsilon, laws.family.adjacency, outcome, *pair)
         if worst is None or one.size > worst.size:
@@ -84,4 +84,4 @@ def _seen(positions: tuple[int, ...], ordered: bool) -> Outcome:
 
 
 def _probability(log: float) -> str:
-    return f"{math.exp(log):.6g}" if log > -700.0 else f"exp({log:.6g})"
+    return f"{math.exp(log):.6g}" if log > -700.0 or log == -math.inf else f"exp({log:.6g})"

@@ -19,6 +19,7 @@ from discreet.evidence.verify import all_mechanisms
 from discreet.evidence.witnesses import Witness
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.registry import to_dict
 
@@ -127,12 +128,14 @@ def _shapes(mechanism: Mechanism) -> list[Shape]:
     """The shapes that can be enumerated in the time there is, integrals included."""
     integrated = getattr(mechanism, "noise", "gumbel") != "gumbel"
     if isinstance(mechanism, Canonical):
-        every = [(d, k) for d in range(2, 11) for k in range(1, d)]
+        every, most = [(d, k) for d in range(2, 11) for k in range(1, d)], 260
+    elif isinstance(mechanism, Joint):
+        # Its weight is spread over sequences, and only where these are many can most of it move away from one.
+        every, most = [(d, k) for d in range(3, 28) for k in range(2, d)], 720
     else:
         # From two items on, so that what is done with k counts.
         last = 3 if integrated and isinstance(mechanism, OneShot) else 5
-        every = [(d, k) for d in range(3, 8) for k in range(2, min(d, last))]
-    most = 260 if isinstance(mechanism, Canonical) or not integrated else 24
+        every, most = [(d, k) for d in range(3, 8) for k in range(2, min(d, last))], 24 if integrated else 260
     return [shape for shape in every if outcomes(mechanism, shape) <= most]
 
 

@@ -101,4 +101,55 @@ WITNESSES: dict[str, Witness] = {
     "Canonical(gamma='3/4', noise='gumbel')": Witness(
         5, Fraction("1/10"), (3, 3, 3, 0, 0, 2, 1, 3, 0, 0), (3, 3, 3, 1, 1, 3, 1, 3, 1, 1), 0.978316
     ),
+    "Canonical(gamma='3/4', noise='exponential')": Witness(
+        5, Fraction("1/10"), (3, 3, 2, 3, 3, 1, 1, 1, 1, 1), (4, 4, 2, 4, 4, 2, 1, 1, 1, 1), 0.982361
+    ),
+    "Canonical(gamma='3/4', noise='laplace')": Witness(
+        5, Fraction("1/10"), (1, 1, 1, 1, 1, 0, 0, 0, 0, 0), (2, 2, 2, 1, 2, 0, 0, 0, 1, 0), 0.982482
+    ),
+    "Canonical(gamma='3/4', noise='logistic')": Witness(
+        5, Fraction("1/10"), (0, 4, 4, 4, 4, 0, 0, 0, 4, 0), (0, 4, 5, 5, 5, 0, 0, 1, 5, 0), 0.974099
+    ),
+    "Canonical(gamma='3/4', noise='half-logistic')": Witness(
+        5, Fraction("1/10"), (0, 0, 1, 0, 0, 1, 1, 1, 0, 1), (0, 1, 2, 0, 0, 2, 1, 2, 0, 2), 0.978409
+    ),
+    "Canonical(gamma='1', noise='gumbel')": Witness(1, Fraction("4"), (3, 2, 1, 0, 0), (4, 3, 1, 1, 0), 0.999917),
+    "Canonical(gamma='1', noise='exponential')": Witness(1, Fraction("4"), (6, 1, 1, 0), (7, 1, 2, 1), 1.0),
+    "Canonical(gamma='1', noise='laplace')": Witness(1, Fraction("4"), (1, 1, 6, 1, 0), (1, 2, 7, 2, 1), 0.999263),
+    "Canonical(gamma='1', noise='logistic')": Witness(1, Fraction("4"), (2, 2, 1, 5, 5), (2, 3, 2, 5, 5), 0.999412),
+    "Canonical(gamma='1', noise='half-logistic')": Witness(
+        1, Fraction("2"), (2, 4, 1, 9, 0), (2, 4, 2, 9, 0), 0.999999
+    ),
+    "Canonical(gamma='1/2', noise='gumbel', ceil=True)": Witness(
+        5, Fraction("1/10"), (3, 3, 3, 3, 0, 0, 3, 1, 1, 1), (4, 4, 4, 4, 0, 0, 3, 1, 1, 2), 0.97665
+    ),
+    "Canonical(gamma='1/2', noise='exponential', ceil=True)": Witness(
+        4, Fraction("1/10"), (1, 0, 1, 1, 1, 0, 0, 0, 0, 0), (2, 0, 1, 2, 2, 1, 0, 0, 0, 0), 0.977819
+    ),
+    "Canonical(gamma='1/2', noise='laplace', ceil=True)": Witness(
+        5, Fraction("1/4"), (1, 1, 1, 1, 0, 0, 0, 4, 0, 0), (1, 2, 2, 2, 0, 0, 0, 5, 1, 0), 0.977835
+    ),
+    "Canonical(gamma='1/2', noise='logistic', ceil=True)": Witness(
+        5, Fraction("1/10"), (1, 1, 0, 1, 0, 0, 1, 0, 0, 1), (2, 2, 0, 1, 1, 0, 2, 0, 0, 2), 0.973391
+    ),
+    "Canonical(gamma='1/2', noise='half-logistic', ceil=True)": Witness(
+        6, Fraction("1/10"), (1, 1, 0, 1, 1, 1, 1, 0, 0, 0), (2, 2, 0, 1, 2, 2, 2, 0, 0, 1), 0.97296
+    ),
+    "OneShot(noise='gumbel')": Witness(2, Fraction("4"), (1, 2, 1, 5, 0, 1), (2, 2, 2, 6, 0, 2), 0.999445),
+    "OneShot(noise='exponential')": Witness(2, Fraction("1/4"), (2, 2, 1, 0, 2), (2, 2, 2, 0, 3), 0.999694),
+    "OneShot(noise='laplace')": Witness(2, Fraction("4"), (7, 3, 3, 0, 0), (7, 3, 3, 1, 1), 0.999166),
+    "OneShot(noise='logistic')": Witness(2, Fraction("4"), (10, 5, 0, 0, 11), (10, 5, 1, 1, 11), 0.999845),
+    "OneShot(noise='half-logistic')": Witness(2, Fraction("4"), (1, 5, 0), (1, 6, 0), 0.999957),
+    "Peeling(noise='gumbel')": Witness(2, Fraction("4"), (0, 8, 1, 1, 1, 0, 0), (0, 9, 1, 1, 2, 1, 1), 0.999999),
+    "Peeling(noise='exponential')": Witness(2, Fraction("2"), (2, 7, 0), (2, 8, 0), 0.999903),
+    "Peeling(noise='laplace')": Witness(2, Fraction("2"), (10, 1, 1, 6), (11, 1, 1, 7), 0.999128),
+    "Peeling(noise='logistic')": Witness(2, Fraction("4"), (0, 5, 0, 6), (0, 6, 0, 7), 0.999815),
+    "Peeling(noise='half-logistic')": Witness(2, Fraction("4"), (1, 1, 5, 0, 0), (1, 1, 5, 1, 1), 0.999871),
+    "Joint()": Witness(
+        2,
+        Fraction("1/10"),
+        (1, 1, 1, 1, 1, 2, 5, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1),
+        (2, 2, 2, 2, 2, 3, 5, 2, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 0, 2, 2, 2, 2, 2),
+        0.960495,
+    ),
 }
