@@ -1,5 +1,6 @@
 """Every command line that a help text shows runs as shown, in a folder with the files that it names."""
 
+import dataclasses
 import gzip
 import json
 import os
@@ -18,7 +19,7 @@ import discreet
 from command_line import write_table
 from discreet.cli.app import MODULES
 from discreet.cli.budget import EXAMPLES
-from discreet.evidence import audit, verify
+from discreet.evidence import audit, selftest, verify
 from discreet.study.tasks import planned
 
 COMMANDS = [(), *((name,) for name in MODULES), *(("budget", name) for name in EXAMPLES)]
@@ -53,16 +54,18 @@ def quick(monkeypatch):
     plan, audited = verify.plan, audit.audit
 
     def few(*args, **options):
-        return [
-            verify.Task(task.mechanism, task.epsilon, tuple((family, sizes[:1]) for family, sizes in task.families[:1]))
-            for task in plan(*args, **options)[-2:]
-        ]
+        return [dataclasses.replace(task, trials=task.trials[:1]) for task in plan(*args, **options)[-2:]]
 
     def short(*args, **options):
         assert options["draws"] >= 1000
         return audited(*args, **{**options, "draws": 200, "confidence": "0.9999999999"})
 
+    def few_cases():
+        return [dataclasses.replace(case, rows=case.rows[:1], counts=(), audited={}) for case in cases()[:2]]
+
+    cases = selftest.cases
     monkeypatch.setattr(verify, "plan", few)
+    monkeypatch.setattr(selftest, "cases", few_cases)
     monkeypatch.setattr(audit, "audit", short)
     monkeypatch.setattr("discreet.study.tasks.planned", lambda vectors, full: planned(vectors, full)[-3:])
 
