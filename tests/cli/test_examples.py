@@ -54,7 +54,8 @@ def quick(monkeypatch):
     plan, audited = verify.plan, audit.audit
 
     def few(*args, **options):
-        return [dataclasses.replace(task, trials=task.trials[:1]) for task in plan(*args, **options)[-2:]]
+        first, *others = plan(*args, **options)
+        return [dataclasses.replace(task, trials=task.trials[:1]) for task in (first, *others[-1:])]
 
     def short(*args, **options):
         assert options["draws"] >= 1000

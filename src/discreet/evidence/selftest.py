@@ -170,12 +170,12 @@ class SelfTest:
 
 def cases() -> list[Case]:
     """The code as it is, and every fault."""
-    some, most = STAGES[-2:]
+    few_draws, some, most = STAGES[-3:]
     # One of each way to draw: by weight, by a race between classes, by one between items in rounds, by sequences.
     few: tuple[Mechanism, ...] = (Canonical(), Canonical(noise="exponential"), OneShot(), Peeling(), Joint())
     every, counts = tuple(all_mechanisms()), tuple(task for task in count_tasks() if task.mechanism is None)
     by_weight: dict[Mechanism, int] = {Canonical(): some}
-    by_race: dict[Mechanism, int] = {Canonical(noise="exponential"): some}
+    by_race: dict[Mechanism, int] = {Canonical(noise="exponential"): few_draws}
     sampler: list[tuple[str, faults.Plant, dict[Mechanism, int]]] = [
         ("class size as printed", faults.printed_class_size, by_weight),
         ("biased subset", faults.biased_subset, by_weight),
