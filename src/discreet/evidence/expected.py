@@ -10,17 +10,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 from discreet.analysis.statistics import fit
 from discreet.errors import InvalidValueError, shown
-from discreet.evidence import definition
 from discreet.evidence.drawing import Input
+from discreet.evidence.judge import visible_law, visible_sets
 from discreet.evidence.report import Outcome
-from discreet.evidence.seen import label
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.oneshot import OneShot
-from discreet.mechanisms.registry import to_dict
 
 MOST_OUTCOMES = 100_000
 """Up to how many outcomes are enumerated."""
@@ -73,20 +71,12 @@ class Expected:
 def expected(drawn_from: Input) -> Expected:
     """The law of a release of some input, by the definition."""
     scores, k, mechanism = drawn_from.scores, drawn_from.k, drawn_from.mechanism
-    labels = [label(item) for item in range(len(scores))]
-    if k == len(scores):
-        return Expected({(tuple(labels), None): 1.0})
-    described, limit = to_dict(mechanism), drawn_from.sensitivity
-    promised = drawn_from.epsilon, limit.down, limit.up, drawn_from.adjacency
-    if _has_sets_alone(mechanism, k):
-        logs = definition.oneshot_sets(scores, k, definition.scale(*promised), described["noise"])
-    else:
-        logs = definition.law(described, scores, k, *promised)
-    sees_order = mechanism.ordered and not _has_sets_alone(mechanism, k)
-    return Expected(
-        {_outcome([labels[i] for i in positions], sees_order): math.exp(log) for positions, log in logs.items()},
-        sees_order,
-    )
+    promised = drawn_from.epsilon, drawn_from.sensitivity, drawn_from.adjacency
+    if k < len(scores) and _has_sets_alone(mechanism, k):
+        sets = visible_sets(mechanism, scores, k, *promised)
+        return Expected({outcome: math.exp(log) for outcome, log in sets.items()}, sees_order=False)
+    law = visible_law(mechanism, scores, k, *promised)
+    return Expected({outcome: math.exp(log) for outcome, log in law.items()})
 
 
 def count_outcomes(mechanism: Mechanism, d: int, k: int) -> int:
@@ -104,12 +94,8 @@ def check_enumerable(mechanism: Mechanism, d: int, k: int) -> None:
         )
 
 
-def _has_sets_alone(mechanism: Mechanism, k: int) -> bool:
+def _has_sets_alone(mechanism: Mechanism, k: int) -> TypeGuard[OneShot]:
     return isinstance(mechanism, OneShot) and mechanism.noise != "gumbel" and k > 2
-
-
-def _outcome(drawn: list[str], sees_order: bool) -> Outcome:
-    return tuple(sorted(drawn)), tuple(drawn) if sees_order else None
 
 
 def _without_order(outcome: Any) -> Any:

@@ -162,10 +162,3 @@ def planned_with_half_the_noise() -> AbstractContextManager[None]:
 def drawn_with_half_the_noise() -> AbstractContextManager[None]:
     """Counts whose noise is planned as it should be, and drawn at twice the rate."""
     return replaced(topk, "laplace", lambda right: lambda entropy, rate: right(entropy, 2 * rate))
-
-
-SCALES: dict[str, Plant] = {
-    "scale x 1.05": wrong_scale(Fraction(105, 100)),
-    "scale x 1.35": wrong_scale(Fraction(135, 100)),
-    "factor 2 missing": wrong_scale(Fraction(2)),
-}

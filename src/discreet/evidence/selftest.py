@@ -86,8 +86,7 @@ class Staged:
         return self.fits > ALPHA
 
     def __str__(self) -> str:
-        noise = getattr(self.mechanism, "noise", "gumbel")
-        return f"{self.mechanism.name} {noise}, {self.draws:,} draws, p = {self.fits:.2g}"
+        return f"p = {self.fits:.1g}, {self.draws:,} draws"
 
 
 @dataclass(frozen=True)
@@ -132,10 +131,9 @@ class Finding:
         """What `verify` found: in how many rows, and by which checks."""
         if not self.verdicts:
             return "-"
-        checks = Counter(check for one in self.verdicts for check in dict.fromkeys(f.check for f in one.failures))
+        checks = dict.fromkeys(failure.check for one in self.verdicts for failure in one.failures)
         failed = sum(bool(one.failures) for one in self.verdicts)
-        named = ", ".join(f"{check} {times}" for check, times in checks.items())
-        return f"{failed} of {len(self.verdicts)} rows" + (f": {named}" if named else "")
+        return f"{failed} of {len(self.verdicts)} rows" + (f": {', '.join(checks)}" if checks else "")
 
     def by_audit(self) -> str:
         """What `audit` found; where one sampler is accused, that one."""
@@ -188,10 +186,12 @@ def cases() -> list[Case]:
     ]
     return [
         Case("none", nullcontext, False, every, counts, {Canonical(): most, **by_race}),
-        *(Case(name, plant, rows=every, audited=by_weight) for name, plant in faults.SCALES.items()),
+        Case("scale x 1.05", faults.wrong_scale(Fraction(21, 20)), rows=every, audited=by_weight),
+        Case("scale x 1.35", faults.wrong_scale(Fraction(27, 20)), rows=few, audited=by_weight),
+        Case("factor 2 missing", faults.wrong_scale(Fraction(2)), rows=few, audited=by_weight),
         *(Case(name, plant, rows=few, audited=audited) for name, plant, audited in sampler),
-        Case("counts planned with half the noise", faults.planned_with_half_the_noise, counts=counts),
-        Case("counts drawn with half the noise", faults.drawn_with_half_the_noise, counts=counts),
+        Case("counts: half the noise planned", faults.planned_with_half_the_noise, counts=counts),
+        Case("counts: half the noise drawn", faults.drawn_with_half_the_noise, counts=counts),
     ]
 
 
