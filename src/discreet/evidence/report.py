@@ -179,7 +179,7 @@ class Verification:
         return not any(verdict.failures for verdict in self._all())
 
     def __str__(self) -> str:
-        lines = _table(self.verdicts)
+        lines = _table(self.verdicts) if self.verdicts else []
         if any(verdict.witness and not verdict.witness.is_sharp for verdict in self.verdicts):
             lines.append(f"* no pair is known that reaches {SHARP}: a scale 5% off shows by the definition alone")
         if self.counts:
