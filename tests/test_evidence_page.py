@@ -8,6 +8,7 @@ import pytest
 import discreet
 from discreet.evidence.count_rows import CountVerdict, count_tasks
 from discreet.evidence.report import Verdict
+from discreet.evidence.selftest import cases
 from discreet.evidence.verify import all_mechanisms
 from discreet.evidence.witnesses import SHARP, best_witness
 
@@ -57,3 +58,13 @@ def test_every_file_that_the_page_names_is_there():
     ]
     assert len(named) >= 8
     assert [name for name in named if not (root / name).exists()] == []
+
+
+def test_the_table_of_planted_faults_is_that_of_the_self_test():
+    lines = next(block for block in PAGE.split("```") if block.strip().startswith("planted fault")).strip().splitlines()
+    rows = {cells[0]: cells[1:] for cells in (re.split(r"\s{2,}", line) for line in lines[1:-1])}
+    assert list(rows) == [case.name for case in cases()]
+    assert [cells[-1] for cells in rows.values()] == ["acquitted"] + ["caught"] * (len(rows) - 1)
+    assert lines[-1] == f"{len(rows) - 1} of {len(rows) - 1} planted faults caught"
+    drawn = next(case for case in cases() if case.name == "counts: half the noise drawn").examined()
+    assert rows[drawn.fault] == [drawn.by_verify(), drawn.by_audit(), drawn.verdict]

@@ -24,6 +24,7 @@ ASKED = [
     (["select", "--adjacency", "s"], ["swap"]),
     (["plan", "--goal", ""], list(GOALS)),
     (["select", "--req"], ["--request-id"]),
+    (["verify", "--self"], ["--self-test"]),
     (["select", "sc"], []),  # files are left to the shell
     (["select", "--item", ""], []),
 ]

@@ -19,7 +19,7 @@ import discreet
 from command_line import write_table
 from discreet.cli.app import MODULES
 from discreet.cli.budget import EXAMPLES
-from discreet.evidence import audit, verify
+from discreet.evidence import audit, selftest, verify
 from discreet.study.tasks import planned
 
 COMMANDS = [(), *((name,) for name in MODULES), *(("budget", name) for name in EXAMPLES)]
@@ -64,7 +64,12 @@ def quick(monkeypatch):
         assert options["draws"] >= 1000
         return audited(*args, **{**options, "draws": 200, "confidence": "0.9999999999"})
 
+    def few_cases():
+        return [replace(case, rows=case.rows[:1], counts=(), audited={}) for case in cases()[:2]]
+
+    cases = selftest.cases
     monkeypatch.setattr(verify, "plan", few)
+    monkeypatch.setattr(selftest, "cases", few_cases)
     monkeypatch.setattr(audit, "audit", short)
     monkeypatch.setattr("discreet.study.tasks.planned", lambda vectors, full: planned(vectors, full)[-3:])
 

@@ -29,6 +29,7 @@ Examples:
   discreet verify --mechanism canonical --noise laplace --gamma 1/3
   discreet verify --mechanism one-shot --noise exponential -k 2 --epsilon 0.5
   discreet verify --scores 3,2,2,0 --scores 1,1,0,0 -k 2 --format json
+  discreet verify --self-test
 """
 
 AUDIT_HELP = """
@@ -69,6 +70,10 @@ def verify(
         ),
     ] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Many more inputs, which takes hours.")] = False,
+    self_test: Annotated[
+        bool,
+        typer.Option("--self-test", help="Plant faults in the code, one after the other, and see that each is caught."),
+    ] = False,
     jobs: shared.JobsOption = None,
     form: shared.FormatOption = None,
     as_json: shared.JsonOption = False,
@@ -78,11 +83,16 @@ def verify(
 
     The worst log ratio of two probabilities must not exceed epsilon, no Renyi divergence what the stated zCDP allows,
     and every probability must be the one that the definition gives. The exit code is 1 where something is not so, and
-    the inputs are named. "Reachable" is how close to epsilon the best known inputs come.
+    the inputs are named. "Reachable" is how close to epsilon the best known inputs come. With --self-test the exit code
+    is 1 where a planted fault is not caught, or where the code as it is is accused.
     """
     from discreet.evidence.verify import as_report, each_examined, plan
 
     options = {"gamma": gamma, "noise": noise, "ceil": ceil or None}
+    if self_test:
+        if every or deep or mechanism or any(options.values()) or k or scores or adjacency or epsilon != "1":
+            raise InvalidValueError("self-test must be left out with options other than jobs, format, json and quiet")
+        return _tested(as_jobs(jobs), as_format(form, as_json, shared.TABLE_OR_JSON), quiet)
     chosen, shape = None if every else as_mechanism(mechanism, options), as_format(form, as_json, shared.TABLE_OR_JSON)
     if every and (mechanism is not None or any(value is not None for value in options.values())):
         raise InvalidValueError("all must be left out with a mechanism or one of its options")
@@ -103,6 +113,27 @@ def verify(
     report = as_report(verdicts)
     if shape == "json":
         print_json(_report_as_dict(report))
+    else:
+        print_text(str(report), heading=True)
+    return SUCCESS if report.holds else FAILURE
+
+
+def _tested(jobs: int, shape: str, quiet: bool) -> int:
+    """Plants every fault, and prints which were caught and by what."""
+    from discreet.evidence.selftest import SelfTest, cases, each_finding
+
+    findings, chosen = [], cases()
+    with silenced(quiet), bar("planting", len(chosen)) as step:
+        for finding in each_finding(chosen, jobs):
+            findings.append(finding)
+            step()
+    report = SelfTest(findings)
+    if shape == "json":
+        rows = [
+            {"fault": one.fault, "verify": one.by_verify(), "audit": one.by_audit(), "verdict": one.verdict}
+            for one in findings
+        ]
+        print_json({"holds": report.holds, "findings": rows})
     else:
         print_text(str(report), heading=True)
     return SUCCESS if report.holds else FAILURE
@@ -153,12 +184,14 @@ def audit(
     ceil: shared.CeilOption = False,
     k: shared.SmallKOption = None,
     epsilon: Annotated[str, typer.Option(metavar="E", help="The budget that each release promises.")] = "1",
-    scores: Annotated[str | None, typer.Option(metavar="A,B,...", help="Counts of users for 2 to 8 items.")] = None,
+    scores: Annotated[str | None, typer.Option(metavar="A,B,...", help="Counts of users for 2 to 26 items.")] = None,
     neighbour: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="With --scores: the same counts with one user changed.")
     ] = None,
     adjacency: shared.AdjacencyOption = "add-remove",
-    draws: Annotated[str, typer.Option(metavar="N", help="How many releases of each input to draw.")] = "20000",
+    draws: Annotated[
+        str, typer.Option(metavar="N", help="How many releases of each input to draw, twice as many of the longer one.")
+    ] = "50000",
     confidence: Annotated[
         str, typer.Option(metavar="P", help="The probability that a right sampler is not accused.")
     ] = "0.999",
@@ -168,8 +201,8 @@ def audit(
 ) -> int:
     """Audits the sampler as an outsider would: many releases of two neighbouring inputs, and what their counts tell.
 
-    It prints a lower bound on the epsilon that was spent, and whether the counts fit the exact law. The exit code is 1
-    where a violation is found.
+    It prints a lower bound on the epsilon that was spent, and whether the counts fit the definition. Without --scores a
+    longer input is drawn from too. The exit code is 1 where a violation is found.
     """
     from discreet.evidence.audit import audit as audited
 
@@ -208,4 +241,5 @@ def _found_as_dict(found: Audit) -> dict[str, Any]:
         "confidence": str(found.confidence),
         "spent": found.spent,
         "fits": found.fits,
+        "longer": None if found.longer is None else [str(score) for score in found.longer.scores],
     }

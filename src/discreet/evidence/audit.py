@@ -1,39 +1,46 @@
-"""The shipped sampler audited from outside: many releases of two neighbouring inputs, through `top_k` itself.
+"""The shipped sampler audited from outside: many releases of two neighbouring inputs and of a longer one.
 
 Two questions are put to the counts. How much epsilon was spent at least? Half of the draws choose an event that tells
 the two inputs apart, the other half bounds its probabilities (Clopper and Pearson), so that the bound is an honest one
-whatever was chosen. And do the counts fit the exact law? Both are answered at one stated confidence.
+whatever was chosen. And do the counts fit the definition, enumerated? Both are answered at one stated confidence.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import repeat
 from typing import Any
 
-import numpy as np
-
-from discreet.analysis.statistics import fit, lower_bound, upper_bound
+from discreet.analysis.statistics import lower_bound, upper_bound
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.evidence.neighbours import Family, Scores, families
-from discreet.evidence.report import Pair
-from discreet.evidence.seen import Laws, labelled, outcome_of
-from discreet.exact.ball import Floats
+from discreet.evidence.drawing import Input, forms_of, releases
+from discreet.evidence.expected import check_enumerable, expected
+from discreet.evidence.inputs import long_input, telling_pair
+from discreet.evidence.neighbours import Family, Scores
+from discreet.evidence.report import Pair, listed
+from discreet.evidence.seen import labelled, outcome_of
+from discreet.evidence.telling import telling_event
+from discreet.exact.entropy import Entropy, as_entropy
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.registry import check_mechanism
 from discreet.privacy import Number, check_adjacency, exact, positive
 from discreet.release import Release, decimal
-from discreet.topk import top_k
 
 Sampler = Callable[[dict[str, Any]], Any]
 """What is audited: from labelled scores to something that can be seen, a Release or any other hashable value."""
 
+Progress = Callable[[int], AbstractContextManager[Callable[[], None]]]
+"""Called with the number of draws in all; gives a context with a function to call after each."""
+
 _LARGEST = 10**9
+_LONGEST = 26
+"""How many items there are letters for."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,10 @@ class Audit:
     event
         The outcomes that show it, more likely on the first input than on the second.
     fits
-        The probability of counts at least as far from the exact law as those seen, the smaller one of the two inputs.
+        The probability of counts as far from the definition as those seen: the least of those of all inputs, times how
+        many there are.
+    longer
+        The longer input whose releases were held against the definition too, if any; twice as many were drawn.
     """
 
     mechanism: Mechanism
@@ -65,6 +75,7 @@ class Audit:
     spent: float
     event: tuple[Any, ...]
     fits: float
+    longer: Input | None = None
 
     @property
     def overspent(self) -> bool:
@@ -74,19 +85,24 @@ class Audit:
     @property
     def holds(self) -> bool:
         """Whether nothing was found against the sampler."""
-        return not self.overspent and self.fits > float(1 - self.confidence) / 4.0
+        return not self.overspent and self.fits > float(1 - self.confidence) / 2.0
 
     def __str__(self) -> str:
         found = f"epsilon spent at least {self.spent:.4f} of {decimal(self.pair.epsilon)}"
         sure = decimal(self.confidence)
-        head = f"{self.mechanism!r} on {self.pair}, {self.draws:,} draws of each"
+        head = f"{self.mechanism!r} on {self.pair}, {self.draws:,} draws of each{self._shown_longer()}"
         if self.holds:
-            fits = f"fit to the exact law p = {self.fits:.3g}"
+            fits = f"fit to the definition p = {self.fits:.3g}"
             return f"{head}: no violation at confidence {sure}; {found}, {fits}"
         reason = f"{found}, by the event {self._shown_event()}"
         if not self.overspent:
-            reason = f"the counts do not fit the exact law, p = {self.fits:.3g}"
+            reason = f"the counts do not fit the definition, p = {self.fits:.3g}"
         return f"{head}: VIOLATION at confidence {sure}: {reason}"
+
+    def _shown_longer(self) -> str:
+        if self.longer is None:
+            return ""
+        return f", and {2 * self.draws:,} of {listed(self.longer.scores)}, k = {self.longer.k}"
 
     def _shown_event(self) -> str:
         listed = [str(outcome) for outcome in self.event[:4]]
@@ -101,12 +117,16 @@ def audit(
     scores: Sequence[Number] | None = None,
     neighbour: Sequence[Number] | None = None,
     adjacency: str = "add-remove",
-    draws: int = 20_000,
+    draws: int = 50_000,
     confidence: Number = "0.999",
     sampler: Sampler | None = None,
-    progress: Callable[[int], AbstractContextManager[Callable[[], None]]] | None = None,
+    progress: Progress | None = None,
+    rng: Any = None,
 ) -> Audit:
     """Tests the sampler as an outsider would: draws many releases of two neighbouring inputs and compares the counts.
+
+    Where no scores are given, a longer input is drawn from too, at which boxes hold several classes and streams several
+    items; some of its releases come from large arrays, which are sorted lazily or counted.
 
     Parameters
     ----------
@@ -117,18 +137,21 @@ def audit(
     epsilon
         The budget that a release promises.
     scores, neighbour
-        Two neighbouring vectors of counts of users; by default that pair of those in `verify` that can show most.
+        Two neighbouring vectors of counts of users, of at most 26 items; by default a pair that can show much.
     adjacency
         What they differ by: "add-remove" or "swap".
     draws
-        How many releases of each to draw.
+        How many releases of each to draw; twice as many of the longer input.
     confidence
         The probability that a right sampler is not accused.
     sampler
         What to audit in place of `top_k`: a function from a dictionary of scores to a Release or any hashable value.
         It is promised to be as private as the mechanism, and its outcomes must be those of `top_k` for the law to fit.
+        There is a longer input where k is given.
     progress
         Called with the number of draws in all; gives a context with a function to call after each.
+    rng
+        A random generator, for tests only.
 
     Returns
     -------
@@ -150,39 +173,67 @@ def audit(
         raise InvalidValueError(f"draws must be a whole number from 100 to {_LARGEST}, not {shown(draws)}")
     if (scores is None) != (neighbour is None):
         raise InvalidValueError("scores and neighbour must be given together or both left out")
-    if scores is None or neighbour is None:
-        laws, first, second = _sharpest(chosen, k, budget, adjacency, draws)
-    else:
-        first, second = _vector(scores, "scores"), _vector(neighbour, "neighbour")
-        laws = _laws_of_pair(chosen, k, budget, adjacency, first, second)
-    counts = _drawn(laws, (first, second), draws, sampler, progress)
-    return _judged(laws, (first, second), counts, draws, sure)
+    pair, longer = _inputs(chosen, k, budget, scores, neighbour, adjacency, draws, k is not None or sampler is None)
+    total = 2 * draws if longer is None else 4 * draws
+    with nullcontext(lambda: None) if progress is None else progress(total) as step:
+        seen = _Drawing(as_entropy(rng), sampler, step)
+        counts = seen.of_pair(pair, draws)
+        longer_counts = Counter() if longer is None else seen.of_one(longer, 2 * draws)
+    return _judged(pair, counts, longer, longer_counts, draws, sure)
 
 
-def _judged(laws: Laws, inputs: tuple[Scores, Scores], counts: _Counts, draws: int, sure: Fraction) -> Audit:
-    """The two questions, each side of each with a quarter of what may go wrong."""
+def fit_to_definition(drawn_from: Input, counts: Counter[Any]) -> list[float]:
+    """The probabilities of counts as far from the definition as these: of all releases, and of those in large arrays.
+
+    Counts are of a form and an outcome each.
+    """
+    law = expected(drawn_from)
+    every: Counter[Any] = Counter()
+    large: Counter[Any] = Counter()
+    for (form, outcome), times in counts.items():
+        every[outcome] += times
+        large[outcome] += times * (form != "small")
+    return law.fits(every) + (law.fits(+large) if large.total() else [])
+
+
+def draw_counts(drawn_from: Input, draws: int, entropy: Entropy) -> Counter[Any]:
+    """How often each form and outcome was seen in so many releases, in every form that leaves the law as it is."""
+    return _Drawing(entropy).of_one(drawn_from, draws)
+
+
+def _judged(
+    pair: tuple[Input, Input],
+    counts: _Counts,
+    longer: Input | None,
+    longer_counts: Counter[Any],
+    draws: int,
+    sure: Fraction,
+) -> Audit:
+    """The two questions, each with half of what may go wrong; either side of the bound has half of that."""
     alpha = float(1 - sure)
     (one, other), (one_kept, other_kept) = counts.choosing, counts.bounding
-    event, swapped = _event(one, other)
+    event, swapped = telling_event(one, other)
+    first, second = pair
     if swapped:
-        inputs, one_kept, other_kept = inputs[::-1], other_kept, one_kept
+        first, second, one_kept, other_kept = second, first, other_kept, one_kept
     kept = draws - draws // 2
     likely = lower_bound(sum(one_kept[outcome] for outcome in event), kept, alpha / 4.0)
     unlikely = upper_bound(sum(other_kept[outcome] for outcome in event), kept, alpha / 4.0)
     spent = max(0.0, math.log(likely / unlikely)) if likely > 0.0 else 0.0
-    fits = min(
-        fit(both, {outcome: math.exp(log) for outcome, (log, _) in laws.law(scores).items()})
-        for scores, both in zip(counts.inputs, counts.together, strict=True)
-    )
-    pair = Pair(inputs[0], inputs[1], laws.k, laws.guarantee.epsilon, laws.family.adjacency)
-    return Audit(laws.guarantee.mechanism, pair, draws, sure, spent, event, fits)
+    chances = [
+        p for drawn_from, seen in zip(pair, counts.together, strict=True) for p in expected(drawn_from).fits(seen)
+    ]
+    if longer is not None:
+        chances += fit_to_definition(longer, longer_counts)
+    fits = min(1.0, len(chances) * min(chances))
+    found = Pair(first.scores, second.scores, first.k, first.epsilon, first.adjacency)
+    return Audit(first.mechanism, found, draws, sure, spent, event, fits, longer)
 
 
 @dataclass(frozen=True)
 class _Counts:
     """What was seen on each of two inputs, in the half of the draws that chooses and in the half that bounds."""
 
-    inputs: tuple[Scores, Scores]
     choosing: tuple[Counter[Any], Counter[Any]]
     bounding: tuple[Counter[Any], Counter[Any]]
 
@@ -192,35 +243,37 @@ class _Counts:
             yield chosen + kept
 
 
-def _drawn(
-    laws: Laws,
-    inputs: tuple[Scores, Scores],
-    draws: int,
-    sampler: Sampler | None,
-    progress: Callable[[int], AbstractContextManager[Callable[[], None]]] | None,
-) -> _Counts:
-    promised = laws.guarantee
+@dataclass(frozen=True, eq=False, repr=False)
+class _Drawing:
+    """Draws from inputs: by the shipped sampler, or by one that the caller named."""
 
-    def shipped(mapping: dict[str, Any]) -> Release:
-        return top_k(
-            mapping,
-            laws.k,
-            laws.epsilon,
-            mechanism=promised.mechanism,
-            sensitivity=laws.family.sensitivity,
-            adjacency=laws.family.adjacency,
-        )
+    entropy: Entropy
+    sampler: Sampler | None = None
+    step: Callable[[], Any] = lambda: None
 
-    sample = shipped if sampler is None else sampler
-    mappings = [labelled(scores) for scores in inputs]
-    seen: list[list[Counter[Any]]] = [[Counter(), Counter()], [Counter(), Counter()]]
-    with nullcontext(lambda: None) if progress is None else progress(2 * draws) as step:
+    def of_pair(self, pair: tuple[Input, Input], draws: int) -> _Counts:
+        """So many outcomes of each of two inputs, which take turns, so that whatever drifts drifts for both."""
+        one, other = (self._outcomes(drawn_from, ("small",)) for drawn_from in pair)
+        seen: tuple[tuple[Counter[Any], Counter[Any]], ...] = ((Counter(), Counter()), (Counter(), Counter()))
         for i in range(draws):
-            # The two inputs take turns, so that whatever drifts drifts for both.
-            for half, mapping in zip(seen, mappings, strict=True):
-                half[2 * i >= draws][_seen(sample(mapping), len(mapping))] += 1
-                step()
-    return _Counts(inputs, (seen[0][0], seen[1][0]), (seen[0][1], seen[1][1]))
+            for half, outcomes in zip(seen[2 * i >= draws], (one, other), strict=True):
+                half[next(outcomes)[1]] += 1
+        return _Counts(*seen)
+
+    def of_one(self, drawn_from: Input, draws: int) -> Counter[Any]:
+        """So many outcomes of one input, in every form that leaves its law as it is."""
+        outcomes = self._outcomes(drawn_from, forms_of(drawn_from))
+        return Counter(next(outcomes) for _ in range(draws))
+
+    def _outcomes(self, drawn_from: Input, forms: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+        if self.sampler is None:
+            outcomes: Iterator[tuple[str, Any]] = releases(drawn_from, self.entropy, forms)
+        else:
+            mapping = labelled(drawn_from.scores)
+            outcomes = (("small", _seen(self.sampler(given), len(mapping))) for given in repeat(mapping))
+        for outcome in outcomes:
+            yield outcome
+            self.step()
 
 
 def _seen(result: Any, d: int) -> Any:
@@ -230,56 +283,36 @@ def _seen(result: Any, d: int) -> Any:
     return outcome_of(result) if result.d == d else (*outcome_of(result), result.d)
 
 
-def _event(one: Mapping[Any, int], other: Mapping[Any, int]) -> tuple[tuple[Any, ...], bool]:
-    """The event that tells two inputs apart best by these counts, and whether it is likelier on the second."""
-    outcomes = list(dict.fromkeys([*one, *other]))
-    here = np.array([one.get(outcome, 0) for outcome in outcomes], np.float64)
-    there = np.array([other.get(outcome, 0) for outcome in outcomes], np.float64)
-    candidates = [(*_best_prefix(here, there), False), (*_best_prefix(there, here), True)]
-    _, members, swapped = max(candidates, key=lambda candidate: candidate[0])
-    return tuple(outcomes[i] for i in members), swapped
-
-
-def _best_prefix(p: Floats, q: Floats) -> tuple[float, list[int]]:
-    """Of the events that take outcomes by falling ratio, the one with the largest likely lower bound on epsilon."""
-    order = np.argsort(-(p + 0.5) / (q + 0.5), kind="stable")
-    hits, misses = np.cumsum(p[order]), np.cumsum(q[order])
-    bounds = _likely_bound((hits + 0.5) / (p.sum() + 1.0), (misses + 0.5) / (q.sum() + 1.0), float(p.sum()))
-    best = int(bounds.argmax())
-    return float(bounds[best]), order[: best + 1].tolist()
-
-
-def _likely_bound(p: Floats, q: Floats, draws: float) -> Floats:
-    """About what the lower bound on log(p/q) will be: by Wilson's intervals, four standard errors wide."""
-    room = 16.0 / draws
-
-    def half_width(share: Floats) -> Floats:
-        return np.sqrt(room * share * (1.0 - share) + room**2 / 4.0)
-
-    return np.log((p + room / 2.0 - half_width(p)) / (q + room / 2.0 + half_width(q)))
-
-
-def _sharpest(
-    mechanism: Mechanism, k: int | None, epsilon: Fraction, adjacency: str, draws: int
-) -> tuple[Laws, Scores, Scores]:
-    """The pair of neighbours that can show most in so many draws, by the exact law."""
-    best: tuple[float, Laws, Scores, Scores] | None = None
-    for family in families(deep=False):
-        size = (1 if family.d == 3 else 2) if k is None else k
-        if family.adjacency != adjacency or family.d > 4 or not 1 <= size < family.d:
-            continue
-        laws = Laws(mechanism, size, epsilon, family)
-        for scores in family.scores:
-            others = list(family.neighbours(scores))
-            table = np.exp(laws.table([scores, *others]).logs)
-            for other, law in zip(others, table[1:], strict=True):
-                for p, q, pair in ((table[0], law, (scores, other)), (law, table[0], (other, scores))):
-                    bound, _ = _best_prefix(draws * p, draws * q)
-                    if best is None or bound > best[0]:
-                        best = bound, laws, *pair
-    if best is None:
-        raise InvalidValueError(f"k must be 1, 2 or 3 where scores and neighbour are left out, not {shown(k)}")
-    return best[1:]
+def _inputs(
+    mechanism: Mechanism,
+    k: int | None,
+    epsilon: Fraction,
+    scores: Sequence[Number] | None,
+    neighbour: Sequence[Number] | None,
+    adjacency: str,
+    draws: int,
+    has_longer: bool,
+) -> tuple[tuple[Input, Input], Input | None]:
+    """The two neighbours, and the longer input where the caller named none."""
+    if scores is None or neighbour is None:
+        pair = telling_pair(mechanism, k, epsilon, adjacency, draws)
+        return pair, long_input(mechanism, k, epsilon, adjacency) if has_longer else None
+    first, second = _vector(scores, "scores"), _vector(neighbour, "neighbour")
+    if len(first) != len(second) or not 2 <= len(first) <= _LONGEST:
+        raise InvalidValueError(
+            f"scores and neighbour must be of one length, from 2 to {_LONGEST}, not {len(first)} and {len(second)}"
+        )
+    family = Family((first, second), adjacency)
+    if not family.are_neighbours(first, second):
+        raise InvalidValueError(f"neighbour must be one user away from scores under {adjacency!r}")
+    one, other = (
+        Input(vector, 1 if k is None else k, epsilon, mechanism, family.sensitivity, adjacency)
+        for vector in (first, second)
+    )
+    # A k that is no number of items is refused by the promise.
+    if one.guarantee and one.k < len(first):
+        check_enumerable(mechanism, len(first), one.k)
+    return (one, other), None
 
 
 def _vector(given: Any, name: str) -> Scores:
@@ -287,16 +320,3 @@ def _vector(given: Any, name: str) -> Scores:
         return tuple(exact(score, name) for score in given)
     except TypeError:
         raise InvalidTypeError(f"{name} must be a list of numbers, not {shown(given)}") from None
-
-
-def _laws_of_pair(
-    mechanism: Mechanism, k: int | None, epsilon: Fraction, adjacency: str, first: Scores, second: Scores
-) -> Laws:
-    if len(first) != len(second) or not 2 <= len(first) <= 8:
-        raise InvalidValueError(
-            f"scores and neighbour must be of one length, from 2 to 8, not {len(first)} and {len(second)}"
-        )
-    family = Family((first, second), adjacency)
-    if not family.are_neighbours(first, second):
-        raise InvalidValueError(f"neighbour must be one user away from scores under {adjacency!r}")
-    return Laws(mechanism, 1 if k is None else k, epsilon, family)

@@ -167,17 +167,23 @@ def oneshot_sets(scores: Scores, k: int, s: Fraction, noise: str) -> Law:
     """The log probability of every k-subset of the k largest values, for any k < d."""
     values = _relative([s * score / k for score in scores])
 
-    def chance(y: Outcome) -> float:
-        rest = [v for i, v in enumerate(values) if i not in y]
+    def chance(inside: tuple[float, ...]) -> float:
+        rest = Counter(values) - Counter(inside)
 
         def log_density(v: Array) -> Array:
-            above = sum(LOG_ABOVE[noise](v - values[i]) for i in y)
-            lasts = [LOG_PDF[noise](v - r) + _all_below(Counter(rest) - Counter([r]), noise, v) for r in rest]
+            above = sum(LOG_ABOVE[noise](v - value) for value in inside)
+            lasts = [
+                math.log(n) + LOG_PDF[noise](v - value) + _all_below(rest - Counter([value]), noise, v)
+                for value, n in rest.items()
+            ]
             return np.asarray(above + np.logaddexp.reduce(lasts, axis=0))
 
         return log_integral(log_density, values)
 
-    return {y: chance(y) for y in subsets(scores, k)}
+    # Subsets of the same values are equally likely: one integral each is enough.
+    kinds = {y: tuple(sorted(values[i] for i in y)) for y in subsets(scores, k)}
+    chances = {kind: chance(kind) for kind in set(kinds.values())}
+    return {y: chances[kind] for y, kind in kinds.items()}
 
 
 def winner_logs(values: Sequence[Fraction], noise: str) -> list[float]:

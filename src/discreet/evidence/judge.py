@@ -14,7 +14,10 @@ from discreet.evidence import definition
 from discreet.evidence.neighbours import Scores
 from discreet.evidence.report import Outcome, listed, spelt
 from discreet.evidence.seen import Laws, label
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.registry import to_dict
+from discreet.privacy import Sensitivity
 
 TOLERANCE = 1e-9
 """How far log probabilities may be apart: the definition is computed in floats, with errors a hundred times smaller."""
@@ -70,13 +73,28 @@ def departure(laws: Laws, scores: Scores) -> Departure | None:
 
 def defined_law(laws: Laws, scores: Scores) -> dict[Outcome, float]:
     """The log probability that the definition gives everything that the caller can see."""
-    family, mechanism = laws.family, laws.guarantee.mechanism
-    if laws.k == len(scores):
+    family = laws.family
+    return visible_law(laws.guarantee.mechanism, scores, laws.k, laws.epsilon, family.sensitivity, family.adjacency)
+
+
+def visible_law(
+    mechanism: Mechanism, scores: Scores, k: int, epsilon: Fraction, limit: Sensitivity, adjacency: str
+) -> dict[Outcome, float]:
+    """The same, from all that the law depends on; `limit` is how far adding one user can move a score."""
+    if k == len(scores):
         # All items are released, without an order.
-        return {(tuple(map(label, range(len(scores)))), None): 0.0}
-    limit = family.sensitivity
-    law = definition.law(to_dict(mechanism), scores, laws.k, laws.epsilon, limit.down, limit.up, family.adjacency)
+        return {_seen(tuple(range(k)), False): 0.0}
+    law = definition.law(to_dict(mechanism), scores, k, epsilon, limit.down, limit.up, adjacency)
     return {_seen(positions, mechanism.ordered): log for positions, log in law.items()}
+
+
+def visible_sets(
+    mechanism: OneShot, scores: Scores, k: int, epsilon: Fraction, limit: Sensitivity, adjacency: str
+) -> dict[Outcome, float]:
+    """The log probability of what is seen of one-shot but for its order."""
+    s = definition.scale(epsilon, limit.down, limit.up, adjacency)
+    sets = definition.oneshot_sets(scores, k, s, mechanism.noise)
+    return {_seen(positions, False): log for positions, log in sets.items()}
 
 
 def _seen(positions: tuple[int, ...], ordered: bool) -> Outcome:

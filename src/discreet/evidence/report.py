@@ -197,7 +197,11 @@ def verdict_word(verdict: Judged) -> str:
 
 
 def _table(verdicts: Sequence[Judged]) -> list[str]:
-    rows = [verdicts[0].headings, *(verdict.cells() for verdict in verdicts)]
+    return in_columns([verdicts[0].headings, *(verdict.cells() for verdict in verdicts)])
+
+
+def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 

@@ -1,0 +1,164 @@
+"""Faults to plant: each replaces one function of the code by one that is wrong, for as long as a context lasts.
+
+They are the faults that a sampler of this kind can have: too little noise, classes counted wrongly, a bias in what is
+drawn, and ranks that end up at the wrong items.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb
+
+from discreet import topk
+from discreet.columns import LazyColumn
+from discreet.exact.ball import Floats, ball
+from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.envelope import Envelope
+from discreet.mechanisms import canonical, joint, oneshot, peeling
+from discreet.privacy import Sensitivity
+from discreet.selection import Selection
+from discreet.sources.places import Places
+
+Plant = Callable[[], AbstractContextManager[None]]
+
+
+@contextmanager
+def replaced(owner: Any, name: str, wrong: Callable[[Any], Any]) -> Iterator[None]:
+    """Has something else in the place of an attribute inside the context; `wrong` makes it of what is right."""
+    right = vars(owner)[name]
+    setattr(owner, name, wrong(right))
+    try:
+        yield
+    finally:
+        setattr(owner, name, right)
+
+
+def wrong_scale(factor: Fraction) -> Plant:
+    """What one unit of loss costs, times a factor, in all mechanisms."""
+
+    def scaled(right: Any) -> Any:
+        def scale(epsilon: Fraction, sensitivity: Sensitivity) -> Fraction:
+            return factor * Fraction(right(epsilon, sensitivity))
+
+        return scale
+
+    @contextmanager
+    def plant() -> Iterator[None]:
+        with ExitStack() as stack:
+            for module in (canonical, joint, oneshot, peeling):
+                stack.enter_context(replaced(module, "scale", scaled))
+            yield
+
+    return plant
+
+
+def printed_class_size() -> AbstractContextManager[None]:
+    """Algorithm 1 of the paper, as printed: m += log((t - (h+1)) / (k - (h+1))) for h = k-2 down to 0, from rank 1."""
+
+    def log_size(self: canonical.Prepared, cell: canonical.Class) -> arb:
+        (h, t), k, size = cell, self.top[0], Fraction(1)
+        if cell != self.top:
+            for head in range(k - 2, h - 1, -1):
+                size *= Fraction((t + 1) - (head + 1), k - (head + 1))
+        return ball(size).log()
+
+    return replaced(canonical.Prepared, "log_size", lambda right: log_size)
+
+
+def biased_subset() -> AbstractContextManager[None]:
+    """Members of a subset drawn by the remainder of random bits, which some of them have more often."""
+
+    def upto_all(self: Entropy, count: int, last: int) -> Ranks:
+        fields = [self.bits(last.bit_length()) % (last + 1) for _ in range(count)]
+        return np.array(fields, np.int64)
+
+    return replaced(Entropy, "upto_all", lambda right: upto_all)
+
+
+def no_thinning() -> AbstractContextManager[None]:
+    """Every arrival of a box is kept, as if all its classes were as large as its bound."""
+
+    def arrive(self: canonical._Streams, j: int, entropy: Entropy) -> canonical.Class:
+        return self.prepared.top if j == 0 else self.boxes.cell(j - 1, entropy)
+
+    return replaced(canonical._Streams, "arrive", lambda right: arrive)
+
+
+def no_acceptance() -> AbstractContextManager[None]:
+    """Every cell that is drawn is kept, as if all of a box were as heavy as its bound."""
+    return replaced(canonical.Prepared, "log_acceptance", lambda right: lambda self, part, cell: arb(0))
+
+
+def low_envelope() -> AbstractContextManager[None]:
+    """Bounds on the mass of boxes that are 5% too low."""
+
+    def lowered(right: Any) -> Any:
+        def over(cls: type[Envelope], log_mass: Floats, *scale: int) -> Envelope:
+            made: Envelope = right.__func__(cls, log_mass + math.log(0.95), *scale)
+            return made
+
+        return classmethod(over)
+
+    return replaced(Envelope, "over", lowered)
+
+
+def next_rank() -> AbstractContextManager[None]:
+    """The item one rank lower than the one that was drawn."""
+
+    def shifted(right: Any) -> Any:
+        return lambda self, ranks: right(self, np.minimum(ranks + 1, len(self.scores) - 1))
+
+    return replaced(Places, "of", shifted)
+
+
+def shifted_range() -> AbstractContextManager[None]:
+    """In large arrays: of a range of ranks, the one that begins and ends one rank higher."""
+
+    def shifted(right: Any) -> Any:
+        def selected(self: Places, selection: Selection) -> Any:
+            some = selection.some
+            if some is not None:
+                selection = replace(selection, some=replace(some, first=some.first - 1, last=some.last - 1))
+            return right(self, selection)
+
+        return selected
+
+    return replaced(Places, "selected", shifted)
+
+
+def shifted_lazy_column() -> AbstractContextManager[None]:
+    """In lazily sorted arrays, as long as only the top is sorted: the score one rank lower."""
+
+    def shifted(right: Any) -> Any:
+        def exact(self: LazyColumn, position: int) -> Any:
+            below = len(self) - self.known
+            return right(self, max(position - 1, below) if 0 < below < len(self) else position)
+
+        return exact
+
+    return replaced(LazyColumn, "exact", shifted)
+
+
+def planned_with_half_the_noise() -> AbstractContextManager[None]:
+    """Counts whose noise is planned at twice the rate."""
+
+    def doubled(right: Any) -> Any:
+        def counting(*arguments: Any) -> Any:
+            plan = right(*arguments)
+            return replace(plan, rate=2 * plan.rate)
+
+        return counting
+
+    return replaced(topk, "counting", doubled)
+
+
+def drawn_with_half_the_noise() -> AbstractContextManager[None]:
+    """Counts whose noise is planned as it should be, and drawn at twice the rate."""
+    return replaced(topk, "laplace", lambda right: lambda entropy, rate: right(entropy, 2 * rate))

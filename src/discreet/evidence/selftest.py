@@ -1,0 +1,223 @@
+"""Whether `verify` and `audit` can fail: faults are planted one after the other, and each must be caught.
+
+What is drawn comes from fixed seeds, so that the outcome is the same each time; with another seed a right sampler would
+be accused with a probability below ALPHA. Draws are looked at in stages, because most faults show in few.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from discreet.evidence import faults
+from discreet.evidence.audit import draw_counts, fit_to_definition
+from discreet.evidence.count_rows import CountTask, CountVerdict, count_tasks
+from discreet.evidence.inputs import long_input
+from discreet.evidence.report import Verdict, in_columns
+from discreet.evidence.verify import all_mechanisms, verify_witness
+from discreet.evidence.witnesses import best_witness
+from discreet.exact.entropy import Entropy
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.joint import Joint
+from discreet.mechanisms.oneshot import OneShot
+from discreet.mechanisms.peeling import Peeling
+
+ALPHA = 1e-9
+"""The probability that the draws of another seed accuse a right sampler, for each that is audited."""
+
+STAGES = (2_000, 20_000, 60_000, 180_000)
+"""After how many draws the counts are looked at; the last show an envelope 5% too low with 99 seeds of 100."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Code with a fault, or without one, and the checks that are made of it.
+
+    Attributes
+    ----------
+    name
+        What is wrong.
+    plant
+        The context in which the code has the fault.
+    is_faulty
+        Whether something is wrong at all.
+    rows
+        The mechanisms that are verified, each by its witness.
+    counts
+        The rows of `verify --all` on counts.
+    audited
+        The mechanisms whose sampler is audited, each with how many draws there are at most.
+    """
+
+    name: str
+    plant: Callable[[], AbstractContextManager[None]] = nullcontext
+    is_faulty: bool = True
+    rows: tuple[Mechanism, ...] = ()
+    counts: tuple[CountTask, ...] = ()
+    audited: dict[Mechanism, int] = field(default_factory=dict)
+
+    def examined(self) -> Finding:
+        """What the checks find while the fault is planted."""
+        with self.plant():
+            verdicts = [verify_witness(mechanism) for mechanism in self.rows if best_witness(mechanism) is not None]
+            counted = [task.examined() for task in self.counts]
+            audits = [audit_in_stages(mechanism, most) for mechanism, most in self.audited.items()]
+        return Finding(self.name, self.is_faulty, [*verdicts, *counted], audits)
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What the audit of one sampler found: after how many draws, and the probability of counts so far off."""
+
+    mechanism: Mechanism
+    draws: int
+    fits: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the counts may be those of the definition."""
+        return self.fits > ALPHA
+
+    def __str__(self) -> str:
+        return f"p = {self.fits:.1g}, {self.draws:,} draws"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the checks found in one case.
+
+    Attributes
+    ----------
+    fault
+        What is wrong.
+    is_faulty
+        Whether something is wrong at all.
+    verdicts
+        Those of `verify`.
+    audits
+        Those of `audit`.
+    """
+
+    fault: str
+    is_faulty: bool
+    verdicts: list[Verdict | CountVerdict]
+    audits: list[Staged]
+
+    @property
+    def accused(self) -> bool:
+        """Whether a check found something."""
+        return any(verdict.failures for verdict in self.verdicts) or not all(audit.holds for audit in self.audits)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether a fault was caught, or nothing was found where there is none."""
+        return self.accused == self.is_faulty
+
+    @property
+    def verdict(self) -> str:
+        """How the finding is spelt in the table."""
+        if self.is_faulty:
+            return "caught" if self.accused else "MISSED"
+        return "ACCUSED" if self.accused else "acquitted"
+
+    def by_verify(self) -> str:
+        """What `verify` found: in how many rows, and by which checks."""
+        if not self.verdicts:
+            return "-"
+        checks = dict.fromkeys(failure.check for one in self.verdicts for failure in one.failures)
+        failed = sum(bool(one.failures) for one in self.verdicts)
+        return f"{failed} of {len(self.verdicts)} rows" + (f": {', '.join(checks)}" if checks else "")
+
+    def by_audit(self) -> str:
+        """What `audit` found; where one sampler is accused, that one."""
+        accused = [audit for audit in self.audits if not audit.holds]
+        return "; ".join(map(str, accused or self.audits)) or "-"
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """All that was found, the code as it is first.
+
+    Attributes
+    ----------
+    findings
+        One for each case.
+    """
+
+    findings: list[Finding]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every fault was caught, and the code as it is was not accused."""
+        return all(finding.is_right for finding in self.findings)
+
+    def __str__(self) -> str:
+        rows = [("planted fault", "by verify", "by audit", "verdict")]
+        rows += [(one.fault, one.by_verify(), one.by_audit(), one.verdict) for one in self.findings]
+        caught = sum(one.is_faulty and one.accused for one in self.findings)
+        planted = sum(one.is_faulty for one in self.findings)
+        return "\n".join([*in_columns(rows), f"{caught} of {planted} planted faults caught"])
+
+
+def cases() -> list[Case]:
+    """The code as it is, and every fault."""
+    few_draws, some, most = STAGES[-3:]
+    # One of each way to draw: by weight, by a race between classes, by one between items in rounds, by sequences.
+    few: tuple[Mechanism, ...] = (Canonical(), Canonical(noise="exponential"), OneShot(), Peeling(), Joint())
+    every, counts = tuple(all_mechanisms()), tuple(task for task in count_tasks() if task.mechanism is None)
+    by_weight: dict[Mechanism, int] = {Canonical(): some}
+    by_race: dict[Mechanism, int] = {Canonical(noise="exponential"): few_draws}
+    sampler: list[tuple[str, faults.Plant, dict[Mechanism, int]]] = [
+        ("class size as printed", faults.printed_class_size, by_weight),
+        ("biased subset", faults.biased_subset, by_weight),
+        ("no thinning", faults.no_thinning, by_race),
+        ("no acceptance", faults.no_acceptance, by_weight),
+        ("envelope 5% too low", faults.low_envelope, {Canonical(): most}),
+        ("places: one rank off", faults.next_rank, by_weight),
+        ("places: range one off", faults.shifted_range, by_weight),
+        ("lazy sorting: one rank off", faults.shifted_lazy_column, by_weight),
+    ]
+    return [
+        Case("none", nullcontext, False, every, counts, {Canonical(): most, **by_race}),
+        Case("scale x 1.05", faults.wrong_scale(Fraction(21, 20)), rows=every, audited=by_weight),
+        Case("scale x 1.35", faults.wrong_scale(Fraction(27, 20)), rows=few, audited=by_weight),
+        Case("factor 2 missing", faults.wrong_scale(Fraction(2)), rows=few, audited=by_weight),
+        *(Case(name, plant, rows=few, audited=audited) for name, plant, audited in sampler),
+        Case("counts: half the noise planned", faults.planned_with_half_the_noise, counts=counts),
+        Case("counts: half the noise drawn", faults.drawn_with_half_the_noise, counts=counts),
+    ]
+
+
+def each_finding(chosen: Sequence[Case], jobs: int = 1) -> Iterator[Finding]:
+    """What is found in some cases, in their order, by so many processes."""
+    if jobs == 1 or len(chosen) == 1:
+        yield from map(Case.examined, chosen)
+        return
+    names = [case.name for case in chosen]
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(_examined_by_name, names)
+
+
+def _examined_by_name(name: str) -> Finding:
+    # A fault is a function, which cannot be sent to another process.
+    return next(case for case in cases() if case.name == name).examined()
+
+
+def audit_in_stages(mechanism: Mechanism, most: int, seed: int = 1) -> Staged:
+    """Audits a sampler by its long input, with more and more draws until it is accused or there are enough."""
+    drawn_from = long_input(mechanism, None, Fraction(1), "add-remove")
+    entropy, counts, draws, fits = Entropy(random.Random(seed)), Counter[Any](), 0, 1.0  # noqa: S311  # no secret
+    for stage in (stage for stage in STAGES if stage <= most):
+        counts += draw_counts(drawn_from, stage - draws, entropy)
+        draws, chances = stage, fit_to_definition(drawn_from, counts)
+        fits = min(1.0, len(STAGES) * len(chances) * min(chances))
+        if fits <= ALPHA:
+            break
+    return Staged(mechanism, draws, fits)

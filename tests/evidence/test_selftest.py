@@ -1,0 +1,283 @@
+"""Planted faults are caught, the code as it is is not accused, and what was planted is gone afterwards."""
+
+import json
+import math
+import random
+from collections import defaultdict
+from contextlib import nullcontext, suppress
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import discreet
+from discreet.columns import LazyColumn
+from discreet.evidence import faults, selftest
+from discreet.evidence.drawing import forms_of, releases, source_of
+from discreet.evidence.expected import Expected, expected
+from discreet.evidence.inputs import long_input, telling_pair
+from discreet.exact.entropy import Entropy
+from discreet.exact.envelope import Envelope
+from discreet.mechanisms import canonical, joint, oneshot, peeling
+from discreet.sources.places import Places
+from discreet.topk import top_k
+
+CASES = {case.name: case for case in selftest.cases()}
+PLACES = {
+    (module, name)
+    for module, names in {
+        canonical: ["scale"],
+        joint: ["scale"],
+        oneshot: ["scale"],
+        peeling: ["scale"],
+        canonical.Prepared: ["log_size", "log_acceptance"],
+        canonical._Streams: ["arrive"],
+        Entropy: ["upto_all"],
+        Envelope: ["over"],
+        Places: ["of", "selected"],
+        LazyColumn: ["exact"],
+        discreet.topk: ["counting", "laplace"],
+    }.items()
+    for name in names
+}
+
+
+def input_of(mechanism, k=None):
+    return long_input(mechanism, k, Fraction(1), "add-remove")
+
+
+def prepared(mechanism, form="small", k=None):
+    """A mechanism on its long input, as a release prepares it."""
+    drawn_from = input_of(mechanism, k)
+    tally = source_of(drawn_from, form).tally()
+    return mechanism.prepare(tally, drawn_from.k, Fraction(1), drawn_from.sensitivity)
+
+
+def test_the_faults_are_those_that_were_asked_for():
+    assert not CASES["none"].is_faulty
+    assert all(case.is_faulty for name, case in CASES.items() if name != "none")
+    assert {
+        *("scale x 1.05", "scale x 1.35", "factor 2 missing", "class size as printed", "biased subset", "no thinning"),
+        *("envelope 5% too low", "places: one rank off", "counts: half the noise drawn"),
+    } <= set(CASES)
+
+
+def test_what_is_planted_is_gone_afterwards_even_if_something_fails():
+    def now():
+        return {(owner, name): vars(owner)[name] for owner, name in PLACES}
+
+    before, touched = now(), set()
+    for case in CASES.values():
+        with suppress(ZeroDivisionError), case.plant():
+            touched |= {place for place, held in now().items() if held is not before[place]}
+            raise ZeroDivisionError
+        assert now() == before
+    assert touched == PLACES
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("counts")])
+def test_too_little_noise_of_counts_is_caught(name):
+    finding = CASES[name].examined()
+    assert finding.verdict == "caught"
+    assert ("noise" if "drawn" in name else "rate") in finding.by_verify()
+
+
+@pytest.mark.parametrize(("factor", "checks"), [("21/20", {"epsilon", "definition"}), ("1", set())])
+def test_a_scale_five_percent_off_is_caught_by_a_witness(factor, checks):
+    with faults.wrong_scale(Fraction(factor))():
+        verdict = selftest.verify_witness(discreet.Canonical())
+    assert {failure.check for failure in verdict.failures} == checks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "mechanism"),
+    [
+        ("scale x 1.05", discreet.Canonical()),
+        ("no thinning", discreet.Canonical(noise="exponential")),
+        ("no acceptance", discreet.Canonical()),
+        ("places: one rank off", discreet.Canonical()),
+    ],
+    ids=str,
+)
+def test_an_audit_catches_what_shows_in_few_draws(name, mechanism):
+    most = selftest.STAGES[1]
+    with CASES[name].plant():
+        found = selftest.audit_in_stages(mechanism, most)
+    assert not found.holds
+    assert selftest.audit_in_stages(mechanism, selftest.STAGES[0]).holds
+
+
+@pytest.mark.slow
+def test_the_public_audit_sees_thinning_and_says_so():
+    mechanism = discreet.Canonical(noise="exponential")
+    options = {"draws": 1500, "confidence": "0.999999"}
+    with faults.no_thinning():
+        found = discreet.audit(mechanism, rng=random.Random(5), **options)
+    assert not found.holds
+    assert not found.overspent
+    assert "the counts do not fit the definition" in str(found)
+    right = discreet.audit(mechanism, rng=random.Random(5), **options)
+    assert right.holds
+    assert "and 3,000 of (" in str(right)
+
+
+@pytest.mark.parametrize("noise", ["gumbel", "exponential"])
+@pytest.mark.parametrize("gamma", ["1/3", "1/2", "1"])
+def test_boxes_of_the_long_input_hold_several_classes(gamma, noise):
+    boxes = prepared(discreet.Canonical(gamma, noise)).boxes
+    cells = [boxes.cells(j) for j in range(len(boxes.h1))]
+    assert sum(cells) > len(cells)
+    assert max(cells) >= 2
+    if noise == "gumbel":
+        assert sum(cells) >= 2 * len(cells)
+
+
+@pytest.mark.parametrize("mechanism", [discreet.OneShot(), discreet.OneShot("gumbel"), discreet.OneShot("laplace")])
+def test_streams_of_the_long_input_hold_several_items(mechanism):
+    cells = prepared(mechanism).cells
+    assert sum(cells > 1) >= 2
+    assert max(cells) >= 3
+
+
+@pytest.mark.parametrize(
+    "mechanism", [discreet.Canonical(), discreet.Canonical(1, "laplace"), discreet.Canonical("1/3")]
+)
+def test_a_lazy_form_sorts_the_top_alone_and_a_counted_one_counts(mechanism):
+    ready = prepared(mechanism, "lazy")
+    entropy = Entropy(random.Random(1))
+    for _ in range(20):
+        ready.draw(entropy)
+    tally = ready.classes.losses.tally
+    assert isinstance(tally.column, LazyColumn)
+    assert len(input_of(mechanism).scores) < tally.known < 100 < tally.d
+    assert prepared(mechanism, "counted").classes.losses.tally.last is not None
+
+
+@pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.OneShot(), discreet.Joint()])
+def test_every_form_shows_items_of_the_long_input_alone(mechanism):
+    drawn_from = input_of(mechanism)
+    assert set(forms_of(drawn_from)) == {"small", "lazy", "counted"}
+    law = expected(drawn_from).probabilities
+    outcomes = releases(drawn_from, Entropy(random.Random(2)), ("small", "lazy", "counted"))
+    seen = [next(outcomes) for _ in range(300)]
+    assert {form for form, _ in seen} == {"small", "lazy", "counted"}
+    assert all(outcome in law for _, outcome in seen)
+
+
+def test_where_the_worst_score_does_not_matter_there_is_no_large_form():
+    assert forms_of(input_of(discreet.Canonical(0))) == ("small",)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.OneShot("gumbel"), discreet.Joint()], ids=str)
+def test_laws_of_the_inputs_add_up_to_one(mechanism, k):
+    for drawn_from in [input_of(mechanism, k), *telling_pair(mechanism, k, Fraction(1), "swap", 1000)]:
+        assert sum(expected(drawn_from).probabilities.values()) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_three_items_of_one_shot_are_judged_as_sets():
+    law = expected(telling_pair(discreet.OneShot(), 3, Fraction(1), "add-remove", 1000)[0])
+    assert not law.sees_order
+    outcome = next(iter(law.probabilities))
+    assert outcome[1] is None
+    assert law.fits({(outcome[0], outcome[0]): 1})[0] > 0
+
+
+def test_levels_see_what_outcomes_one_by_one_do_not():
+    """Half of the probability is spread over a thousand outcomes: 5% more of it shows in the level alone."""
+    law = Expected({("top", None): 0.5, **{(f"{i}", None): 0.0005 for i in range(1000)}})
+    counts = {("top", None): 9750, **{(f"{i}", None): 10 + (i % 4 == 0) for i in range(1000)}}
+    one_by_one, by_level = law.fits(counts)
+    assert by_level < 1e-3 < one_by_one
+    assert law.fits({("nobody", None): 1}) == [0.0, 0.0]
+
+
+def test_the_last_stage_has_the_power_to_see_an_envelope_five_percent_too_low():
+    """By the exact law of the faulty sampler: what is kept with a probability above one is kept every time."""
+    with faults.low_envelope():
+        ready = prepared(discreet.Canonical())
+        right, wrong = defaultdict(float), defaultdict(float)
+        for part in range(len(ready.boxes.h1) + 1):
+            for cell in cells_of(ready, part):
+                kept = math.exp(float(ready.log_acceptance(part, cell).mid()))
+                weight = math.exp(float(ready.log_weight(cell).mid()))
+                right[ready.excess(cell)] += weight
+                wrong[ready.excess(cell)] += weight * min(1.0, kept) / kept
+    p, q = in_levels(right), in_levels(wrong, like=right)
+    noncentrality = selftest.STAGES[-1] * ((q - p) ** 2 / p).sum()
+    critical = stats.chi2.isf(selftest.ALPHA / (4 * len(selftest.STAGES)), len(p) - 1)
+    assert stats.ncx2.sf(critical, len(p) - 1, noncentrality) > 0.99
+
+
+def in_levels(masses, like=None):
+    """Shares of masses by falling probability, cut where a tenth has been reached, as an audit has them."""
+    groups, share = [0.0], 0.0
+    for excess in sorted(masses):
+        if share >= 0.1:
+            groups, share = [*groups, 0.0], 0.0
+        groups[-1] += masses[excess]
+        share += (like or masses)[excess] / sum((like or masses).values())
+    return np.array(groups) / sum(groups)
+
+
+def cells_of(ready, part):
+    if part == 0:
+        return [ready.top]
+    boxes, j = ready.boxes, part - 1
+    return [
+        (h, t)
+        for h in range(int(boxes.h1[j]), int(boxes.h2[j]) + 1)
+        for t in range(int(boxes.t1[j]), int(boxes.t2[j]) + 1)
+    ]
+
+
+def harmless(name="nothing at all", is_faulty=True):
+    return selftest.Case(name, nullcontext, is_faulty, rows=(discreet.Canonical(),))
+
+
+def test_the_command_prints_a_table_and_exits_with_0_where_all_are_caught(monkeypatch, call):
+    caught = selftest.Case("wrong", faults.wrong_scale(Fraction(2)), rows=(discreet.Canonical(),))
+    monkeypatch.setattr(selftest, "cases", lambda: [harmless("none", is_faulty=False), caught])
+    code, out, err = call("verify", "--self-test", "--jobs", "1")
+    assert (code, err) == (0, "")
+    heading, none, wrong, last = out.splitlines()
+    assert heading.split() == ["planted", "fault", "by", "verify", "by", "audit", "verdict"]
+    assert none.split()[-1] == "acquitted"
+    assert "1 of 1 rows: epsilon, definition" in wrong
+    assert wrong.split()[-1] == "caught"
+    assert last == "1 of 1 planted faults caught"
+
+
+@pytest.mark.parametrize(
+    "case", [harmless(), selftest.Case("none", faults.wrong_scale(Fraction(2)), False, (discreet.Canonical(),))]
+)
+def test_the_command_exits_with_1_where_one_is_missed_or_the_code_is_accused(monkeypatch, call, case):
+    monkeypatch.setattr(selftest, "cases", lambda: [case])
+    code, out, _ = call("verify", "--self-test", "--json")
+    found = json.loads(out)
+    assert (code, found["holds"]) == (1, False)
+    assert [one["verdict"] for one in found["findings"]] == ["MISSED" if case.is_faulty else "ACCUSED"]
+
+
+@pytest.mark.slow
+def test_processes_find_the_same():
+    chosen = [CASES[name] for name in ("counts: half the noise planned", "counts: half the noise drawn")]
+    assert list(selftest.each_finding(chosen, 2)) == list(selftest.each_finding(chosen))
+
+
+@pytest.mark.parametrize(
+    "option", ["--all", "--deep", "--ceil", "--mechanism=joint", "-k2", "--epsilon=2", "--adjacency=swap"]
+)
+def test_the_self_test_stands_alone(refused, option):
+    complaint = "self-test must be left out with options other than jobs, format, json and quiet"
+    assert refused("verify", "--self-test", option).startswith(complaint)
+
+
+def test_a_release_under_no_fault_is_as_it_was():
+    scores = {"a": 5, "b": 3, "c": 1}
+    before = top_k(scores, 1, 1, rng=random.Random(3)).items
+    with faults.next_rank():
+        pass
+    assert top_k(scores, 1, 1, rng=random.Random(3)).items == before
