@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from engines import postgres, spark  # noqa: F401  # fixtures
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -196,6 +197,30 @@ def _string(cell):
     return None if cell is None else str(cell).replace("\x00", "")
 
 
+def on_postgres(url):
+    """A table of text, floats and decimals, whose text is cast to what the domain holds."""
+    import psycopg
+
+    def store(rows, folder, first, extra):
+        with psycopg.connect(url.replace("postgres://", "postgresql://", 1), autocommit=True) as connection:
+            connection.execute("DROP TABLE IF EXISTS ev")
+            connection.execute("CREATE TABLE ev (who TEXT, what TEXT, stars FLOAT8, amount NUMERIC, day TEXT)")
+            with connection.cursor() as cursor:
+                cursor.executemany("INSERT INTO ev VALUES (%s, %s, %s, %s, %s)", _typed_rows(rows, first, extra))
+        return {"table": url, "name": "ev"}
+
+    return store
+
+
+def on_spark(session):
+    schema = "who string, what string, stars double, amount double, day string"
+
+    def store(rows, folder, first, extra):
+        return {"table": session.createDataFrame([tuple(row) for row in _typed_rows(rows, first, extra)], schema)}
+
+    return store
+
+
 STORES = {
     "pandas": on_pandas,
     "pandas categories": on_pandas_categories,
@@ -306,3 +331,19 @@ def test_expressions_of_a_table_with_guessed_types_are_refused(tmp_path):
 def test_an_empty_table_without_types_has_no_scores(tmp_path):
     kwargs = on_sqlite([], tmp_path, False, [])
     assert scores_of(kwargs, [1, 2], {})[0] == {(int, 1): 0, (int, 2): 0}
+
+
+STRANGE = [{"what": cell, "stars": cell, "amount": cell, "day": cell} for cell in ODD]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", DOMAINS)
+@pytest.mark.parametrize(
+    "engine", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("postgres", "spark")]
+)
+def test_a_user_with_all_odd_rows_changes_nothing_else_on_a_server(engine, kind, request):
+    server = request.getfixturevalue(engine)
+    store = {"postgres": on_postgres, "spark": on_spark}[engine](server)
+    questions = QUESTIONS if engine == "postgres" else QUESTIONS[:1]
+    for question in questions:
+        check_neighbours(store, "zed", STRANGE, DOMAINS[kind], question, first=True)
