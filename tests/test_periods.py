@@ -107,17 +107,18 @@ def test_neighbouring_events_take_one_period(kind, tmp_path):
     assert max(taken) < 1.02
 
 
-def test_what_opening_took_is_counted_in_once():
-    """A lazy frame is collected by `events`; how long the caller waits before the release is no part of it."""
-    frame = pl.from_pandas(frame_of(100))
+def test_what_opening_took_is_counted_in_once(monkeypatch):
+    """A frame is converted by `events`; how long the caller waits before the release is no part of it."""
+    frame, convert = pl.from_pandas(frame_of(100)), pl.DataFrame.to_arrow
     discreet.events(frame, user="u", item="i", domain=DOMAIN)
 
-    def slowly(rows):
+    def convert_slowly(*arguments):
         time.sleep(6)
-        return rows
+        return convert(*arguments)
 
+    monkeypatch.setattr(pl.DataFrame, "to_arrow", convert_slowly)
     begun = time.monotonic()
-    source = discreet.events(frame.lazy().map_batches(slowly), user="u", item="i", domain=DOMAIN)
+    source = discreet.events(frame, user="u", item="i", domain=DOMAIN)
     opened = (time.monotonic() - begun) / 10
     first = periods(lambda: discreet.top_k(source, 3, 1, pad_to=10), 10)
     assert opened >= 0.6

@@ -336,8 +336,10 @@ def test_an_error_about_a_table_shows_no_row(engine, tmp_path):
         connection.execute("INSERT INTO events VALUES (?, ?)", [NAME, f"{DIGITS} pounds"])
         naive = spoken(lambda: connection.execute("SELECT who FROM events WHERE CAST(note AS INTEGER) = 1").fetchall())
     assert DIGITS in shows(naive)
+    # Which keys the records of a JSON file have is private, so that a name that none has is no fault there.
+    said = spoken if engine == "json" else failure
     for change in BAD_OPTIONS:
-        assert not shows(failure(lambda change=change: discreet.events(**opened, **{**OPTIONS, **change})))
+        assert not shows(said(lambda change=change: discreet.events(**opened, **{**OPTIONS, **change}).sensitivity))
     if "name" in opened:
         assert not shows(failure(lambda: discreet.events(opened["table"], name="nope", **OPTIONS)))
         assert not shows(failure(lambda: discreet.events(opened["table"], **OPTIONS)))
@@ -362,10 +364,10 @@ def test_a_file_without_a_header_shows_no_row(name, tmp_path):
     path = tmp_path / name
     path.write_text(contents.get(path.suffix, rows), encoding="utf-8")
     for change in ({}, {"user": NAME}, {"user": NAME, "item": str(NUMBER), "where": "amount > 5"}):
-        text = failure(lambda change=change: discreet.events(path, **{**OPTIONS, **change}))
+        text = spoken(lambda change=change: discreet.top_k(discreet.events(path, **{**OPTIONS, **change}), 1, 1).items)
         asked = [mark for mark in MARKS if mark in str(change)]
         assert [mark for mark in shows(text) if mark not in asked] == []
-        assert "is not in the header of the file" in text
+        assert ("is not in the header of the file" in text) == (path.suffix in (".csv", ".tsv"))
 
 
 @dataclass(frozen=True)
@@ -474,7 +476,9 @@ def test_a_file_that_fails_shows_no_row(engine, spoil, when, tmp_path):
     assert shows(spoken(lambda: naive_read(path)))
     if when == "before":
         spoil(path)
-        assert not shows(failure(lambda: discreet.top_k(discreet.events(**opened, **OPTIONS), 1, 1)))
+        # A file without any record is one of JSON lines like others.
+        said = spoken if (engine, spoil) == ("json", overwritten) else failure
+        assert not shows(said(lambda: discreet.top_k(discreet.events(**opened, **OPTIONS), 1, 1).items))
         return
     source = discreet.events(**opened, **OPTIONS)
     spoil(path)

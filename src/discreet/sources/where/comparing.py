@@ -66,6 +66,8 @@ class Comparing:
 
     def within(self, value: Value, low: Value, high: Value) -> Any:
         """Whether the value is from low to high."""
+        for bound in (low, high):
+            _refuse_order(value, bound)
         value, low, high = self.adapted([value, low, high])
         grid = grid_of(self.engine, value)
         kinds = [value.kind, low.kind, high.kind]
