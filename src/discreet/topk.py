@@ -14,7 +14,8 @@ import numpy as np
 
 from discreet.counts import Counting, check_counts, counting, shares
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.exact.entropy import Entropy, Ranks, as_entropy
+from discreet.exact.arrays import Ranks
+from discreet.exact.entropy import Entropy, as_entropy
 from discreet.exact.laplace import laplace
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.canonical import Canonical

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact.ball import Floats, stirling
-from discreet.exact.entropy import Ranks
+from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.ball import stirling
 from discreet.mechanisms.canonical import Classes, Prepared
 
 _SPARED = 1e-11

@@ -18,8 +18,9 @@ from flint import arb
 
 from discreet.analysis.chances import Group, first_two, winners
 from discreet.errors import InvalidValueError
+from discreet.exact.arrays import Ranks
 from discreet.exact.ball import ball
-from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.entropy import Entropy
 from discreet.mechanisms import canonical, joint, oneshot, peeling
 
 Drawn = tuple[int, ...]

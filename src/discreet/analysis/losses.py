@@ -13,8 +13,7 @@ from math import log
 import numpy as np
 
 from discreet.analysis.classes import log_binomial
-from discreet.exact.ball import Floats
-from discreet.exact.entropy import Ranks
+from discreet.exact.arrays import Floats, Ranks
 from discreet.mechanisms.joint import log_choices
 
 Counter = Callable[[Ranks], Floats]

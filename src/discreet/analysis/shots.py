@@ -16,7 +16,7 @@ from math import log
 
 import numpy as np
 
-from discreet.exact.ball import Floats
+from discreet.exact.arrays import Floats
 from discreet.noise import Noise, Piece
 
 _DEPTH = 42.0

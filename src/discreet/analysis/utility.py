@@ -20,7 +20,8 @@ from discreet.analysis.layers import Layers
 from discreet.analysis.shots import Shots
 from discreet.analysis.statistics import draws_needed, lower_bound, upper_bound
 from discreet.errors import InvalidValueError, shown
-from discreet.exact.entropy import Ranks, as_entropy
+from discreet.exact.arrays import Ranks
+from discreet.exact.entropy import as_entropy
 from discreet.mechanisms import canonical, oneshot
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical

@@ -18,8 +18,9 @@ from flint import arb
 
 from discreet import topk
 from discreet.columns import LazyColumn
-from discreet.exact.ball import Floats, ball
-from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.ball import ball
+from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
 from discreet.mechanisms import canonical, joint, oneshot, peeling
 from discreet.privacy import Sensitivity

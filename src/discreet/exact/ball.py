@@ -20,11 +20,9 @@ from fractions import Fraction
 
 import numpy as np
 from flint import arb, ctx, fmpq
-from numpy.typing import NDArray
 
+from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.entropy import Entropy, Uniform
-
-Floats = NDArray[np.float64]
 
 START = 96
 """The precision in bits at which a comparison is first tried."""
@@ -79,7 +77,7 @@ def log_binomial(n: int, r: int) -> arb:
     return arb(n + 1).lgamma() - arb(r + 1).lgamma() - arb(n - r + 1).lgamma()
 
 
-def log_binomial_float(r: NDArray[np.int64], rest: NDArray[np.int64]) -> Floats:
+def log_binomial_float(r: Ranks, rest: Ranks) -> Floats:
     """Log C(r + rest, r), at least the true value but for rounding, and at most 0.002 above it.
 
     A bound for the sampler, whose remainders err to one side by design; `analysis.classes.log_binomial` is the accurate

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.exact.ball import Floats, above
-from discreet.exact.entropy import Entropy, Ranks, distinct
-
-Mask = NDArray[np.bool_]
+from discreet.exact.arrays import Floats, Mask, Ranks
+from discreet.exact.ball import above
+from discreet.exact.entropy import Entropy, distinct
 
 WASTE = 1.0
 """Boxes are good enough when their upper bounds add up to at most (1 + WASTE) times their lower bounds."""

@@ -13,12 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from flint import arb, fmpz
-from numpy.typing import NDArray
 
 from discreet.errors import InvalidTypeError, shown
-
-Ranks = NDArray[np.int64]
-Words = NDArray[np.uint64]
+from discreet.exact.arrays import Ranks, Words
 
 
 class Bits(Protocol):
@@ -168,7 +165,7 @@ class Uniform:
         """An interval that holds the number."""
         return arb((fmpz(2 * self.numerator + 1), -self.bits - 1), (fmpz(1), -self.bits - 1))
 
-    def position(self, cumulative: NDArray[np.int64]) -> int:
+    def position(self, cumulative: Ranks) -> int:
         """The part of a line cut at `cumulative` (ascending, integers) in which this share of its length falls.
 
         Returns j with probability exactly (cumulative[j] - cumulative[j-1]) / cumulative[-1].

@@ -17,8 +17,9 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from discreet.exact.ball import RELATIVE, START, Floats, exponential, is_less, precision
-from discreet.exact.entropy import Entropy, Ranks, Uniform, Words
+from discreet.exact.arrays import Floats, Ranks, Words
+from discreet.exact.ball import RELATIVE, START, exponential, is_less, precision
+from discreet.exact.entropy import Entropy, Uniform
 from discreet.exact.times import BallTime, Transform, exponentials, noise_float
 
 Member = TypeVar("Member")

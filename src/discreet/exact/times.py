@@ -14,8 +14,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 from flint import arb
 
-from discreet.exact.ball import RELATIVE, Floats
-from discreet.exact.entropy import Words
+from discreet.exact.arrays import Floats, Words
+from discreet.exact.ball import RELATIVE
 
 Real = TypeVar("Real")
 

@@ -21,9 +21,10 @@ import numpy as np
 from flint import arb
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.exact.ball import Floats, ball, happens, log_binomial, log_binomial_float
+from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.ball import ball, happens, log_binomial, log_binomial_float
 from discreet.exact.boxes import Boxes, enclose
-from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
 from discreet.exact.race import winner
 from discreet.mechanisms.base import scale

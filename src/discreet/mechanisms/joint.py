@@ -22,9 +22,10 @@ import numpy as np
 from flint import arb, ctx
 
 from discreet.errors import InvalidValueError, shown
-from discreet.exact.ball import RELATIVE, START, Floats, above, ball, happens
+from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.ball import RELATIVE, START, above, ball, happens
 from discreet.exact.boxes import WASTE, loose
-from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
 from discreet.mechanisms.base import scale
 from discreet.privacy import Sensitivity

@@ -19,8 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 from flint import arb
 
-from discreet.exact.ball import Floats, above, ball
-from discreet.exact.entropy import Entropy, Ranks, distinct
+from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.ball import above, ball
+from discreet.exact.entropy import Entropy, distinct
 from discreet.exact.race import podium
 from discreet.mechanisms.base import scale
 from discreet.noise import NOISES, check_noise

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.arrays import Ranks
+from discreet.exact.entropy import Entropy
 from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import scale
 from discreet.noise import check_noise

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact.boxes import Mask
-from discreet.exact.entropy import Ranks, distinct
+from discreet.exact.arrays import Mask, Ranks
+from discreet.exact.entropy import distinct
 from discreet.selection import Selection, Some
 from discreet.sources.sorting import as_bits, blocks
 from discreet.tally import Tally
