@@ -27,7 +27,7 @@ from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.mechanisms.registry import check_mechanism
-from discreet.noise import NOISES
+from discreet.noise import NOISES, noise_of
 from discreet.privacy import Number, check_adjacency, exact, positive
 
 GAMMAS = ("0", "1/3", "1/2", "3/4", "1")
@@ -241,7 +241,7 @@ def _mechanisms(given: Any) -> list[Mechanism]:
 
 def _sizes(mechanism: Mechanism, family: Family, k: int | None, deep: bool) -> tuple[int, ...]:
     """The k for which the law can be had: the order of one-shot is integrated for two items at most."""
-    integrated = getattr(mechanism, "noise", "gumbel") != "gumbel"
+    integrated = not noise_of(mechanism).max_stable
     possible = list(range(1, family.d + 1))
     if integrated and isinstance(mechanism, OneShot):
         possible = sorted({1, 2, family.d})

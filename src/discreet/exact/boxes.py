@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from discreet.exact.arrays import Floats, Mask, Ranks
-from discreet.exact.ball import above
+from discreet.exact.ball import bound_above
 from discreet.exact.entropy import Entropy, distinct
 
 WASTE = 1.0
@@ -87,7 +87,7 @@ class Boxes:
 
         Each term was raised by far more than what adding them up can lose.
         """
-        return self.gain + self.size + above(self.log_cells())
+        return self.gain + self.size + bound_above(self.log_cells())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,7 +154,7 @@ class _Grid:
     def boxes(self) -> Boxes:
         """The boxes with sound bounds."""
         h1, h2, t1, t2 = self.corners
-        return Boxes(h1, h2, t1, t2, above(self.gain[0]), above(self.size[1]))
+        return Boxes(h1, h2, t1, t2, bound_above(self.gain[0]), bound_above(self.size[1]))
 
     def pieces(self) -> Ranks:
         """The corners of the pieces of each box, cut across the side along which its bounds vary more."""
@@ -225,7 +225,7 @@ def _below(landscape: Landscape, t1: int) -> Boxes:
     low, high = h2 - lengths[1:] + 1, h2 - lengths[:-1]
     known, last = np.full_like(low, t1), np.full_like(low, t2)
     gain = landscape.gain(*landscape.heights(high, known), high, known)
-    return Boxes(low, high, known + 1, last, above(gain), above(landscape.size(low, last)))
+    return Boxes(low, high, known + 1, last, bound_above(gain), bound_above(landscape.size(low, last)))
 
 
 def _towards_peak(landscape: Landscape, h: Ranks, t: Ranks, t2: int) -> tuple[Ranks, Ranks]:

@@ -23,7 +23,7 @@ from flint import arb, ctx
 
 from discreet.errors import InvalidValueError, shown
 from discreet.exact.arrays import Floats, Ranks
-from discreet.exact.ball import RELATIVE, START, above, ball, happens
+from discreet.exact.ball import RELATIVE, START, ball, bound_above, sample_bernoulli_exp
 from discreet.exact.boxes import WASTE, loose
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
@@ -99,7 +99,7 @@ class Prepared:
             loss = self.loss(sequence)
             if loss >= self.edges[part + 1]:
                 continue
-            if happens(entropy, partial(self.log_acceptance, part, last, loss)):
+            if sample_bernoulli_exp(entropy, partial(self.log_acceptance, part, last, loss)):
                 return sequence
 
     def loss(self, sequence: Ranks) -> Fraction:
@@ -155,7 +155,7 @@ class Prepared:
         # Each term of a bound is raised on its own, because they nearly cancel.
         log_counts = np.append(strictly[1:], everything)
         log_width = np.append(_log_width(rate, edges), 0.0)
-        return np.append(edges, inf), above(log_counts) + above(-rate * edges) + above(log_width)
+        return np.append(edges, inf), bound_above(log_counts) + bound_above(-rate * edges) + bound_above(log_width)
 
     def _log_counts(self, reaches: Floats) -> Floats:
         """The log number of sequences whose loss is below each reach."""
