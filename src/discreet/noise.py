@@ -157,7 +157,9 @@ class Noise:
 
 def _evaluate_piece(piece: Piece, p: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
     with np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore"):
-        return piece.below(p, q), piece.above(p, q), np.nan_to_num(piece.slope(p, q) * p * q)
+        # Rounding may carry a formula past 1, where there is no logarithm of what is left.
+        above = np.minimum(piece.above(p, q), 1.0)
+        return piece.below(p, q), above, np.nan_to_num(piece.slope(p, q) * p * q)
 
 
 def _exp(value: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.evidence.count_rows import CountTask, CountVerdict, count_tasks
 from discreet.evidence.divergence import divergences, log_ratios, shares
-from discreet.evidence.judge import Departure, departure
+from discreet.evidence.judge import Departure, check_defined, departure
 from discreet.evidence.neighbours import Family, Scores, families
 from discreet.evidence.report import Pair, Verdict, Verification
 from discreet.evidence.seen import Laws
@@ -150,6 +150,7 @@ def plan(
     chosen = [family for family in chosen if adjacency in (None, family.adjacency)]
     tasks: list[Task | CountTask] = []
     for one in _mechanisms(mechanism):
+        check_defined(one)
         trials = [Trial(family, size, budget) for family in chosen for size in _sizes(one, family, k, deep)]
         if not trials:
             limit = max(size for family in chosen for size in _sizes(one, family, None, True))
