@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.analysis.classes import log_binomial_float
 from discreet.exact.arrays import Floats, Ranks
-from discreet.mechanisms.joint import log_choices
+from discreet.mechanisms.joint import log_count_float
 
 Counter = Callable[[Ranks], Floats]
 """From rows of last ranks to the log number of choices within them."""
@@ -31,7 +31,7 @@ def log_sequences(last: Ranks, h: int) -> Floats:
     """The log number of sequences of distinct ranks, the i-th at most last[i], that hold all ranks below h."""
     if h == 0 or int(last.max()) < last.shape[1]:
         # With k ranks to choose from, all are held.
-        return log_choices(last)
+        return log_count_float(last)
     size = max(1, _CELLS // (min(h, last.shape[1] - h) + 1))
     return np.concatenate([_holding(last[row : row + size], h) for row in range(0, len(last), size)])
 

@@ -162,4 +162,4 @@ def planned_with_half_the_noise() -> AbstractContextManager[None]:
 
 def drawn_with_half_the_noise() -> AbstractContextManager[None]:
     """Counts whose noise is planned as it should be, and drawn at twice the rate."""
-    return replaced(topk, "laplace", lambda right: lambda entropy, rate: right(entropy, 2 * rate))
+    return replaced(topk, "sample_discrete_laplace", lambda right: lambda entropy, rate: right(entropy, 2 * rate))

@@ -16,3 +16,10 @@ Words = NDArray[np.uint64]
 
 Mask = NDArray[np.bool_]
 """Which of some things are meant."""
+
+
+def sorted_distinct(values: Ranks) -> Ranks:
+    """The different values, in ascending order."""
+    ordered = np.sort(values)
+    kept: Ranks = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return kept

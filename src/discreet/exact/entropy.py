@@ -15,7 +15,7 @@ import numpy as np
 from flint import arb, fmpz
 
 from discreet.errors import InvalidTypeError, shown
-from discreet.exact.arrays import Ranks, Words
+from discreet.exact.arrays import Ranks, Words, sorted_distinct
 
 
 class Bits(Protocol):
@@ -90,7 +90,7 @@ class Entropy:
         # The distinct values among uniform draws, until there are enough: every subset is equally likely.
         chosen = np.empty(0, np.int64)
         while (missing := size - len(chosen)) > 0:
-            chosen = distinct(np.concatenate([chosen, self.upto_all(missing, last)]))
+            chosen = sorted_distinct(np.concatenate([chosen, self.upto_all(missing, last)]))
         return chosen
 
     def arrangement(self, largest: Sequence[int]) -> list[int]:
@@ -179,13 +179,6 @@ class Uniform:
             if first == last:
                 return int(first)
             self.extend()
-
-
-def distinct(values: Ranks) -> Ranks:
-    """The different values, in ascending order."""
-    ordered = np.sort(values)
-    kept: Ranks = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
-    return kept
 
 
 def as_entropy(rng: Any) -> Entropy:

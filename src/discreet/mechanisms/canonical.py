@@ -204,7 +204,7 @@ class Classes:
 
     def choice(self, h: int, t: int, entropy: Entropy) -> Selection:
         """A uniform subset of the class, to be drawn: ranks 0..h-1, rank t, and some of the ranks between h and t."""
-        return _with_some(h, self.losses.k - 1 - h, h + 1, t, entropy)
+        return _select_with_some(h, self.losses.k - 1 - h, h + 1, t, entropy)
 
     def subset(self, h: int, t: int, entropy: Entropy) -> Ranks:
         """Returns a uniform subset of the class."""
@@ -227,10 +227,10 @@ class TailClasses(Classes):
 
     def choice(self, h: int, t: int, entropy: Entropy) -> Selection:
         """A uniform subset of the class, to be drawn: rank t and any k-1 of the ranks before it."""
-        return _with_some(0, self.losses.k - 1, 0, t, entropy)
+        return _select_with_some(0, self.losses.k - 1, 0, t, entropy)
 
 
-def _with_some(h: int, count: int, first: int, t: int, entropy: Entropy) -> Selection:
+def _select_with_some(h: int, count: int, first: int, t: int, entropy: Entropy) -> Selection:
     """Returns ranks 0..h-1, rank t, and so many of the ranks from `first` to before t."""
     return Selection(np.array([t]), h, Some(count, first, t - 1, entropy) if count else None)
 

@@ -24,7 +24,7 @@ from flint import arb, ctx
 from discreet.errors import InvalidValueError, shown
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import RELATIVE, START, ball, bound_above, sample_bernoulli_exp
-from discreet.exact.boxes import WASTE, loose
+from discreet.exact.boxes import WASTE, choose_loose
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
 from discreet.mechanisms.base import scale
@@ -145,7 +145,7 @@ class Prepared:
             heaviest = float((upto - rate * edges).max())
             middle = edges[:-1] + np.diff(edges) / 2.0
             divisible = (middle > edges[:-1]) & (middle < edges[1:])
-            chosen = np.flatnonzero(loose(upper, lower, divisible, max(float(tail), heaviest), WASTE))
+            chosen = np.flatnonzero(choose_loose(upper, lower, divisible, max(float(tail), heaviest), WASTE))
             if not len(chosen):
                 break
             cuts = middle[chosen]
@@ -159,7 +159,7 @@ class Prepared:
 
     def _log_counts(self, reaches: Floats) -> Floats:
         """The log number of sequences whose loss is below each reach."""
-        return log_choices(last_ranks(self.tally, self.k, np.maximum(reaches, np.nextafter(0.0, 1.0))))
+        return log_count_float(last_ranks(self.tally, self.k, np.maximum(reaches, np.nextafter(0.0, 1.0))))
 
 
 def last_ranks(tally: Tally, k: int, reaches: Floats) -> Ranks:
@@ -171,7 +171,7 @@ def last_ranks(tally: Tally, k: int, reaches: Floats) -> Ranks:
     return last.reshape(len(reaches), k)
 
 
-def log_choices(last: Ranks) -> Floats:
+def log_count_float(last: Ranks) -> Floats:
     """The log number of sequences of distinct ranks with the i-th in 0..last[i], for each row, in floats."""
     free = (last - np.arange(last.shape[1])).astype(np.float64)
     return np.asarray(np.log(free + 1.0).sum(axis=1), np.float64)

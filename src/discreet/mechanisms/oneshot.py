@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 from flint import arb
 
-from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.arrays import Floats, Ranks, sorted_distinct
 from discreet.exact.ball import ball, bound_above
-from discreet.exact.entropy import Entropy, distinct
+from discreet.exact.entropy import Entropy
 from discreet.exact.race import sample_best
 from discreet.mechanisms.base import scale
 from discreet.noise import Noise, check_noise, noise_of
@@ -94,7 +94,7 @@ class Prepared:
     def gain_float(self, elements: Ranks) -> Floats:
         edge = np.full_like(elements, self.k - 1)
         up, down = self.tally.gaps(elements, edge, self.weight), self.tally.gaps(edge, elements, self.weight)
-        return _unbounded(up) - _unbounded(down)
+        return _with_infinity(up) - _with_infinity(down)
 
     @cached_property
     def start(self) -> Ranks:
@@ -103,7 +103,7 @@ class Prepared:
         depth = int(log(d) + log(k) + 10.0)
         unit = min(to_float(1 / self.weight), 1e300)
         steps = self.tally.within(np.full(depth, k - 1), unit * np.arange(1.0, depth + 1.0, dtype=np.float64))
-        cuts = distinct(steps) + 1
+        cuts = sorted_distinct(steps) + 1
         return np.concatenate([np.arange(k), [k], cuts[(cuts > k) & (cuts < d)]]).astype(np.int64)
 
     @cached_property
@@ -115,6 +115,6 @@ class Prepared:
         return bound_above(np.maximum(self.gain_float(self.start), -1e308))
 
 
-def _unbounded(gaps: Floats) -> Floats:
+def _with_infinity(gaps: Floats) -> Floats:
     """Gaps with the largest float, which stands for all beyond, as infinity."""
     return np.where(gaps < LARGEST, gaps, np.inf)
