@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flint import arb
 
-from discreet.analysis.bounds.public import check_not_negative, check_positive_gamma, check_setting
+from discreet.analysis.bounds.arguments import check_not_negative, check_positive_gamma, check_setting
 from discreet.analysis.bounds.race import one_against
 from discreet.analysis.bounds.rounding import round_down
 from discreet.exact.ball import log_binomial

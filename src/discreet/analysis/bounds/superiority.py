@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from discreet.analysis.bounds.public import check_alpha, check_positive_gamma, check_sizes
+from discreet.analysis.bounds.arguments import check_alpha, check_positive_gamma, check_sizes
 from discreet.analysis.bounds.rounding import precise
 from discreet.analysis.bounds.tails import canonical_tail, peeling_tail, rounds_height, subsets_height
 from discreet.exact.ball import ball

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from discreet.analysis.bounds.public import check_alpha, check_positive_gamma, check_setting
+from discreet.analysis.bounds.arguments import check_alpha, check_positive_gamma, check_setting
 from discreet.analysis.bounds.rounding import round_up
 from discreet.exact.ball import ball, log_binomial
 from discreet.noise import PairwiseTail
