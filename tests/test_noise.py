@@ -149,7 +149,7 @@ def test_bounds_take_the_tail_that_a_noise_states(larger):
     plain = bounds.peeling_tail(100, 5, 1, "0.05")
     assert bounds.peeling_tail(100, 5, 1, "0.05", noise=larger) == pytest.approx(plain + 5 * log2, rel=1e-12)
     with precision(128):
-        for v in (Fraction(1), Fraction(5), Fraction(12)):
+        for v in map(Fraction, ("1/1000", "1/2", "5", "12")):
             kept, _ = one_against(LARGER, v, arb(6).log())
             won, _ = winners(LARGER, ((Fraction(0), 1), (v, 6)))
             assert abs(kept - won) < 1e-12

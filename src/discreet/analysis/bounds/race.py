@@ -42,16 +42,17 @@ def _lost(noise: Noise, v: Fraction, log_n: arb) -> arb:
     """The chance that the first of n others, v behind, beats one element.
 
     With u a standard exponential variable, the largest noise of n is G(u/n), and the integral is that of
-    e^-u F(G(u/n) - v). The formulas change where G(u/n) = v and so F is at zero, and where G = 0, at the time log 2.
+    e^-u F(G(u/n) - v). The formulas change where G(u/n) = v and so F is at zero, and where G = 0, at the time
+    -log F(0), which is log 2 wherever G has a seam.
     """
     at_most, distribution = _all_together(noise.require_pairwise_tail(), v, log_n), noise.require_distribution()
     if at_most < _TOLERANCE:
         return arb(0).union(at_most)
     # F(G) = e^-E, hence G(E) = v at E = -log F(v).
     switch = log_n + (-(-distribution.upper.above((-ball(v)).exp(), 1)).log1p()).log()
-    middle = log_n + arb.const_log2().log()
     total = _Part(noise, distribution.upper, False, ball(v), log_n).between(arb(_BEGIN), switch)
     if distribution.lower is not None:
+        middle = log_n + (-distribution.upper.below(arb(1), arb(1)).log()).log()
         total += _Part(noise, distribution.lower, False, ball(v), log_n).between(switch, middle)
         total += _Part(noise, distribution.lower, True, ball(v), log_n).between(middle, arb(_END))
     return total + arb(0).union(arb(_BEGIN).exp() + (-arb(_END).exp()).exp())
@@ -59,7 +60,7 @@ def _lost(noise: Noise, v: Fraction, log_n: arb) -> arb:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The integral of `_lost` where F has one formula and G has one: that of times beyond log 2 if `late`."""
+    """The integral of `_lost` where F has one formula and G has one: that of times after its seam if `late`."""
 
     noise: Noise
     piece: Piece
