@@ -21,7 +21,7 @@ import draws
 from discreet.counts import Count, Counting, counting, l1_steps
 from discreet.errors import Error
 from discreet.exact.ball import precision
-from discreet.exact.laplace import half_width, log_probability, tail
+from discreet.exact.laplace import interval_half_width, log_probability, tail_probability
 from discreet.padding import period
 from discreet.privacy import Sensitivity
 
@@ -88,7 +88,7 @@ def test_the_noise_has_the_scale_of_the_whole_sensitivity(epsilon, options, step
 
 def law(rate, far):
     with precision(100):
-        return {n: log_probability(rate, n).exp() for n in range(-far, far + 1)} | {"far": tail(rate, far)}
+        return {n: log_probability(rate, n).exp() for n in range(-far, far + 1)} | {"far": tail_probability(rate, far)}
 
 
 @pytest.mark.parametrize(("epsilon", "scores"), [("1/2", [40, 12, 1]), (3, [5, 4, 1]), ("1/50", [900, 30, 2])])
@@ -101,16 +101,16 @@ def test_intervals_hold_the_score_in_at_least_95_of_100_releases(epsilon, scores
             held[count.item] += count.low <= scores[count.item] <= count.high
             assert 0 <= count.low <= count.value <= count.high
     rate = Fraction(epsilon) / 3
-    width = half_width(rate, Fraction(1, 20))
+    width = interval_half_width(rate, Fraction(1, 20))
     with precision(100):
-        chance = 1 - float(tail(rate, width))
+        chance = 1 - float(tail_probability(rate, width))
     assert chance >= 0.95
     for item in range(3):
         assert stats.binomtest(held[item], n, chance).pvalue > draws.ALPHA
     # An interval one step shorter would be seen to miss too often, where a step matters.
     if epsilon == 3:
         with precision(100):
-            shorter = 1 - float(tail(rate, width - 1))
+            shorter = 1 - float(tail_probability(rate, width - 1))
         assert stats.binomtest(round(n * shorter), n, chance).pvalue < draws.ALPHA
 
 
@@ -290,7 +290,7 @@ def test_sums_are_on_the_grid_of_the_resolution():
 def test_fewer_items_a_user_need_less_noise(adjacency, most, steps):
     bounded = source(max_items_per_user=most, adjacency=adjacency)
     (count, *_) = discreet.top_k(bounded, k=3, epsilon=1, counts="0.001", rng=random.Random(1)).counts
-    width = half_width(Fraction(1, 1000) / steps, Fraction(1, 20))
+    width = interval_half_width(Fraction(1, 1000) / steps, Fraction(1, 20))
     assert count.high == width + count.value or count.value == 0
     assert bounded.sensitivity == Sensitivity(0, 1)
 

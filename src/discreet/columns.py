@@ -16,8 +16,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact.ball import Floats
-from discreet.exact.entropy import Ranks
+from discreet.exact.arrays import Floats, Ranks
 
 
 class Column(Protocol):

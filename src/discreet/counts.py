@@ -14,7 +14,7 @@ from typing import Any
 
 from discreet.encoding import decoded, encoded
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.exact.laplace import half_width
+from discreet.exact.laplace import interval_half_width
 from discreet.privacy import Sensitivity, positive
 from discreet.sources.base import Source
 from discreet.sources.labels import sort_key
@@ -92,7 +92,7 @@ class Counting:
 
         `noise` draws whole numbers of some rate. What is listed where is told by the counts and labels alone.
         """
-        width = half_width(self.rate, MISSED)
+        width = interval_half_width(self.rate, MISSED)
         made = [
             self._count(item, self.steps(score) + noise(self.rate), width)
             for item, score in zip(items, scores, strict=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.arrays import Ranks
+from discreet.exact.entropy import Entropy
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from discreet.columns import Column, ExactColumn, FloatColumn, IntegerColumn, LazyColumn, to_float
 from discreet.errors import InvalidValueError
-from discreet.exact.ball import Floats
-from discreet.exact.entropy import Ranks
+from discreet.exact.arrays import Floats, Ranks
 
 __all__ = ["LARGEST", "ExactColumn", "FloatColumn", "IntegerColumn", "Remaining", "Tally", "common_unit", "to_float"]
 

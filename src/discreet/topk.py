@@ -14,8 +14,9 @@ import numpy as np
 
 from discreet.counts import Counting, check_counts, counting, shares
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.exact.entropy import Entropy, Ranks, as_entropy
-from discreet.exact.laplace import laplace
+from discreet.exact.arrays import Ranks
+from discreet.exact.entropy import Entropy, as_entropy
+from discreet.exact.laplace import sample_discrete_laplace
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.registry import check_mechanism
@@ -181,7 +182,7 @@ def release_from(
 
 def counting_noise(entropy: Entropy) -> Callable[[Fraction], int]:
     """What draws the noise of counts: n with probability exactly proportional to exp(-rate |n|), for any rate."""
-    return partial(laplace, entropy)
+    return partial(sample_discrete_laplace, entropy)
 
 
 def released(

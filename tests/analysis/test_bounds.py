@@ -262,7 +262,7 @@ def test_the_race_of_the_leap_is_that_of_the_mechanisms(noise):
         n = math.comb(d, k) - 1
         for v in ("1/1000", "2", "20"):
             with precision(BITS):
-                won, lost = winners(noise, ((Fraction(0), 1), (Fraction(v), n)))
+                won, lost = winners(NOISES[noise], ((Fraction(0), 1), (Fraction(v), n)))
             low, high = bounds.canonical_leap(d, k, 1, v, gamma=1, noise=noise), 1 - float(lost)
             assert low < float(won)
             assert low == pytest.approx(high, abs=1e-12)

@@ -50,9 +50,12 @@ def test_a_probability_far_below_the_smallest_float_is_not_zero():
 @pytest.mark.parametrize("noise", [name for name in NOISES if name != "gumbel"])
 def test_two_alike_win_equally_and_the_second_place_is_what_is_left(noise):
     with precision(96):
-        (all_of_them,) = winners(noise, ((Fraction(0), 3),))
-        first = winners(noise, ((Fraction(0), 1), (Fraction(1), 1)))
-        pairs = first_two(noise, Fraction(0), Fraction(1), ()), first_two(noise, Fraction(1), Fraction(0), ())
+        (all_of_them,) = winners(NOISES[noise], ((Fraction(0), 3),))
+        first = winners(NOISES[noise], ((Fraction(0), 1), (Fraction(1), 1)))
+        pairs = (
+            first_two(NOISES[noise], Fraction(0), Fraction(1), ()),
+            first_two(NOISES[noise], Fraction(1), Fraction(0), ()),
+        )
     assert all_of_them.contains(1)
     # Of two elements, who wins says who is second.
     assert first[0].overlaps(pairs[0])

@@ -8,7 +8,7 @@ import discreet
 from discreet import counts, topk
 from discreet.evidence import definition
 from discreet.evidence.count_rows import COUNTS, count_tasks, misdrawn
-from discreet.exact.laplace import laplace
+from discreet.exact.laplace import sample_discrete_laplace as right
 from discreet.privacy import Sensitivity
 
 ALONE = next(task for task in count_tasks("add-remove") if task.mechanism is None)
@@ -59,14 +59,14 @@ def test_twice_the_noise_is_found_by_the_definition(monkeypatch):
 
 @pytest.mark.parametrize("factor", [2, Fraction(1, 2)])
 def test_noise_that_is_drawn_at_another_rate_is_found(monkeypatch, factor):
-    monkeypatch.setattr(topk, "laplace", lambda entropy, rate: laplace(entropy, factor * rate))
+    monkeypatch.setattr(topk, "sample_discrete_laplace", lambda entropy, rate: right(entropy, factor * rate))
     found = misdrawn(Fraction(1))
     assert [failure.check for failure in found] == ["noise"]
     assert found[0].what.startswith("noise of counts at the rate 1 is ")
 
 
 def test_noise_of_one_sign_is_found(monkeypatch):
-    monkeypatch.setattr(topk, "laplace", lambda entropy, rate: abs(laplace(entropy, rate)))
+    monkeypatch.setattr(topk, "sample_discrete_laplace", lambda entropy, rate: abs(right(entropy, rate)))
     assert misdrawn(Fraction(1))
 
 

@@ -10,7 +10,7 @@ from discreet import counts, topk
 from discreet.counts import Counting
 from discreet.evidence.counts import verify_counts
 from discreet.evidence.neighbours import Family, whole
-from discreet.exact.laplace import laplace
+from discreet.exact.laplace import sample_discrete_laplace
 from discreet.privacy import Sensitivity
 
 VECTORS = (whole(3, 2, 2, 0), whole(1, 1, 1, 1), whole(2, 1, 0, 0))
@@ -116,9 +116,9 @@ def test_the_sampler_adds_what_the_verifier_takes_it_to_add(monkeypatch):
 
     def spied(entropy, rate):
         rates.append(rate)
-        return laplace(entropy, rate)
+        return sample_discrete_laplace(entropy, rate)
 
-    monkeypatch.setattr(topk, "laplace", spied)
+    monkeypatch.setattr(topk, "sample_discrete_laplace", spied)
     discreet.top_k({"a": 3, "b": 2, "c": 0}, k=2, epsilon=1, counts="1/3", adjacency="swap")
     assert rates == [Fraction(1, 6)] * 2
 

@@ -37,7 +37,7 @@ PLACES = {
         Envelope: ["over"],
         Places: ["of", "selected"],
         LazyColumn: ["exact"],
-        discreet.topk: ["counting", "laplace"],
+        discreet.topk: ["counting", "sample_discrete_laplace"],
     }.items()
     for name in names
 }

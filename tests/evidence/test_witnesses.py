@@ -13,6 +13,7 @@ from discreet.evidence.verify import all_mechanisms, plan, verify_witness
 from discreet.evidence.witnesses import SHARP, WITNESSES, Witness, best_witness
 from discreet.exact.ball import ball
 from discreet.mechanisms import canonical, oneshot
+from discreet.noise import noise_of
 
 MECHANISMS = all_mechanisms()
 SHARPEST = [mechanism for mechanism in MECHANISMS if best_witness(mechanism).is_sharp]
@@ -93,7 +94,7 @@ def test_a_wrong_class_size_departs_from_the_definition_on_one_input(monkeypatch
 
 def test_a_missing_k_departs_from_the_definition(monkeypatch):
     def careless(self, tally, k, epsilon, sensitivity):
-        return oneshot.Prepared(tally, k, epsilon / (2 * sensitivity.delta), self.noise)
+        return oneshot.Prepared(tally, k, epsilon / (2 * sensitivity.delta), noise_of(self))
 
     monkeypatch.setattr(discreet.OneShot, "prepare", careless)
     assert checks(verify_witness(discreet.OneShot())) >= {"epsilon", "definition"}

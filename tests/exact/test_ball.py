@@ -10,12 +10,12 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from discreet.evidence.walk import walk
-from discreet.exact.ball import ball, float_above, happens, is_less, log_binomial, precision
+from discreet.exact.ball import ball, float_above, is_less, log_binomial, precision, sample_bernoulli_exp
 
 
-def test_happens_has_the_probability_of_the_ball():
+def test_sample_bernoulli_exp_has_the_probability_of_the_ball():
     for x in (Fraction(0), Fraction(1, 3), Fraction(2), Fraction(5)):
-        decided, undecided = walk(lambda entropy, x=x: happens(entropy, lambda: -ball(x)), 60)
+        decided, undecided = walk(lambda entropy, x=x: sample_bernoulli_exp(entropy, lambda: -ball(x)), 60)
         with precision(100):
             p = (-ball(x)).exp()
             assert ball(decided.get(True, Fraction(0))) <= p + 2.0**-90

@@ -10,7 +10,14 @@ import draws
 from discreet.evidence.walk import walk
 from discreet.exact.ball import ball, precision
 from discreet.exact.entropy import Entropy
-from discreet.exact.laplace import geometric, half_width, laplace, log_probability, survives, tail
+from discreet.exact.laplace import (
+    interval_half_width,
+    log_probability,
+    sample_bernoulli_exp1,
+    sample_discrete_laplace,
+    sample_geometric_exp,
+    tail_probability,
+)
 
 RATES = [Fraction(1), Fraction(2), Fraction(1, 2), Fraction(3, 2), Fraction(3, 4)]
 
@@ -25,8 +32,8 @@ def assert_between(decided, undecided, log_probabilities):
 
 
 @pytest.mark.parametrize("x", [Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4), Fraction(1)])
-def test_survives_has_the_probability_of_exp(x):
-    decided, undecided = walk(lambda entropy: survives(entropy, x), 4000)
+def test_sample_bernoulli_exp1_has_the_probability_of_exp(x):
+    decided, undecided = walk(lambda entropy: sample_bernoulli_exp1(entropy, x), 4000)
     with precision(200):
         assert_between(decided, undecided, {True: -ball(x)})
     assert undecided < Fraction(1, 5)
@@ -34,7 +41,7 @@ def test_survives_has_the_probability_of_exp(x):
 
 @pytest.mark.parametrize("rate", RATES, ids=str)
 def test_walked_bits_add_up_to_the_geometric_law(rate):
-    decided, undecided = walk(lambda entropy: geometric(entropy, rate), 6000)
+    decided, undecided = walk(lambda entropy: sample_geometric_exp(entropy, rate), 6000)
     with precision(200):
         first = (-(-ball(rate)).expm1()).log()
         assert_between(decided, undecided, {n: first - ball(rate * n) for n in range(20)})
@@ -43,7 +50,7 @@ def test_walked_bits_add_up_to_the_geometric_law(rate):
 
 @pytest.mark.parametrize("rate", RATES, ids=str)
 def test_walked_bits_add_up_to_the_law(rate):
-    decided, undecided = walk(lambda entropy: laplace(entropy, rate), 20000)
+    decided, undecided = walk(lambda entropy: sample_discrete_laplace(entropy, rate), 20000)
     with precision(200):
         assert_between(decided, undecided, {n: log_probability(rate, n) for n in range(-20, 21)})
     assert undecided < Fraction(1, 2)
@@ -55,7 +62,7 @@ def floats(rate, far):
     """The probabilities as floats, with all beyond `far` in one."""
     with precision(100):
         near = {n: float(log_probability(rate, n).exp()) for n in range(-far, far + 1)}
-        return near | {"far": float(tail(rate, far))}
+        return near | {"far": float(tail_probability(rate, far))}
 
 
 @pytest.mark.parametrize("word", [1, 64])
@@ -63,7 +70,7 @@ def floats(rate, far):
 def test_draws_have_the_law(rate, word):
     far, n = min(int(6 / rate) + 1, 40), 40_000
     entropy = Entropy(random.Random(17), word)
-    seen = (laplace(entropy, rate) for _ in range(n))
+    seen = (sample_discrete_laplace(entropy, rate) for _ in range(n))
     counts = Counter(value if abs(value) <= far else "far" for value in seen)
     probabilities = floats(rate, far)
     assert draws.fits(counts, probabilities)
@@ -83,8 +90,8 @@ def test_tails_are_what_the_sum_leaves(rate):
     with precision(200):
         for n in range(6):
             inside = sum(log_probability(rate, i).exp() for i in range(-n, n + 1))
-            assert (1 - inside).overlaps(tail(rate, n))
-            assert tail(rate, n).rad() < 1e-50
+            assert (1 - inside).overlaps(tail_probability(rate, n))
+            assert tail_probability(rate, n).rad() < 1e-50
         whole = sum(log_probability(rate, i).exp() for i in range(-400, 401))
         assert abs(1 - whole) < 1e-50
 
@@ -92,10 +99,10 @@ def test_tails_are_what_the_sum_leaves(rate):
 @pytest.mark.parametrize("alpha", [Fraction(1, 20), Fraction(1, 1000), Fraction(19, 20)])
 @pytest.mark.parametrize("rate", [*RATES, Fraction(1, 10**6), Fraction(50), Fraction(1, 10**40)], ids=str)
 def test_the_half_width_is_the_least_that_misses_rarely_enough(rate, alpha):
-    width = half_width(rate, alpha)
+    width = interval_half_width(rate, alpha)
     with precision(400):
-        assert tail(rate, width) < ball(alpha)
-        assert width == 0 or tail(rate, width - 1) > ball(alpha)
+        assert tail_probability(rate, width) < ball(alpha)
+        assert width == 0 or tail_probability(rate, width - 1) > ball(alpha)
 
 
 def test_the_cost_does_not_grow_as_the_rate_becomes_small():
@@ -112,6 +119,6 @@ def test_the_cost_does_not_grow_as_the_rate_becomes_small():
     for rate in (Fraction(1, 3), Fraction(1, 10**9), Fraction(1, 10**300), Fraction(10**300)):
         bits = Counted(5)
         for _ in range(500):
-            laplace(Entropy(bits), rate)
+            sample_discrete_laplace(Entropy(bits), rate)
         asked.append(bits.asked)
     assert max(asked) < 3 * min(asked)

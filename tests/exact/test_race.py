@@ -14,7 +14,7 @@ import draws
 from discreet.exact import race
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy
-from discreet.exact.times import BallTime, exponentials
+from discreet.exact.times import BallTime, bound_exponentials
 from discreet.noise import NOISES
 from discreet.sources.array import array_source
 
@@ -63,8 +63,8 @@ STREAMS = Streams(
 
 @pytest.mark.parametrize(("word", "n"), [(64, 2500), (2, 700)])
 def test_the_winner_among_streams_has_its_law(word, n):
-    inverse, entropy = NOISES["gumbel"].inverse, Entropy(random.Random(7), word)
-    counts = Counter(race.winner(STREAMS, inverse, inverse, entropy) for _ in range(n))
+    entropy = Entropy(random.Random(7), word)
+    counts = Counter(race.sample_winner(STREAMS, NOISES["gumbel"], entropy) for _ in range(n))
     assert draws.fits(counts, STREAMS.law())
     assert n < 2500 or draws.power(n, STREAMS.law(), STREAMS.law(a=0.3)) > 0.99
 
@@ -79,11 +79,10 @@ def test_a_reach_leaves_room_above_the_exact_value(name):
     bound = np.concatenate([rng.normal(size=100) * 10.0 ** rng.integers(-3, 9, 100), np.zeros(20)])
     total = np.concatenate([rng.exponential(size=60), rng.exponential(size=60) * 1e-9])
     log_rate = np.concatenate([rng.uniform(0, 40, 60), rng.uniform(0, 1e5, 50), np.zeros(10)])
-    inverse = NOISES[name].inverse
-    reach = race._reach(bound, total, log_rate, inverse)
+    reach = race._bound_values_ahead(bound, total, log_rate, NOISES[name])
     with precision(200):
         for b, t, r, most in zip(bound, total, log_rate, reach, strict=True):
-            noise = inverse(BallTime(arb(float(t)) * (-arb(float(r))).exp()))
+            noise = NOISES[name].inverse(BallTime(arb(float(t)) * (-arb(float(r))).exp()))
             value = arb(float(b)) + noise
             assert value + room(b, noise, r, 1.0) <= arb(float(most))
             assert arb(float(most)) <= value + 1e-8 * (1 + abs(b) + r + t + abs(float(noise)))
@@ -94,8 +93,8 @@ def stream_of_ties(name, entropy, gap):
     tally = array_source([2.0**20 + gap] + [2.0**20] * 300).tally()
     runners = discreet.OneShot(name).prepare(tally, 1, Fraction(1, 3), discreet.Sensitivity())
     assert runners.cells.tolist() == [1, 300]
-    first, inverse = entropy.words(2), NOISES[name].inverse
-    return race._Podium(runners, inverse, inverse, entropy, {1: first[1:2]}), first
+    first = entropy.words(2)
+    return race._RaceForBest(runners, NOISES[name], entropy, {1: first[1:2]}), first
 
 
 @pytest.mark.parametrize("gap", [1.0, 2.0**41 + 1])
@@ -105,15 +104,17 @@ def test_bounds_on_arrivals_hold_what_is_drawn_with_room(name, word, gap):
     """Every arrival of a stream of ties, first and later ones, against the exact value of the same random numbers."""
     entropy = Entropy(random.Random(2), word)
     state, first = stream_of_ties(name, entropy, gap)
-    low, high = exponentials(first, word)
-    pools = [race._valued(state, np.array([1]), np.array([0]), np.array([5]), low[1:2].copy(), high[1:2].copy())]
+    low, high = bound_exponentials(first, word)
+    pools = [
+        race._bound_arrivals(state, np.array([1]), np.array([0]), np.array([5]), low[1:2].copy(), high[1:2].copy())
+    ]
     for _ in range(7):
-        pools.append(race._more(state, 1, pools[-1], low, high))
+        pools.append(race._draw_more(state, 1, pools[-1], low, high))
     assert len(state.words[1]) == 128
     with precision(200):
         for pool in pools:
             for turn, element, least, most in zip(pool.turn, pool.element, pool.low, pool.high, strict=True):
-                contender = race._pooled(state, first, 1, int(turn), int(element))
+                contender = race._contender_at(state, first, 1, int(turn), int(element))
                 for uniform in contender.uniforms:
                     while uniform.bits < 150:
                         uniform.extend()
@@ -130,10 +131,10 @@ def test_a_long_sum_of_exponentials_leaves_room_for_its_rounding():
     entropy, n = Entropy(random.Random(3)), 2**14
     state, first = stream_of_ties("gumbel", entropy, 1.0)
     state.words[1] = entropy.words(n)
-    low, high = exponentials(first, 64)
+    low, high = bound_exponentials(first, 64)
     before = low[1], high[1]
-    race._more(state, 1, race._valued(state, *np.zeros((3, 0), int), *np.zeros((2, 0))), low, high)
-    steps = exponentials(state.words[1][n:], 64)
+    race._draw_more(state, 1, race._bound_arrivals(state, *np.zeros((3, 0), int), *np.zeros((2, 0))), low, high)
+    steps = bound_exponentials(state.words[1][n:], 64)
     assert len(steps[0]) == n
     least, most = (math.fsum([start, *step]) for start, step in zip(before, steps, strict=True))
     assert low[1] <= least * (1 - 1.5 * n * 2.0**-53)
@@ -145,18 +146,18 @@ def test_a_long_sum_of_exponentials_leaves_room_for_its_rounding():
 @pytest.mark.parametrize("name", ["gumbel", "laplace", "half-logistic"])
 def test_the_ranking_is_that_of_the_exact_values(name, word, monkeypatch):
     """With few bits the float bounds of many arrivals overlap, in chains; all bits are revealed to check the order."""
-    seen, plain = [], race._ranking
-    monkeypatch.setattr(race, "_ranking", lambda *given: seen.append(given) or plain(*given))
+    seen, plain = [], race._rank_best
+    monkeypatch.setattr(race, "_rank_best", lambda *given: seen.append(given) or plain(*given))
     tally = array_source([4, 4, 3, 3, 3, 3, 2, 2, 2, 2, 2, 0, 0, 0]).tally()
     runners = discreet.OneShot(name).prepare(tally, 4, 3, discreet.Sensitivity())
-    inverse, entropy = NOISES[name].inverse, Entropy(random.Random(11), word)
+    entropy = Entropy(random.Random(11), word)
     for _ in range(60):
-        found = race.podium(runners, 4, inverse, inverse, entropy)
+        found = race.sample_best(runners, 4, NOISES[name], entropy)
         state, first, pool, _, _ = seen.pop()
         values = {}
         with precision(250):
             for j, turn, element in zip(pool.stream, pool.turn, pool.element, strict=True):
-                contender = race._pooled(state, first, int(j), int(turn), int(element))
+                contender = race._contender_at(state, first, int(j), int(turn), int(element))
                 for uniform in contender.uniforms:
                     while uniform.bits < 200:
                         uniform.extend()

@@ -15,6 +15,7 @@ from discreet.evidence import definition as by_definition
 from discreet.exact.ball import ball, precision
 from discreet.mechanisms import canonical, joint, oneshot
 from discreet.mechanisms.joint import log_count
+from discreet.noise import LAPLACE
 from discreet.sources.array import array_source
 
 GAMMAS = [Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(5, 7), Fraction(1)]
@@ -154,7 +155,7 @@ def test_one_shot_values_are_scores_times_s_over_k():
 def test_streams_of_one_shot_cover_every_rank_once():
     for scores in vectors():
         for k in range(1, len(scores)):
-            prepared = oneshot.Prepared(tally_of(scores), k, Fraction(1), "laplace")
+            prepared = oneshot.Prepared(tally_of(scores), k, Fraction(1), LAPLACE)
             assert prepared.start[0] == 0
             assert (np.diff(prepared.start) > 0).all()
             assert (prepared.cells == np.diff([*prepared.start, len(scores)])).all()

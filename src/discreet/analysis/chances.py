@@ -3,7 +3,7 @@
 An element of value v has the noisy value v + noise. With u = exp(-w) at a threshold w, and x = u exp(v), its chance to
 be below is F(x) of `discreet.noise`. The half line of u is laid on [0, 1) by u = y / ((1-y) exp(max v)), so that
 x = p/q with p = r y, q = 1-y, and r = exp(v - max v). Between the points x = 1 of the elements all is analytic, and
-Arb's integration encloses it. Gumbel noise needs no integral.
+Arb's integration encloses it. A max-stable noise (Gumbel's) needs no integral.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from math import prod
 from flint import acb, arb, ctx
 
 from discreet.exact.ball import ball
-from discreet.noise import NOISES, Noise, Piece
+from discreet.noise import Distribution, Noise, Piece
 
 Group = tuple[Fraction, int]
 """How far the value of some elements is below a common level, and how many elements have it."""
 
 
-def winners(noise: str, groups: tuple[Group, ...]) -> tuple[arb, ...]:
+def winners(noise: Noise, groups: tuple[Group, ...]) -> tuple[arb, ...]:
     """The chance of each group that one of its elements is the largest of all, at the precision in force.
 
     The groups must have different values.
@@ -31,16 +31,16 @@ def winners(noise: str, groups: tuple[Group, ...]) -> tuple[arb, ...]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _winners(noise: str, groups: tuple[Group, ...], _: int) -> tuple[arb, ...]:
-    if noise == "gumbel":
+def _winners(noise: Noise, groups: tuple[Group, ...], _: int) -> tuple[arb, ...]:
+    if noise.max_stable:
         weights = [count * (-ball(excess)).exp() for excess, count in groups]
         total = sum(weights, arb(0))
         return tuple(weight / total for weight in weights)
-    race = _Race(NOISES[noise], groups)
+    race = _Race(noise.require_distribution(), groups)
     return tuple(race.integral(_first(i, count)) for i, (_, count) in enumerate(groups))
 
 
-def first_two(noise: str, first: Fraction, second: Fraction, rest: tuple[Group, ...]) -> arb:
+def first_two(noise: Noise, first: Fraction, second: Fraction, rest: tuple[Group, ...]) -> arb:
     """The chance that one element of value -`first` is the largest of all and one of -`second` is the next."""
     # Only differences matter: counted from the least, equal races are computed once.
     least = min(first, second, *(excess for excess, _ in rest))
@@ -49,16 +49,16 @@ def first_two(noise: str, first: Fraction, second: Fraction, rest: tuple[Group, 
 
 
 @lru_cache(maxsize=1 << 16)
-def _first_two(noise: str, first: Fraction, second: Fraction, rest: tuple[Group, ...], _: int) -> arb:
-    return _Race(NOISES[noise], ((first, 1), (second, 1), *rest)).integral(_second)
+def _first_two(noise: Noise, first: Fraction, second: Fraction, rest: tuple[Group, ...], _: int) -> arb:
+    return _Race(noise.require_distribution(), ((first, 1), (second, 1), *rest)).integral(_second)
 
 
 class _Race:
     """Elements in groups, and integrals over the threshold."""
 
-    def __init__(self, noise: Noise, groups: tuple[Group, ...]) -> None:
+    def __init__(self, distribution: Distribution, groups: tuple[Group, ...]) -> None:
         least = min(excess for excess, _ in groups)
-        self.noise = noise
+        self.distribution = distribution
         self.counts = [count for _, count in groups]
         self.r = [(-ball(excess - least)).exp() for excess, _ in groups]
         # x = 1 at r y = 1 - y; values rise with r, so that the largest r has its point first.
@@ -68,12 +68,12 @@ class _Race:
         """The integral of `integrand` over all thresholds."""
         order = sorted(range(len(self.r)), key=lambda i: self.points[i].mid())
         # Where both formulas are one there is nothing to cut.
-        cuts = [] if self.noise.upper is self.noise.lower else order
+        cuts = order if self.distribution.has_seam else []
         total, begin = arb(0), acb(0)
         for done in range(len(cuts) + 1):
             passed = set(cuts[:done])
             end = acb(self.points[cuts[done]]) if done < len(cuts) else acb(1)
-            pieces = [self.noise.lower if i in passed else self.noise.upper for i in range(len(self.r))]
+            pieces = [self.distribution.lower if i in passed else self.distribution.upper for i in range(len(self.r))]
             total += self._part(integrand, pieces, begin, end)
             begin = end
         return total

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact.ball import Floats, stirling
-from discreet.exact.entropy import Ranks
+from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.ball import log_binomial_stirling
 from discreet.mechanisms.canonical import Classes, Prepared
 
 _SPARED = 1e-11
@@ -88,7 +88,7 @@ def _weighed(classes: Classes, boxes: _Boxes, spared: float) -> Cells:
     for start in range(0, len(boxes.h1), _CHUNK):
         here, there = boxes.at(np.arange(start, min(start + _CHUNK, len(boxes.h1)))).cells()
         gain = classes.gain(*classes.heights(here, there), here, there)
-        size = log_binomial(*_ways(classes, here, there))
+        size = log_binomial_float(*_ways(classes, here, there))
         part = slice(done, done + len(here))
         h[part], t[part], weight[part] = here, there, gain + size
         largest, done = max(largest, float((size - gain).max())), done + len(here)
@@ -133,7 +133,8 @@ class _Boxes:
         cells = np.log(self.h2 - self.h1 + 1.0) + np.log(self.t2 - self.t1 + 1.0)
         best = classes.gain(*classes.heights(self.h2, self.t1), self.h2, self.t1)
         worst = classes.gain(*classes.heights(self.h1, self.t2), self.h1, self.t2)
-        most, least = log_binomial(*_ways(classes, self.h1, self.t2)), log_binomial(*_ways(classes, self.h2, self.t1))
+        most = log_binomial_float(*_ways(classes, self.h1, self.t2))
+        least = log_binomial_float(*_ways(classes, self.h2, self.t1))
         return best + most + cells, worst + least + cells
 
     def split(self) -> _Boxes:
@@ -156,14 +157,14 @@ def _log_sum(logs: Floats) -> float:
     return largest + float(np.log(np.exp(logs - largest).sum()))
 
 
-def log_binomial(r: Ranks, rest: Ranks) -> Floats:
+def log_binomial_float(r: Ranks, rest: Ranks) -> Floats:
     """Log C(r + rest, r), right to a relative 2^-50 or so.
 
-    Accurate for what is reported, where `log_binomial_float` of the sampler is a bound; both are Stirling's series, and
+    Accurate for what is reported, where `log_binomial_upper` of the sampler is a bound; both are Stirling's series, and
     differ in its remainders.
     """
     a, b = np.maximum(r, 1).astype(np.float64), np.maximum(rest, 1).astype(np.float64)
-    value = stirling(a, b)
+    value = log_binomial_stirling(a, b)
     value += _remainder(a + b) - _remainder(a) - _remainder(b)
     return np.where((r == 0) | (rest == 0), 0.0, value)
 

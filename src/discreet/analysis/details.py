@@ -29,8 +29,8 @@ from discreet.analysis.utility import (
     has_classes,
 )
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.exact.ball import Floats
-from discreet.exact.entropy import Ranks, as_entropy
+from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.entropy import as_entropy
 from discreet.mechanisms import canonical
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.joint import Joint

@@ -18,9 +18,11 @@ from flint import arb
 
 from discreet.analysis.chances import Group, first_two, winners
 from discreet.errors import InvalidValueError
+from discreet.exact.arrays import Ranks
 from discreet.exact.ball import ball
-from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.entropy import Entropy
 from discreet.mechanisms import canonical, joint, oneshot, peeling
+from discreet.noise import Noise
 
 Drawn = tuple[int, ...]
 Law = dict[Drawn, arb]
@@ -54,14 +56,15 @@ def _(prepared: joint.Prepared) -> Law:
 @law.register
 def _(prepared: oneshot.Prepared) -> Law:
     excess = [prepared.excess(rank) for rank in range(prepared.tally.d)]
-    if prepared.noise == "gumbel":
+    if prepared.noise.max_stable:
         # The largest of the values left is the largest of fresh ones.
         return _in_rounds(prepared.k, lambda gone: _each_winner(prepared.noise, excess, gone), prepared.tally.d)
     if prepared.k == 1:
         return {(rank,): chance for rank, chance in _each_winner(prepared.noise, excess, ()).items()}
     if prepared.k > 2:
+        name = prepared.noise.name
         raise InvalidValueError(
-            f"k must be 1 or 2 for one-shot with {prepared.noise} noise, whose order is integrated, not {prepared.k}"
+            f"k must be 1 or 2 for one-shot with {name} noise, whose order is integrated, not {prepared.k}"
         )
     return {
         (i, j): first_two(prepared.noise, excess[i], excess[j], _without(excess, (i, j))).log()
@@ -88,7 +91,7 @@ def _cells(classes: canonical.Classes) -> Iterator[canonical.Class]:
 
 def _class_chances(prepared: canonical.Prepared, cells: list[canonical.Class]) -> list[arb]:
     """The log probability of each class."""
-    if prepared.noise == "gumbel":
+    if prepared.noise.max_stable:
         return _normalised([prepared.log_weight(cell) for cell in cells])
     sizes, excess = [prepared.size(cell) for cell in cells], [prepared.excess(cell) for cell in cells]
     groups: Counter[Fraction] = Counter()
@@ -130,7 +133,7 @@ def _in_rounds(k: int, one_round: Any, d: int) -> Law:
     return result
 
 
-def _each_winner(noise: str, excess: list[Fraction], gone: Drawn) -> dict[int, arb]:
+def _each_winner(noise: Noise, excess: list[Fraction], gone: Drawn) -> dict[int, arb]:
     """The log chance of each rank but those gone to have the largest value."""
     left = {rank: value for rank, value in enumerate(excess) if rank not in gone}
     groups = Counter(left.values())
@@ -139,7 +142,7 @@ def _each_winner(noise: str, excess: list[Fraction], gone: Drawn) -> dict[int, a
     return {rank: logs[value] for rank, value in left.items()}
 
 
-def _chances(noise: str, groups: Counter[Fraction]) -> dict[Fraction, arb]:
+def _chances(noise: Noise, groups: Counter[Fraction]) -> dict[Fraction, arb]:
     # Only differences matter: counted from the least, equal races are computed once.
     least = min(groups)
     race = tuple(sorted((value - least, count) for value, count in groups.items()))

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.analysis.losses import Counter, log_sequences, log_sets
-from discreet.exact.ball import Floats
-from discreet.exact.entropy import Ranks
+from discreet.exact.arrays import Floats, Ranks
 from discreet.mechanisms.joint import Joint, last_ranks
 from discreet.tally import Tally
 

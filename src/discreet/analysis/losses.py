@@ -12,10 +12,9 @@ from math import log
 
 import numpy as np
 
-from discreet.analysis.classes import log_binomial
-from discreet.exact.ball import Floats
-from discreet.exact.entropy import Ranks
-from discreet.mechanisms.joint import log_choices
+from discreet.analysis.classes import log_binomial_float
+from discreet.exact.arrays import Floats, Ranks
+from discreet.mechanisms.joint import log_count_float
 
 Counter = Callable[[Ranks], Floats]
 """From rows of last ranks to the log number of choices within them."""
@@ -32,7 +31,7 @@ def log_sequences(last: Ranks, h: int) -> Floats:
     """The log number of sequences of distinct ranks, the i-th at most last[i], that hold all ranks below h."""
     if h == 0 or int(last.max()) < last.shape[1]:
         # With k ranks to choose from, all are held.
-        return log_choices(last)
+        return log_count_float(last)
     size = max(1, _CELLS // (min(h, last.shape[1] - h) + 1))
     return np.concatenate([_holding(last[row : row + size], h) for row in range(0, len(last), size)])
 
@@ -118,13 +117,13 @@ def _climbing(room: Ranks) -> Floats:
     steady = int((room == widest[:, None]).sum(axis=1).min())
     climbing = room[:, : room.shape[1] - steady]
     if not climbing.shape[1]:
-        return log_binomial(np.full_like(widest, steady), widest - 1)
+        return log_binomial_float(np.full_like(widest, steady), widest - 1)
     # Were the room always the widest, there would be C(widest - 1 + places, places).
-    most = float(log_binomial(np.array([climbing.shape[1]]), widest.max(keepdims=True) - 1)[0])
+    most = float(log_binomial_float(np.array([climbing.shape[1]]), widest.max(keepdims=True) - 1)[0])
     ways = _plainly if most < _RANGE else _by_blocks
     logs = ways(climbing, int(climbing.max()))
     height = np.arange(logs.shape[1])
-    onward = log_binomial(np.full_like(height, steady), np.maximum(widest[:, None] - 1 - height, 0))
+    onward = log_binomial_float(np.full_like(height, steady), np.maximum(widest[:, None] - 1 - height, 0))
     return np.asarray(np.logaddexp.reduce(logs + onward, axis=1), np.float64)
 
 

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import log
 
 import numpy as np
 
-from discreet.exact.ball import Floats
-from discreet.noise import Noise, Piece
+from discreet.exact.arrays import Floats
+from discreet.noise import Distribution
 
 _DEPTH = 42.0
 """What has a probability below exp(-42) is left out."""
@@ -43,7 +42,7 @@ class Chance:
 class Shots:
     """Values before noise, in descending order, of which the k largest after noise are released."""
 
-    noise: Noise
+    distribution: Distribution
     values: Floats
     k: int
     goal: float = 2e-10
@@ -81,7 +80,7 @@ class Shots:
 
     def _undecided(self, h: int, t: int, low: float, high: float) -> tuple[int, int]:
         """What is above everything in the window is above for certain, and what is below, below."""
-        floor = 0.0 if self.noise.has_floor else _DEPTH
+        floor = 0.0 if self.distribution.lower is None else _DEPTH
         above = int(np.searchsorted(-self.values, -(high + floor)))
         below = int(np.searchsorted(-self.values, -(low - _DEPTH - log(len(self.values))), side="right"))
         return max(h, above), min(t, below)
@@ -101,10 +100,10 @@ class Shots:
 
     def _log_bound(self, h: int, t: int, nodes: Floats) -> Floats:
         """A bound on the log chance of all that is wanted at some w: Chernoff's for the count between."""
-        _, above, _ = chances(self.noise, nodes[:, None] - self.values[:h])
+        _, above, _ = self.distribution.evaluate(nodes[:, None] - self.values[:h])
         with np.errstate(divide="ignore"):
             bound = np.log(above).sum(axis=1) + self._outside(nodes, self.values[t:])[0]
-            below, above, _ = chances(self.noise, nodes[:, None] - self.values[h:t])
+            below, above, _ = self.distribution.evaluate(nodes[:, None] - self.values[h:t])
             tilt = _saddle(below, above, t - self.k)
             count = np.log(above + below * tilt[:, None]).sum(axis=1) - (t - self.k) * np.log(tilt)
         return np.asarray(bound + count, np.float64)
@@ -120,18 +119,18 @@ class Shots:
 
     def _integrand(self, h: int, t: int, nodes: Floats) -> Floats:
         inside, between, outside = self.values[:h], self.values[h:t], self.values[t:]
-        _, above, _ = chances(self.noise, nodes[:, None] - inside)
+        _, above, _ = self.distribution.evaluate(nodes[:, None] - inside)
         with np.errstate(divide="ignore"):
             log_inside = np.log(above).sum(axis=1)
         log_outside, hazard = self._outside(nodes, outside)
-        below, above, density = chances(self.noise, nodes[:, None] - between)
+        below, above, density = self.distribution.evaluate(nodes[:, None] - between)
         exactly, marked = _counted(below, above, density, t - self.k)
         return np.asarray(np.exp(log_inside + log_outside) * (hazard * exactly + marked), np.float64)
 
     def _rules(self, low: float, high: float, panels: int) -> list[tuple[Floats, Floats]]:
         """Nodes and weights of a finer and a coarser rule of Gauss between the points where a formula changes."""
         cuts = np.linspace(low, high, panels + 1)
-        if self.noise.upper is not self.noise.lower:
+        if self.distribution.has_seam:
             kinks = np.unique(self.values)
             kinks = kinks[(kinks > low) & (kinks < high)]
             cuts = np.unique(np.concatenate([cuts, kinks]))
@@ -151,48 +150,19 @@ class Shots:
         """
         edge = float(nodes[0]) - _NEAR
         count = int(np.searchsorted(-values, -edge))
-        log_below, hazard = _all_below(self.noise, nodes, values[:count])
+        log_below, hazard = _all_below(self.distribution, nodes, values[:count])
         # What is deep below is below.
         far = np.exp(values[count : int(np.searchsorted(-values, -(edge - _DEPTH)))] - edge)
         x = np.exp(edge - nodes)
-        for power, coefficient in enumerate(_series(self.noise), start=1):
+        for power, coefficient in enumerate(self.distribution.log_series[1 : _TERMS + 1].tolist(), start=1):
             term = coefficient * float((far**power).sum()) * x**power
             log_below += term
             hazard -= power * term
         return log_below, hazard
 
 
-@cache
-def _series(noise: Noise) -> list[float]:
-    """The coefficients of log F(w) as a series in exp(-w), by Cauchy's integral over a small circle."""
-    radius, size = 0.25, 64
-    x = radius * np.exp(2j * np.pi * np.arange(size) / size)
-    logs = np.log(noise.upper.below(x, np.ones(size)))
-    return [float(value.real) / radius**j for j, value in enumerate(np.fft.fft(logs) / size)][1 : _TERMS + 1]
-
-
-def chances(noise: Noise, w: Floats) -> tuple[Floats, Floats, Floats]:
-    """F(w), 1 - F(w) and the density."""
-    p, q = np.exp(np.minimum(-w, 0.0)), np.exp(np.minimum(w, 0.0))
-    if noise.lower is noise.upper or (w.size and w.min() > 0.0):
-        return _piece(noise.upper, p, q)
-    # Each formula is used on its own side of zero alone, and put at zero elsewhere.
-    one = np.ones_like(w)
-    upper = _piece(noise.upper, p, one)
-    if noise.lower is None:
-        return np.where(w > 0, upper[0], 0.0), np.where(w > 0, upper[1], 1.0), np.where(w > 0, upper[2], 0.0)
-    lower = _piece(noise.lower, one, q)
-    below, above, density = (np.where(w > 0, high, low) for high, low in zip(upper, lower, strict=True))
-    return below, above, density
-
-
-def _piece(piece: Piece, p: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore"):
-        return piece.below(p, q), piece.above(p, q), np.nan_to_num(piece.slope(p, q) * p * q)
-
-
-def _all_below(noise: Noise, nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
-    below, above, density = chances(noise, nodes[:, None] - values)
+def _all_below(distribution: Distribution, nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
+    below, above, density = distribution.evaluate(nodes[:, None] - values)
     with np.errstate(divide="ignore", invalid="ignore"):
         hazard = np.where(below > 0.0, density / below, 0.0)
     return _log_of(below, above).sum(axis=1), hazard.sum(axis=1)

@@ -20,14 +20,15 @@ from discreet.analysis.layers import Layers
 from discreet.analysis.shots import Shots
 from discreet.analysis.statistics import draws_needed, lower_bound, upper_bound
 from discreet.errors import InvalidValueError, shown
-from discreet.exact.entropy import Ranks, as_entropy
+from discreet.exact.arrays import Ranks
+from discreet.exact.entropy import as_entropy
 from discreet.mechanisms import canonical, oneshot
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
-from discreet.noise import NOISES
+from discreet.noise import Noise, noise_of
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.release import Guarantee, decimal
 from discreet.tally import Tally, to_float
@@ -178,12 +179,14 @@ def meter(
 
 def has_classes(mechanism: Mechanism) -> bool:
     """Whether probabilities come from the weights of classes."""
-    return isinstance(mechanism, Canonical) and mechanism.noise == "gumbel"
+    return isinstance(mechanism, Canonical) and noise_of(mechanism).max_stable
 
 
 def is_race(mechanism: Mechanism) -> bool:
     """Whether the k largest of all noisy values are released, so that probabilities are integrals."""
-    return isinstance(mechanism, OneShot) or (isinstance(mechanism, Peeling) and mechanism.noise == "gumbel")
+    if not isinstance(mechanism, OneShot | Peeling) or noise_of(mechanism).distribution is None:
+        return False
+    return isinstance(mechanism, OneShot) or noise_of(mechanism).max_stable
 
 
 def check_computed(mechanism: Mechanism) -> None:
@@ -202,17 +205,19 @@ class Race:
     tally: Tally
     k: int
     weight: Fraction
-    noise: str
+    noise: Noise
 
     def shots(self, goal: float, first: Ranks | None = None) -> Shots:
         """Its values, descending, or those at some ranks first."""
         d = self.tally.d
         if d > MOST_VALUES:
-            raise InvalidValueError(f"scores must be of at most {MOST_VALUES} items for {self.noise} noise, not {d}")
+            raise InvalidValueError(
+                f"scores must be of at most {MOST_VALUES} items for {self.noise.name} noise, not {d}"
+            )
         values = oneshot.Prepared(self.tally, self.k, self.weight, self.noise).gain_float(np.arange(d))
         if first is not None:
             values = np.concatenate([values[first], np.delete(values, first)])
-        return Shots(NOISES[self.noise], np.clip(values, -FAR, FAR), self.k, goal)
+        return Shots(self.noise.require_distribution(), np.clip(values, -FAR, FAR), self.k, goal)
 
 
 def goals(tally: Tally, k: int) -> dict[str, Region]:

@@ -19,7 +19,7 @@ from discreet.evidence.divergence import log_ratios
 from discreet.evidence.neighbours import Family, Scores
 from discreet.evidence.report import SLACK, Pair
 from discreet.evidence.seen import Laws
-from discreet.exact.entropy import Ranks
+from discreet.exact.arrays import Ranks
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.release import Release
 from discreet.selection import Selection

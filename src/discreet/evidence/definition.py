@@ -26,7 +26,7 @@ Outcome = tuple[int, ...]
 Law = dict[Outcome, float]
 Scores = Sequence[Fraction | int]
 
-# f of the five noises, as logarithms.
+# f of each noise, as logarithms.
 LOG_PDF: dict[str, Callable[[Array], Array]] = {
     "gumbel": lambda v: -v - np.exp(-v),
     "exponential": lambda v: np.where(v >= 0.0, -v, -np.inf),
@@ -34,7 +34,7 @@ LOG_PDF: dict[str, Callable[[Array], Array]] = {
     "logistic": lambda v: -np.abs(v) - 2.0 * np.log1p(np.exp(-np.abs(v))),
     "half-logistic": lambda v: np.where(v >= 0.0, math.log(2.0) - v - 2.0 * np.log1p(np.exp(-np.abs(v))), -np.inf),
 }
-# F of the five noises, and 1 - F.
+# F of each noise, and 1 - F.
 LOG_CDF: dict[str, Callable[[Array], Array]] = {
     "gumbel": lambda v: -np.exp(-v),
     "exponential": lambda v: np.where(v > 0.0, np.log(-np.expm1(-np.maximum(v, 0.0))), -np.inf),
@@ -49,6 +49,15 @@ LOG_ABOVE: dict[str, Callable[[Array], Array]] = {
     "logistic": lambda v: -np.logaddexp(0.0, v),
     "half-logistic": lambda v: math.log(2.0) - np.logaddexp(0.0, np.maximum(v, 0.0)),
 }
+
+
+def define_noise(
+    name: str, log_pdf: Callable[[Array], Array], log_cdf: Callable[[Array], Array], log_above: Callable[[Array], Array]
+) -> None:
+    """Adds the definition of a noise: the logarithms of f, of F and of 1 - F, whose only kink may be at zero."""
+    LOG_PDF[name], LOG_CDF[name], LOG_ABOVE[name] = log_pdf, log_cdf, log_above
+    _winner_logs.cache_clear()
+
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _FAR = 45.0
@@ -70,6 +79,8 @@ def law(
     added moves a score by at least -down and at most up.
     """
     s, noise = scale(epsilon, down, up, adjacency), mechanism.get("noise", "gumbel")
+    if noise not in LOG_PDF:
+        raise ValueError(f"no definition of {noise!r} noise")
     match mechanism["name"]:
         case "canonical":
             gamma = Fraction(mechanism["gamma"])

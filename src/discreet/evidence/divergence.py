@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.exact.ball import Floats
+from discreet.exact.arrays import Floats
 
 _ORDERS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 """The Renyi orders at which zCDP is checked."""

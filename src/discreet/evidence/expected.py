@@ -19,6 +19,7 @@ from discreet.evidence.judge import visible_law, visible_sets
 from discreet.evidence.report import Outcome
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.oneshot import OneShot
+from discreet.noise import noise_of
 
 MOST_OUTCOMES = 100_000
 """Up to how many outcomes are enumerated."""
@@ -95,7 +96,7 @@ def check_enumerable(mechanism: Mechanism, d: int, k: int) -> None:
 
 
 def _has_sets_alone(mechanism: Mechanism, k: int) -> TypeGuard[OneShot]:
-    return isinstance(mechanism, OneShot) and mechanism.noise != "gumbel" and k > 2
+    return isinstance(mechanism, OneShot) and not noise_of(mechanism).max_stable and k > 2
 
 
 def _without_order(outcome: Any) -> Any:

@@ -18,8 +18,9 @@ from flint import arb
 
 from discreet import topk
 from discreet.columns import LazyColumn
-from discreet.exact.ball import Floats, ball
-from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.ball import ball
+from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
 from discreet.mechanisms import canonical, joint, oneshot, peeling
 from discreet.privacy import Sensitivity
@@ -161,4 +162,4 @@ def planned_with_half_the_noise() -> AbstractContextManager[None]:
 
 def drawn_with_half_the_noise() -> AbstractContextManager[None]:
     """Counts whose noise is planned as it should be, and drawn at twice the rate."""
-    return replaced(topk, "laplace", lambda right: lambda entropy, rate: right(entropy, 2 * rate))
+    return replaced(topk, "sample_discrete_laplace", lambda right: lambda entropy, rate: right(entropy, 2 * rate))

@@ -23,6 +23,7 @@ from discreet.evidence.seen import label
 from discreet.evidence.telling import best_prefix
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
+from discreet.noise import noise_of
 from discreet.privacy import Sensitivity
 
 _TOP = (0, 0, 0, 1)
@@ -90,7 +91,7 @@ def _usual_size(mechanism: Mechanism) -> int:
     """The k of the long input: as large as the definition can do quickly."""
     if isinstance(mechanism, Canonical):
         return 4
-    return 3 if getattr(mechanism, "noise", "gumbel") == "gumbel" else 2
+    return 3 if noise_of(mechanism).max_stable else 2
 
 
 def _top_chance(drawn_from: Input) -> float:

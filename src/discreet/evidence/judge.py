@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from discreet.errors import InvalidValueError, shown
 from discreet.evidence import definition
 from discreet.evidence.neighbours import Scores
 from discreet.evidence.report import Outcome, listed, spelt
@@ -17,6 +18,7 @@ from discreet.evidence.seen import Laws, label
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.registry import to_dict
+from discreet.noise import noise_of
 from discreet.privacy import Sensitivity
 
 TOLERANCE = 1e-9
@@ -84,6 +86,7 @@ def visible_law(
     if k == len(scores):
         # All items are released, without an order.
         return {_seen(tuple(range(k)), False): 0.0}
+    check_defined(mechanism)
     law = definition.law(to_dict(mechanism), scores, k, epsilon, limit.down, limit.up, adjacency)
     return {_seen(positions, mechanism.ordered): log for positions, log in law.items()}
 
@@ -92,9 +95,18 @@ def visible_sets(
     mechanism: OneShot, scores: Scores, k: int, epsilon: Fraction, limit: Sensitivity, adjacency: str
 ) -> dict[Outcome, float]:
     """The log probability of what is seen of one-shot but for its order."""
+    check_defined(mechanism)
     s = definition.scale(epsilon, limit.down, limit.up, adjacency)
     sets = definition.oneshot_sets(scores, k, s, mechanism.noise)
     return {_seen(positions, False): log for positions, log in sets.items()}
+
+
+def check_defined(mechanism: Mechanism) -> None:
+    """Raises unless the definition knows the noise of a mechanism."""
+    name = noise_of(mechanism).name
+    if name not in definition.LOG_PDF:
+        known = ", ".join(definition.LOG_PDF)
+        raise InvalidValueError(f"noise must be one that the definition knows, {known}, not {shown(name)}")
 
 
 def _seen(positions: tuple[int, ...], ordered: bool) -> Outcome:

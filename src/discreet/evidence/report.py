@@ -11,6 +11,7 @@ from discreet.evidence.neighbours import Scores
 from discreet.evidence.witnesses import SHARP, Witness
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
+from discreet.noise import noise_of
 
 if TYPE_CHECKING:
     from discreet.evidence.count_rows import CountVerdict
@@ -142,7 +143,7 @@ class Verdict:
 
     def cells(self) -> tuple[str, ...]:
         """The row of the table."""
-        noise, gamma = getattr(self.mechanism, "noise", "gumbel"), _gamma(self.mechanism)
+        noise, gamma = noise_of(self.mechanism).name, _gamma(self.mechanism)
         figures = f"{self.pairs:,}", self._reachable(), share(self.worst), share(self.renyi)
         same = "same" if self.departure is None else "DIFFERS"
         return (self.mechanism.name, noise, gamma, *figures, same, verdict_word(self))

@@ -22,6 +22,7 @@ from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.registry import to_dict
+from discreet.noise import noise_of
 
 _EPSILONS = tuple(map(Fraction, ("1/10", "1/4", "1/2", "1", "2", "4")))
 _HIGHEST = 24
@@ -126,7 +127,7 @@ def _starts(mechanism: Mechanism, count: int, generator: random.Random) -> Itera
 
 def _shapes(mechanism: Mechanism) -> list[Shape]:
     """The shapes that can be enumerated in the time there is, integrals included."""
-    integrated = getattr(mechanism, "noise", "gumbel") != "gumbel"
+    integrated = not noise_of(mechanism).max_stable
     if isinstance(mechanism, Canonical):
         every, most = [(d, k) for d in range(2, 11) for k in range(1, d)], 260
     elif isinstance(mechanism, Joint):

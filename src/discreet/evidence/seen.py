@@ -19,8 +19,8 @@ from discreet.analysis.law import law
 from discreet.evidence.divergence import log_ratios
 from discreet.evidence.neighbours import Family, Scores
 from discreet.evidence.report import Outcome, Pair
-from discreet.exact.ball import Floats, precision
-from discreet.exact.entropy import Ranks
+from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.ball import precision
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.release import Guarantee, Release
 from discreet.selection import Selection

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.exact.ball import Floats
+from discreet.exact.arrays import Floats
 
 
 def telling_event(one: Mapping[Any, int], other: Mapping[Any, int]) -> tuple[tuple[Any, ...], bool]:

@@ -16,7 +16,7 @@ from typing import Any
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.evidence.count_rows import CountTask, CountVerdict, count_tasks
 from discreet.evidence.divergence import divergences, log_ratios, shares
-from discreet.evidence.judge import Departure, departure
+from discreet.evidence.judge import Departure, check_defined, departure
 from discreet.evidence.neighbours import Family, Scores, families
 from discreet.evidence.report import Pair, Verdict, Verification
 from discreet.evidence.seen import Laws
@@ -27,7 +27,7 @@ from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.mechanisms.registry import check_mechanism
-from discreet.noise import NOISES
+from discreet.noise import NOISES, noise_of
 from discreet.privacy import Number, check_adjacency, exact, positive
 
 GAMMAS = ("0", "1/3", "1/2", "3/4", "1")
@@ -150,6 +150,7 @@ def plan(
     chosen = [family for family in chosen if adjacency in (None, family.adjacency)]
     tasks: list[Task | CountTask] = []
     for one in _mechanisms(mechanism):
+        check_defined(one)
         trials = [Trial(family, size, budget) for family in chosen for size in _sizes(one, family, k, deep)]
         if not trials:
             limit = max(size for family in chosen for size in _sizes(one, family, None, True))
@@ -241,7 +242,7 @@ def _mechanisms(given: Any) -> list[Mechanism]:
 
 def _sizes(mechanism: Mechanism, family: Family, k: int | None, deep: bool) -> tuple[int, ...]:
     """The k for which the law can be had: the order of one-shot is integrated for two items at most."""
-    integrated = getattr(mechanism, "noise", "gumbel") != "gumbel"
+    integrated = not noise_of(mechanism).max_stable
     possible = list(range(1, family.d + 1))
     if integrated and isinstance(mechanism, OneShot):
         possible = sorted({1, 2, family.d})

@@ -6,7 +6,7 @@ precision, and more random bits where a random number takes part, until the ball
 Floats enter in one way: as upper bounds. The assumption is that NumPy's `log`, `log1p`, `exp` and `expm1` are right
 to a relative 2^-44, a thousand units in the last place where its own tests allow four; `+ - * /` and conversions round
 to nearest. A value computed from terms of one sign by fewer than a hundred such steps is then right to a relative
-2^-42, and `above` adds four times that.
+2^-42, and `bound_above` adds four times that.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ from fractions import Fraction
 
 import numpy as np
 from flint import arb, ctx, fmpq
-from numpy.typing import NDArray
 
+from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.entropy import Entropy, Uniform
-
-Floats = NDArray[np.float64]
 
 START = 96
 """The precision in bits at which a comparison is first tried."""
 
 RELATIVE = 2.0**-40
-"""What `above` adds, relative to the value: far more than the rounding of what it is given."""
+"""What `bound_above` adds, relative to the value: far more than the rounding of what it is given."""
 
 _lock = threading.RLock()
 
@@ -79,15 +77,15 @@ def log_binomial(n: int, r: int) -> arb:
     return arb(n + 1).lgamma() - arb(r + 1).lgamma() - arb(n - r + 1).lgamma()
 
 
-def log_binomial_float(r: NDArray[np.int64], rest: NDArray[np.int64]) -> Floats:
+def log_binomial_upper(r: Ranks, rest: Ranks) -> Floats:
     """Log C(r + rest, r), at least the true value but for rounding, and at most 0.002 above it.
 
-    A bound for the sampler, whose remainders err to one side by design; `analysis.classes.log_binomial` is the accurate
-    one, for what is reported. 1/(12 m) - 1/(360 m^3) < c(m) < 1/(12 m) for the c of `stirling`.
+    A bound for the sampler, whose remainders err to one side by design; `analysis.classes.log_binomial_float` is the
+    accurate one, for what is reported. 1/(12 m) - 1/(360 m^3) < c(m) < 1/(12 m) for the c of `log_binomial_stirling`.
     """
     a = np.maximum(r.astype(np.float64), 1.0)
     b = np.maximum(rest.astype(np.float64), 1.0)
-    value = stirling(a, b)
+    value = log_binomial_stirling(a, b)
     a_low, b_low = 1.0 / a, 1.0 / b
     # c(a+b) - c(a) - c(b), with the first too large and the others too small
     a_low -= a_low * a_low * a_low / 30.0
@@ -97,7 +95,7 @@ def log_binomial_float(r: NDArray[np.int64], rest: NDArray[np.int64]) -> Floats:
     return value
 
 
-def stirling(a: Floats, b: Floats) -> Floats:
+def log_binomial_stirling(a: Floats, b: Floats) -> Floats:
     """Log C(a + b, a) but for c(a+b) - c(a) - c(b), the remainders of Stirling's series, for a and b from 1.
 
     Written without cancellation: a log(1 + b/a) + b log(1 + a/b) + log((1/a + 1/b) / 2 pi) / 2, whose large terms are
@@ -110,16 +108,16 @@ def stirling(a: Floats, b: Floats) -> Floats:
     return value
 
 
-def above(value: Floats) -> Floats:
+def bound_above(value: Floats) -> Floats:
     """A float certainly above a quantity that `value` approximates to a relative (or absolute) 2^-41."""
     return value + RELATIVE * (np.abs(value) + 64.0)
 
 
-def happens(entropy: Entropy, log_probability: Callable[[], arb]) -> bool:
+def sample_bernoulli_exp(entropy: Entropy, log_probability: Callable[[], arb]) -> bool:
     """Returns True with probability exactly exp(log_probability), which must be at most 1."""
     uniform = entropy.uniform()
     while True:
-        with precision(_enough(uniform.bits)):
+        with precision(_precision_for(uniform.bits)):
             probability, drawn = log_probability().exp(), uniform.ball()
             if drawn < probability:
                 return True
@@ -135,7 +133,7 @@ def is_less(left: Callable[[], arb], right: Callable[[], arb], refine: Callable[
     """
     known = 0
     while True:
-        with precision(_enough(known)):
+        with precision(_precision_for(known)):
             one, other = left(), right()
             if one < other:
                 return True
@@ -144,12 +142,12 @@ def is_less(left: Callable[[], arb], right: Callable[[], arb], refine: Callable[
         known = refine()
 
 
-def _enough(bits: int) -> int:
+def _precision_for(bits: int) -> int:
     """The precision for random numbers known to so many bits: it doubles with every 64 of them."""
     return START << max(0, bits // 64 - 1)
 
 
-def exponential(uniforms: list[Uniform]) -> arb:
+def sum_exponentials(uniforms: list[Uniform]) -> arb:
     """A ball around the sum of -log U, a sum of independent standard exponentials."""
     total = arb(0)
     for uniform in uniforms:

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.exact.ball import Floats, above
-from discreet.exact.entropy import Entropy, Ranks, distinct
-
-Mask = NDArray[np.bool_]
+from discreet.exact.arrays import Floats, Mask, Ranks, sorted_distinct
+from discreet.exact.ball import bound_above
+from discreet.exact.entropy import Entropy
 
 WASTE = 1.0
 """Boxes are good enough when their upper bounds add up to at most (1 + WASTE) times their lower bounds."""
@@ -89,7 +87,7 @@ class Boxes:
 
         Each term was raised by far more than what adding them up can lose.
         """
-        return self.gain + self.size + above(self.log_cells())
+        return self.gain + self.size + bound_above(self.log_cells())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,7 +124,7 @@ class _Grid:
         ends_t = np.array([lines_t, np.append(lines_t[1:] - 1, t2)])
         heights_h, heights_t = landscape.heights(ends_h.ravel(), ends_t.ravel())
         heights_h, heights_t = heights_h.reshape(ends_h.shape), heights_t.reshape(ends_t.shape)
-        i, j = _pairs(len(lines_h), len(lines_t))
+        i, j = _all_pairs(len(lines_h), len(lines_t))
         corners = np.concatenate([ends_h[:, i], ends_t[:, j]])
         return cls.of(landscape, corners, np.concatenate([heights_h[:, i], heights_t[:, j]]))
 
@@ -140,23 +138,23 @@ class _Grid:
             np.concatenate([self.size, other.size], axis=1),
         )
 
-    def loose(self, outside: float, waste: float) -> Mask:
+    def loose_boxes(self, outside: float, waste: float) -> Mask:
         h1, h2, t1, t2 = self.corners
         cells = _log_cells(h1, h2, t1, t2)
         upper, lower = self.gain[0] + self.size[1] + cells, self.gain[1] + self.size[0] + cells
         # The corners are cells too: a box weighs no less than its heaviest corner, which finds the peak early.
         lower = np.maximum(lower, (self.gain + self.size).max(axis=0))
-        return loose(upper, lower, (h2 > h1) | (t2 > t1), outside, waste)
+        return choose_loose(upper, lower, (h2 > h1) | (t2 > t1), outside, waste)
 
-    def least(self, outside: float) -> float:
-        """At least the logarithm of the mass of all boxes and of what is outside, but for rounding."""
+    def log_lower_bound(self, outside: float) -> float:
+        """A lower bound on the logarithm of the mass of all boxes and of what is outside, but for rounding."""
         lower = self.gain[1] + self.size[0] + _log_cells(*self.corners)
         return float(np.logaddexp.reduce(lower, initial=outside))
 
     def boxes(self) -> Boxes:
         """The boxes with sound bounds."""
         h1, h2, t1, t2 = self.corners
-        return Boxes(h1, h2, t1, t2, above(self.gain[0]), above(self.size[1]))
+        return Boxes(h1, h2, t1, t2, bound_above(self.gain[0]), bound_above(self.size[1]))
 
     def pieces(self) -> Ranks:
         """The corners of the pieces of each box, cut across the side along which its bounds vary more."""
@@ -190,29 +188,29 @@ def enclose(landscape: Landscape, outside: float, waste: float = WASTE) -> Boxes
     """
     t2, known = landscape.corners[3], landscape.known
     if known < t2:
-        near, below = _refined(landscape, known, outside, waste), _below(landscape, known)
-        if float(np.logaddexp.reduce(below.log_mass())) < near.least(outside) - _NEXT_TO_NOTHING:
-            return near.boxes().plus(below)
-    return _refined(landscape, t2, outside, waste).boxes()
+        near, beyond = _refine(landscape, known, outside, waste), _cover_beyond(landscape, known)
+        if float(np.logaddexp.reduce(beyond.log_mass())) < near.log_lower_bound(outside) - _NEGLIGIBLE:
+            return near.boxes().plus(beyond)
+    return _refine(landscape, t2, outside, waste).boxes()
 
 
-_NEXT_TO_NOTHING = 10.0
-"""How much less log mass boxes may have at most that nobody looks into."""
+_NEGLIGIBLE = 10.0
+"""Boxes beyond what is known stay coarse where their log mass is at least this far below that of all others."""
 
 
-def _refined(landscape: Landscape, t2: int, outside: float, waste: float) -> _Grid:
-    """Tight boxes around the landscape up to t2."""
+def _refine(landscape: Landscape, t2: int, outside: float, waste: float) -> _Grid:
+    """Boxes around the landscape up to t2, cut until they waste little."""
     h1, h2, t1, _ = landscape.corners
     # Mass often is at the largest h and the smallest t: from there the lines double their distance.
-    lines = h2 + 1 - _doubling(h2 - h1)[:0:-1], t1 + _doubling(t2 - t1)[:-1]
+    lines = h2 + 1 - _doubling_steps(h2 - h1)[:0:-1], t1 + _doubling_steps(t2 - t1)[:-1]
     grid = _Grid.between(landscape, *lines, t2)
-    if (chosen := grid.loose(outside, waste)).any():
-        grid = _Grid.between(landscape, *_towards_peak(landscape, *lines, t2), t2)
-        chosen = grid.loose(outside, waste)
+    if (chosen := grid.loose_boxes(outside, waste)).any():
+        grid = _Grid.between(landscape, *_add_lines_towards_peak(landscape, *lines, t2), t2)
+        chosen = grid.loose_boxes(outside, waste)
     while chosen.any():
         grid = grid[~chosen].plus(_Grid.of(landscape, grid[chosen].pieces()))
         # Where boxes are many, to draw some more of them in vain costs less than to cut them all.
-        chosen = grid.loose(outside, waste * max(1.0, grid.corners.shape[1] / _MANY))
+        chosen = grid.loose_boxes(outside, waste * max(1.0, grid.corners.shape[1] / _MANY))
     return grid
 
 
@@ -220,18 +218,18 @@ _MANY = 2000
 """From how many boxes on they may waste more."""
 
 
-def _below(landscape: Landscape, t1: int) -> Boxes:
+def _cover_beyond(landscape: Landscape, t1: int) -> Boxes:
     """Boxes around all beyond a t whose height is at hand: no gain there is above the gain at that t."""
     h1, h2, _, t2 = landscape.corners
-    lengths = _doubling(h2 - h1)
+    lengths = _doubling_steps(h2 - h1)
     low, high = h2 - lengths[1:] + 1, h2 - lengths[:-1]
     known, last = np.full_like(low, t1), np.full_like(low, t2)
     gain = landscape.gain(*landscape.heights(high, known), high, known)
-    return Boxes(low, high, known + 1, last, above(gain), above(landscape.size(low, last)))
+    return Boxes(low, high, known + 1, last, bound_above(gain), bound_above(landscape.size(low, last)))
 
 
-def _towards_peak(landscape: Landscape, h: Ranks, t: Ranks, t2: int) -> tuple[Ranks, Ranks]:
-    """More lines across h and across t, added around the heaviest cell that they find until it is among its like."""
+def _add_lines_towards_peak(landscape: Landscape, h: Ranks, t: Ranks, t2: int) -> tuple[Ranks, Ranks]:
+    """More lines across h and across t, around the heaviest cell found, until its neighbours are about as heavy."""
     lines_h, lines_t = [h], [t]
     t = np.append(t, t2)
     for _ in range(_ROUNDS):
@@ -241,11 +239,11 @@ def _towards_peak(landscape: Landscape, h: Ranks, t: Ranks, t2: int) -> tuple[Ra
         steep_h, steep_t = _is_steep(mass[:, j], h, i), _is_steep(mass[i], t, j)
         if not (steep_h or steep_t):
             break
-        h = _around(h, i) if steep_h else h[i : i + 1]
-        t = _around(t, j) if steep_t else t[j : j + 1]
+        h = _lines_around(h, i) if steep_h else h[i : i + 1]
+        t = _lines_around(t, j) if steep_t else t[j : j + 1]
         lines_h.append(h)
         lines_t.append(t)
-    return distinct(np.concatenate(lines_h)), distinct(np.concatenate(lines_t))
+    return sorted_distinct(np.concatenate(lines_h)), sorted_distinct(np.concatenate(lines_t))
 
 
 _ROUNDS = 20
@@ -260,7 +258,7 @@ _LINES = 6
 
 def _masses(landscape: Landscape, h: Ranks, t: Ranks) -> Floats:
     """The log mass of the cells where some h and some t meet."""
-    i, j = _pairs(len(h), len(t))
+    i, j = _all_pairs(len(h), len(t))
     height_h, height_t = landscape.heights(h, t)
     return landscape.gain(height_h[i], height_t[j], h[i], t[j]) + landscape.size(h[i], t[j])
 
@@ -272,25 +270,25 @@ def _is_steep(mass: Floats, points: Ranks, i: int) -> bool:
     return bool((fallen & (np.abs(points[near] - points[i]) > 1)).any())
 
 
-def _around(points: Ranks, i: int) -> Ranks:
+def _lines_around(points: Ranks, i: int) -> Ranks:
     """Points between the two neighbours of a point."""
     low, high = int(points[max(0, i - 1)]), int(points[min(i + 1, len(points) - 1)])
     parts = min(_LINES, high - low)
     return low + (high - low) // parts * np.arange(parts + 1) + (high - low) % parts * np.arange(parts + 1) // parts
 
 
-def _pairs(rows: int, columns: int) -> tuple[Ranks, Ranks]:
+def _all_pairs(rows: int, columns: int) -> tuple[Ranks, Ranks]:
     """The row and the column of every cell of a table."""
     return np.repeat(np.arange(rows), columns), np.tile(np.arange(columns), rows)
 
 
-def _doubling(last: int) -> Ranks:
+def _doubling_steps(last: int) -> Ranks:
     """0, 1, 3, 7, ... up to last + 1, where the steps end."""
     steps = [2**i - 1 for i in range((last + 1).bit_length()) if 2**i - 1 <= last]
     return np.array([*steps, last + 1], np.int64)
 
 
-def loose(upper: Floats, lower: Floats, divisible: Mask, outside: float, waste: float) -> Mask:
+def choose_loose(upper: Floats, lower: Floats, divisible: Mask, outside: float, waste: float) -> Mask:
     """Which parts to cut: those that waste most, until what the others waste is little; none when all is well.
 
     Parameters

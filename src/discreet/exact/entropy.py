@@ -13,12 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from flint import arb, fmpz
-from numpy.typing import NDArray
 
 from discreet.errors import InvalidTypeError, shown
-
-Ranks = NDArray[np.int64]
-Words = NDArray[np.uint64]
+from discreet.exact.arrays import Ranks, Words, sorted_distinct
 
 
 class Bits(Protocol):
@@ -93,7 +90,7 @@ class Entropy:
         # The distinct values among uniform draws, until there are enough: every subset is equally likely.
         chosen = np.empty(0, np.int64)
         while (missing := size - len(chosen)) > 0:
-            chosen = distinct(np.concatenate([chosen, self.upto_all(missing, last)]))
+            chosen = sorted_distinct(np.concatenate([chosen, self.upto_all(missing, last)]))
         return chosen
 
     def arrangement(self, largest: Sequence[int]) -> list[int]:
@@ -168,7 +165,7 @@ class Uniform:
         """An interval that holds the number."""
         return arb((fmpz(2 * self.numerator + 1), -self.bits - 1), (fmpz(1), -self.bits - 1))
 
-    def position(self, cumulative: NDArray[np.int64]) -> int:
+    def position(self, cumulative: Ranks) -> int:
         """The part of a line cut at `cumulative` (ascending, integers) in which this share of its length falls.
 
         Returns j with probability exactly (cumulative[j] - cumulative[j-1]) / cumulative[-1].
@@ -182,13 +179,6 @@ class Uniform:
             if first == last:
                 return int(first)
             self.extend()
-
-
-def distinct(values: Ranks) -> Ranks:
-    """The different values, in ascending order."""
-    ordered = np.sort(values)
-    kept: Ranks = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
-    return kept
 
 
 def as_entropy(rng: Any) -> Entropy:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
-from discreet.exact.ball import Floats
+from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.entropy import Entropy
 
 SCALE = 40
@@ -33,7 +32,7 @@ class Envelope:
     """
 
     reference: float
-    cumulative: NDArray[np.int64]
+    cumulative: Ranks
     scale: int
 
     @classmethod

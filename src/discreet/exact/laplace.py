@@ -14,30 +14,30 @@ from discreet.exact.ball import START, ball, precision
 from discreet.exact.entropy import Entropy
 
 
-def laplace(entropy: Entropy, rate: Fraction) -> int:
+def sample_discrete_laplace(entropy: Entropy, rate: Fraction) -> int:
     """Returns n with probability exactly proportional to exp(-rate |n|), over all whole numbers; rate is above zero."""
     while True:
-        size, negative = geometric(entropy, rate), entropy.bits(1)
+        size, negative = sample_geometric_exp(entropy, rate), entropy.bits(1)
         # Zero has one sign, not two.
         if size or not negative:
             return -size if negative else size
 
 
-def geometric(entropy: Entropy, rate: Fraction) -> int:
+def sample_geometric_exp(entropy: Entropy, rate: Fraction) -> int:
     """Returns n with probability exactly proportional to exp(-rate n), over the whole numbers from 0."""
     # With rate = s/t: u + t v has chances proportional to exp(-(u + t v) / t), and s of them in a row make one step.
     s, t = rate.numerator, rate.denominator
     while True:
         u = entropy.upto(t - 1)
-        if survives(entropy, Fraction(u, t)):
+        if sample_bernoulli_exp1(entropy, Fraction(u, t)):
             break
     v = 0
-    while survives(entropy, Fraction(1)):
+    while sample_bernoulli_exp1(entropy, Fraction(1)):
         v += 1
     return (u + t * v) // s
 
 
-def survives(entropy: Entropy, x: Fraction) -> bool:
+def sample_bernoulli_exp1(entropy: Entropy, x: Fraction) -> bool:
     """Returns True with probability exactly exp(-x), for x from 0 to 1."""
     # Pr[the first n trials succeed] = x^n / n!, so that Pr[the first failure is at an odd trial] = sum (-x)^n / n!.
     trial = 1
@@ -47,19 +47,19 @@ def survives(entropy: Entropy, x: Fraction) -> bool:
 
 
 def log_probability(rate: Fraction, n: int) -> arb:
-    """A ball around the logarithm of the probability that `laplace` returns n."""
+    """A ball around the logarithm of the probability that `sample_discrete_laplace` returns n."""
     # Pr[n] = (1 - q) / (1 + q) q^|n| with q = exp(-rate).
     return (-(-ball(rate)).expm1()).log() - (-ball(rate)).exp().log1p() - ball(rate * abs(n))
 
 
-def tail(rate: Fraction, n: int) -> arb:
-    """A ball around the probability that what `laplace` returns is more than n away from zero; n is at least 0."""
+def tail_probability(rate: Fraction, n: int) -> arb:
+    """A ball around the probability of a discrete Laplace number more than n away from zero; n is at least 0."""
     # 2 q^(n+1) / (1 + q) with q = exp(-rate).
     return 2 * (-ball(rate * (n + 1))).exp() / (1 + (-ball(rate)).exp())
 
 
-def half_width(rate: Fraction, alpha: Fraction) -> int:
-    """The least n at least 0 for which what `laplace` returns is more than n away from zero with chance at most alpha.
+def interval_half_width(rate: Fraction, alpha: Fraction) -> int:
+    """The least n from 0 on that a discrete Laplace number is farther from zero than with chance at most alpha.
 
     A chance is never equal to alpha, because exp(-rate) is transcendental: more precision always decides.
     """

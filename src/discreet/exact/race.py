@@ -17,15 +17,16 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from discreet.exact.ball import RELATIVE, START, Floats, exponential, is_less, precision
-from discreet.exact.entropy import Entropy, Ranks, Uniform, Words
-from discreet.exact.times import BallTime, Transform, exponentials, noise_float
+from discreet.exact.arrays import Floats, Ranks, Words
+from discreet.exact.ball import RELATIVE, START, is_less, precision, sum_exponentials
+from discreet.exact.entropy import Entropy, Uniform
+from discreet.exact.times import BallTime, NoiseFormula, bound_exponentials, evaluate_noise
 
 Member = TypeVar("Member")
 
 
 class Streams(Protocol[Member]):
-    """Streams of thinned arrivals, for `winner`."""
+    """Streams of thinned arrivals, for `sample_winner`."""
 
     @property
     def bound(self) -> Floats:
@@ -53,10 +54,11 @@ class _Contender(Generic[Member]):
     uniforms: list[Uniform]
     gain: Callable[[], arb]
     rate: Callable[[], arb]
-    inverse: Transform[arb]
+    noise: NoiseFormula
 
     def value(self) -> arb:
-        return self.gain() + self.inverse(BallTime(exponential(self.uniforms) / self.rate()))
+        noise: arb = self.noise.inverse(BallTime(sum_exponentials(self.uniforms) / self.rate()))
+        return self.gain() + noise
 
     def loses_to(self, other: _Contender[Any]) -> bool:
         def reveal() -> int:
@@ -72,17 +74,15 @@ class _Contender(Generic[Member]):
             return bool(self.value() > arb(reach))
 
 
-def winner(
-    streams: Streams[Member], inverse: Transform[arb], inverse_float: Transform[Floats], entropy: Entropy
-) -> Member:
+def sample_winner(streams: Streams[Member], noise: NoiseFormula, entropy: Entropy) -> Member:
     """Returns the member with the largest value, where every member arrives as a Poisson process of its own rate.
 
     Only the first arrival of a member matters, because later ones have less noise; so the law is that of one value
     per element, with as many elements behind a member as its rate says.
     """
     words = entropy.words(len(streams.bound))
-    total, _ = exponentials(words, entropy.word)
-    reach = _reach(streams.bound, total, streams.log_rate, inverse_float)
+    total, _ = bound_exponentials(words, entropy.word)
+    reach = _bound_values_ahead(streams.bound, total, streams.log_rate, noise)
     arrivals: dict[int, list[Uniform]] = {}
     best: _Contender[Member] | None = None
     while True:
@@ -90,44 +90,44 @@ def winner(
         if best is not None and (reach[j] == -np.inf or best.certainly_beats(float(reach[j]))):
             return best.member
         uniforms = arrivals.setdefault(j, [Uniform(entropy, int(words[j]))])
-        if best is not None and _ceiling(streams, j, uniforms, inverse).loses_to(best):
+        if best is not None and _ceiling(streams, j, uniforms, noise).loses_to(best):
             # This stream is out; the others are still to be held against the best.
             reach[j] = -np.inf
             continue
         member = streams.arrive(j, entropy)
         if member is not None:
-            rival = _contender(streams, j, member, list(uniforms), inverse)
+            rival = _contender(streams, j, member, list(uniforms), noise)
             if best is None or best.loses_to(rival):
                 best = rival
         uniforms.append(following := entropy.uniform())
-        step, _ = exponentials(np.array([following.numerator], np.uint64), entropy.word)
+        step, _ = bound_exponentials(np.array([following.numerator], np.uint64), entropy.word)
         total[j] += step[0]
         here = slice(j, j + 1)
-        reach[here] = _reach(streams.bound[here], total[here], streams.log_rate[here], inverse_float)
+        reach[here] = _bound_values_ahead(streams.bound[here], total[here], streams.log_rate[here], noise)
 
 
 def _contender(
-    streams: Streams[Member], j: int, member: Member, uniforms: list[Uniform], inverse: Transform[arb]
+    streams: Streams[Member], j: int, member: Member, uniforms: list[Uniform], noise: NoiseFormula
 ) -> _Contender[Member]:
-    return _Contender(member, uniforms, lambda: streams.gain(member), lambda: streams.rate(j), inverse)
+    return _Contender(member, uniforms, lambda: streams.gain(member), lambda: streams.rate(j), noise)
 
 
 def _ceiling(
-    streams: Streams[Member], j: int, uniforms: list[Uniform], inverse: Transform[arb]
+    streams: Streams[Member], j: int, uniforms: list[Uniform], noise: NoiseFormula
 ) -> _Contender[Member | None]:
     """The most that stream j can still reach, as an exact value: floats cannot see noise below their error."""
     bound = float(streams.bound[j])
-    return _Contender(None, uniforms, lambda: arb(bound), lambda: streams.rate(j), inverse)
+    return _Contender(None, uniforms, lambda: arb(bound), lambda: streams.rate(j), noise)
 
 
-def _reach(bound: Floats, total: Floats, log_rate: Floats, inverse: Transform[Floats]) -> Floats:
+def _bound_values_ahead(bound: Floats, total: Floats, log_rate: Floats, noise: NoiseFormula) -> Floats:
     """At least the value of any member of the streams from their current arrival on."""
-    noise, off = noise_float(inverse, total * (1.0 - RELATIVE), log_rate)
-    return bound + noise + off + RELATIVE * (np.abs(bound) + np.abs(noise))
+    value, off = evaluate_noise(noise, total * (1.0 - RELATIVE), log_rate)
+    return bound + value + off + RELATIVE * (np.abs(bound) + np.abs(value))
 
 
-class Field(Protocol):
-    """Elements in a row, cut into streams of neighbours, for `podium`."""
+class Runners(Protocol):
+    """Elements in a row, cut into streams of neighbours, for `sample_best`."""
 
     @property
     def start(self) -> Ranks:
@@ -160,41 +160,38 @@ class _Arrivals:
 
 
 @dataclass(eq=False, repr=False)
-class _Podium:
+class _RaceForBest:
     """The state of a race for several winners."""
 
-    runners: Field
-    inverse: Transform[arb]
-    inverse_float: Transform[Floats]
+    runners: Runners
+    noise: NoiseFormula
     entropy: Entropy
     words: dict[int, Words] = field(default_factory=dict)
     uniforms: dict[tuple[int, int], Uniform] = field(default_factory=dict)
 
 
-def podium(
-    runners: Field, places: int, inverse: Transform[arb], inverse_float: Transform[Floats], entropy: Entropy
-) -> list[int]:
+def sample_best(runners: Runners, places: int, noise: NoiseFormula, entropy: Entropy) -> list[int]:
     """Returns the elements with the largest values, best first, where each element has one arrival at rate 1.
 
     A stream of n elements is a process of rate n whose arrivals pick an element uniformly; an element's value is that
     of its first arrival. There must be at least as many streams as places.
     """
-    race = _Podium(runners, inverse, inverse_float, entropy)
+    race = _RaceForBest(runners, noise, entropy)
     streams = np.arange(len(runners.start))
     first = entropy.words(len(streams))
-    total_low, total_high = exponentials(first, entropy.word)
+    total_low, total_high = bound_exponentials(first, entropy.word)
     element = runners.start + entropy.upto_each(runners.cells - 1)
-    pool = _valued(race, streams, np.zeros_like(streams), element, total_low, total_high)
+    pool = _bound_arrivals(race, streams, np.zeros_like(streams), element, total_low, total_high)
     log_rate = np.log(runners.cells.astype(np.float64))
     race.words = {int(j): first[j : j + 1] for j in np.flatnonzero(runners.cells > 1)}
     open_streams = runners.cells > 1
     while True:
         bar = np.partition(pool.low, -places)[-places]
-        reach = _reach(runners.bound, total_low, log_rate, inverse_float)
+        reach = _bound_values_ahead(runners.bound, total_low, log_rate, noise)
         behind = np.flatnonzero(open_streams & (reach >= bar))
         if not len(behind):
-            return _ranking(race, first, pool, float(bar), places)
-        fresh = [_more(race, int(j), pool, total_low, total_high) for j in behind]
+            return _rank_best(race, first, pool, float(bar), places)
+        fresh = [_draw_more(race, int(j), pool, total_low, total_high) for j in behind]
         pool = _Arrivals(*(np.concatenate(parts) for parts in zip(*map(_fields, [pool, *fresh]), strict=True)))
         arrived = np.bincount(pool.stream, minlength=len(streams))
         open_streams &= arrived < runners.cells
@@ -204,12 +201,12 @@ def _fields(arrivals: _Arrivals) -> tuple[NDArray[np.generic], ...]:
     return arrivals.stream, arrivals.turn, arrivals.element, arrivals.low, arrivals.high
 
 
-def _more(race: _Podium, j: int, pool: _Arrivals, total_low: Floats, total_high: Floats) -> _Arrivals:
+def _draw_more(race: _RaceForBest, j: int, pool: _Arrivals, total_low: Floats, total_high: Floats) -> _Arrivals:
     """As many further arrivals of stream j as it has had; elements that arrived before are dropped."""
     before = race.words[j]
     words = race.entropy.words(len(before))
     race.words[j] = np.concatenate([before, words])
-    step_low, step_high = exponentials(words, race.entropy.word)
+    step_low, step_high = bound_exponentials(words, race.entropy.word)
     # A running sum of n positive terms is off by a relative n / 2^53 at most.
     rounding = len(words) * 2.0**-52
     low = (total_low[j] + np.cumsum(step_low)) * (1.0 - rounding)
@@ -220,22 +217,24 @@ def _more(race: _Podium, j: int, pool: _Arrivals, total_low: Floats, total_high:
     _, firsts = np.unique(element, return_index=True)
     firsts = np.sort(firsts[~np.isin(element[firsts], pool.element[pool.stream == j])])
     stream = np.full(len(firsts), j)
-    return _valued(race, stream, len(before) + firsts, element[firsts], low[firsts], high[firsts])
+    return _bound_arrivals(race, stream, len(before) + firsts, element[firsts], low[firsts], high[firsts])
 
 
-def _valued(race: _Podium, stream: Ranks, turn: Ranks, element: Ranks, low: Floats, high: Floats) -> _Arrivals:
+def _bound_arrivals(
+    race: _RaceForBest, stream: Ranks, turn: Ranks, element: Ranks, low: Floats, high: Floats
+) -> _Arrivals:
     """Arrivals with bounds on their values, from bounds on the sums of exponentials before them."""
     gain = race.runners.gain_float(element)
     log_rate = np.log(race.runners.cells[stream].astype(np.float64))
-    most, most_off = noise_float(race.inverse_float, low, log_rate)
-    least, least_off = noise_float(race.inverse_float, high, log_rate)
+    most, most_off = evaluate_noise(race.noise, low, log_rate)
+    least, least_off = evaluate_noise(race.noise, high, log_rate)
     gain_low, gain_high = np.minimum(gain, 1e308), np.maximum(gain, -1e308)
     value_low = gain_low - RELATIVE * (np.abs(gain_low) + 64.0) + least - least_off - RELATIVE * np.abs(least)
     value_high = gain_high + RELATIVE * (np.abs(gain_high) + 64.0) + most + most_off + RELATIVE * np.abs(most)
     return _Arrivals(stream, turn, element, np.where(np.isnan(value_low), -np.inf, value_low), value_high)
 
 
-def _ranking(race: _Podium, first: Words, pool: _Arrivals, bar: float, places: int) -> list[int]:
+def _rank_best(race: _RaceForBest, first: Words, pool: _Arrivals, bar: float, places: int) -> list[int]:
     """The best of the pool in order: by floats where their bounds are apart, by balls where they overlap."""
     near = np.flatnonzero(pool.high >= bar)
     near = near[np.argsort(-pool.high[near])]
@@ -245,25 +244,25 @@ def _ranking(race: _Podium, first: Words, pool: _Arrivals, bar: float, places: i
     ranking = pool.element[near]
     for j in np.flatnonzero((np.diff(cuts) > 1) & (cuts[:-1] < places)).tolist():
         group = slice(cuts[j], cuts[j + 1])
-        ranking[group] = [contender.member for contender in _sorted(race, first, pool, near[group])]
+        ranking[group] = [contender.member for contender in _sort_exactly(race, first, pool, near[group])]
     best: list[int] = ranking[:places].tolist()
     return best
 
 
-def _sorted(race: _Podium, first: Words, pool: _Arrivals, group: Ranks) -> list[_Contender[int]]:
+def _sort_exactly(race: _RaceForBest, first: Words, pool: _Arrivals, group: Ranks) -> list[_Contender[int]]:
     """The contenders of a group whose float bounds overlap, best first, by exact comparison."""
     contenders = [
-        _pooled(race, first, int(pool.stream[i]), int(pool.turn[i]), int(pool.element[i])) for i in group.tolist()
+        _contender_at(race, first, int(pool.stream[i]), int(pool.turn[i]), int(pool.element[i])) for i in group.tolist()
     ]
-    return sorted(contenders, key=cmp_to_key(_against))
+    return sorted(contenders, key=cmp_to_key(_compare))
 
 
-def _against(one: _Contender[int], other: _Contender[int]) -> int:
+def _compare(one: _Contender[int], other: _Contender[int]) -> int:
     return 1 if one.loses_to(other) else -1
 
 
-def _pooled(race: _Podium, first: Words, j: int, turn: int, element: int) -> _Contender[int]:
+def _contender_at(race: _RaceForBest, first: Words, j: int, turn: int, element: int) -> _Contender[int]:
     words = race.words.get(j, first[j : j + 1])
     uniforms = [race.uniforms.setdefault((j, i), Uniform(race.entropy, int(words[i]))) for i in range(turn + 1)]
     cells = int(race.runners.cells[j])
-    return _Contender(element, uniforms, lambda: race.runners.gain(element), lambda: arb(cells), race.inverse)
+    return _Contender(element, uniforms, lambda: race.runners.gain(element), lambda: arb(cells), race.noise)

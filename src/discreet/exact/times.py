@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from fractions import Fraction
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from flint import arb
 
-from discreet.exact.ball import RELATIVE, Floats
-from discreet.exact.entropy import Words
+from discreet.exact.arrays import Floats, Words
+from discreet.exact.ball import RELATIVE, ball
 
 Real = TypeVar("Real")
 
@@ -43,8 +44,20 @@ class Time(Protocol[Real]):
     def before_log2(self, early: Real, late: Real) -> Real:
         """`early` where E < log 2, `late` elsewhere; the two must agree at log 2."""
 
+    def scaled(self, factor: Fraction) -> Time[Real]:
+        """The time E times a factor; `before_log2` is not for it."""
 
-Transform = Callable[[Time[Real]], Real]
+
+class NoiseFormula(Protocol):
+    """What a race asks of a noise."""
+
+    @property
+    def inverse(self) -> Callable[[Time[Any]], Any]:
+        """The noise at a time E, falling in E."""
+
+    @property
+    def steepness(self) -> float:
+        """A number c such that the noise moves by at most c (1 + E) times the change of log E."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,6 +85,9 @@ class BallTime:
         if self.value > self.log2:
             return late
         return early.union(late)
+
+    def scaled(self, factor: Fraction) -> BallTime:
+        return BallTime(self.value * ball(factor))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,22 +119,25 @@ class FloatTime:
     def before_log2(self, early: Floats, late: Floats) -> Floats:
         return np.where(self.value < math.log(2.0), early, late)
 
+    def scaled(self, factor: Fraction) -> FloatTime:
+        return FloatTime(self.logarithm + math.log(factor))
 
-def noise_float(transform: Transform[Floats], total: Floats, log_rate: Floats) -> tuple[Floats, Floats]:
+
+def evaluate_noise(noise: NoiseFormula, total: Floats, log_rate: Floats) -> tuple[Floats, Floats]:
     """The noise of arrivals whose exponentials add up to `total`, and how far it may be off.
 
-    log E = log(total) - log_rate is off by a relative 2^-41 of its terms at most. No noise moves by more than
-    (1 + E) times the change of log E, and computing it adds a relative 2^-41 of log E, E and itself.
+    log E = log(total) - log_rate is off by a relative 2^-41 of its terms at most. The noise moves by at most
+    steepness (1 + E) times the change of log E, and computing it adds a relative 2^-41 of log E, E and itself.
     """
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
         log_total = np.log(total)
         time = FloatTime(log_total - log_rate)
-        noise = transform(time)
-        off = RELATIVE * (np.abs(log_total) + np.abs(log_rate) + 64.0) * (1.0 + time.value)
-    return noise, off
+        value = noise.inverse(time)
+        off = noise.steepness * RELATIVE * (np.abs(log_total) + np.abs(log_rate) + 64.0) * (1.0 + time.value)
+    return value, off
 
 
-def exponentials(words: Words, word: int) -> tuple[Floats, Floats]:
+def bound_exponentials(words: Words, word: int) -> tuple[Floats, Floats]:
     """Bounds on -log U for uniforms U of which the first word is known: the smaller one, the larger one.
 
     U lies in [w, w + 1] / 2^word. Where U > 1/2 its distance from 1 is what must not be rounded away.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidTypeError, InvalidValueError
-from discreet.exact.ball import Floats
+from discreet.exact.arrays import Floats
 
 _BLOCK = 2**20
 """How many cells are turned into numbers at a time."""

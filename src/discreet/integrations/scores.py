@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.exact.ball import Floats
+from discreet.exact.arrays import Floats
 from discreet.integrations.cells import as_array, blocks, matrix, numbers
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.sources.labels import plain

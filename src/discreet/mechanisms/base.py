@@ -9,7 +9,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
-from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.arrays import Ranks
+from discreet.exact.entropy import Entropy
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.tally import Tally

@@ -21,13 +21,14 @@ import numpy as np
 from flint import arb
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.exact.ball import Floats, ball, happens, log_binomial, log_binomial_float
+from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.ball import ball, log_binomial, log_binomial_upper, sample_bernoulli_exp
 from discreet.exact.boxes import Boxes, enclose
-from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
-from discreet.exact.race import winner
+from discreet.exact.race import sample_winner
 from discreet.mechanisms.base import scale
-from discreet.noise import NOISES, check_noise
+from discreet.noise import GUMBEL, Noise, check_noise, noise_of
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.selection import Selection, Some
 from discreet.tally import LARGEST, IntegerColumn, Tally, to_float
@@ -45,7 +46,7 @@ class Canonical:
     gamma
         How the loss weighs the worst item taken against the best item left: a rational in [0, 1].
     noise
-        One of the five noises; "gumbel" makes it the exponential mechanism over subsets.
+        The name of a noise; "gumbel" makes it the exponential mechanism over subsets.
     ceil
         Round the loss up to whole multiples of the sensitivity; only with gamma = 1/2.
 
@@ -65,9 +66,7 @@ class Canonical:
     ceil: bool
 
     def __init__(self, gamma: Number = "1/2", noise: str = "gumbel", ceil: bool = False) -> None:
-        share = exact(gamma, "gamma")
-        if not 0 <= share <= 1:
-            raise InvalidValueError(f"gamma must be from 0 to 1, not {shown(gamma)}")
+        share = check_gamma(gamma)
         check_noise(noise)
         if not isinstance(ceil, bool):
             raise InvalidTypeError(f"ceil must be True or False, not {shown(ceil)}")
@@ -82,14 +81,21 @@ class Canonical:
 
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
         losses = Losses(tally, k, scale(epsilon, sensitivity), self.gamma, sensitivity.delta if self.ceil else None)
-        return Prepared(TailClasses(losses) if self.gamma == 1 else Classes(losses), self.noise)
+        return Prepared(TailClasses(losses) if self.gamma == 1 else Classes(losses), noise_of(self))
 
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
-        # A Gumbel draw is an exponential mechanism, of range epsilon; the others are only known to be epsilon-DP.
-        return epsilon**2 / (8 if self.noise == "gumbel" else 2)
+        return noise_of(self).zcdp(epsilon)
 
     def parameters(self) -> dict[str, Any]:
         return {"gamma": str(self.gamma), "noise": self.noise, "ceil": self.ceil}
+
+
+def check_gamma(gamma: Any) -> Fraction:
+    """The weight of the worst item taken, exactly; it must be from 0 to 1."""
+    share = exact(gamma, "gamma")
+    if not 0 <= share <= 1:
+        raise InvalidValueError(f"gamma must be from 0 to 1, not {shown(gamma)}")
+    return share
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -190,7 +196,7 @@ class Classes:
         return self.losses.gain(height_h, height_t, h, t)
 
     def size(self, h: Ranks, t: Ranks) -> Floats:
-        return log_binomial_float(self.losses.k - 1 - h, t - self.losses.k)
+        return log_binomial_upper(self.losses.k - 1 - h, t - self.losses.k)
 
     def members(self, h: int, t: int) -> tuple[int, int]:
         """(n, r) such that the class has C(n, r) subsets."""
@@ -198,7 +204,7 @@ class Classes:
 
     def choice(self, h: int, t: int, entropy: Entropy) -> Selection:
         """A uniform subset of the class, to be drawn: ranks 0..h-1, rank t, and some of the ranks between h and t."""
-        return _with_some(h, self.losses.k - 1 - h, h + 1, t, entropy)
+        return _select_with_some(h, self.losses.k - 1 - h, h + 1, t, entropy)
 
     def subset(self, h: int, t: int, entropy: Entropy) -> Ranks:
         """Returns a uniform subset of the class."""
@@ -214,17 +220,17 @@ class TailClasses(Classes):
         return 0, 0, self.losses.k, self.losses.tally.d - 1
 
     def size(self, h: Ranks, t: Ranks) -> Floats:
-        return log_binomial_float(np.full_like(t, self.losses.k - 1), t - self.losses.k + 1)
+        return log_binomial_upper(np.full_like(t, self.losses.k - 1), t - self.losses.k + 1)
 
     def members(self, h: int, t: int) -> tuple[int, int]:
         return t, self.losses.k - 1
 
     def choice(self, h: int, t: int, entropy: Entropy) -> Selection:
         """A uniform subset of the class, to be drawn: rank t and any k-1 of the ranks before it."""
-        return _with_some(0, self.losses.k - 1, 0, t, entropy)
+        return _select_with_some(0, self.losses.k - 1, 0, t, entropy)
 
 
-def _with_some(h: int, count: int, first: int, t: int, entropy: Entropy) -> Selection:
+def _select_with_some(h: int, count: int, first: int, t: int, entropy: Entropy) -> Selection:
     """Returns ranks 0..h-1, rank t, and so many of the ranks from `first` to before t."""
     return Selection(np.array([t]), h, Some(count, first, t - 1, entropy) if count else None)
 
@@ -234,7 +240,7 @@ class Prepared:
     """The canonical mechanism on a tally: boxes around its classes, built once, and draws from them."""
 
     classes: Classes
-    noise: str = "gumbel"
+    noise: Noise = GUMBEL
     bits: int = field(default=SCALE, repr=False)
 
     @property
@@ -255,13 +261,12 @@ class Prepared:
 
     def draw_class(self, entropy: Entropy) -> Class:
         """Returns the class of the subset that is released."""
-        if self.noise == "gumbel":
+        if self.noise.max_stable:
             return self._draw_by_weight(entropy)
-        inverse = NOISES[self.noise].inverse
-        return winner(_Streams(self), inverse, inverse, entropy)
+        return sample_winner(_Streams(self), self.noise, entropy)
 
     def log_weight(self, cell: Class) -> arb:
-        """A ball around the log weight of a whole class under Gumbel noise, that of the top-k being 0."""
+        """A ball around the log weight of a whole class under a max-stable noise, that of the top-k being 0."""
         return -ball(self.excess(cell)) + self.log_size(cell)
 
     def excess(self, cell: Class) -> Fraction:
@@ -280,7 +285,7 @@ class Prepared:
     def boxes(self) -> Boxes:
         # Under a noise without a floor the top-k may have any low value, with probability exp(-v) for -v, and a box
         # is asked for the more arrivals the more mass it wastes: then what the top-k weighs must not excuse waste.
-        tight = self.noise != "gumbel" and not NOISES[self.noise].has_floor
+        tight = not (self.noise.max_stable or self.noise.has_floor)
         self.classes.losses.focus()
         return enclose(self.classes, outside=-30.0 if tight else 0.0)
 
@@ -299,7 +304,7 @@ class Prepared:
         while True:
             part = self.envelope.pick(entropy)
             cell = self.top if part == 0 else self.boxes.cell(part - 1, entropy)
-            if happens(entropy, partial(self.log_acceptance, part, cell)):
+            if sample_bernoulli_exp(entropy, partial(self.log_acceptance, part, cell)):
                 return cell
 
 
@@ -319,7 +324,7 @@ class _Streams:
             return self.prepared.top
         cell = self.boxes.cell(j - 1, entropy)
         bound = float(self.boxes.size[j - 1])
-        return cell if happens(entropy, lambda: self.prepared.log_size(cell) - arb(bound)) else None
+        return cell if sample_bernoulli_exp(entropy, lambda: self.prepared.log_size(cell) - arb(bound)) else None
 
     def gain(self, member: Class) -> arb:
         return -ball(self.prepared.excess(member))

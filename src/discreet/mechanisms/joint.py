@@ -22,9 +22,10 @@ import numpy as np
 from flint import arb, ctx
 
 from discreet.errors import InvalidValueError, shown
-from discreet.exact.ball import RELATIVE, START, Floats, above, ball, happens
-from discreet.exact.boxes import WASTE, loose
-from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.ball import RELATIVE, START, ball, bound_above, sample_bernoulli_exp
+from discreet.exact.boxes import WASTE, choose_loose
+from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
 from discreet.mechanisms.base import scale
 from discreet.privacy import Sensitivity
@@ -98,7 +99,7 @@ class Prepared:
             loss = self.loss(sequence)
             if loss >= self.edges[part + 1]:
                 continue
-            if happens(entropy, partial(self.log_acceptance, part, last, loss)):
+            if sample_bernoulli_exp(entropy, partial(self.log_acceptance, part, last, loss)):
                 return sequence
 
     def loss(self, sequence: Ranks) -> Fraction:
@@ -144,7 +145,7 @@ class Prepared:
             heaviest = float((upto - rate * edges).max())
             middle = edges[:-1] + np.diff(edges) / 2.0
             divisible = (middle > edges[:-1]) & (middle < edges[1:])
-            chosen = np.flatnonzero(loose(upper, lower, divisible, max(float(tail), heaviest), WASTE))
+            chosen = np.flatnonzero(choose_loose(upper, lower, divisible, max(float(tail), heaviest), WASTE))
             if not len(chosen):
                 break
             cuts = middle[chosen]
@@ -154,11 +155,11 @@ class Prepared:
         # Each term of a bound is raised on its own, because they nearly cancel.
         log_counts = np.append(strictly[1:], everything)
         log_width = np.append(_log_width(rate, edges), 0.0)
-        return np.append(edges, inf), above(log_counts) + above(-rate * edges) + above(log_width)
+        return np.append(edges, inf), bound_above(log_counts) + bound_above(-rate * edges) + bound_above(log_width)
 
     def _log_counts(self, reaches: Floats) -> Floats:
         """The log number of sequences whose loss is below each reach."""
-        return log_choices(last_ranks(self.tally, self.k, np.maximum(reaches, np.nextafter(0.0, 1.0))))
+        return log_count_float(last_ranks(self.tally, self.k, np.maximum(reaches, np.nextafter(0.0, 1.0))))
 
 
 def last_ranks(tally: Tally, k: int, reaches: Floats) -> Ranks:
@@ -170,7 +171,7 @@ def last_ranks(tally: Tally, k: int, reaches: Floats) -> Ranks:
     return last.reshape(len(reaches), k)
 
 
-def log_choices(last: Ranks) -> Floats:
+def log_count_float(last: Ranks) -> Floats:
     """The log number of sequences of distinct ranks with the i-th in 0..last[i], for each row, in floats."""
     free = (last - np.arange(last.shape[1])).astype(np.float64)
     return np.asarray(np.log(free + 1.0).sum(axis=1), np.float64)

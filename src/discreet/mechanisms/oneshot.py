@@ -2,7 +2,7 @@
 
 With k = 1 this is the exponential mechanism (Gumbel), permute-and-flip (exponential) and report-noisy-max (Laplace).
 The order is private too: raise the noise of every selected item so that all selected values rise by the same amount;
-each density ratio is at most exp(epsilon/k), because (log density)' >= -1 for all five noises.
+each density ratio is at most exp(epsilon/k), because (log density)' >= -1 for every noise.
 
 Items are cut into streams (design: section 4): the k best one by one, the others by how far they are below, in steps
 of one unit of noise, and all that is hopelessly far below in one. Their number grows with k and log d, not with d.
@@ -19,11 +19,12 @@ from typing import Any, ClassVar
 import numpy as np
 from flint import arb
 
-from discreet.exact.ball import Floats, above, ball
-from discreet.exact.entropy import Entropy, Ranks, distinct
-from discreet.exact.race import podium
+from discreet.exact.arrays import Floats, Ranks, sorted_distinct
+from discreet.exact.ball import ball, bound_above
+from discreet.exact.entropy import Entropy
+from discreet.exact.race import sample_best
 from discreet.mechanisms.base import scale
-from discreet.noise import NOISES, check_noise
+from discreet.noise import Noise, check_noise, noise_of
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.tally import LARGEST, Remaining, Tally, to_float
@@ -36,7 +37,7 @@ class OneShot:
     Parameters
     ----------
     noise
-        One of the five noises.
+        The name of a noise.
 
     Examples
     --------
@@ -56,11 +57,12 @@ class OneShot:
         return f"OneShot(noise='{self.noise}')"
 
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
-        return Prepared(tally, k, scale(epsilon, sensitivity) / k, self.noise)
+        return Prepared(tally, k, scale(epsilon, sensitivity) / k, noise_of(self))
 
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
-        # Gumbel one-shot is k exponential mechanisms of epsilon/k each; the others are only known to be epsilon-DP.
-        return epsilon**2 / (8 * k) if self.noise == "gumbel" else epsilon**2 / 2
+        # With a max-stable noise it is k rounds of epsilon/k; the k values of others are not known to be apart.
+        noise = noise_of(self)
+        return k * noise.zcdp(epsilon / k) if noise.max_stable else noise.zcdp(epsilon)
 
     def parameters(self) -> dict[str, Any]:
         return {"noise": self.noise}
@@ -73,15 +75,14 @@ class Prepared:
     tally: Tally | Remaining
     k: int
     weight: Fraction
-    noise: str
+    noise: Noise
 
     def select(self, entropy: Entropy) -> Selection:
         return Selection(self.draw(entropy))
 
     def draw(self, entropy: Entropy) -> Ranks:
         """Returns the ranks of the k largest values, largest first."""
-        inverse = NOISES[self.noise].inverse
-        return np.array(podium(self, self.k, inverse, inverse, entropy), np.int64)
+        return np.array(sample_best(self, self.k, self.noise, entropy), np.int64)
 
     def excess(self, rank: int) -> Fraction:
         """How far the value at a rank is below that at rank k-1, before noise."""
@@ -93,7 +94,7 @@ class Prepared:
     def gain_float(self, elements: Ranks) -> Floats:
         edge = np.full_like(elements, self.k - 1)
         up, down = self.tally.gaps(elements, edge, self.weight), self.tally.gaps(edge, elements, self.weight)
-        return _unbounded(up) - _unbounded(down)
+        return _with_infinity(up) - _with_infinity(down)
 
     @cached_property
     def start(self) -> Ranks:
@@ -102,7 +103,7 @@ class Prepared:
         depth = int(log(d) + log(k) + 10.0)
         unit = min(to_float(1 / self.weight), 1e300)
         steps = self.tally.within(np.full(depth, k - 1), unit * np.arange(1.0, depth + 1.0, dtype=np.float64))
-        cuts = distinct(steps) + 1
+        cuts = sorted_distinct(steps) + 1
         return np.concatenate([np.arange(k), [k], cuts[(cuts > k) & (cuts < d)]]).astype(np.int64)
 
     @cached_property
@@ -111,9 +112,9 @@ class Prepared:
 
     @cached_property
     def bound(self) -> Floats:
-        return above(np.maximum(self.gain_float(self.start), -1e308))
+        return bound_above(np.maximum(self.gain_float(self.start), -1e308))
 
 
-def _unbounded(gaps: Floats) -> Floats:
+def _with_infinity(gaps: Floats) -> Floats:
     """Gaps with the largest float, which stands for all beyond, as infinity."""
     return np.where(gaps < LARGEST, gaps, np.inf)

@@ -1,7 +1,7 @@
 """Peeling: k rounds at epsilon/k, each of which releases one item and takes it out.
 
-With Gumbel noise the k rounds have the same law as one-shot with Gumbel noise, order included: the largest of the
-values left is the largest of fresh ones, because the Gumbel race has no memory. The others draw round by round.
+With a max-stable noise (Gumbel's) the k rounds have the same law as one-shot, order included: the largest of the values
+left is the largest of fresh ones, because such a race has no memory. The others draw round by round.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.exact.entropy import Entropy, Ranks
+from discreet.exact.arrays import Ranks
+from discreet.exact.entropy import Entropy
 from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import scale
-from discreet.noise import check_noise
+from discreet.noise import Noise, check_noise, noise_of
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.tally import Tally
@@ -28,7 +29,7 @@ class Peeling:
     Parameters
     ----------
     noise
-        One of the five noises.
+        The name of a noise.
 
     Examples
     --------
@@ -48,11 +49,11 @@ class Peeling:
         return f"Peeling(noise='{self.noise}')"
 
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
-        return Prepared(tally, k, scale(epsilon, sensitivity) / k, self.noise)
+        return Prepared(tally, k, scale(epsilon, sensitivity) / k, noise_of(self))
 
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
-        # k rounds of epsilon/k: each (epsilon/k)^2 / 8 for an exponential mechanism, (epsilon/k)^2 / 2 for the others.
-        return epsilon**2 / ((8 if self.noise == "gumbel" else 2) * k)
+        # k rounds of epsilon/k
+        return k * noise_of(self).zcdp(epsilon / k)
 
     def parameters(self) -> dict[str, Any]:
         return {"noise": self.noise}
@@ -65,14 +66,14 @@ class Prepared:
     tally: Tally
     k: int
     weight: Fraction
-    noise: str
+    noise: Noise
 
     def select(self, entropy: Entropy) -> Selection:
         return Selection(self.draw(entropy))
 
     def draw(self, entropy: Entropy) -> Ranks:
         """Returns the ranks released, in the order of the rounds."""
-        if self.noise == "gumbel":
+        if self.noise.max_stable:
             return oneshot.Prepared(self.tally, self.k, self.weight, self.noise).draw(entropy)
         gone = np.empty(0, np.int64)
         order = []

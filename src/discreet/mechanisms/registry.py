@@ -20,7 +20,7 @@ def check_mechanism(mechanism: Any, drawn: bool = True) -> Mechanism:
     """The mechanism, which must be one, and one to draw from unless it is only asked how good it is."""
     if not isinstance(mechanism, Canonical | OneShot | Peeling | Joint):
         names = ", ".join(f"{kind.__name__}()" for kind in MECHANISMS.values())
-        raise InvalidTypeError(f"mechanism must be one of {names}, not {_given(mechanism)}")
+        raise InvalidTypeError(f"mechanism must be one of {names}, not {_describe_given(mechanism)}")
     if drawn and isinstance(mechanism, Joint) and mechanism.over == "sets":
         raise InvalidValueError(
             f"mechanism must be one to draw from, and {mechanism!r} is only there to be compared with; "
@@ -29,7 +29,7 @@ def check_mechanism(mechanism: Any, drawn: bool = True) -> Mechanism:
     return mechanism
 
 
-def _given(mechanism: Any) -> str:
+def _describe_given(mechanism: Any) -> str:
     """What was given as a mechanism, and which is meant where that is plain."""
     from difflib import get_close_matches
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidTypeError, InvalidValueError
-from discreet.exact.entropy import Ranks
+from discreet.exact.arrays import Ranks
 from discreet.selection import Selection
 from discreet.sources.base import Source
 from discreet.sources.labels import check_labels, is_column, named, plain

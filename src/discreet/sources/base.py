@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 from typing import Any
 
-from discreet.exact.entropy import Ranks
+from discreet.exact.arrays import Ranks
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.tally import Tally

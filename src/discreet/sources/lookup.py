@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from discreet.exact.entropy import Ranks
+from discreet.exact.arrays import Ranks
 from discreet.sources.domain import Integers, Listed
 from discreet.sources.unlogged import read_matching
 

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact.boxes import Mask
-from discreet.exact.entropy import Ranks, distinct
+from discreet.exact.arrays import Mask, Ranks, sorted_distinct
 from discreet.selection import Selection, Some
 from discreet.sources.sorting import as_bits, blocks
 from discreet.tally import Tally
@@ -130,7 +129,7 @@ class _Distinct:
         return len(self._held)
 
     def add(self, positions: Ranks) -> None:
-        self._held = distinct(np.concatenate([self._held, positions]))
+        self._held = sorted_distinct(np.concatenate([self._held, positions]))
 
     def all(self) -> Ranks:
         return self._held

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.columns import Column, ExactColumn, FloatColumn, IntegerColumn, LazyColumn
 from discreet.errors import InvalidValueError
-from discreet.exact.entropy import Ranks
+from discreet.exact.arrays import Ranks
 from discreet.tally import Tally
 
 FINITE = "scores must be finite numbers, and one of them is not; drop or replace it before the call"

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError
-from discreet.exact.entropy import Ranks
+from discreet.exact.arrays import Ranks
 from discreet.privacy import Sensitivity
 from discreet.sources.base import Source
 from discreet.sources.bounded import places

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.columns import bars, float_differences, lowest_keys
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError
-from discreet.exact.ball import Floats
-from discreet.exact.entropy import Ranks
+from discreet.exact.arrays import Floats, Ranks
 from discreet.selection import Selection
 from discreet.sources.array import ArraySource, array_source, checked_labels
 from discreet.sources.base import Source

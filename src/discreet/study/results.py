@@ -107,14 +107,14 @@ FIGURES = {
         ),
         Figure(
             "noises",
-            "One-shot with five noises",
+            "One-shot with each noise",
             "epsilon",
             True,
             "The same mechanism with each noise whose log survival function is 1-Lipschitz.",
         ),
         Figure(
             "canonical-noises",
-            "Canonical with five noises",
+            "Canonical with each noise",
             "epsilon",
             True,
             "Drawn, not computed, where the noise is not Gumbel's: each point has an interval.",

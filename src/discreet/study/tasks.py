@@ -15,7 +15,7 @@ from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
-from discreet.noise import NOISES
+from discreet.noise import NOISES, noise_of
 from discreet.study.curves import GOALS, Curve, reader, traced
 from discreet.study.results import Budget, Point, Results, Time
 from discreet.study.vectors import Vector, zipf
@@ -146,7 +146,7 @@ def _shapes(task: Task) -> Results:
 def _drawn(task: Task) -> Results:
     """Where Gumbel noise gives a rise, some points of it; computed for Gumbel itself, drawn for the others."""
     known = traced(task.vector.tally, task.k, Canonical(), Precision(), 1.0)
-    if task.method == "gumbel":
+    if noise_of(task.mechanism).max_stable:
         return Results([point for x, shares in known.shares.items() for point in _points(task, x, shares)], [], [])
     low, high = min(known.shares), max(known.shares)
     low = max((x for x, shares in known.shares.items() if shares.values["good"] < 0.01), default=low)

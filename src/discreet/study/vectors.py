@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidValueError
-from discreet.exact.ball import Floats
+from discreet.exact.arrays import Floats
 from discreet.sources.array import array_source
 from discreet.tally import Tally
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from flint import arb
 
-from discreet.analysis.bounds.public import gamma_of, not_negative, setting, share_of_worst
+from discreet.analysis.bounds.arguments import check_not_negative, check_positive_gamma, check_setting
 from discreet.analysis.bounds.race import one_against
-from discreet.analysis.bounds.rounding import below
+from discreet.analysis.bounds.rounding import round_down
 from discreet.exact.ball import log_binomial
+from discreet.mechanisms.canonical import check_gamma
 from discreet.privacy import Number, Sensitivity
 
 
@@ -50,12 +51,12 @@ def canonical_leap(
     >>> round(canonical_leap(1000, 10, epsilon=1, gap=120, noise="exponential"), 4)
     0.9988
     """
-    given = setting(d, k, epsilon, noise, sensitivity, adjacency)
-    share = share_of_worst(gamma, "the gap is below the k-th score, where the loss does not look with gamma = 0")
-    v = given.s * share * not_negative(gap, "gap")
+    given = check_setting(d, k, epsilon, noise, sensitivity, adjacency)
+    share = check_positive_gamma(gamma, "the gap is below the k-th score, where the loss does not look with gamma = 0")
+    v = given.s * share * check_not_negative(gap, "gap")
     if given.k == given.d:
         return 1.0
-    return below(lambda: one_against(noise, v, _log_others(given.d, given.k))[0], given.d)
+    return round_down(lambda: one_against(given.noise, v, _log_others(given.d, given.k))[0], given.d)
 
 
 def canonical_miss(
@@ -97,12 +98,12 @@ def canonical_miss(
     >>> round(canonical_miss(1000, 10, epsilon=1, spread=100), 4)
     0.9807
     """
-    given = setting(d, k, epsilon, noise, sensitivity, adjacency)
-    share = gamma_of(gamma)
-    v = given.s * max(share, 1 - share) * not_negative(spread, "spread")
+    given = check_setting(d, k, epsilon, noise, sensitivity, adjacency)
+    share = check_gamma(gamma)
+    v = given.s * max(share, 1 - share) * check_not_negative(spread, "spread")
     if given.k == given.d:
         return 0.0
-    return below(lambda: one_against(noise, v, _log_others(given.d, given.k))[1], given.d)
+    return round_down(lambda: one_against(given.noise, v, _log_others(given.d, given.k))[1], given.d)
 
 
 def _log_others(d: int, k: int) -> arb:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from flint import acb, arb, ctx
 
 from discreet.exact.ball import ball
-from discreet.noise import NOISES, Noise, Piece
+from discreet.noise import Noise, PairwiseTail, Piece
 
 _BEGIN, _END = -40, 4
 """Where the integral over log u is cut off: u is below e^-40 or above e^4 = 54.6 with a chance of 5e-18 at most."""
@@ -21,41 +21,46 @@ _TOLERANCE = 2.0**-50
 """The error that an integral may have."""
 
 
-def one_against(noise: str, v: Fraction, log_n: arb) -> tuple[arb, arb]:
+def one_against(noise: Noise, v: Fraction, log_n: arb) -> tuple[arb, arb]:
     """The chances that one element beats and does not beat all of n others that are v behind it."""
-    if ball(v) > log_n + 10**6:
+    if ball(v) > log_n + 10**6 and _all_together(noise.require_pairwise_tail(), v, log_n) < arb(2) ** -1000:
         lost = arb(0).union(arb(2) ** -1000)
-    elif v == 0 or noise == "gumbel":
+    elif v == 0 or noise.max_stable:
         odds = (log_n - ball(v)).exp()
         return 1 / (1 + odds), odds / (1 + odds)
     else:
-        lost = _lost(NOISES[noise], v, log_n)
+        lost = _lost(noise, v, log_n)
     return 1 - lost, lost
+
+
+def _all_together(tail: PairwiseTail, v: Fraction, log_n: arb) -> arb:
+    """At least the chance that one of n others, v behind, beats one element: n times that of one."""
+    return log_n.exp() * tail.chance(ball(v))
 
 
 def _lost(noise: Noise, v: Fraction, log_n: arb) -> arb:
     """The chance that the first of n others, v behind, beats one element.
 
     With u a standard exponential variable, the largest noise of n is G(u/n), and the integral is that of
-    e^-u F(G(u/n) - v). The formulas change where G(u/n) = v and so F is at zero, and where G = 0, at the time log 2.
+    e^-u F(G(u/n) - v). The formulas change where G(u/n) = v and so F is at zero, and where G = 0, at the time
+    -log F(0), which is log 2 wherever G has a seam.
     """
-    # All n together, by the chances of one (`heights`): (1 + v) e^-v is above each of them.
-    at_most = (log_n - ball(v)).exp() * (1 + ball(v))
+    at_most, distribution = _all_together(noise.require_pairwise_tail(), v, log_n), noise.require_distribution()
     if at_most < _TOLERANCE:
         return arb(0).union(at_most)
     # F(G) = e^-E, hence G(E) = v at E = -log F(v).
-    switch = log_n + (-(-noise.upper.above((-ball(v)).exp(), 1)).log1p()).log()
-    middle = log_n + arb.const_log2().log()
-    total = _Part(noise, noise.upper, False, ball(v), log_n).between(arb(_BEGIN), switch)
-    if noise.lower is not None:
-        total += _Part(noise, noise.lower, False, ball(v), log_n).between(switch, middle)
-        total += _Part(noise, noise.lower, True, ball(v), log_n).between(middle, arb(_END))
+    switch = log_n + (-(-distribution.upper.above((-ball(v)).exp(), 1)).log1p()).log()
+    total = _Part(noise, distribution.upper, False, ball(v), log_n).between(arb(_BEGIN), switch)
+    if distribution.lower is not None:
+        middle = log_n + (-distribution.upper.below(arb(1), arb(1)).log()).log()
+        total += _Part(noise, distribution.lower, False, ball(v), log_n).between(switch, middle)
+        total += _Part(noise, distribution.lower, True, ball(v), log_n).between(middle, arb(_END))
     return total + arb(0).union(arb(_BEGIN).exp() + (-arb(_END).exp()).exp())
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The integral of `_lost` where F has one formula and G has one: that of times beyond log 2 if `late`."""
+    """The integral of `_lost` where F has one formula and G has one: that of times after its seam if `late`."""
 
     noise: Noise
     piece: Piece
@@ -101,3 +106,6 @@ class _ComplexTime:
 
     def before_log2(self, early: acb, late: acb) -> acb:
         return late if self.late else early
+
+    def scaled(self, factor: Fraction) -> _ComplexTime:
+        return _ComplexTime(self.value * acb(ball(factor)), self.late)

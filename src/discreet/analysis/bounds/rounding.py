@@ -18,14 +18,14 @@ def precise(d: int, bits: int = 128) -> Iterator[None]:
         yield
 
 
-def above(value: Callable[[], arb], d: int) -> float:
+def round_up(value: Callable[[], arb], d: int) -> float:
     """A float at or above the value."""
     with precise(d):
         result = value()
         return 0.0 if result == 0 else nextafter(float(result.upper()), inf)
 
 
-def below(chance: Callable[[], arb], d: int) -> float:
+def round_down(chance: Callable[[], arb], d: int) -> float:
     """A float below the chance, and zero or more."""
     with precise(d):
         return max(0.0, nextafter(float(chance().lower()), -inf))

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from discreet.analysis.bounds.heights import rounds_height, subsets_height
-from discreet.analysis.bounds.public import level_of, share_of_worst, sizes
+from discreet.analysis.bounds.arguments import check_alpha, check_positive_gamma, check_sizes
 from discreet.analysis.bounds.rounding import precise
-from discreet.analysis.bounds.tails import canonical_tail, peeling_tail
+from discreet.analysis.bounds.tails import canonical_tail, peeling_tail, rounds_height, subsets_height
 from discreet.exact.ball import ball
+from discreet.noise import GUMBEL
 from discreet.privacy import Number, Sensitivity, exact
 
 
@@ -62,7 +62,7 @@ def compare_tails(
     options: dict[str, Any] = {"sensitivity": sensitivity, "adjacency": adjacency}
     canonical = canonical_tail(d, k, epsilon, alpha, gamma=gamma, **options)
     peeling = peeling_tail(d, k, epsilon, alpha, **options)
-    return Tails(canonical, peeling, _is_better(int(d), int(k), level_of(alpha), exact(gamma, "gamma")))
+    return Tails(canonical, peeling, _is_better(int(d), int(k), check_alpha(alpha), exact(gamma, "gamma")))
 
 
 def smallest_k(d: int, alpha: Number, *, gamma: Number = "1/2") -> int | None:
@@ -89,8 +89,8 @@ def smallest_k(d: int, alpha: Number, *, gamma: Number = "1/2") -> int | None:
     >>> smallest_k(1000, alpha="0.05"), smallest_k(1000, alpha="0.05", gamma=1)
     (8, 2)
     """
-    d, _ = sizes(d, 1)
-    level, share = level_of(alpha), share_of_worst(gamma, "there is no bound for gamma = 0")
+    d, _ = check_sizes(d, 1)
+    level, share = check_alpha(alpha), check_positive_gamma(gamma, "there is no bound for gamma = 0")
     low, high = 1, d
     while low < high:
         middle = (low + high) // 2
@@ -103,12 +103,12 @@ def smallest_k(d: int, alpha: Number, *, gamma: Number = "1/2") -> int | None:
 
 def _is_better(d: int, k: int, level: Fraction, share: Fraction) -> bool:
     """Whether canonical's tail bound is certainly below that of peeling, both times s."""
-    bits = 128
+    bits, tail = 128, GUMBEL.require_pairwise_tail()
     # The two can be equal, as at d = 4, k = 2, level = 3/4, gamma = 1/2: then no precision tells them apart.
     while bits <= 2048:
         with precise(d, bits):
-            canonical = subsets_height(d, k, level, "gumbel") / ball(share)
-            peeling = rounds_height(d, k, level, "gumbel")
+            canonical = subsets_height(d, k, level, tail) / ball(share)
+            peeling = rounds_height(d, k, level, tail)
             if canonical < peeling:
                 return True
             if canonical > peeling:

@@ -1,15 +1,19 @@
 """How bad the worst released item may be: tail bounds of canonical and of peeling, with their proofs.
 
-All of them bound how far behind the best an element may be that still wins, in units of the noise (`heights`), and turn
-that into scores.
+All of them bound how far behind the best an element may be that still wins, in units of the noise (its height, from the
+noise's `pairwise_tail`), and turn that into scores.
 """
 
 from __future__ import annotations
 
-from discreet.analysis.bounds.heights import rounds_height, subsets_height
-from discreet.analysis.bounds.public import level_of, setting, share_of_worst
-from discreet.analysis.bounds.rounding import above
-from discreet.exact.ball import ball
+from fractions import Fraction
+
+from flint import arb
+
+from discreet.analysis.bounds.arguments import check_alpha, check_positive_gamma, check_setting
+from discreet.analysis.bounds.rounding import round_up
+from discreet.exact.ball import ball, log_binomial
+from discreet.noise import PairwiseTail
 from discreet.privacy import Number, Sensitivity
 
 
@@ -44,7 +48,7 @@ def exponential_mechanism(
     alpha
         The probability with which the bound may fail, above 0 and below 1.
     noise
-        One of the five noises.
+        The name of a noise.
     sensitivity
         How far adding one user can move a score; counts of users by default.
     adjacency
@@ -62,8 +66,8 @@ def exponential_mechanism(
     >>> round(exponential_mechanism(1000, 10, epsilon=1, alpha="0.05"), 3)
     56.924
     """
-    given, level = setting(d, k, epsilon, noise, sensitivity, adjacency), level_of(alpha)
-    return above(lambda: subsets_height(given.d, given.k, level, noise) / ball(given.s), given.d)
+    given, level = check_setting(d, k, epsilon, noise, sensitivity, adjacency), check_alpha(alpha)
+    return round_up(lambda: subsets_height(given.d, given.k, level, given.tail) / ball(given.s), given.d)
 
 
 def canonical_tail(
@@ -107,9 +111,10 @@ def canonical_tail(
     >>> round(canonical_tail(1000, 10, epsilon=1, alpha="0.05", gamma=1), 3)
     56.924
     """
-    given, level = setting(d, k, epsilon, noise, sensitivity, adjacency), level_of(alpha)
-    share = share_of_worst(gamma, "the bound is on the worst item released, which the loss does not see with gamma = 0")
-    return above(lambda: subsets_height(given.d, given.k, level, noise) / ball(given.s * share), given.d)
+    given, level = check_setting(d, k, epsilon, noise, sensitivity, adjacency), check_alpha(alpha)
+    why = "the bound is on the worst item released, which the loss does not see with gamma = 0"
+    share = check_positive_gamma(gamma, why)
+    return round_up(lambda: subsets_height(given.d, given.k, level, given.tail) / ball(given.s * share), given.d)
 
 
 def peeling_tail(
@@ -149,5 +154,21 @@ def peeling_tail(
     >>> round(peeling_tail(1000, 10, epsilon=1, alpha="0.05"), 3)
     121.831
     """
-    given, level = setting(d, k, epsilon, noise, sensitivity, adjacency), level_of(alpha)
-    return above(lambda: rounds_height(given.d, given.k, level, noise) / ball(given.s), given.d)
+    given, level = check_setting(d, k, epsilon, noise, sensitivity, adjacency), check_alpha(alpha)
+    return round_up(lambda: rounds_height(given.d, given.k, level, given.tail) / ball(given.s), given.d)
+
+
+def subsets_height(d: int, k: int, level: Fraction, tail: PairwiseTail) -> arb:
+    """How far behind the best a subset may be, in units of the noise, except with probability `level`."""
+    return arb(0) if k == d else tail.height(log_binomial(d, k) - ball(level).log())
+
+
+def rounds_height(d: int, k: int, level: Fraction, tail: PairwiseTail) -> arb:
+    """How far behind the best left an item may be in every round, times k, except with probability `level`."""
+    return arb(0) if k == d else k * tail.height(arb(d).log() - _level_of_each_round(level, k).log())
+
+
+def _level_of_each_round(level: Fraction, k: int) -> arb:
+    """A ball around 1 - (1 - level)^(1/k)."""
+    one_minus = ball(-level).log1p() if level < Fraction(1, 2) else ball(1 - level).log()
+    return -(one_minus / k).expm1()

@@ -10,7 +10,8 @@ import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.mechanisms.base import scale
-from discreet.noise import check_noise
+from discreet.mechanisms.canonical import check_gamma
+from discreet.noise import Noise, PairwiseTail, check_noise
 from discreet.privacy import Number, Sensitivity, exact, positive
 
 _MOST = 1 << 63
@@ -24,25 +25,32 @@ class Setting:
     d: int
     k: int
     s: Fraction
+    noise: Noise
+
+    @property
+    def tail(self) -> PairwiseTail:
+        """What bounds how far behind the best an element may be that still wins."""
+        return self.noise.require_pairwise_tail()
 
 
-def setting(d: int, k: int, epsilon: Number, noise: str, sensitivity: Sensitivity | None, adjacency: str) -> Setting:
+def check_setting(
+    d: int, k: int, epsilon: Number, noise: str, sensitivity: Sensitivity | None, adjacency: str
+) -> Setting:
     """The release that the arguments describe, if they describe one."""
-    items, chosen = sizes(d, k)
+    items, chosen = check_sizes(d, k)
     if sensitivity is not None and not isinstance(sensitivity, Sensitivity):
         raise InvalidTypeError(f"sensitivity must be a Sensitivity(down=..., up=...), not {shown(sensitivity)}")
     s = scale(positive(epsilon, "epsilon"), (sensitivity or Sensitivity()).under(adjacency))
-    check_noise(noise)
-    return Setting(items, chosen, s)
+    return Setting(items, chosen, s, check_noise(noise))
 
 
-def sizes(d: int, k: int) -> tuple[int, int]:
+def check_sizes(d: int, k: int) -> tuple[int, int]:
     """The number of items, and how many of them are released."""
-    items = _whole(d, "d", _MOST, "2^63")
-    return items, _whole(k, "k", items, f"{items}, the number of items")
+    items = _check_whole(d, "d", _MOST, "2^63")
+    return items, _check_whole(k, "k", items, f"{items}, the number of items")
 
 
-def level_of(alpha: Number) -> Fraction:
+def check_alpha(alpha: Number) -> Fraction:
     """The probability with which a bound may fail."""
     level = exact(alpha, "alpha")
     if not 0 < level < 1:
@@ -50,23 +58,15 @@ def level_of(alpha: Number) -> Fraction:
     return level
 
 
-def gamma_of(gamma: Number) -> Fraction:
-    """The gamma of canonical."""
-    share = exact(gamma, "gamma")
-    if not 0 <= share <= 1:
-        raise InvalidValueError(f"gamma must be from 0 to 1, not {shown(gamma)}")
-    return share
-
-
-def share_of_worst(gamma: Number, why: str) -> Fraction:
+def check_positive_gamma(gamma: Number, why: str) -> Fraction:
     """A gamma above zero, for bounds that divide by it; `why` says what is lost without."""
-    share = gamma_of(gamma)
+    share = check_gamma(gamma)
     if share == 0:
         raise InvalidValueError(f"gamma must be above 0, not {shown(gamma)}: {why}")
     return share
 
 
-def not_negative(value: Number, name: str) -> Fraction:
+def check_not_negative(value: Number, name: str) -> Fraction:
     """A distance of scores."""
     number = exact(value, name)
     if number < 0:
@@ -74,7 +74,7 @@ def not_negative(value: Number, name: str) -> Fraction:
     return number
 
 
-def _whole(value: Any, name: str, most: int, limit: str) -> int:
+def _check_whole(value: Any, name: str, most: int, limit: str) -> int:
     message = f"{name} must be a whole number from 1 to {limit}, not {shown(value)}"
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise InvalidTypeError(message)

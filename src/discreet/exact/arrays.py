@@ -1,0 +1,25 @@
+"""The arrays that pass between modules, by what they hold."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+"""Reals as NumPy has them: proposals, and bounds."""
+
+Ranks = NDArray[np.int64]
+"""Places in the descending order of scores, from 0; or other whole numbers."""
+
+Words = NDArray[np.uint64]
+"""Random bits, so many at a time."""
+
+Mask = NDArray[np.bool_]
+"""Which of some things are meant."""
+
+
+def sorted_distinct(values: Ranks) -> Ranks:
+    """The different values, in ascending order."""
+    ordered = np.sort(values)
+    kept: Ranks = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return kept
