@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis.law import law
 from discreet.analysis.utility import described
+from discreet.evidence.law import law
 from discreet.exact.ball import precision
 from discreet.noise import NOISES
 from discreet.sources.array import array_source

@@ -9,8 +9,8 @@ from scipy.special import gammaln
 
 import discreet
 from discreet.analysis.classes import log_binomial, massive_cells
-from discreet.analysis.law import law
 from discreet.analysis.utility import GOALS, described, goals
+from discreet.evidence.law import law
 from discreet.exact.ball import log_binomial as ball_log_binomial
 from discreet.exact.ball import precision
 from discreet.mechanisms.canonical import Classes, Losses

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import discreet
 import draws
 from definitions import probabilities
-from discreet.analysis.law import law
 from discreet.evidence import definition as by_definition
+from discreet.evidence.law import law
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy
 from discreet.integrations.opendp import make_top_k, then_top_k
