@@ -9,12 +9,13 @@ import discreet
 from discreet.evidence import definition
 from discreet.evidence.report import Verification
 from discreet.evidence.search import Candidate, main, search, share_of_epsilon
-from discreet.evidence.verify import all_mechanisms, plan, verify_witness
+from discreet.evidence.verify import plan, verify_witness
 from discreet.evidence.witnesses import SHARP, WITNESSES, Witness, best_witness
 from discreet.exact.ball import ball
 from discreet.mechanisms import canonical, oneshot
+from discreet.mechanisms.registry import all_variants
 
-MECHANISMS = all_mechanisms()
+MECHANISMS = all_variants()
 SHARPEST = [mechanism for mechanism in MECHANISMS if best_witness(mechanism).is_sharp]
 WEAK = Witness(2, Fraction(1), (3, 2, 2, 0), (4, 2, 2, 0), 0.2)
 

@@ -15,13 +15,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from discreet.evidence import definition
-from discreet.evidence.verify import all_mechanisms
 from discreet.evidence.witnesses import Witness
-from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.canonical import Canonical
-from discreet.mechanisms.joint import Joint
-from discreet.mechanisms.oneshot import OneShot
-from discreet.mechanisms.registry import to_dict
+from discreet.mechanisms.base import Form, Mechanism
+from discreet.mechanisms.registry import all_variants, to_dict
 
 _EPSILONS = tuple(map(Fraction, ("1/10", "1/4", "1/2", "1", "2", "4")))
 _HIGHEST = 24
@@ -126,16 +122,16 @@ def _starts(mechanism: Mechanism, count: int, generator: random.Random) -> Itera
 
 def _shapes(mechanism: Mechanism) -> list[Shape]:
     """The shapes that can be enumerated in the time there is, integrals included."""
-    integrated = getattr(mechanism, "noise", "gumbel") != "gumbel"
-    if isinstance(mechanism, Canonical):
+    if not mechanism.ordered:
         every, most = [(d, k) for d in range(2, 11) for k in range(1, d)], 260
-    elif isinstance(mechanism, Joint):
-        # Its weight is spread over sequences, and only where these are many can most of it move away from one.
+    elif mechanism.form is Form.LOSSES:
+        # The weight is spread over sequences, and only where these are many can most of it move away from one.
         every, most = [(d, k) for d in range(3, 28) for k in range(2, d)], 720
     else:
         # From two items on, so that what is done with k counts.
-        last = 3 if integrated and isinstance(mechanism, OneShot) else 5
-        every, most = [(d, k) for d in range(3, 8) for k in range(2, min(d, last))], 24 if integrated else 260
+        longest = 4 if mechanism.longest_exact_order is None else mechanism.longest_exact_order
+        every = [(d, k) for d in range(3, 8) for k in range(2, min(d, longest + 1))]
+        most = 24 if mechanism.needs_integrals else 260
     return [shape for shape in every if outcomes(mechanism, shape) <= most]
 
 
@@ -152,7 +148,7 @@ def _worth(candidate: Candidate, share: float, mechanism: Mechanism) -> float:
 def main() -> None:
     """Prints the best witness of every mechanism, or of those whose number is given."""
     chosen = [int(number) for number in sys.argv[1:]]
-    for number, mechanism in enumerate(all_mechanisms()):
+    for number, mechanism in enumerate(all_variants()):
         if not chosen or number in chosen:
             print(f'    "{mechanism!r}": {search(mechanism, _STARTS, _PATIENCE)!r},', flush=True)
 

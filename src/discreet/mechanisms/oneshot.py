@@ -22,7 +22,7 @@ from flint import arb
 from discreet.exact.ball import Floats, above, ball
 from discreet.exact.entropy import Entropy, Ranks, distinct
 from discreet.exact.race import podium
-from discreet.mechanisms.base import scale
+from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.noise import NOISES, check_noise
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
@@ -30,7 +30,7 @@ from discreet.tally import LARGEST, Remaining, Tally, to_float
 
 
 @dataclass(frozen=True, repr=False)
-class OneShot:
+class OneShot(Mechanism):
     """Adds noise to every score once and releases the k largest, in order.
 
     Parameters
@@ -56,7 +56,7 @@ class OneShot:
         return f"OneShot(noise='{self.noise}')"
 
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
-        return Prepared(tally, k, scale(epsilon, sensitivity) / k, self.noise)
+        return Prepared(tally, k, self.unit_cost(scale(epsilon, sensitivity), k), self.noise)
 
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
         # Gumbel one-shot is k exponential mechanisms of epsilon/k each; the others are only known to be epsilon-DP.
@@ -64,6 +64,30 @@ class OneShot:
 
     def parameters(self) -> dict[str, Any]:
         return {"noise": self.noise}
+
+    def unit_cost(self, s: Fraction, k: int) -> Fraction:
+        return s / k
+
+    @classmethod
+    def variants(cls) -> list[OneShot]:
+        return [cls(noise) for noise in NOISES]
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}, {self.noise}"
+
+    @property
+    def form(self) -> Form:
+        return Form.RACE
+
+    @property
+    def longest_exact_order(self) -> int | None:
+        # The order of two is one integral over the second largest value; that of more would be several.
+        return 2 if self.needs_integrals else None
+
+    @property
+    def is_linear(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -35,7 +35,7 @@ def study(tasks: list[Task], out: Path, *, jobs: int = 1, progress: Progress = _
     Parameters
     ----------
     tasks
-        The pieces, as `planned` makes them.
+        The pieces, as `study_tasks` makes them.
     out
         The folder to write to. What was found is kept there as well, and is not computed again.
     jobs
