@@ -2,11 +2,12 @@
 
 Random starts and hill climbing over k, epsilon, whole scores and the items that one more user touches. It looks at the
 definition alone, which is quick and knows nothing of the mechanisms. `python -m discreet.evidence.search` searches for
-all that `verify --all` covers and prints what `discreet.evidence.witnesses` keeps.
+all that `verify --all` covers and prints witnesses.json, which `discreet.evidence.witnesses` reads.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import sys
@@ -148,9 +149,13 @@ def _worth(candidate: Candidate, share: float, mechanism: Mechanism) -> float:
 def main() -> None:
     """Prints the best witness of every mechanism, or of those whose number is given."""
     chosen = [int(number) for number in sys.argv[1:]]
+    before = "{\n"
     for number, mechanism in enumerate(all_variants()):
         if not chosen or number in chosen:
-            print(f'    "{mechanism!r}": {search(mechanism, _STARTS, _PATIENCE)!r},', flush=True)
+            found = json.dumps(search(mechanism, _STARTS, _PATIENCE).to_dict())
+            print(f"{before}  {json.dumps(repr(mechanism))}: {found}", end="", flush=True)
+            before = ",\n"
+    print("\n}")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def check_mechanism(mechanism: Any) -> Mechanism:
             f"mechanism must be one to draw from, and {mechanism!r} is only there to be compared with; "
             "Canonical() releases a set"
         )
-    if not isinstance(mechanism, Mechanism) or type(mechanism) not in MECHANISMS.values():
+    if not isinstance(mechanism, Mechanism) or not isinstance(mechanism, tuple(MECHANISMS.values())):
         names = ", ".join(f"{kind.__name__}()" for kind in MECHANISMS.values())
         raise InvalidTypeError(f"mechanism must be one of {names}, not {_given(mechanism)}")
     return mechanism
