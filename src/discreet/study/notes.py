@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from discreet.mechanisms.base import Form
-from discreet.study.results import Budget, Results
+from discreet.study.results import NeededEpsilon, Results
 from discreet.study.tasks import METHODS
 
 _USUAL = 0.9
@@ -42,7 +42,7 @@ def _notes(results: Results) -> Iterator[str]:
     yield from _speed(results)
 
 
-def _winners(rows: list[Budget]) -> Iterator[str]:
+def _winners(rows: list[NeededEpsilon]) -> Iterator[str]:
     cases = sorted({(row.vector, row.k) for row in rows})
     if not cases:
         return
@@ -52,7 +52,7 @@ def _winners(rows: list[Budget]) -> Iterator[str]:
     yield f"Least epsilon for the exact top-k with probability 0.9, of {len(cases)} cases of a vector and a k: {told}."
 
 
-def _ratios(rows: list[Budget], method: str, name: str) -> Iterator[str]:
+def _ratios(rows: list[NeededEpsilon], method: str, name: str) -> Iterator[str]:
     told = []
     for k in sorted({row.k for row in rows}):
         ratios = [row.ratio for row in rows if row.method == method and row.k == k]

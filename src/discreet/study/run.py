@@ -12,7 +12,7 @@ from pathlib import Path
 from discreet.study.figures import write_figures
 from discreet.study.notes import notes
 from discreet.study.page import write_page
-from discreet.study.results import Budget, Results
+from discreet.study.results import NeededEpsilon, Results
 from discreet.study.store import Store
 from discreet.study.tasks import CANONICAL, METHODS, Task
 
@@ -89,7 +89,7 @@ def gathered(found: list[Results]) -> Results:
     )
 
 
-def _compared(budgets: list[Budget]) -> list[Budget]:
+def _compared(budgets: list[NeededEpsilon]) -> list[NeededEpsilon]:
     """The budgets as multiples of canonical's, where canonical reaches the same."""
     base = {(one.vector, one.k, one.probability): one.epsilon for one in budgets if one.method == CANONICAL}
     known = [one for one in budgets if (one.vector, one.k, one.probability) in base]

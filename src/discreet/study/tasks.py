@@ -16,8 +16,8 @@ from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.registry import all_contenders
 from discreet.noise import NOISES
-from discreet.study.curves import GOALS, Curve, reader, traced
-from discreet.study.results import Budget, Point, Results, Time
+from discreet.study.curves import CURVE_GOALS, Curve, reader, traced
+from discreet.study.results import NeededEpsilon, Point, Results, Time
 from discreet.study.vectors import Vector, zipf
 from discreet.topk import top_k
 
@@ -111,7 +111,7 @@ def _curve(task: Task) -> Results:
     points = [point for epsilon, shares in curve.shares.items() for point in _points(task, epsilon, shares)]
     wanted = curve.crossings.items() if task.figure == "methods" else ()
     name, d = task.vector.name, task.vector.d
-    budgets = [Budget(name, d, task.k, task.method, chance, epsilon, nan) for chance, epsilon in wanted]
+    budgets = [NeededEpsilon(name, d, task.k, task.method, chance, epsilon, nan) for chance, epsilon in wanted]
     return Results(points, budgets, [])
 
 
@@ -133,7 +133,9 @@ def _precision(mechanism: Mechanism) -> Precision:
 def _points(task: Task, x: float, shares: Shares) -> list[Point]:
     name, d = task.vector.name, task.vector.d
     error = min(shares.error, 1.0)
-    return [Point(task.figure, name, d, task.k, task.method, x, goal, shares.values[goal], error) for goal in GOALS]
+    return [
+        Point(task.figure, name, d, task.k, task.method, x, goal, shares.values[goal], error) for goal in CURVE_GOALS
+    ]
 
 
 def _shapes(task: Task) -> Results:
