@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from flint import arb
 
-from discreet.analysis.bounds.public import gamma_of, not_negative, setting, share_of_worst
+from discreet.analysis.bounds.public import not_negative, setting, share_of_worst
 from discreet.analysis.bounds.race import one_against
 from discreet.analysis.bounds.rounding import below
 from discreet.exact.ball import log_binomial
+from discreet.mechanisms.canonical import check_gamma
 from discreet.privacy import Number, Sensitivity
 
 
@@ -98,7 +99,7 @@ def canonical_miss(
     0.9807
     """
     given = setting(d, k, epsilon, noise, sensitivity, adjacency)
-    share = gamma_of(gamma)
+    share = check_gamma(gamma)
     v = given.s * max(share, 1 - share) * not_negative(spread, "spread")
     if given.k == given.d:
         return 0.0

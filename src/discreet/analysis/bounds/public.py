@@ -10,6 +10,7 @@ import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.mechanisms.base import scale
+from discreet.mechanisms.canonical import check_gamma
 from discreet.noise import check_noise
 from discreet.privacy import Number, Sensitivity, exact, positive
 
@@ -50,17 +51,9 @@ def level_of(alpha: Number) -> Fraction:
     return level
 
 
-def gamma_of(gamma: Number) -> Fraction:
-    """The gamma of canonical."""
-    share = exact(gamma, "gamma")
-    if not 0 <= share <= 1:
-        raise InvalidValueError(f"gamma must be from 0 to 1, not {shown(gamma)}")
-    return share
-
-
 def share_of_worst(gamma: Number, why: str) -> Fraction:
     """A gamma above zero, for bounds that divide by it; `why` says what is lost without."""
-    share = gamma_of(gamma)
+    share = check_gamma(gamma)
     if share == 0:
         raise InvalidValueError(f"gamma must be above 0, not {shown(gamma)}: {why}")
     return share
