@@ -2,7 +2,7 @@
 
 import math
 
-from discreet.study.results import Budget, Point, Results, Time
+from discreet.study.results import NeededEpsilon, Point, Results, Time
 
 METHODS = ["canonical", "joint over sets", "one-shot, exponential"]
 
@@ -27,7 +27,7 @@ def study():
     points += [p for i in range(11) for p in curve("gammas", "ALPHA", 10, f"gamma = {i / 10:g}", 1 + i, ("top",))]
     points += [Point("shapes", "ZIPF", 1000, 10, "canonical", i / 10, "top", i / 10, 0) for i in range(11)]
     budgets = [
-        Budget(vector, 1000, k, m, p, needs[m] * k / (1 - p), needs[m] / needs["canonical"])
+        NeededEpsilon(vector, 1000, k, m, p, needs[m] * k / (1 - p), needs[m] / needs["canonical"])
         for vector, k in places
         for m in METHODS
         for p in (0.5, 0.9, 0.99)

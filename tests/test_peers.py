@@ -19,7 +19,7 @@ from scipy import stats
 
 import discreet
 import draws
-from discreet.analysis.law import law
+from discreet.evidence.law import law
 from discreet.exact.ball import precision
 from discreet.sources.array import array_source
 from sampling import sample

@@ -18,8 +18,7 @@ from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy, as_entropy
 from discreet.exact.laplace import sample_discrete_laplace
 from discreet.mechanisms.base import Mechanism, Prepared
-from discreet.mechanisms.canonical import Canonical
-from discreet.mechanisms.registry import check_mechanism
+from discreet.mechanisms.registry import DEFAULT, check_mechanism
 from discreet.padding import Padding, check_auto
 from discreet.privacy import Number, Sensitivity, check_adjacency, positive
 from discreet.release import Guarantee, Release
@@ -281,13 +280,12 @@ def promise(
     adjacency: Any,
     counts: Any = None,
     split: Any = None,
-    drawn: bool = True,
 ) -> Guarantee:
     """What the release will promise; every public parameter is checked here, before anything private is read."""
     budget = positive(epsilon, "epsilon")
     check_counts(source, counts, split)
     adjacency = _adjacency(source, adjacency)
-    chosen = Canonical() if mechanism is None else check_mechanism(mechanism, drawn)
+    chosen = check_mechanism(DEFAULT if mechanism is None else mechanism)
     limit = _sensitivity(source, sensitivity).under(adjacency)
     if isinstance(k, bool) or not isinstance(k, int | np.integer):
         raise InvalidTypeError(f"k must be a whole number from 1 to {source.d}, the number of items, not {shown(k)}")

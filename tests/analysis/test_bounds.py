@@ -13,9 +13,9 @@ from flint import arb
 
 import discreet
 from discreet import bounds
-from discreet.analysis.chances import winners
-from discreet.analysis.law import law
+from discreet.evidence.chances import winners
 from discreet.evidence.definition import canonical_loss
+from discreet.evidence.law import law
 from discreet.exact.ball import ball, log_binomial, precision
 from discreet.noise import NOISES
 from discreet.sources.array import array_source

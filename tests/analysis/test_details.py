@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis.law import law
-from discreet.analysis.utility import described
+from discreet.analysis import JointOverSets
+from discreet.analysis.utility import describe_ranks
+from discreet.evidence.law import law
 from discreet.exact.ball import precision
 from discreet.noise import NOISES
 from discreet.sources.array import array_source
@@ -38,7 +39,7 @@ def test_classes_are_those_of_enumeration(mechanism, scores):
     found = discreet.class_probabilities(scores, 3, "1/2", mechanism)
     by_class = {}
     for ranks, chance in sets(mechanism, scores, 3, "1/2").items():
-        cell = described(np.array(ranks))
+        cell = describe_ranks(np.array(ranks))
         by_class[cell] = by_class.get(cell, 0.0) + chance
     listed = dict(zip(zip(found.h.tolist(), found.t.tolist(), strict=True), found.probability.tolist(), strict=True))
     assert found.error < 1e-9
@@ -67,7 +68,7 @@ def test_every_set_of_joint_over_sets_has_its_probability():
         for ranks in combinations(range(len(scores)), k)
     }
     for ranks, weight in weights.items():
-        found = discreet.subset_probability(scores, at_ranks(scores, ranks), 1, discreet.Joint(over="sets"))
+        found = discreet.subset_probability(scores, at_ranks(scores, ranks), 1, JointOverSets())
         assert found.value == pytest.approx(weight / sum(weights.values()), abs=found.error + 1e-12)
 
 
@@ -112,7 +113,7 @@ def test_all_items_are_certain():
         (lambda: discreet.subset_probability([3, 2], "a", 1), "subset must be a list of items, not 'a'"),
         (lambda: discreet.subset_probability([3, 2], [0], 1, discreet.Peeling("laplace")), "is computed"),
         (lambda: discreet.subset_probability([3, 2], [[1]], 1), "a list of labels"),
-        (lambda: discreet.expected([3, 2], 1, 1, discreet.Joint(over="sets")), "one to draw from"),
+        (lambda: discreet.expected([3, 2], 1, 1, JointOverSets()), "one to draw from"),
     ],
 )
 def test_bad_use_is_one_sentence(call, complaint):

@@ -9,8 +9,8 @@ from scipy.special import gammaln
 
 import discreet
 from discreet.analysis.classes import log_binomial_float, massive_cells
-from discreet.analysis.law import law
-from discreet.analysis.utility import GOALS, described, goals
+from discreet.analysis.utility import GOALS, describe_ranks, goals
+from discreet.evidence.law import law
 from discreet.exact.ball import log_binomial, precision
 from discreet.mechanisms.canonical import Classes, Losses
 from discreet.noise import NOISES
@@ -130,7 +130,7 @@ def test_draws_on_a_larger_input_agree(mechanism, epsilon):
     tally = array_source(scores).tally()
     prepared = mechanism.prepare(tally, k, Fraction(epsilon), discreet.Sensitivity())
     entropy = discreet.exact.entropy.as_entropy(np.random.default_rng(6))
-    seen = [described(np.sort(prepared.draw(entropy))) for _ in range(n)]
+    seen = [describe_ranks(np.sort(prepared.draw(entropy))) for _ in range(n)]
     for goal, (least, most) in goals(tally, k).items():
         assert abs(np.mean([h >= least and t <= most for h, t in seen]) - getattr(found, goal)) < 0.04
     assert any(0.05 < getattr(found, goal) < 0.95 for goal in GOALS)

@@ -11,7 +11,7 @@ from flint import arb
 
 import discreet
 import draws
-from discreet.analysis.law import law
+from discreet.evidence.law import law
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy
 from discreet.sources.array import array_source

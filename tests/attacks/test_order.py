@@ -9,7 +9,7 @@ import pytest
 from flint import arb
 
 import discreet
-from discreet.analysis.law import law
+from discreet.evidence.law import law
 from discreet.exact.ball import precision
 from discreet.sources.array import array_source
 

@@ -20,7 +20,7 @@ from command_line import write_table
 from discreet.cli.app import MODULES
 from discreet.cli.budget import EXAMPLES
 from discreet.evidence import audit, selftest, verify
-from discreet.study.tasks import planned
+from discreet.study.tasks import study_tasks
 
 COMMANDS = [(), *((name,) for name in MODULES), *(("budget", name) for name in EXAMPLES)]
 MANY = {f"film {i}": 1000 - 8 * i for i in range(120)}
@@ -71,7 +71,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(verify, "plan", few)
     monkeypatch.setattr(selftest, "cases", few_cases)
     monkeypatch.setattr(audit, "audit", short)
-    monkeypatch.setattr("discreet.study.tasks.planned", lambda vectors, full: planned(vectors, full)[-3:])
+    monkeypatch.setattr("discreet.study.tasks.study_tasks", lambda vectors, full: study_tasks(vectors, full)[-3:])
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -10,13 +10,14 @@ from flint import arb
 import discreet
 from discreet import topk
 from discreet.evidence.neighbours import Family, families, whole
-from discreet.evidence.verify import Task, all_mechanisms, plan
+from discreet.evidence.verify import Task, plan
 from discreet.exact.ball import ball
 from discreet.mechanisms import canonical, joint
+from discreet.mechanisms.registry import all_variants
 from discreet.privacy import Sensitivity
 
 COUNTS = [[3, 2, 2, 0], [1, 1, 1, 1], [2, 1, 0, 0], [4, 0, 0, 0]]
-GUMBEL = [mechanism for mechanism in all_mechanisms() if getattr(mechanism, "noise", "gumbel") == "gumbel"]
+GUMBEL = [mechanism for mechanism in all_variants() if getattr(mechanism, "noise", "gumbel") == "gumbel"]
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])

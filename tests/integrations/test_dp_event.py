@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import discreet
-from discreet.analysis.law import law
+from discreet.evidence.law import law
 from discreet.exact.ball import float_above, precision
 from discreet.privacy import Sensitivity
 from discreet.sources.array import array_source

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 import discreet
 import draws
 from definitions import probabilities
-from discreet.analysis.law import law
+from discreet.analysis import JointOverSets
 from discreet.evidence import definition as by_definition
+from discreet.evidence.law import law
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy
 from discreet.integrations.opendp import make_top_k, then_top_k
@@ -331,7 +332,7 @@ def test_composed_with_others_and_as_zcdp():
         ({"epsilon": 0}, "epsilon must be above zero, not 0"),
         ({"epsilon": math.inf}, "epsilon must be a finite number, not inf"),
         ({"mechanism": "joint"}, "mechanism must be one of .*, not 'joint'"),
-        ({"mechanism": discreet.Joint(over="sets")}, "mechanism must be one to draw from"),
+        ({"mechanism": JointOverSets()}, "mechanism must be one to draw from"),
         ({"negate": 1}, "negate must be True or False, not 1"),
         ({"input_domain": 3}, "input_domain must be a vector_domain of numbers with a size, not 3"),
         ({"input_domain": "scalar"}, "input_domain must be a vector_domain of numbers with a size, not AtomDomain"),

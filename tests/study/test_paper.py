@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.analysis import JointOverSets
 
 PAGE = (Path(__file__).parents[2] / "docs" / "paper.md").read_text(encoding="utf-8")
 DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).parents[3] / "shared" / "datasets"))
@@ -16,7 +17,7 @@ COLUMNS = (
     discreet.OneShot(),
     discreet.Peeling(),
     discreet.Joint(),
-    discreet.Joint(over="sets"),
+    JointOverSets(),
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import discreet
 from discreet.sources.array import array_source
-from discreet.study.plan import planned
+from discreet.study.plan import make_plan
 
 SCORES = (2e3 / np.arange(1, 61)).astype(np.int64)
 
@@ -97,4 +97,4 @@ def test_bad_use_is_one_line(scores, refused, tmp_path):
 
 def test_a_large_epsilon_is_called_what_it_is():
     flat = array_source(np.arange(100, 0, -1))
-    assert "protects little" in str(planned(flat, 20, probability="0.99999"))
+    assert "protects little" in str(make_plan(flat, 20, probability="0.99999"))

@@ -13,7 +13,7 @@ from discreet.study.curves import PROBABILITIES, traced
 from discreet.study.notes import notes
 from discreet.study.run import KEPT, gathered, study
 from discreet.study.store import Store
-from discreet.study.tasks import METHODS, Task, planned
+from discreet.study.tasks import METHODS, Task, study_tasks
 from discreet.study.vectors import ZIPF_TOTAL, Vector, found, made, zipf
 
 SMALL = Vector("SMALL", (2e3 / np.arange(1, 61)).astype(np.int64))
@@ -123,14 +123,14 @@ def test_budgets_are_multiples_of_canonicals():
 
 def test_the_plan_of_a_study_covers_what_the_paper_has():
     vectors = made([])
-    tasks = planned(vectors, full=False)
+    tasks = study_tasks(vectors, full=False)
     assert {task.figure for task in tasks} == {
         "methods", "shapes", "flat", "noises", "canonical-noises", "gammas", "times",
     }  # fmt: skip
     assert {task.k for task in tasks if task.figure == "methods"} == {10, 100, 1000}
     assert {task.k for task in tasks if task.figure == "noises"} == {1, 10, 100, 1000}
     assert len({task.key for task in tasks}) == len(tasks)
-    drawn = [task.vector.name for task in planned(vectors, full=True) if task.figure == "canonical-noises"]
+    drawn = [task.vector.name for task in study_tasks(vectors, full=True) if task.figure == "canonical-noises"]
     assert set(drawn) == {vector.name for vector in vectors}
 
 
@@ -182,7 +182,7 @@ def test_the_examples_in_the_help_run(done, tmp_path, monkeypatch):
     Path("vectors").mkdir()
     np.save("vectors/TEN.n10.npy", np.arange(10))
     np.save("vectors/FIFTY.n50.npy", SMALL.scores[:50])
-    monkeypatch.setattr("discreet.study.tasks.planned", lambda vectors, full: planned(vectors, full)[-3:])
+    monkeypatch.setattr("discreet.study.tasks.study_tasks", lambda vectors, full: study_tasks(vectors, full)[-3:])
     lines = map(str.strip, done("study", "--help").splitlines())
     found = [shlex.split(line)[1:] for line in lines if line.startswith("discreet ")]
     assert len(found) == 3

@@ -1,1 +1,5 @@
-"""What can be computed about a mechanism from the scores: for public or made-up data, never for private data."""
+"""How good a release will be, from the scores: NOT private, for public or made-up data."""
+
+from discreet.analysis.joint_sets import JointOverSets
+
+__all__ = ["JointOverSets"]

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from discreet.analysis.joint_sets import check_comparable, promise_compared
 from discreet.analysis.utility import GOALS, Utility, at_epsilon, check_computed, goals, meter
 from discreet.errors import InvalidValueError, shown
-from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.canonical import Canonical
-from discreet.mechanisms.oneshot import OneShot
-from discreet.mechanisms.peeling import Peeling
-from discreet.mechanisms.registry import check_mechanism
+from discreet.mechanisms.base import Form, Mechanism
+from discreet.mechanisms.registry import all_contenders
 from discreet.privacy import Number, Sensitivity, exact, positive
 from discreet.release import Guarantee, decimal
 from discreet.tally import Tally
-from discreet.topk import as_source, promise
+from discreet.topk import as_source
 
 _LEAST, _MOST = Fraction(1, 10**9), Fraction(10**9)
 _DIGITS = 4
@@ -62,7 +60,7 @@ def epsilon_for(
     if goal not in GOALS:
         raise InvalidValueError(f"goal must be one of {', '.join(GOALS)}, not {shown(goal)}")
     source = as_source(scores, None)
-    guarantee = promise(source, k, 1, mechanism, sensitivity, adjacency, drawn=False)
+    guarantee = promise_compared(source, k, 1, mechanism, sensitivity, adjacency)
     check_computed(guarantee.mechanism)
     needed = _LEAST if k == source.d else _smallest(source.tally(), int(k), guarantee, goal, wanted)
     if needed is None:
@@ -170,13 +168,15 @@ def compare(
     Canonical(gamma='1', noise='gumbel')
     """
     wanted, source = _probability(probability), as_source(scores, None)
-    usual: list[Mechanism] = [Canonical(), Canonical(gamma=1), OneShot(), Peeling()]
-    chosen = usual if mechanisms is None else [check_mechanism(mechanism, drawn=False) for mechanism in mechanisms]
+    chosen = _quick_contenders() if mechanisms is None else list(mechanisms)
+    for mechanism in chosen:
+        check_comparable(mechanism)
     spent = None if epsilon is None else positive(epsilon, "epsilon")
     choices = []
     for mechanism in chosen:
-        guarantee = promise(source, k, 1 if spent is None else spent, mechanism, sensitivity, adjacency, drawn=False)
-        check_computed(mechanism)
+        budget = 1 if spent is None else spent
+        guarantee = promise_compared(source, k, budget, mechanism, sensitivity, adjacency)
+        check_computed(guarantee.mechanism)
         if k == source.d:
             raise InvalidValueError(f"k must be less than {source.d}, the number of items, to compare, not {k}")
         tally = source.tally()
@@ -186,6 +186,11 @@ def compare(
             reaches = at_epsilon(meter(tally, int(k), guarantee, goals(tally, int(k))), spent)
         choices.append(Choice(mechanism, needs, reaches))
     return Comparison(int(k), wanted, spent, choices)
+
+
+def _quick_contenders() -> list[Mechanism]:
+    """The contenders whose utility is computed at once: where losses are counted it takes minutes."""
+    return [contender for contender in all_contenders() if contender.form in (Form.CLASSES, Form.RACE)]
 
 
 def _shown(needed: Fraction | None) -> str:

@@ -5,35 +5,25 @@ Computed from the scores, so NOT private: for public or made-up data.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from math import exp
 from typing import Any
 
 import numpy as np
 
 from discreet.analysis.classes import Cells, cells_of
+from discreet.analysis.joint_sets import promise_compared
 from discreet.analysis.layers import Layers
-from discreet.analysis.losses import log_arrangements, log_one_set, log_sequences, log_sets
 from discreet.analysis.shots import Chance
-from discreet.analysis.statistics import draws_needed
-from discreet.analysis.utility import (
-    MOST_VALUES,
-    Race,
-    as_confidence,
-    as_width,
-    check_computed,
-    described,
-    has_classes,
-)
+from discreet.analysis.statistics import check_confidence, draws_needed
+from discreet.analysis.utility import MOST_VALUES, Race, check_computed, check_width, describe_ranks
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.entropy import as_entropy
-from discreet.mechanisms import canonical
-from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.joint import Joint
+from discreet.mechanisms import canonical, joint
+from discreet.mechanisms.base import Form, Mechanism
 from discreet.privacy import Number, Sensitivity
 from discreet.release import Guarantee, decimal
 from discreet.sources.base import Source
@@ -92,8 +82,8 @@ def class_probabilities(
     1.0
     """
     source = as_source(scores, None)
-    guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency, drawn=False)
-    if not has_classes(guarantee.mechanism):
+    guarantee = promise_compared(source, k, epsilon, mechanism, sensitivity, adjacency)
+    if guarantee.mechanism.form is not Form.CLASSES:
         raise InvalidValueError(f"mechanism must be canonical with gumbel noise, not {guarantee.mechanism!r}")
     if k == source.d:
         return ClassProbabilities(np.array([k]), np.array([k]), np.ones(1), 0.0)
@@ -132,17 +122,13 @@ def subset_probability(
     """
     source = as_source(scores, None)
     items = _distinct(subset)
-    guarantee = promise(source, len(items), epsilon, mechanism, sensitivity, adjacency, drawn=False)
+    guarantee = promise_compared(source, len(items), epsilon, mechanism, sensitivity, adjacency)
     check_computed(guarantee.mechanism)
     if len(items) == source.d:
         return Chance(1.0, 0.0)
-    ranks, tally, chosen = _ranks(source, items), source.tally(), guarantee.mechanism
-    prepared = _prepared(tally, len(ranks), guarantee)
-    if has_classes(chosen):
-        return _of_class(prepared, ranks)
-    if isinstance(chosen, Joint):
-        return _of_loss(prepared.tally, prepared.rate, chosen, ranks)
-    return Race(tally, len(ranks), prepared.weight, prepared.noise).shots(1e-10, first=ranks).first()
+    ranks, mechanism = _ranks(source, items), guarantee.mechanism
+    prepared = _prepared(source.tally(), len(ranks), guarantee)
+    return _SET_FORMULAS[mechanism.form](mechanism, prepared, ranks)
 
 
 @dataclass(frozen=True)
@@ -198,14 +184,14 @@ def expected(
     >>> discreet.expected([90, 80, 5, 1], k=2, epsilon=1).recall > 0.999
     True
     """
-    sure, apart = as_confidence(confidence), as_width(width)
+    sure, apart = check_confidence(confidence), check_width(width)
     source = as_source(scores, None)
     guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency)
     if k == source.d:
         return Expected(1.0, 0.0, 0.0, 0.0)
     tally = source.tally()
     prepared = _prepared(tally, int(k), guarantee)
-    if has_classes(guarantee.mechanism):
+    if guarantee.mechanism.form is Form.CLASSES:
         return _on_average(tally, int(k), cells_of(prepared))
     return _by_draws(tally, int(k), prepared, apart, sure)
 
@@ -236,20 +222,29 @@ def _ranks(source: Source, items: list[Any]) -> Ranks:
     return np.array(sorted(place[item] for item in items), np.int64)
 
 
-def _of_class(prepared: canonical.Prepared, ranks: Ranks) -> Chance:
+def _of_class(mechanism: Mechanism, prepared: canonical.Prepared, ranks: Ranks) -> Chance:
     """All sets of a class are equally likely: the weight of one is exp(-excess), that of the top-k being 1."""
     cells = cells_of(prepared)
-    h, t = described(ranks)
+    h, t = describe_ranks(ranks)
     excess = Fraction(0) if h == len(ranks) else prepared.classes.losses.excess(h, t - 1)
     value = exp(-min(to_float(excess) + cells.log_total, 1e6))
     return Chance(value, value * (cells.error + 1e-12))
 
 
-def _of_loss(tally: Tally, rate: Fraction, joint: Joint, ranks: Ranks) -> Chance:
-    count, own = (log_sets, log_one_set) if joint.over == "sets" else (log_sequences, log_arrangements)
-    layers = Layers(tally, len(ranks), [lambda last: count(last, 0), partial(own, ranks)])
-    shares, error = layers.shares(to_float(rate), 1e-9)
+def _of_loss(mechanism: Mechanism, prepared: joint.Prepared, ranks: Ranks) -> Chance:
+    shares, error = Layers.of_set(prepared.tally, mechanism, ranks).shares(to_float(prepared.rate), 1e-9)
     return Chance(shares[0], error)
+
+
+def _of_race(mechanism: Mechanism, prepared: Any, ranks: Ranks) -> Chance:
+    return Race.of(prepared).shots(1e-10, first=ranks).first()
+
+
+_SET_FORMULAS: dict[Form, Callable[[Mechanism, Any, Ranks], Chance]] = {
+    Form.CLASSES: _of_class,
+    Form.LOSSES: _of_loss,
+    Form.RACE: _of_race,
+}
 
 
 def _on_average(tally: Tally, k: int, cells: Cells) -> Expected:

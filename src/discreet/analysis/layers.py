@@ -16,9 +16,10 @@ from math import ceil, log, log2
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.analysis.losses import Counter, log_sequences, log_sets
+from discreet.analysis.losses import Choices, Counter
 from discreet.exact.arrays import Floats, Ranks
-from discreet.mechanisms.joint import Joint, last_ranks
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.joint import last_ranks
 from discreet.tally import Tally
 
 _ROUGH = 0.25
@@ -49,10 +50,16 @@ class Layers:
     _seen: dict[float, Floats] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tally: Tally, k: int, joint: Joint, regions: Sequence[tuple[int, int]]) -> Layers:
-        """The choices that a joint mechanism has, and those with h and t in some regions."""
-        count = log_sets if joint.over == "sets" else log_sequences
+    def of(cls, tally: Tally, k: int, mechanism: Mechanism, regions: Sequence[tuple[int, int]]) -> Layers:
+        """The choices that a mechanism has, and those with h and t in some regions."""
+        count = Choices.of(mechanism).log_count
         return cls(tally, k, [lambda last: count(last, 0), *(partial(_within, count, h, t) for h, t in regions)])
+
+    @classmethod
+    def of_set(cls, tally: Tally, mechanism: Mechanism, ranks: Ranks) -> Layers:
+        """The choices that a mechanism has, and those of just these ranks."""
+        choices = Choices.of(mechanism)
+        return cls(tally, len(ranks), [lambda last: choices.log_count(last, 0), partial(choices.log_count_of, ranks)])
 
     def on(self, tally: Tally) -> Layers:
         """The same on a tally that may have been brought to another scale; counts are kept where it was not."""

@@ -8,16 +8,40 @@ A row of `last` holds n_i - 1, the last rank allowed in each place, for one tau.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import log
 
 import numpy as np
 
 from discreet.analysis.classes import log_binomial_float
 from discreet.exact.arrays import Floats, Ranks
+from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.joint import log_count_float
 
 Counter = Callable[[Ranks], Floats]
 """From rows of last ranks to the log number of choices within them."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a mechanism with this loss chooses between.
+
+    Attributes
+    ----------
+    log_count
+        From rows of last ranks and some h to the log number of choices that hold all ranks below h.
+    log_count_of
+        From some ranks and rows of last ranks to the log number of choices of just these ranks.
+    """
+
+    log_count: Callable[[Ranks, int], Floats]
+    log_count_of: Callable[[Ranks, Ranks], Floats]
+
+    @classmethod
+    def of(cls, mechanism: Mechanism) -> Choices:
+        """The choices of a mechanism: sequences where it releases an order, and sets where it does not."""
+        return cls(log_sequences, log_arrangements) if mechanism.ordered else cls(log_sets, log_one_set)
+
 
 _BLOCK = 64
 _SHORT, _OFTEN = 16, 8

@@ -16,23 +16,20 @@ from typing import Any
 import numpy as np
 
 from discreet.analysis.classes import cells_of
+from discreet.analysis.joint_sets import promise_compared
 from discreet.analysis.layers import Layers
 from discreet.analysis.shots import Shots
-from discreet.analysis.statistics import draws_needed, lower_bound, upper_bound
+from discreet.analysis.statistics import check_confidence, draws_needed, lower_bound, upper_bound
 from discreet.errors import InvalidValueError, shown
 from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import as_entropy
-from discreet.mechanisms import canonical, oneshot
-from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.canonical import Canonical
-from discreet.mechanisms.joint import Joint
-from discreet.mechanisms.oneshot import OneShot
-from discreet.mechanisms.peeling import Peeling
-from discreet.noise import Noise, noise_of
+from discreet.mechanisms import oneshot
+from discreet.mechanisms.base import Form, Mechanism
+from discreet.noise import Noise
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.release import Guarantee, decimal
 from discreet.tally import Tally, to_float
-from discreet.topk import as_source, promise
+from discreet.topk import as_source
 
 Region = tuple[int, int]
 """What is good enough: h at least the first number, t at most the second."""
@@ -119,10 +116,10 @@ def utility(
     True
     """
     source = as_source(scores, None)
-    guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency, drawn=False)
+    guarantee = promise_compared(source, k, epsilon, mechanism, sensitivity, adjacency)
     if k == source.d:
         return Utility(1.0, 1.0, 1.0, 1.0, 0.0)
-    tally, precision = source.tally(), Precision(width=as_width(width), confidence=as_confidence(confidence))
+    tally, precision = source.tally(), Precision(width=check_width(width), confidence=check_confidence(confidence))
     return at_epsilon(meter(tally, int(k), guarantee, goals(tally, int(k)), precision), guarantee.epsilon)
 
 
@@ -162,36 +159,24 @@ def meter(
 ) -> Meter:
     """The probability of each region, for one mechanism on a tally, as a function of epsilon."""
     mechanism, sensitivity = guarantee.mechanism, guarantee.sensitivity
-    layers = Layers.of(tally, k, mechanism, list(regions.values())) if isinstance(mechanism, Joint) else None
-
-    def read(epsilon: Fraction) -> Shares:
-        prepared: Any = mechanism.prepare(tally, k, epsilon, sensitivity)
-        if layers is not None:
-            return _by_layers(layers.on(prepared.tally), prepared.rate, regions, precision.goal)
-        if has_classes(mechanism):
-            return _by_classes(prepared, regions)
-        if is_race(mechanism):
-            return _by_integration(Race(tally, k, prepared.weight, prepared.noise), regions, precision.goal)
-        return _by_draws(lambda: prepared.draw(as_entropy(None)), k, regions, precision)
-
-    return read
+    share_regions = _FORMULAS[mechanism.form](_Question(tally, k, mechanism, regions, precision))
+    return lambda epsilon: share_regions(mechanism.prepare(tally, k, epsilon, sensitivity))
 
 
-def has_classes(mechanism: Mechanism) -> bool:
-    """Whether probabilities come from the weights of classes."""
-    return isinstance(mechanism, Canonical) and noise_of(mechanism).max_stable
+@dataclass(frozen=True)
+class _Question:
+    """The regions whose probabilities are wanted, of a mechanism on a tally at any epsilon."""
 
-
-def is_race(mechanism: Mechanism) -> bool:
-    """Whether the k largest of all noisy values are released, so that probabilities are integrals."""
-    if not isinstance(mechanism, OneShot | Peeling) or noise_of(mechanism).distribution is None:
-        return False
-    return isinstance(mechanism, OneShot) or noise_of(mechanism).max_stable
+    tally: Tally
+    k: int
+    mechanism: Mechanism
+    regions: dict[str, Region]
+    precision: Precision
 
 
 def check_computed(mechanism: Mechanism) -> None:
     """Raises unless the probabilities of a mechanism are computed, not drawn."""
-    if not (has_classes(mechanism) or is_race(mechanism) or isinstance(mechanism, Joint)):
+    if mechanism.form is Form.UNKNOWN:
         raise InvalidValueError(
             "mechanism must be one whose utility is computed: canonical or peeling with gumbel noise, one-shot or "
             f"joint, not {mechanism!r}"
@@ -200,12 +185,17 @@ def check_computed(mechanism: Mechanism) -> None:
 
 @dataclass(frozen=True)
 class Race:
-    """A mechanism that releases the k largest of all noisy values."""
+    """A mechanism on a tally that releases the k largest of all noisy values."""
 
     tally: Tally
     k: int
     weight: Fraction
     noise: Noise
+
+    @classmethod
+    def of(cls, prepared: Any) -> Race:
+        """What is needed of a mechanism of the form of a race, which names its parts alike."""
+        return cls(prepared.tally, prepared.k, prepared.weight, prepared.noise)
 
     def shots(self, goal: float, first: Ranks | None = None) -> Shots:
         """Its values, descending, or those at some ranks first."""
@@ -241,61 +231,78 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
     return low
 
 
-def _by_classes(prepared: canonical.Prepared, regions: dict[str, Region]) -> Shares:
-    cells = cells_of(prepared)
-    chance = cells.probability
-    shares = {
-        name: min(1.0, cells.top + float(chance[(cells.h >= h) & (cells.t < t)].sum()))
-        for name, (h, t) in regions.items()
-    }
-    return Shares(shares, cells.error)
+def _by_classes(question: _Question) -> Callable[[Any], Shares]:
+    def share_regions(prepared: Any) -> Shares:
+        cells = cells_of(prepared)
+        chance = cells.probability
+        shares = {
+            name: min(1.0, cells.top + float(chance[(cells.h >= h) & (cells.t < t)].sum()))
+            for name, (h, t) in question.regions.items()
+        }
+        return Shares(shares, cells.error)
+
+    return share_regions
 
 
-def _by_layers(layers: Layers, rate: Fraction, regions: dict[str, Region], goal: float) -> Shares:
-    shares, error = layers.shares(to_float(rate), goal)
-    return Shares(dict(zip(regions, shares, strict=True)), error)
+def _by_layers(question: _Question) -> Callable[[Any], Shares]:
+    # What is counted for one epsilon serves for the next.
+    layers = Layers.of(question.tally, question.k, question.mechanism, list(question.regions.values()))
+
+    def share_regions(prepared: Any) -> Shares:
+        shares, error = layers.on(prepared.tally).shares(to_float(prepared.rate), question.precision.goal)
+        return Shares(dict(zip(question.regions, shares, strict=True)), error)
+
+    return share_regions
 
 
-def _by_integration(race: Race, regions: dict[str, Region], goal: float) -> Shares:
-    shots = race.shots(0.2 * goal)
-    chances = {region: shots.chance(*region) for region in set(regions.values())}
-    shares = {name: chances[region].value for name, region in regions.items()}
-    return Shares(shares, max(chance.error for chance in chances.values()))
+def _by_integration(question: _Question) -> Callable[[Any], Shares]:
+    def share_regions(prepared: Any) -> Shares:
+        shots = Race.of(prepared).shots(0.2 * question.precision.goal)
+        chances = {region: shots.chance(*region) for region in set(question.regions.values())}
+        shares = {name: chances[region].value for name, region in question.regions.items()}
+        return Shares(shares, max(chance.error for chance in chances.values()))
+
+    return share_regions
 
 
-def _by_draws(draw: Callable[[], Any], k: int, regions: dict[str, Region], precision: Precision) -> Shares:
+def _by_draws(question: _Question) -> Callable[[Any], Shares]:
+    regions, precision = question.regions, question.precision
     alpha = float(1 - precision.confidence) / (2 * len(regions))
     draws = draws_needed(float(precision.width) / 2.0, alpha)
-    hits = dict.fromkeys(regions, 0)
-    for _ in range(draws):
-        h, t = described(np.sort(draw()))
-        for name, (least, most) in regions.items():
-            hits[name] += h >= least and t <= most
-    shares = {name: count / draws for name, count in hits.items()}
-    error = max(
-        max(upper_bound(count, draws, alpha) - shares[name], shares[name] - lower_bound(count, draws, alpha))
-        for name, count in hits.items()
-    )
-    return Shares(shares, error, precision.confidence)
+
+    def share_regions(prepared: Any) -> Shares:
+        hits = dict.fromkeys(regions, 0)
+        for _ in range(draws):
+            h, t = describe_ranks(np.sort(prepared.draw(as_entropy(None))))
+            for name, (least, most) in regions.items():
+                hits[name] += h >= least and t <= most
+        shares = {name: count / draws for name, count in hits.items()}
+        error = max(
+            max(upper_bound(count, draws, alpha) - shares[name], shares[name] - lower_bound(count, draws, alpha))
+            for name, count in hits.items()
+        )
+        return Shares(shares, error, precision.confidence)
+
+    return share_regions
 
 
-def described(ranks: Any) -> tuple[int, int]:
+_FORMULAS: dict[Form, Callable[[_Question], Callable[[Any], Shares]]] = {
+    Form.CLASSES: _by_classes,
+    Form.RACE: _by_integration,
+    Form.LOSSES: _by_layers,
+    Form.UNKNOWN: _by_draws,
+}
+
+
+def describe_ranks(ranks: Any) -> tuple[int, int]:
     """H and t of a set of ranks in ascending order: how many of the best it holds in a row, and the worst, from 1."""
     missing = np.flatnonzero(ranks != np.arange(len(ranks)))
     return int(missing[0]) if len(missing) else len(ranks), int(ranks[-1]) + 1
 
 
-def as_width(value: Any) -> Fraction:
+def check_width(value: Any) -> Fraction:
     """The width of an interval, exactly."""
     number = exact(value, "width")
     if not _LEAST_WIDTH <= number < 1:
         raise InvalidValueError(f"width must be from 0.001 to less than 1, not {shown(value)}")
-    return number
-
-
-def as_confidence(value: Any) -> Fraction:
-    """A confidence, exactly."""
-    number = exact(value, "confidence")
-    if not Fraction(1, 2) <= number < 1:
-        raise InvalidValueError(f"confidence must be from 0.5 to less than 1, not {shown(value)}")
     return number

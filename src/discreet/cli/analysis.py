@@ -92,7 +92,7 @@ def plan(
     What it prints is computed from the scores, so it is NOT private: use last year's published counts, a sample that
     may be shown, or made-up scores of the same kind.
     """
-    from discreet.study.plan import planned
+    from discreet.study.plan import make_plan
 
     count, shape = as_count(k), as_format(form, as_json, shared.TABLE_OR_JSON)
     as_choice("goal", goal, _goals())
@@ -103,7 +103,7 @@ def plan(
     check_out(out, {"scores": files_behind(file)})
     check_input(file, input_format)
     with silenced(quiet), as_file(file, input_format) as path, stage("computing what each mechanism needs"):
-        found = planned(
+        found = make_plan(
             file_source(path, item, score), count, goal=goal, probability=probability, epsilon=epsilon,
             sensitivity=limits, adjacency=adjacency, name=name_of(file),
         )  # fmt: skip
@@ -164,7 +164,7 @@ def study(
     what it had.
     """
     from discreet.study.run import study as studied
-    from discreet.study.tasks import planned
+    from discreet.study.tasks import study_tasks
     from discreet.study.vectors import found, made
 
     processes, folder = as_jobs(jobs), Path(out)
@@ -174,7 +174,7 @@ def study(
     try:
         with silenced(quiet):
             files = studied(
-                planned(vectors, full), folder, jobs=processes, progress=lambda total: bar("studying", total)
+                study_tasks(vectors, full), folder, jobs=processes, progress=lambda total: bar("studying", total)
             )
     except OSError as error:
         raise OutputError(f"writing to {str(folder)!r} fails: {error.strerror}") from None

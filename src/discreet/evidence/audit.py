@@ -16,7 +16,7 @@ from fractions import Fraction
 from itertools import repeat
 from typing import Any
 
-from discreet.analysis.statistics import lower_bound, upper_bound
+from discreet.analysis.statistics import check_confidence, lower_bound, upper_bound
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.evidence.drawing import Input, forms_of, releases
 from discreet.evidence.expected import check_enumerable, expected
@@ -27,8 +27,7 @@ from discreet.evidence.seen import labelled, outcome_of
 from discreet.evidence.telling import telling_event
 from discreet.exact.entropy import Entropy, as_entropy
 from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.canonical import Canonical
-from discreet.mechanisms.registry import check_mechanism
+from discreet.mechanisms.registry import DEFAULT, check_mechanism
 from discreet.privacy import Number, check_adjacency, exact, positive
 from discreet.release import Release, decimal
 
@@ -164,11 +163,10 @@ def audit(
     >>> discreet.audit(discreet.OneShot(), k=1, draws=200).holds
     True
     """
-    chosen = Canonical() if mechanism is None else check_mechanism(mechanism)
-    budget, sure = positive(epsilon, "epsilon"), exact(confidence, "confidence")
+    chosen = check_mechanism(DEFAULT if mechanism is None else mechanism)
+    budget = positive(epsilon, "epsilon")
     check_adjacency(adjacency)
-    if not Fraction(1, 2) <= sure < 1:
-        raise InvalidValueError(f"confidence must be from 0.5 to less than 1, not {shown(confidence)}")
+    sure = check_confidence(confidence)
     if isinstance(draws, bool) or not isinstance(draws, int) or not 100 <= draws <= _LARGEST:
         raise InvalidValueError(f"draws must be a whole number from 100 to {_LARGEST}, not {shown(draws)}")
     if (scores is None) != (neighbour is None):

@@ -18,10 +18,8 @@ from discreet.evidence.counts import Counted, verify_counts
 from discreet.evidence.neighbours import Family, whole
 from discreet.evidence.report import SLACK, Failure, share, verdict_word
 from discreet.evidence.walk import walk
-from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.canonical import Canonical
-from discreet.mechanisms.joint import Joint
-from discreet.mechanisms.oneshot import OneShot
+from discreet.mechanisms.base import Form, Mechanism
+from discreet.mechanisms.registry import DEFAULT, all_variants
 from discreet.privacy import ADJACENCIES, Sensitivity
 
 EPSILON, COUNTS = Fraction(1, 2), Fraction(1, 3)
@@ -116,7 +114,7 @@ class CountTask:
 
     def examined(self) -> CountVerdict:
         """The verdict, over all the pairs of the trials."""
-        mechanism = Canonical() if self.mechanism is None else self.mechanism
+        mechanism = DEFAULT if self.mechanism is None else self.mechanism
         found = tuple(trial.compared(mechanism) for trial in self.trials)
         failures = [failure for trial, one in zip(self.trials, found, strict=True) for failure in _broken(trial, one)]
         if self.mechanism is None:
@@ -130,10 +128,19 @@ def count_tasks(adjacency: str | None = None) -> list[CountTask]:
     adjacencies = [one for one in ADJACENCIES if adjacency in (None, one)]
     made: list[CountTask] = []
     for one in adjacencies:
-        made.append(CountTask(Canonical(), one, (*_trials(one, (1, 2, 3)), *_users_of_few_items(one, 3))))
-        made += [CountTask(mechanism, one, tuple(_trials(one, (2,)))) for mechanism in (OneShot("gumbel"), Joint())]
+        made.append(CountTask(DEFAULT, one, (*_trials(one, (1, 2, 3)), *_users_of_few_items(one, 3))))
+        made += [CountTask(mechanism, one, tuple(_trials(one, (2,)))) for mechanism in _one_order_of_each_form()]
         made.append(CountTask(None, one, (*_trials(one, (4,)), *_users_of_few_items(one, 4))))
     return made
+
+
+def _one_order_of_each_form() -> list[Mechanism]:
+    """A mechanism for each form of the law of an order: what its counts add is the same for all of one form."""
+    found: dict[Form, Mechanism] = {}
+    for variant in all_variants():
+        if variant.ordered and variant.form is not Form.UNKNOWN:
+            found.setdefault(variant.form, variant)
+    return list(found.values())
 
 
 def _trials(adjacency: str, sizes: tuple[int, ...]) -> list[CountTrial]:

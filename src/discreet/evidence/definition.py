@@ -78,21 +78,47 @@ def law(
     A set is a tuple of positions in ascending order; a sequence is one in the order that is released. A user who is
     added moves a score by at least -down and at most up.
     """
-    s, noise = scale(epsilon, down, up, adjacency), mechanism.get("noise", "gumbel")
-    if noise not in LOG_PDF:
-        raise ValueError(f"no definition of {noise!r} noise")
-    match mechanism["name"]:
-        case "canonical":
-            gamma = Fraction(mechanism["gamma"])
-            step = epsilon / (2 * s) if mechanism["ceil"] else None
-            return canonical(scores, k, s, gamma, noise, step)
-        case "joint":
-            return joint(scores, k, s)
-        case "one-shot":
-            return oneshot(scores, k, s, noise)
-        case "peeling":
-            return peeling(scores, k, s, noise)
-    raise ValueError(f"no definition of {mechanism['name']!r}")
+    if mechanism["name"] not in DEFINITIONS:
+        raise ValueError(f"no definition of {mechanism['name']!r}")
+    if mechanism.get("noise", "gumbel") not in LOG_PDF:
+        raise ValueError(f"no definition of {mechanism['noise']!r} noise")
+    s = scale(epsilon, down, up, adjacency)
+    return DEFINITIONS[mechanism["name"]](mechanism, scores, k, s, Fraction(epsilon) / (2 * s))
+
+
+def law_of_sets(
+    mechanism: dict[str, Any],
+    scores: Scores,
+    k: int,
+    epsilon: Fraction | int,
+    down: Fraction = Fraction(0),
+    up: Fraction = Fraction(1),
+    adjacency: str = "add-remove",
+) -> Law:
+    """The log probability of every set of positions that a mechanism releases, in whatever order."""
+    if mechanism["name"] not in SET_DEFINITIONS:
+        raise ValueError(f"no definition of the sets of {mechanism['name']!r}")
+    s = scale(epsilon, down, up, adjacency)
+    return SET_DEFINITIONS[mechanism["name"]](mechanism, scores, k, s, Fraction(epsilon) / (2 * s))
+
+
+Definition = Callable[[dict[str, Any], Scores, int, Fraction, Fraction], Law]
+"""From name and parameters, scores, k, what one unit of loss costs, and the sensitivity, to the law."""
+
+DEFINITIONS: dict[str, Definition] = {
+    "canonical": lambda given, scores, k, s, delta: canonical(
+        scores, k, s, Fraction(given["gamma"]), given["noise"], delta if given["ceil"] else None
+    ),
+    "one-shot": lambda given, scores, k, s, _: oneshot(scores, k, s, given["noise"]),
+    "peeling": lambda given, scores, k, s, _: peeling(scores, k, s, given["noise"]),
+    "joint": lambda _, scores, k, s, __: joint(scores, k, s),
+}
+"""The mechanisms by name."""
+
+SET_DEFINITIONS: dict[str, Definition] = {
+    "one-shot": lambda given, scores, k, s, _: oneshot_sets(scores, k, s, given["noise"]),
+}
+"""Those whose order is not defined for every k, without it."""
 
 
 def scale(

@@ -23,8 +23,6 @@ from discreet.evidence.report import Outcome
 from discreet.evidence.seen import label, labelled, outcome_of
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Mechanism, Prepared
-from discreet.mechanisms.canonical import Canonical
-from discreet.mechanisms.joint import Joint
 from discreet.privacy import Sensitivity
 from discreet.release import Guarantee, Release
 from discreet.selection import Selection
@@ -107,12 +105,7 @@ def _weight(drawn_from: Input) -> Fraction:
     """What one unit of the score of the worst item costs, in units of noise."""
     limit = drawn_from.sensitivity
     s = definition.scale(drawn_from.epsilon, limit.down, limit.up, drawn_from.adjacency)
-    match drawn_from.mechanism:
-        case Canonical(gamma=gamma):
-            return s * gamma
-        case Joint():
-            return s / 2
-    return s / drawn_from.k
+    return drawn_from.mechanism.unit_cost(s, drawn_from.k)
 
 
 def _batch(drawn_from: Input, form: str, entropy: Entropy) -> Iterator[Outcome]:

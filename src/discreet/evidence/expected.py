@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeGuard
+from typing import Any
 
 from discreet.analysis.statistics import fit
 from discreet.errors import InvalidValueError, shown
@@ -18,8 +18,6 @@ from discreet.evidence.drawing import Input
 from discreet.evidence.judge import visible_law, visible_sets
 from discreet.evidence.report import Outcome
 from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.oneshot import OneShot
-from discreet.noise import noise_of
 
 MOST_OUTCOMES = 100_000
 """Up to how many outcomes are enumerated."""
@@ -37,7 +35,7 @@ class Expected:
     probabilities
         The probability of every outcome.
     sees_order
-        Whether outcomes have their order; that of three or more items by one-shot has no single integral.
+        Whether outcomes have their order; that of many items may have no single integral.
     """
 
     probabilities: dict[Outcome, float]
@@ -95,8 +93,8 @@ def check_enumerable(mechanism: Mechanism, d: int, k: int) -> None:
         )
 
 
-def _has_sets_alone(mechanism: Mechanism, k: int) -> TypeGuard[OneShot]:
-    return isinstance(mechanism, OneShot) and not noise_of(mechanism).max_stable and k > 2
+def _has_sets_alone(mechanism: Mechanism, k: int) -> bool:
+    return mechanism.longest_exact_order is not None and k > mechanism.longest_exact_order
 
 
 def _without_order(outcome: Any) -> Any:

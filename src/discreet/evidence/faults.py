@@ -7,6 +7,7 @@ drawn, and ranks that end up at the wrong items.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
@@ -22,7 +23,8 @@ from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
-from discreet.mechanisms import canonical, joint, oneshot, peeling
+from discreet.mechanisms import canonical
+from discreet.mechanisms.registry import MECHANISMS
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.sources.places import Places
@@ -53,8 +55,8 @@ def wrong_scale(factor: Fraction) -> Plant:
     @contextmanager
     def plant() -> Iterator[None]:
         with ExitStack() as stack:
-            for module in (canonical, joint, oneshot, peeling):
-                stack.enter_context(replaced(module, "scale", scaled))
+            for kind in MECHANISMS.values():
+                stack.enter_context(replaced(sys.modules[kind.__module__], "scale", scaled))
             yield
 
     return plant

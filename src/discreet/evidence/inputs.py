@@ -22,8 +22,6 @@ from discreet.evidence.report import Outcome
 from discreet.evidence.seen import label
 from discreet.evidence.telling import best_prefix
 from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.canonical import Canonical
-from discreet.noise import noise_of
 from discreet.privacy import Sensitivity
 
 _TOP = (0, 0, 0, 1)
@@ -89,9 +87,9 @@ def _can_show(here: dict[Outcome, float], there: dict[Outcome, float], draws: in
 
 def _usual_size(mechanism: Mechanism) -> int:
     """The k of the long input: as large as the definition can do quickly."""
-    if isinstance(mechanism, Canonical):
+    if not mechanism.ordered:
         return 4
-    return 3 if noise_of(mechanism).max_stable else 2
+    return 2 if mechanism.needs_integrals else 3
 
 
 def _top_chance(drawn_from: Input) -> float:

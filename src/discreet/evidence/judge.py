@@ -16,7 +16,6 @@ from discreet.evidence.neighbours import Scores
 from discreet.evidence.report import Outcome, listed, spelt
 from discreet.evidence.seen import Laws, label
 from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.registry import to_dict
 from discreet.noise import noise_of
 from discreet.privacy import Sensitivity
@@ -92,12 +91,11 @@ def visible_law(
 
 
 def visible_sets(
-    mechanism: OneShot, scores: Scores, k: int, epsilon: Fraction, limit: Sensitivity, adjacency: str
+    mechanism: Mechanism, scores: Scores, k: int, epsilon: Fraction, limit: Sensitivity, adjacency: str
 ) -> dict[Outcome, float]:
-    """The log probability of what is seen of one-shot but for its order."""
+    """The log probability of what is seen but for its order."""
     check_defined(mechanism)
-    s = definition.scale(epsilon, limit.down, limit.up, adjacency)
-    sets = definition.oneshot_sets(scores, k, s, mechanism.noise)
+    sets = definition.law_of_sets(to_dict(mechanism), scores, k, epsilon, limit.down, limit.up, adjacency)
     return {_seen(positions, False): log for positions, log in sets.items()}
 
 

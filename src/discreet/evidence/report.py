@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from discreet.evidence.neighbours import Scores
 from discreet.evidence.witnesses import SHARP, Witness
 from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.canonical import Canonical
-from discreet.noise import noise_of
 
 if TYPE_CHECKING:
     from discreet.evidence.count_rows import CountVerdict
@@ -143,7 +141,8 @@ class Verdict:
 
     def cells(self) -> tuple[str, ...]:
         """The row of the table."""
-        noise, gamma = noise_of(self.mechanism).name, _gamma(self.mechanism)
+        given = self.mechanism.parameters()
+        noise, gamma = given.get("noise", "gumbel"), given.get("gamma", "-") + (", ceil" if given.get("ceil") else "")
         figures = f"{self.pairs:,}", self._reachable(), share(self.worst), share(self.renyi)
         same = "same" if self.departure is None else "DIFFERS"
         return (self.mechanism.name, noise, gamma, *figures, same, verdict_word(self))
@@ -205,12 +204,6 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def _gamma(mechanism: Mechanism) -> str:
-    if not isinstance(mechanism, Canonical):
-        return "-"
-    return f"{mechanism.gamma}{', ceil' if mechanism.ceil else ''}"
 
 
 def share(number: float) -> str:

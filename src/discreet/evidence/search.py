@@ -2,11 +2,12 @@
 
 Random starts and hill climbing over k, epsilon, whole scores and the items that one more user touches. It looks at the
 definition alone, which is quick and knows nothing of the mechanisms. `python -m discreet.evidence.search` searches for
-all that `verify --all` covers and prints what `discreet.evidence.witnesses` keeps.
+all that `verify --all` covers and prints witnesses.json, which `discreet.evidence.witnesses` reads.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import sys
@@ -15,14 +16,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from discreet.evidence import definition
-from discreet.evidence.verify import all_mechanisms
 from discreet.evidence.witnesses import Witness
-from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.canonical import Canonical
-from discreet.mechanisms.joint import Joint
-from discreet.mechanisms.oneshot import OneShot
-from discreet.mechanisms.registry import to_dict
-from discreet.noise import noise_of
+from discreet.mechanisms.base import Form, Mechanism
+from discreet.mechanisms.registry import all_variants, to_dict
 
 _EPSILONS = tuple(map(Fraction, ("1/10", "1/4", "1/2", "1", "2", "4")))
 _HIGHEST = 24
@@ -127,16 +123,16 @@ def _starts(mechanism: Mechanism, count: int, generator: random.Random) -> Itera
 
 def _shapes(mechanism: Mechanism) -> list[Shape]:
     """The shapes that can be enumerated in the time there is, integrals included."""
-    integrated = not noise_of(mechanism).max_stable
-    if isinstance(mechanism, Canonical):
+    if not mechanism.ordered:
         every, most = [(d, k) for d in range(2, 11) for k in range(1, d)], 260
-    elif isinstance(mechanism, Joint):
-        # Its weight is spread over sequences, and only where these are many can most of it move away from one.
+    elif mechanism.form is Form.LOSSES:
+        # The weight is spread over sequences, and only where these are many can most of it move away from one.
         every, most = [(d, k) for d in range(3, 28) for k in range(2, d)], 720
     else:
         # From two items on, so that what is done with k counts.
-        last = 3 if integrated and isinstance(mechanism, OneShot) else 5
-        every, most = [(d, k) for d in range(3, 8) for k in range(2, min(d, last))], 24 if integrated else 260
+        longest = 4 if mechanism.longest_exact_order is None else mechanism.longest_exact_order
+        every = [(d, k) for d in range(3, 8) for k in range(2, min(d, longest + 1))]
+        most = 24 if mechanism.needs_integrals else 260
     return [shape for shape in every if outcomes(mechanism, shape) <= most]
 
 
@@ -153,9 +149,13 @@ def _worth(candidate: Candidate, share: float, mechanism: Mechanism) -> float:
 def main() -> None:
     """Prints the best witness of every mechanism, or of those whose number is given."""
     chosen = [int(number) for number in sys.argv[1:]]
-    for number, mechanism in enumerate(all_mechanisms()):
+    before = "{\n"
+    for number, mechanism in enumerate(all_variants()):
         if not chosen or number in chosen:
-            print(f'    "{mechanism!r}": {search(mechanism, _STARTS, _PATIENCE)!r},', flush=True)
+            found = json.dumps(search(mechanism, _STARTS, _PATIENCE).to_dict())
+            print(f"{before}  {json.dumps(repr(mechanism))}: {found}", end="", flush=True)
+            before = ",\n"
+    print("\n}")
 
 
 if __name__ == "__main__":

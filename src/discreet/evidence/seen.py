@@ -1,6 +1,6 @@
 """The exact law of what the caller of `top_k` sees.
 
-The probabilities are balls (`discreet.analysis.law`), and every draw is taken through `top_k`'s own way from ranks to a
+The probabilities are balls (`discreet.evidence.law`), and every draw is taken through `top_k`'s own way from ranks to a
 release. Whatever the caller sees is an outcome: the items in the order they are listed in, and the released order. The
 input is handed over in rank order, as a `value_counts()` would be, so that an order that is echoed shows too.
 """
@@ -15,8 +15,8 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import topk
-from discreet.analysis.law import law
 from discreet.evidence.divergence import log_ratios
+from discreet.evidence.law import law
 from discreet.evidence.neighbours import Family, Scores
 from discreet.evidence.report import Outcome, Pair
 from discreet.exact.arrays import Floats, Ranks

@@ -20,14 +20,12 @@ from discreet.evidence.audit import draw_counts, fit_to_definition
 from discreet.evidence.count_rows import CountTask, CountVerdict, count_tasks
 from discreet.evidence.inputs import long_input
 from discreet.evidence.report import Verdict, in_columns
-from discreet.evidence.verify import all_mechanisms, verify_witness
+from discreet.evidence.verify import verify_witness
 from discreet.evidence.witnesses import best_witness
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
-from discreet.mechanisms.joint import Joint
-from discreet.mechanisms.oneshot import OneShot
-from discreet.mechanisms.peeling import Peeling
+from discreet.mechanisms.registry import MECHANISMS, all_variants
 
 ALPHA = 1e-9
 """The probability that the draws of another seed accuse a right sampler, for each that is audited."""
@@ -170,8 +168,9 @@ def cases() -> list[Case]:
     """The code as it is, and every fault."""
     few_draws, some, most = STAGES[-3:]
     # One of each way to draw: by weight, by a race between classes, by one between items in rounds, by sequences.
-    few: tuple[Mechanism, ...] = (Canonical(), Canonical(noise="exponential"), OneShot(), Peeling(), Joint())
-    every, counts = tuple(all_mechanisms()), tuple(task for task in count_tasks() if task.mechanism is None)
+    others = [kind() for kind in MECHANISMS.values() if kind is not Canonical]
+    few: tuple[Mechanism, ...] = (Canonical(), Canonical(noise="exponential"), *others)
+    every, counts = tuple(all_variants()), tuple(task for task in count_tasks() if task.mechanism is None)
     by_weight: dict[Mechanism, int] = {Canonical(): some}
     by_race: dict[Mechanism, int] = {Canonical(noise="exponential"): few_draws}
     sampler: list[tuple[str, faults.Plant, dict[Mechanism, int]]] = [

@@ -22,15 +22,8 @@ from discreet.evidence.report import Pair, Verdict, Verification
 from discreet.evidence.seen import Laws
 from discreet.evidence.witnesses import Witness, best_witness
 from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.canonical import Canonical
-from discreet.mechanisms.joint import Joint
-from discreet.mechanisms.oneshot import OneShot
-from discreet.mechanisms.peeling import Peeling
-from discreet.mechanisms.registry import check_mechanism
-from discreet.noise import NOISES, noise_of
+from discreet.mechanisms.registry import all_variants, check_mechanism
 from discreet.privacy import Number, check_adjacency, exact, positive
-
-GAMMAS = ("0", "1/3", "1/2", "3/4", "1")
 
 Mechanisms = Mechanism | Iterable[Mechanism] | None
 """One mechanism, several, or None for all of them."""
@@ -168,15 +161,6 @@ def _trial(witness: Witness) -> Trial:
     return Trial(witness.family(), witness.k, witness.epsilon)
 
 
-def all_mechanisms() -> list[Mechanism]:
-    """Every mechanism with every noise, and canonical with several gammas."""
-    made: list[Mechanism] = [Canonical(gamma, noise) for gamma in GAMMAS for noise in NOISES]
-    made += [Canonical(noise=noise, ceil=True) for noise in NOISES]
-    made += [OneShot(noise) for noise in NOISES]
-    made += [Peeling(noise) for noise in NOISES]
-    return [*made, Joint()]
-
-
 def each_examined(tasks: Sequence[Task | CountTask], jobs: int = 1) -> Iterator[Verdict | CountVerdict]:
     """The verdicts on some tasks as they are reached, in their order, by so many processes."""
     if jobs == 1 or len(tasks) == 1:
@@ -232,7 +216,7 @@ def _figure(found: tuple[float, Pair]) -> float:
 
 def _mechanisms(given: Any) -> list[Mechanism]:
     if given is None:
-        return all_mechanisms()
+        return all_variants()
     if isinstance(given, list | tuple):
         if not given:
             raise InvalidValueError("mechanism must be one mechanism or several, not an empty list")
@@ -241,14 +225,12 @@ def _mechanisms(given: Any) -> list[Mechanism]:
 
 
 def _sizes(mechanism: Mechanism, family: Family, k: int | None, deep: bool) -> tuple[int, ...]:
-    """The k for which the law can be had: the order of one-shot is integrated for two items at most."""
-    integrated = not noise_of(mechanism).max_stable
-    possible = list(range(1, family.d + 1))
-    if integrated and isinstance(mechanism, OneShot):
-        possible = sorted({1, 2, family.d})
+    """The k for which the law can be had: the order of many items may have no formula, but all have none."""
+    longest = mechanism.longest_exact_order
+    possible = [size for size in range(1, family.d + 1) if longest is None or size <= longest or size == family.d]
     if k is not None:
         return (k,) if k in possible else ()
-    if integrated and family.d > 4 and not (deep and family.d == 5):
+    if mechanism.needs_integrals and family.d > 4 and not (deep and family.d == 5):
         # Each law would be dozens of integrals.
         return ()
     return tuple(possible) if deep else _FEW[family.d]

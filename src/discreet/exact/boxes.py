@@ -138,17 +138,21 @@ class _Grid:
             np.concatenate([self.size, other.size], axis=1),
         )
 
+    def log_bounds(self) -> tuple[Floats, Floats]:
+        """Upper and lower bounds on the log mass of each box, but for rounding."""
+        cells = _log_cells(*self.corners)
+        return self.gain[0] + self.size[1] + cells, self.gain[1] + self.size[0] + cells
+
     def loose_boxes(self, outside: float, waste: float) -> Mask:
         h1, h2, t1, t2 = self.corners
-        cells = _log_cells(h1, h2, t1, t2)
-        upper, lower = self.gain[0] + self.size[1] + cells, self.gain[1] + self.size[0] + cells
+        upper, lower = self.log_bounds()
         # The corners are cells too: a box weighs no less than its heaviest corner, which finds the peak early.
         lower = np.maximum(lower, (self.gain + self.size).max(axis=0))
         return choose_loose(upper, lower, (h2 > h1) | (t2 > t1), outside, waste)
 
     def log_lower_bound(self, outside: float) -> float:
         """A lower bound on the logarithm of the mass of all boxes and of what is outside, but for rounding."""
-        lower = self.gain[1] + self.size[0] + _log_cells(*self.corners)
+        _, lower = self.log_bounds()
         return float(np.logaddexp.reduce(lower, initial=outside))
 
     def boxes(self) -> Boxes:
@@ -196,6 +200,37 @@ def enclose(landscape: Landscape, outside: float, waste: float = WASTE) -> Boxes
 
 _NEGLIGIBLE = 10.0
 """Boxes beyond what is known stay coarse where their log mass is at least this far below that of all others."""
+
+
+def find_mass(landscape: Landscape, outside: float, few: int, spared: float) -> tuple[Ranks, float]:
+    """Boxes of few cells each that hold all of the mass but a share, and what that share is at most.
+
+    Parameters
+    ----------
+    landscape
+        The grid and its two monotone functions.
+    outside
+        The logarithm of a mass that competes with the grid and needs no box.
+    few
+        How many cells a box has at most: their corners are rows h1, h2, t1, t2.
+    spared
+        The share of the mass that may be left out.
+    """
+    grid, left_out = _Grid.of(landscape, np.array(landscape.corners, np.int64)[:, None]), 0.0
+    while True:
+        upper, lower = grid.log_bounds()
+        total = float(np.logaddexp.reduce(lower, initial=outside))
+        order = np.argsort(upper)
+        lost = np.cumsum(np.exp(np.minimum(upper[order] - total, 0.0)))
+        dropped = int(np.searchsorted(lost, spared - left_out))
+        left_out += float(lost[dropped - 1]) if dropped else 0.0
+        kept = np.ones(len(upper), bool)
+        kept[order[:dropped]] = False
+        grid = grid[kept]
+        large = _log_cells(*grid.corners) > np.log(few) + 1e-9
+        if not large.any():
+            return grid.corners, left_out
+        grid = grid[~large].plus(_Grid.of(landscape, grid[large].pieces()))
 
 
 def _refine(landscape: Landscape, t2: int, outside: float, waste: float) -> _Grid:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, shown
 from discreet.exact.ball import float_above
 from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.canonical import Canonical
 from discreet.privacy import Number, Sensitivity, positive
 from discreet.release import Guarantee
 from discreet.sources.array import ArraySource
@@ -137,9 +136,8 @@ def _loss(guarantee: Guarantee, d_in: float) -> float:
         return 0.0
     if d_in == math.inf:
         return math.inf
-    distance, mechanism = Fraction(d_in), guarantee.mechanism
-    rounds = isinstance(mechanism, Canonical) and mechanism.ceil
-    return float_above(guarantee.epsilon * (math.ceil(distance) if rounds else distance))
+    distance = Fraction(d_in)
+    return float_above(guarantee.epsilon * (distance if guarantee.mechanism.is_linear else math.ceil(distance)))
 
 
 def _values(scores: list[Any], size: int, kind: str, negate: bool) -> NDArray[Any]:

@@ -1,16 +1,21 @@
-"""The shape that all mechanisms share.
+"""What a mechanism is to the rest of the library.
 
 A mechanism is a small frozen value. It turns a tally, k, epsilon and a sensitivity into something `Prepared`, from
-which ranks can be drawn, and which holds the formulas that sampler, analysis and verifier all read.
+which ranks can be drawn, and which holds the formulas that sampler, analysis and verifier all read. Whatever else they
+need to know of a mechanism stands here too, with a default that is safe: nobody asks which class it is of.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from enum import Enum
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
 from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy
+from discreet.noise import noise_of
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.tally import Tally
@@ -26,20 +31,84 @@ class Prepared(Protocol):
         """Returns k ranks: in the released order where the mechanism has one, in any order otherwise."""
 
 
-class Mechanism(Protocol):
-    """A way to select k of d items with epsilon-differential privacy."""
+class Form(Enum):
+    """How the probabilities of releases follow from the scores, and so which formula the analysis uses."""
+
+    CLASSES = "classes of equally likely sets, each with a weight"
+    RACE = "the k largest of all noisy values, by an integral"
+    LOSSES = "a weight that depends on a loss, by counting what has which loss"
+    UNKNOWN = "no formula: probabilities are estimated from draws"
+
+
+class Mechanism(ABC):
+    """A way to select k of d items with epsilon-differential privacy.
+
+    Attributes
+    ----------
+    name
+        What files and the command line call it.
+    ordered
+        Whether a release says which item was drawn in which place.
+    """
 
     name: ClassVar[str]
     ordered: ClassVar[bool]
 
+    @abstractmethod
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
         """The mechanism on these scores; `sensitivity` is that of the adjacency in force."""
 
+    @abstractmethod
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
         """The rho for which an epsilon release of k items is rho-zCDP."""
 
+    @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """What makes this value of the mechanism, in terms that JSON can hold."""
+
+    @abstractmethod
+    def unit_cost(self, s: Fraction, k: int) -> Fraction:
+        """What one unit of score of the worst item costs, in units of noise, where one unit of loss costs s."""
+
+    @classmethod
+    def variants(cls) -> Sequence[Mechanism]:
+        """Every value of this mechanism that `verify --all` covers."""
+        return [cls()]
+
+    @classmethod
+    def contenders(cls) -> Sequence[Mechanism]:
+        """The values of this mechanism that are compared with others."""
+        return [cls()]
+
+    @property
+    def label(self) -> str:
+        """What the legend of a figure calls it."""
+        return self.name
+
+    @property
+    def form(self) -> Form:
+        """Which formula gives the probabilities of its releases."""
+        return Form.UNKNOWN
+
+    @property
+    def is_drawable(self) -> bool:
+        """Whether it has a sampler; one that has none can be compared with others, and that is all."""
+        return True
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether scores that move by x times the sensitivity cost x epsilon; if not, x is rounded up."""
+        return False
+
+    @property
+    def needs_integrals(self) -> bool:
+        """Whether exact probabilities are integrals over the noise; with a max-stable one they are sums."""
+        return not noise_of(self).max_stable
+
+    @property
+    def longest_exact_order(self) -> int | None:
+        """How many items at most have an order whose exact probability can be computed; None for any number."""
+        return None
 
 
 def scale(epsilon: Fraction, sensitivity: Sensitivity) -> Fraction:

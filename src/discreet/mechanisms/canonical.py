@@ -27,8 +27,8 @@ from discreet.exact.boxes import Boxes, enclose
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
 from discreet.exact.race import sample_winner
-from discreet.mechanisms.base import scale
-from discreet.noise import GUMBEL, Noise, check_noise, noise_of
+from discreet.mechanisms.base import Form, Mechanism, scale
+from discreet.noise import GUMBEL, NOISES, Noise, check_noise, noise_of
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.selection import Selection, Some
 from discreet.tally import LARGEST, IntegerColumn, Tally, to_float
@@ -36,9 +36,12 @@ from discreet.tally import LARGEST, IntegerColumn, Tally, to_float
 Class = tuple[int, int]
 """A class of subsets (h, t). The top-k is the class (k, k-1): it lacks no rank below k, and its worst rank is k-1."""
 
+GAMMAS = ("0", "1/3", "1/2", "3/4", "1")
+"""The gammas that `verify --all` covers."""
+
 
 @dataclass(frozen=True, init=False, repr=False)
-class Canonical:
+class Canonical(Mechanism):
     """Releases a set of k items at once, by its weakest member and the best item left out.
 
     Parameters
@@ -89,8 +92,35 @@ class Canonical:
     def parameters(self) -> dict[str, Any]:
         return {"gamma": str(self.gamma), "noise": self.noise, "ceil": self.ceil}
 
+    def unit_cost(self, s: Fraction, k: int) -> Fraction:
+        return s * self.gamma
 
-def check_gamma(gamma: Any) -> Fraction:
+    @classmethod
+    def variants(cls) -> list[Canonical]:
+        rounded = [cls(noise=noise, ceil=True) for noise in NOISES]
+        return [*(cls(gamma, noise) for gamma in GAMMAS for noise in NOISES), *rounded]
+
+    @classmethod
+    def contenders(cls) -> list[Canonical]:
+        return [cls(), cls(gamma=1)]
+
+    @property
+    def label(self) -> str:
+        gamma = [f"gamma = {self.gamma}"] if self.gamma != Fraction(1, 2) else []
+        noise = [self.noise] if self.needs_integrals else []
+        return ", ".join([self.name, *gamma, *noise, *(["rounded up"] if self.ceil else [])])
+
+    @property
+    def form(self) -> Form:
+        return Form.UNKNOWN if self.needs_integrals else Form.CLASSES
+
+    @property
+    def is_linear(self) -> bool:
+        # Where losses are rounded up to multiples of the sensitivity, half of it can move a loss by all of it.
+        return not self.ceil
+
+
+def check_gamma(gamma: Number) -> Fraction:
     """The weight of the worst item taken, exactly; it must be from 0 to 1."""
     share = exact(gamma, "gamma")
     if not 0 <= share <= 1:

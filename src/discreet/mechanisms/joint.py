@@ -12,6 +12,7 @@ by place. A part is drawn by weight, then a sequence, which is kept with the pro
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -27,28 +28,25 @@ from discreet.exact.ball import RELATIVE, START, ball, bound_above, sample_berno
 from discreet.exact.boxes import WASTE, choose_loose
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
-from discreet.mechanisms.base import scale
+from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.tally import ExactColumn, Tally, to_float
 
 
 @dataclass(frozen=True)
-class Joint:
+class Joint(Mechanism):
     """Releases a sequence of k items at once, by how far each is below the true score of its place.
 
     Parameters
     ----------
     over
-        "sequences", or "sets" for the form over sets in rank order, which is there to be compared with: `utility` takes
-        it, `top_k` does not.
+        "sequences". Deprecated: "sets" stands for `discreet.analysis.JointOverSets()`, which says the same.
 
     Examples
     --------
     >>> Joint()
     Joint()
-    >>> Joint(over="sets")
-    Joint(over='sets')
     """
 
     over: str = "sequences"
@@ -59,12 +57,15 @@ class Joint:
     def __post_init__(self) -> None:
         if self.over not in ("sequences", "sets"):
             raise InvalidValueError(f"over must be 'sequences' or 'sets', not {shown(self.over)}")
+        if not self.is_drawable:
+            message = "Joint(over='sets') is deprecated: compare with discreet.analysis.JointOverSets() instead"
+            warnings.warn(message, DeprecationWarning, stacklevel=3)
 
     def __repr__(self) -> str:
-        return "Joint()" if self.over == "sequences" else "Joint(over='sets')"
+        return "Joint()" if self.is_drawable else "Joint(over='sets')"
 
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
-        rate = scale(epsilon, sensitivity) / 2
+        rate = self.unit_cost(scale(epsilon, sensitivity), k)
         if isinstance(tally.column, ExactColumn) or not 2.0**-900 < to_float(rate) < 2.0**900:
             # Scores that floats may not reach are brought to the scale on which one unit of loss matters.
             return Prepared(tally.scaled(rate), k, Fraction(1))
@@ -75,7 +76,26 @@ class Joint:
         return epsilon**2 / 8
 
     def parameters(self) -> dict[str, Any]:
-        return {} if self.over == "sequences" else {"over": self.over}
+        return {} if self.is_drawable else {"over": self.over}
+
+    def unit_cost(self, s: Fraction, k: int) -> Fraction:
+        return s / 2
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}, {self.over}"
+
+    @property
+    def form(self) -> Form:
+        return Form.LOSSES
+
+    @property
+    def is_drawable(self) -> bool:
+        return self.over == "sequences"
+
+    @property
+    def is_linear(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, eq=False, repr=False)

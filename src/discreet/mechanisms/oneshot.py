@@ -23,15 +23,15 @@ from discreet.exact.arrays import Floats, Ranks, sorted_distinct
 from discreet.exact.ball import ball, bound_above
 from discreet.exact.entropy import Entropy
 from discreet.exact.race import sample_best
-from discreet.mechanisms.base import scale
-from discreet.noise import Noise, check_noise, noise_of
+from discreet.mechanisms.base import Form, Mechanism, scale
+from discreet.noise import NOISES, Noise, check_noise, noise_of
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.tally import LARGEST, Remaining, Tally, to_float
 
 
 @dataclass(frozen=True, repr=False)
-class OneShot:
+class OneShot(Mechanism):
     """Adds noise to every score once and releases the k largest, in order.
 
     Parameters
@@ -57,7 +57,7 @@ class OneShot:
         return f"OneShot(noise='{self.noise}')"
 
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
-        return Prepared(tally, k, scale(epsilon, sensitivity) / k, noise_of(self))
+        return Prepared(tally, k, self.unit_cost(scale(epsilon, sensitivity), k), noise_of(self))
 
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
         # With a max-stable noise it is k rounds of epsilon/k; the k values of others are not known to be apart.
@@ -66,6 +66,30 @@ class OneShot:
 
     def parameters(self) -> dict[str, Any]:
         return {"noise": self.noise}
+
+    def unit_cost(self, s: Fraction, k: int) -> Fraction:
+        return s / k
+
+    @classmethod
+    def variants(cls) -> list[OneShot]:
+        return [cls(noise) for noise in NOISES]
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}, {self.noise}"
+
+    @property
+    def form(self) -> Form:
+        return Form.RACE
+
+    @property
+    def longest_exact_order(self) -> int | None:
+        # The order of two is one integral over the second largest value; that of more would be several.
+        return 2 if self.needs_integrals else None
+
+    @property
+    def is_linear(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, eq=False, repr=False)

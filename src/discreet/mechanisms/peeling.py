@@ -15,15 +15,15 @@ import numpy as np
 from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms import oneshot
-from discreet.mechanisms.base import scale
-from discreet.noise import Noise, check_noise, noise_of
+from discreet.mechanisms.base import Form, Mechanism, scale
+from discreet.noise import NOISES, Noise, check_noise, noise_of
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.tally import Tally
 
 
 @dataclass(frozen=True, repr=False)
-class Peeling:
+class Peeling(Mechanism):
     """Releases one item at a time, k times, each with a k-th of epsilon, in order.
 
     Parameters
@@ -49,7 +49,7 @@ class Peeling:
         return f"Peeling(noise='{self.noise}')"
 
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
-        return Prepared(tally, k, scale(epsilon, sensitivity) / k, noise_of(self))
+        return Prepared(tally, k, self.unit_cost(scale(epsilon, sensitivity), k), noise_of(self))
 
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
         # k rounds of epsilon/k
@@ -57,6 +57,25 @@ class Peeling:
 
     def parameters(self) -> dict[str, Any]:
         return {"noise": self.noise}
+
+    def unit_cost(self, s: Fraction, k: int) -> Fraction:
+        return s / k
+
+    @classmethod
+    def variants(cls) -> list[Peeling]:
+        return [cls(noise) for noise in NOISES]
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}, {self.noise}" if self.needs_integrals else self.name
+
+    @property
+    def form(self) -> Form:
+        return Form.UNKNOWN if self.needs_integrals else Form.RACE
+
+    @property
+    def is_linear(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, eq=False, repr=False)

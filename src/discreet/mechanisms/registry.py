@@ -11,21 +11,22 @@ from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 
-MECHANISMS: dict[str, type[Canonical | Joint | OneShot | Peeling]] = {
-    kind.name: kind for kind in (Canonical, OneShot, Peeling, Joint)
-}
+MECHANISMS: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Canonical, OneShot, Peeling, Joint)}
+
+DEFAULT: Mechanism = Canonical()
+"""What draws where the caller names no mechanism."""
 
 
-def check_mechanism(mechanism: Any, drawn: bool = True) -> Mechanism:
-    """The mechanism, which must be one, and one to draw from unless it is only asked how good it is."""
-    if not isinstance(mechanism, Canonical | OneShot | Peeling | Joint):
-        names = ", ".join(f"{kind.__name__}()" for kind in MECHANISMS.values())
-        raise InvalidTypeError(f"mechanism must be one of {names}, not {_describe_given(mechanism)}")
-    if drawn and isinstance(mechanism, Joint) and mechanism.over == "sets":
+def check_mechanism(mechanism: Any) -> Mechanism:
+    """The mechanism, which must be one to draw from."""
+    if isinstance(mechanism, Mechanism) and not mechanism.is_drawable:
         raise InvalidValueError(
             f"mechanism must be one to draw from, and {mechanism!r} is only there to be compared with; "
             "Canonical() releases a set"
         )
+    if not isinstance(mechanism, Mechanism) or not isinstance(mechanism, tuple(MECHANISMS.values())):
+        names = ", ".join(f"{kind.__name__}()" for kind in MECHANISMS.values())
+        raise InvalidTypeError(f"mechanism must be one of {names}, not {_describe_given(mechanism)}")
     return mechanism
 
 
@@ -37,6 +38,16 @@ def _describe_given(mechanism: Any) -> str:
         return f"the class {mechanism.__name__}; did you mean {mechanism.__name__}()?"
     near = get_close_matches(mechanism.lower(), MECHANISMS, 1) if isinstance(mechanism, str) else []
     return shown(mechanism) + (f"; did you mean {MECHANISMS[near[0]].__name__}()?" if near else "")
+
+
+def all_variants() -> list[Mechanism]:
+    """Every mechanism with every noise, and canonical with several gammas: what `verify --all` covers."""
+    return [variant for kind in MECHANISMS.values() for variant in kind.variants()]
+
+
+def all_contenders() -> list[Mechanism]:
+    """The mechanisms that are compared with each other, each as its defaults make it and where else it is good."""
+    return [contender for kind in MECHANISMS.values() for contender in kind.contenders()]
 
 
 def to_dict(mechanism: Mechanism) -> dict[str, Any]:

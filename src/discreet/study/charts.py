@@ -10,7 +10,7 @@ from discreet.study.theme import LIGHT
 
 WIDTH, HEIGHT = 420, 290
 LEFT, RIGHT, TOP, BOTTOM = PLOT = (46, 408, 40, 244)
-GOALS = {
+GOAL_TITLES = {
     "top": ("TOP", "exactly the k best"),
     "great": ("GREAT", "best k/10 in, none past rank 1.1 k"),
     "good": ("GOOD", "best k/100 in, none past rank 1.5 k"),
@@ -36,13 +36,13 @@ def svg(panel: Panel) -> str:
 
 def describe(panel: Panel) -> str:
     """A panel in words: where each curve has reached one half."""
-    where = f"{GOALS[panel.goal][0]} for {panel.vector}, k = {panel.k}"
+    where = f"{GOAL_TITLES[panel.goal][0]} for {panel.vector}, k = {panel.k}"
     return ". ".join([where, *(f"{method} {_half(panel, curve)}" for method, curve in panel.curves.items())])
 
 
 def draw(panel: Panel) -> str:
     """One panel as the content of an SVG element of `WIDTH` by `HEIGHT`."""
-    name, meaning = GOALS[panel.goal]
+    name, meaning = GOAL_TITLES[panel.goal]
     title = f'<text class="strong" x="{LEFT}" y="20">{name}<tspan dx="8">{meaning}</tspan></text>'
     return "".join([title, _grid(panel), *_bands(panel), *_lines(panel)])
 

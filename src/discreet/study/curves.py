@@ -14,7 +14,9 @@ from discreet.privacy import Sensitivity
 from discreet.release import Guarantee
 from discreet.tally import Tally
 
-GOALS = ("top", "great", "good")
+CURVE_GOALS = ("top", "great", "good")
+"""The goals that figures show."""
+
 PROBABILITIES = (0.5, 0.9, 0.99)
 
 _NEVER, _ALWAYS = 0.003, 0.997
@@ -86,7 +88,7 @@ def _trimmed(seen: dict[float, Shares]) -> dict[float, Shares]:
 
 
 def _distance(one: Shares, other: Shares) -> float:
-    return max(abs(one.values[goal] - other.values[goal]) for goal in GOALS)
+    return max(abs(one.values[goal] - other.values[goal]) for goal in CURVE_GOALS)
 
 
 def _crossings(shares: dict[float, Shares], read: Read) -> dict[float, float]:

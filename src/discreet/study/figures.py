@@ -13,7 +13,7 @@ from pathlib import Path
 
 from discreet.study import charts
 from discreet.study.panels import Panel, figures_of, panels_of
-from discreet.study.results import Budget, Point, Results, Time
+from discreet.study.results import NeededEpsilon, Point, Results, Time
 from discreet.study.theme import LIGHT, style
 from discreet.whole import write_whole
 
@@ -90,7 +90,7 @@ def _points(panels: list[Panel]) -> list[Point]:
     return [point for panel in panels for curve in panel.curves.values() for point in curve]
 
 
-def _csv(rows: Sequence[Point] | Sequence[Budget] | Sequence[Time]) -> str:
+def _csv(rows: Sequence[Point] | Sequence[NeededEpsilon] | Sequence[Time]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, [field.name for field in fields(rows[0])], lineterminator="\n")
     writer.writeheader()

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from discreet.study.results import Budget, Results
+from discreet.mechanisms.base import Form
+from discreet.study.results import NeededEpsilon, Results
+from discreet.study.tasks import METHODS
 
 _USUAL = 0.9
+
+_IN_PROSE = {
+    "one-shot, exponential": "One-shot with exponential noise",
+    "joint, sequences": "The joint mechanism over sequences",
+    "joint, sets": "The joint mechanism over sets",
+}
+"""What a sentence calls a method, where the legend has a shorter name for it."""
+
+_NUMBERS = {6: "Six", 7: "Seven"}
 
 
 def notes(results: Results) -> list[str]:
@@ -17,21 +28,21 @@ def notes(results: Results) -> list[str]:
 
 def _notes(results: Results) -> Iterator[str]:
     vectors = sorted({point.vector for point in results.points if point.figure == "methods"})
+    count = _NUMBERS.get(len(METHODS), len(METHODS))
     yield (
-        f"How much privacy budget does the right answer cost? Six methods, {len(vectors)} score vectors "
+        f"How much privacy budget does the right answer cost? {count} methods, {len(vectors)} score vectors "
         f"({', '.join(vectors)}), every probability computed from the scores and not estimated from draws, unless a "
         "band says otherwise. The less epsilon a method needs, the better it protects for the same answer."
     )
     rows = [row for row in results.budgets if row.probability == _USUAL]
     yield from _winners(rows)
-    yield from _ratios(rows, "one-shot, exponential", "One-shot with exponential noise")
-    yield from _ratios(rows, "peeling", "Peeling")
-    yield from _ratios(rows, "joint, sequences", "The joint mechanism over sequences")
-    yield from _ratios(rows, "joint, sets", "The joint mechanism over sets")
+    for label, mechanism in METHODS.items():
+        if mechanism.form is not Form.CLASSES:
+            yield from _ratios(rows, label, _IN_PROSE.get(label, label.capitalize()))
     yield from _speed(results)
 
 
-def _winners(rows: list[Budget]) -> Iterator[str]:
+def _winners(rows: list[NeededEpsilon]) -> Iterator[str]:
     cases = sorted({(row.vector, row.k) for row in rows})
     if not cases:
         return
@@ -41,7 +52,7 @@ def _winners(rows: list[Budget]) -> Iterator[str]:
     yield f"Least epsilon for the exact top-k with probability 0.9, of {len(cases)} cases of a vector and a k: {told}."
 
 
-def _ratios(rows: list[Budget], method: str, name: str) -> Iterator[str]:
+def _ratios(rows: list[NeededEpsilon], method: str, name: str) -> Iterator[str]:
     told = []
     for k in sorted({row.k for row in rows}):
         ratios = [row.ratio for row in rows if row.method == method and row.k == k]

@@ -83,7 +83,7 @@ def _figure(figure: Figure, panels: list[Panel]) -> _Section:
 def _figure_choices(figure: Figure, panels: list[Panel]) -> str:
     vectors = {panel.vector: panel.vector for panel in panels}
     ks = {str(k): f"{k:,}" for k in sorted({panel.k for panel in panels})}
-    goals = {panel.goal: charts.GOALS[panel.goal][0] for panel in panels}
+    goals = {panel.goal: charts.GOAL_TITLES[panel.goal][0] for panel in panels}
     goals = {"": "all", **goals} if len(goals) > 1 else goals
     return (
         _choice(figure.key, "vector", "Scores", vectors, next(iter(vectors)))

@@ -9,19 +9,14 @@ from typing import Any
 from discreet.analysis.choose import Choice, Comparison, compare
 from discreet.analysis.utility import GOALS, goals, meter
 from discreet.errors import InvalidValueError, shown
-from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.canonical import Canonical
-from discreet.mechanisms.joint import Joint
-from discreet.mechanisms.oneshot import OneShot
-from discreet.mechanisms.peeling import Peeling
+from discreet.mechanisms.base import Form, Mechanism
+from discreet.mechanisms.registry import all_contenders
 from discreet.privacy import Number, Sensitivity
 from discreet.release import Guarantee, decimal
 from discreet.sources.base import Source
 from discreet.study.page import page
 from discreet.study.results import Point, Results
 from discreet.topk import promise
-
-CANDIDATES: tuple[Mechanism, ...] = (Canonical(), Canonical(gamma=1), OneShot(), Peeling(), Joint())
 
 _MEANING = {
     "top": "exactly the top {k}",
@@ -115,7 +110,7 @@ class Plan:
         return [f"How likely each goal is with {self.best.mechanism!r}, by epsilon:", *lines, " " * (width + 2) + scale]
 
 
-def planned(
+def make_plan(
     source: Source,
     k: int,
     *,
@@ -129,8 +124,9 @@ def planned(
     """What `discreet plan` tells about some scores: NOT private, for public or made-up data."""
     if goal not in GOALS:
         raise InvalidValueError(f"goal must be one of {', '.join(GOALS)}, not {shown(goal)}")
+    candidates = [contender for contender in all_contenders() if contender.form is not Form.UNKNOWN]
     table = compare(
-        source, k, epsilon=epsilon, probability=probability, mechanisms=CANDIDATES,
+        source, k, epsilon=epsilon, probability=probability, mechanisms=candidates,
         sensitivity=sensitivity, adjacency=adjacency,
     )  # fmt: skip
     needed, best = table.ranked(goal)[0]

@@ -37,7 +37,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Budget:
+class NeededEpsilon:
     """The epsilon that a method needs to release the top-k with a given probability, and its ratio to canonical's."""
 
     vector: str
@@ -77,7 +77,7 @@ class Results:
     """All that a study found."""
 
     points: list[Point]
-    budgets: list[Budget]
+    budgets: list[NeededEpsilon]
     times: list[Time]
 
 

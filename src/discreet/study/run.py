@@ -12,7 +12,7 @@ from pathlib import Path
 from discreet.study.figures import write_figures
 from discreet.study.notes import notes
 from discreet.study.page import write_page
-from discreet.study.results import Budget, Results
+from discreet.study.results import NeededEpsilon, Results
 from discreet.study.store import Store
 from discreet.study.tasks import CANONICAL, METHODS, Task
 
@@ -35,7 +35,7 @@ def study(tasks: list[Task], out: Path, *, jobs: int = 1, progress: Progress = _
     Parameters
     ----------
     tasks
-        The pieces, as `planned` makes them.
+        The pieces, as `study_tasks` makes them.
     out
         The folder to write to. What was found is kept there as well, and is not computed again.
     jobs
@@ -89,7 +89,7 @@ def gathered(found: list[Results]) -> Results:
     )
 
 
-def _compared(budgets: list[Budget]) -> list[Budget]:
+def _compared(budgets: list[NeededEpsilon]) -> list[NeededEpsilon]:
     """The budgets as multiples of canonical's, where canonical reaches the same."""
     base = {(one.vector, one.k, one.probability): one.epsilon for one in budgets if one.method == CANONICAL}
     known = [one for one in budgets if (one.vector, one.k, one.probability) in base]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet import __version__
-from discreet.study.results import Budget, Point, Results, Time
+from discreet.study.results import NeededEpsilon, Point, Results, Time
 
 _VERSION = f"{__version__}, 1"
 """Of the library, and of how a study computes: to be raised when results would be others."""
@@ -57,6 +57,6 @@ class Store:
 def _results(data: dict[str, Any]) -> Results:
     return Results(
         [Point(**row) for row in data["points"]],
-        [Budget(**row) for row in data["budgets"]],
+        [NeededEpsilon(**row) for row in data["budgets"]],
         [Time(**row) for row in data["times"]],
     )

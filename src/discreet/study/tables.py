@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from discreet.study.results import Budget, Time
+from discreet.study.results import NeededEpsilon, Time
 
-_Row = Budget | Time
+_Row = NeededEpsilon | Time
 _NONE = '<td class="none">&ndash;</td>'
 
 
-def budget_table(budgets: list[Budget]) -> str:
+def budget_table(budgets: list[NeededEpsilon]) -> str:
     """The epsilon each method needs for one probability, and its ratio to canonical's: larger, stronger in colour."""
     return _table(budgets, {_key(row): _budget_cell(row) for row in budgets}, {})
 
@@ -47,7 +47,7 @@ def _key(row: _Row) -> tuple[str, int, str]:
     return row.vector, row.k, row.method
 
 
-def _budget_cell(row: Budget) -> str:
+def _budget_cell(row: NeededEpsilon) -> str:
     heat = min(1, max(0, math.log10(row.ratio) / 3)) if math.isfinite(row.ratio) and row.ratio > 0 else 0
     return f'<td style="--heat:{heat:.2f}">{number(row.epsilon)} <small>{_times(row.ratio)}</small></td>'
 

@@ -9,34 +9,35 @@ from fractions import Fraction
 from math import nan
 from statistics import median
 
+from discreet.analysis.joint_sets import JointOverSets
 from discreet.analysis.utility import Precision, Shares
-from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.canonical import Canonical
-from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
-from discreet.mechanisms.peeling import Peeling
-from discreet.noise import NOISES, noise_of
-from discreet.study.curves import GOALS, Curve, reader, traced
-from discreet.study.results import Budget, Point, Results, Time
+from discreet.mechanisms.registry import all_contenders
+from discreet.noise import NOISES
+from discreet.study.curves import CURVE_GOALS, Curve, reader, traced
+from discreet.study.results import NeededEpsilon, Point, Results, Time
 from discreet.study.vectors import Vector, zipf
 from discreet.topk import top_k
 
 SIZES = (10, 100, 1000)
-CANONICAL = "canonical"
+CANONICAL = Canonical().label
 
 METHODS: dict[str, Mechanism] = {
-    CANONICAL: Canonical(),
-    "canonical, gamma = 1": Canonical(gamma=1),
-    "one-shot, exponential": OneShot(),
-    "peeling": Peeling(),
-    "joint, sequences": Joint(),
-    "joint, sets": Joint(over="sets"),
+    mechanism.label: mechanism
+    for mechanism in (*all_contenders(), JointOverSets())
+    if mechanism.form is not Form.UNKNOWN
 }
+"""What a study compares: all whose probabilities are computed, under the names that legends have."""
 
 _SHAPES = [percent / 100 for percent in (*range(7), 8, 10, 12, 15, *range(20, 61, 5), 80, 100)]
 _FLAT = 0.04
 _GAMMAS = {"0": Canonical(0), "1/4": Canonical("1/4"), "1/2": Canonical(), "3/4": Canonical("3/4"), "1": Canonical(1)}
 _GROWTH = "one sort of d scores; the draw itself grows with k and the logarithm of d"
+_EFFORTS = {Form.CLASSES: 0.1, Form.LOSSES: 10.0}
+"""About how long each formula takes, beside an integral."""
+
 _REPEATS = 5
 _DRAWN_K = 100
 _POINTS = 10
@@ -62,21 +63,21 @@ class Task:
     @property
     def weight(self) -> float:
         """About how long it takes, to do the longest first."""
-        slow = {"joint, sets": 20.0, "joint, sequences": 10.0}.get(self.method, 1.0)
-        return slow * self.k * (0.1 if isinstance(self.mechanism, Canonical) else 1.0)
+        sets = 2.0 if self.mechanism.form is Form.LOSSES and not self.mechanism.ordered else 1.0
+        return self.k * _EFFORTS.get(self.mechanism.form, 1.0) * sets
 
     @property
     def heavy(self) -> bool:
-        """Whether it takes minutes: where scores are not whole, the losses of joint have far more different values."""
+        """Whether it takes minutes: where scores are not whole, losses have far more different values to be counted."""
         whole = self.vector.scores.dtype.kind != "f"
-        return isinstance(self.mechanism, Joint) and self.figure != "times" and self.k == max(SIZES) and not whole
+        return self.mechanism.form is Form.LOSSES and self.figure != "times" and self.k == max(SIZES) and not whole
 
     def done(self) -> Results:
         """What this piece finds."""
         return _DOING[self.figure](self)
 
 
-def planned(vectors: list[Vector], full: bool) -> list[Task]:
+def study_tasks(vectors: list[Vector], full: bool) -> list[Task]:
     """All pieces of a study of these vectors, the longest first."""
     tasks = [task for vector in vectors for task in _on_every(vector)]
     shown = vectors if full else [max(vectors, key=lambda vector: vector.d)]
@@ -90,7 +91,7 @@ def _on_every(vector: Vector) -> Iterator[Task]:
         if k < vector.d:
             yield from (Task("methods", vector, k, name, method) for name, method in METHODS.items())
             yield from (Task("gammas", vector, k, f"gamma = {gamma}", _GAMMAS[gamma]) for gamma in _GAMMAS)
-            yield from (Task("times", vector, k, name, METHODS[name]) for name in METHODS if name != "joint, sets")
+            yield from (Task("times", vector, k, name, METHODS[name]) for name in METHODS if METHODS[name].is_drawable)
 
 
 def _of_zipf(k: int, name: str) -> Iterator[Task]:
@@ -110,7 +111,7 @@ def _curve(task: Task) -> Results:
     points = [point for epsilon, shares in curve.shares.items() for point in _points(task, epsilon, shares)]
     wanted = curve.crossings.items() if task.figure == "methods" else ()
     name, d = task.vector.name, task.vector.d
-    budgets = [Budget(name, d, task.k, task.method, chance, epsilon, nan) for chance, epsilon in wanted]
+    budgets = [NeededEpsilon(name, d, task.k, task.method, chance, epsilon, nan) for chance, epsilon in wanted]
     return Results(points, budgets, [])
 
 
@@ -118,21 +119,23 @@ def _traced(task: Task) -> Curve:
     """The curve, begun where it is likely to rise: some multiple of where canonical's does, which is found quickly."""
     tally, k, mechanism = task.vector.tally, task.k, task.mechanism
     start = 1.0
-    if not isinstance(mechanism, Canonical):
+    if mechanism.form is not Form.CLASSES:
         known = traced(tally, k, Canonical(), Precision(), 1.0)
         middle = next((epsilon for epsilon, shares in known.shares.items() if shares.values["optimal"] > 0.5), 1.0)
-        start = middle * (8.0 if isinstance(mechanism, Joint) else 1.0 + k / 3.0)
+        start = middle * (8.0 if mechanism.form is Form.LOSSES else 1.0 + k / 3.0)
     return traced(tally, k, mechanism, _precision(mechanism), start)
 
 
 def _precision(mechanism: Mechanism) -> Precision:
-    return Precision(goal=1e-3 if isinstance(mechanism, Joint) else 1e-7)
+    return Precision(goal=1e-3 if mechanism.form is Form.LOSSES else 1e-7)
 
 
 def _points(task: Task, x: float, shares: Shares) -> list[Point]:
     name, d = task.vector.name, task.vector.d
     error = min(shares.error, 1.0)
-    return [Point(task.figure, name, d, task.k, task.method, x, goal, shares.values[goal], error) for goal in GOALS]
+    return [
+        Point(task.figure, name, d, task.k, task.method, x, goal, shares.values[goal], error) for goal in CURVE_GOALS
+    ]
 
 
 def _shapes(task: Task) -> Results:
@@ -146,7 +149,7 @@ def _shapes(task: Task) -> Results:
 def _drawn(task: Task) -> Results:
     """Where Gumbel noise gives a rise, some points of it; computed for Gumbel itself, drawn for the others."""
     known = traced(task.vector.tally, task.k, Canonical(), Precision(), 1.0)
-    if noise_of(task.mechanism).max_stable:
+    if not task.mechanism.needs_integrals:
         return Results([point for x, shares in known.shares.items() for point in _points(task, x, shares)], [], [])
     low, high = min(known.shares), max(known.shares)
     low = max((x for x, shares in known.shares.items() if shares.values["good"] < 0.01), default=low)

@@ -16,8 +16,8 @@ from typing import Any, cast
 import numpy as np
 from flint import arb
 
-from discreet.analysis.chances import Group, first_two, winners
 from discreet.errors import InvalidValueError
+from discreet.evidence.chances import Group, first_two, winners
 from discreet.exact.arrays import Ranks
 from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy

@@ -8,8 +8,8 @@ from flint import arb
 
 import discreet
 from definitions import definition
-from discreet.analysis.chances import first_two, winners
-from discreet.analysis.law import law
+from discreet.evidence.chances import first_two, winners
+from discreet.evidence.law import law
 from discreet.exact.ball import precision
 from discreet.noise import NOISES
 from discreet.sources.array import array_source

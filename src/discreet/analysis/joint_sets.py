@@ -1,0 +1,81 @@
+"""The joint mechanism over sets: a rival that has a utility and no sampler.
+
+Its choices are sets in rank order in place of sequences, with the same loss and the same privacy. It is there to be
+compared with, so that the analysis knows it, and nothing that draws does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from discreet.mechanisms.base import Form, Mechanism, Prepared
+from discreet.mechanisms.joint import Joint
+from discreet.mechanisms.registry import check_mechanism
+from discreet.privacy import Sensitivity
+from discreet.release import Guarantee
+from discreet.sources.base import Source
+from discreet.tally import Tally
+from discreet.topk import promise
+
+
+@dataclass(frozen=True)
+class JointOverSets(Mechanism):
+    """The joint exponential mechanism over sets in rank order, for `utility` and its like; `top_k` refuses it.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet.analysis import JointOverSets
+    >>> scores = [9, 8, 7, 3, 2, 1]
+    >>> sets, sequences = (discreet.utility(scores, 3, 1, m) for m in (JointOverSets(), discreet.Joint()))
+    >>> sets.top > sequences.top
+    True
+    """
+
+    name: ClassVar[str] = "joint"
+    ordered: ClassVar[bool] = False
+
+    def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
+        return Joint().prepare(tally, k, epsilon, sensitivity)
+
+    def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
+        return Joint().zcdp(epsilon, k)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"over": "sets"}
+
+    def unit_cost(self, s: Fraction, k: int) -> Fraction:
+        return Joint().unit_cost(s, k)
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}, sets"
+
+    @property
+    def form(self) -> Form:
+        return Form.LOSSES
+
+    @property
+    def is_drawable(self) -> bool:
+        return False
+
+
+def check_comparable(mechanism: Any) -> Mechanism:
+    """The mechanism, which must be one to draw from or one that is only compared with."""
+    if isinstance(mechanism, Joint) and not mechanism.is_drawable:
+        # The deprecated spelling.
+        return JointOverSets()
+    return mechanism if isinstance(mechanism, JointOverSets) else check_mechanism(mechanism)
+
+
+def promise_compared(
+    source: Source, k: Any, epsilon: Any, mechanism: Any, sensitivity: Any, adjacency: Any
+) -> Guarantee:
+    """What a release would promise, of a mechanism that need not have a sampler."""
+    compared = None if mechanism is None else check_comparable(mechanism)
+    if compared is None or compared.is_drawable:
+        return promise(source, k, epsilon, compared, sensitivity, adjacency)
+    # Over sequences the promise is the same: it is that of the loss.
+    return replace(promise(source, k, epsilon, Joint(), sensitivity, adjacency), mechanism=compared)
