@@ -26,6 +26,7 @@ from discreet.evidence.verify import verify_witness
 from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import Mechanism, scale
 from discreet.mechanisms.registry import MECHANISMS, all_variants, from_dict, to_dict
+from discreet.noise import GUMBEL
 from discreet.selection import Selection
 from discreet.study.tasks import METHODS
 
@@ -74,7 +75,7 @@ class Prepared:
 
     def next_round(self, gone):
         left = self.tally.without(np.array(sorted(gone), np.int64))
-        return left, oneshot.Prepared(left, 1, self.weights[len(gone)], "gumbel")
+        return left, oneshot.Prepared(left, 1, self.weights[len(gone)], GUMBEL)
 
 
 @law.register
@@ -97,7 +98,7 @@ def by_definition(_, scores, k, s, __):
         longer = {}
         for gone, log_probability in result.items():
             left = [i for i in range(len(scores)) if i not in gone]
-            chances = definition.winner_logs([share * s * scores[i] for i in left], "gumbel")
+            chances = definition.winner_logs([share * s * scores[i] for i in left], GUMBEL)
             longer |= {(*gone, i): log_probability + chance for i, chance in zip(left, chances, strict=True)}
         result = longer
     return result

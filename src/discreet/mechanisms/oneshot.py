@@ -80,7 +80,7 @@ class OneShot(Mechanism):
 
     @property
     def form(self) -> Form:
-        return Form.RACE
+        return Form.UNKNOWN if noise_of(self).distribution is None else Form.RACE
 
     @property
     def longest_exact_order(self) -> int | None:
