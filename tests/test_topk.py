@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.sources.labels import in_order
+from discreet.labels import in_order
 
 TRUTH = {"k": 2, "epsilon": 10**6}
 

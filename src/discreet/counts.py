@@ -15,9 +15,9 @@ from typing import Any
 from discreet.encoding import decoded, encoded
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.exact.laplace import half_width
+from discreet.labels import sort_key
 from discreet.privacy import Sensitivity, positive
 from discreet.sources.base import Source
-from discreet.sources.labels import sort_key
 
 MISSED = Fraction(1, 20)
 """How often an interval may miss the score: one in twenty."""

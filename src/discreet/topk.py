@@ -16,6 +16,7 @@ from discreet.counts import Counting, check_counts, counting, shares
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.exact.entropy import Entropy, Ranks, as_entropy
 from discreet.exact.laplace import laplace
+from discreet.labels import in_order
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.registry import check_mechanism
@@ -25,7 +26,6 @@ from discreet.release import Guarantee, Release
 from discreet.selection import Selection
 from discreet.sources.array import array_source, is_tensor, is_typed
 from discreet.sources.base import Source
-from discreet.sources.labels import in_order
 from discreet.tally import Tally
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from discreet.columns import FloatColumn, LazyColumn
 from discreet.errors import Error
 from discreet.evidence.walk import walk
 from discreet.exact.entropy import Entropy
+from discreet.labels import in_order
 from discreet.selection import Selection, Some
 from discreet.sources import array, places, sorting
 from discreet.sources.array import array_source
-from discreet.sources.labels import in_order
 
 KINDS = [np.int64, np.uint64, np.int8, np.int32, np.float32, np.float64]
 

@@ -22,7 +22,7 @@ def check_out(out: str | None, inputs: dict[str, list[str]]) -> None:
     """The release must not replace what it is made from."""
     if out is None:
         return
-    from discreet.whole import check_target
+    from discreet.atomic_write import check_target
 
     if out == "-":
         raise InvalidValueError("out must be a file, not '-': what is printed goes to standard output without it")
@@ -44,7 +44,7 @@ def deliver(release: Release, shape: str, out: str | None) -> None:
 
 def save(text: str, out: str) -> None:
     """Writes the text to `out`, whole or not at all."""
-    from discreet.whole import write_whole
+    from discreet.atomic_write import write_whole
 
     try:
         write_whole(Path(out), text + "\n")

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.exact.ball import Floats
 from discreet.integrations.cells import as_array, blocks, matrix, numbers
+from discreet.labels import plain
 from discreet.privacy import Number, Sensitivity, exact
-from discreet.sources.labels import plain
 
 STEPS = 2**20
 """How many steps a term of a clipped correlation has between 0 and 1."""

@@ -23,7 +23,7 @@ from discreet.ledger.account import Account, Budget, Entry, read_on
 from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, broken, linked
 from discreet.ledger.composition import Composition
 from discreet.ledger.errors import LedgerError
-from discreet.ledger.place import as_path
+from discreet.ledger.path import as_path
 from discreet.ledger.query import Query
 from discreet.privacy import Number, check_adjacency, exact, positive
 from discreet.release import Release

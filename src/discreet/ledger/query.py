@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.labels import in_order
 from discreet.ledger.chain import canonical, digest
 from discreet.release import Guarantee
 from discreet.sources.base import Source
-from discreet.sources.labels import in_order
 
 MOST_LABELS = 100_000
 """Labels of larger domains are not read for the fingerprint: it would take longer than the release."""

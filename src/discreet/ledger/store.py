@@ -17,7 +17,7 @@ from pathlib import Path
 from discreet.errors import InvalidValueError
 from discreet.ledger.chain import Record
 from discreet.ledger.errors import LedgerError
-from discreet.ledger.place import check_same, is_writable, looked_at, speaking, sync_folder
+from discreet.ledger.path import check_same, is_writable, looked_at, speaking, sync_folder
 
 APPLICATION = 0x64736372
 """The application id in the header of the file: "dscr"."""

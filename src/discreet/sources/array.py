@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.entropy import Ranks
+from discreet.labels import check_labels, is_column, named, plain
 from discreet.selection import Selection
 from discreet.sources.base import Source
-from discreet.sources.labels import check_labels, is_column, named, plain
 from discreet.sources.places import Places
 from discreet.sources.sorting import FINITE, LARGE, sorted_tally
 from discreet.tally import Tally, common_unit

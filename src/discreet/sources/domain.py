@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.labels import is_column, plain
 from discreet.sources.cells import LARGEST_EXACT, read_cell
 from discreet.sources.connect import Opened, is_frame, open_table
 from discreet.sources.engine import ask
-from discreet.sources.labels import is_column, plain
 from discreet.sources.names import choices, suggestion
 
 

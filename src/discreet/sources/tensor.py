@@ -20,10 +20,10 @@ from discreet.columns import bars, float_differences, lowest_keys
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError
 from discreet.exact.ball import Floats
 from discreet.exact.entropy import Ranks
+from discreet.labels import named
 from discreet.selection import Selection
 from discreet.sources.array import ArraySource, array_source, checked_labels
 from discreet.sources.base import Source
-from discreet.sources.labels import named
 from discreet.sources.sorting import FINITE
 from discreet.tally import Tally
 

@@ -11,11 +11,11 @@ from html import escape
 from itertools import count, groupby
 from pathlib import Path
 
+from discreet.atomic_write import write_whole
 from discreet.study import charts
 from discreet.study.panels import Panel, figures_of, panels_of
 from discreet.study.results import Budget, Point, Results, Time
 from discreet.study.theme import LIGHT, style
-from discreet.whole import write_whole
 
 _HEAD, _ROW = 58, 24
 

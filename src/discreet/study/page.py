@@ -9,12 +9,12 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from discreet.atomic_write import write_whole
 from discreet.study import charts
 from discreet.study.panels import Panel, figures_of, panels_of
 from discreet.study.results import Figure, Point, Results
 from discreet.study.tables import budget_table, time_table
 from discreet.study.theme import DARK, LIGHT, style
-from discreet.whole import write_whole
 
 
 def write_page(results: Results, notes: list[str], path: Path) -> None:
