@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.labels import in_order
+from discreet.labels import sort_labels
 
 TRUTH = {"k": 2, "epsilon": 10**6}
 
@@ -116,7 +116,7 @@ def test_times_of_many_zones_have_one_order():
         datetime(2024, 11, 3, 5, 30, tzinfo=UTC),
         datetime(2024, 11, 3, 5, 30),
     ]
-    orders = {tuple(map(repr, in_order(list(each)))) for each in itertools.permutations(moments)}
+    orders = {tuple(map(repr, sort_labels(list(each)))) for each in itertools.permutations(moments)}
     assert len(orders) == 1
     hours = pd.Series(range(30), index=pd.date_range("2024-11-02 18:00", periods=30, freq="h", tz="America/New_York"))
     assert len(discreet.top_k(hours, 5, 1).items) == 5
@@ -372,10 +372,10 @@ LABELS = [
 
 def test_labels_of_all_kinds_have_one_order_and_survive_json():
     rng = random.Random(4)
-    expected = in_order(LABELS)
+    expected = sort_labels(LABELS)
     for _ in range(20):
         shuffled = rng.sample(LABELS, len(LABELS))
-        assert in_order(shuffled) == expected
+        assert sort_labels(shuffled) == expected
     release = discreet.top_k(list(range(len(LABELS))), len(LABELS), 1, labels=LABELS)
     again = discreet.Release.from_json(release.to_json())
     assert again == release

@@ -2,14 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from discreet.counts import Count
 from discreet.errors import Error
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.privacy import Sensitivity
-from discreet.release import Guarantee, Release
+from discreet.release import Count, Guarantee, Release
 from discreet.topk import top_k
 
 if TYPE_CHECKING:

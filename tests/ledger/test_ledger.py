@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import discreet
+from discreet.errors import LedgerError
 from discreet.exact.entropy import SystemBits
 from discreet.ledger import charges, store
-from discreet.ledger.chain import BUDGET, linked
-from discreet.ledger.errors import LedgerError
+from discreet.ledger.chain import BUDGET, next_record
 
 SCORES = {"dune": 912_345, "alien": 877, "heat": 410, "ran": 3}
 
@@ -256,7 +256,7 @@ def test_the_dataset_is_in_the_chain(tmp_path):
 
 def test_a_ledger_from_before_there_were_datasets_is_for_any(tmp_path):
     words = {"adjacency": "add-remove", "unit": "users", "time": "2026-01-01T00:00:00Z", "version": "0.1.0", "id": "1"}
-    store.make_file(tmp_path / "old.db", linked(None, BUDGET, {"epsilon": "1", "delta": None, **words}))
+    store.make_file(tmp_path / "old.db", next_record(None, BUDGET, {"epsilon": "1", "delta": None, **words}))
     ledger = discreet.Ledger(tmp_path / "old.db")
     assert ledger.budget.dataset is None
     release(ledger)

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import discreet
+from discreet.errors import LedgerError
 from discreet.exact.entropy import SystemBits
 from discreet.ledger import charges, store
-from discreet.ledger.errors import LedgerError
 
 SCORES = {"dune": 912_345, "alien": 877, "heat": 410}
 
@@ -121,38 +121,6 @@ def test_a_write_ahead_log_is_refused(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
     refused(path, "is damaged: its table is not the one that discreet makes")
-
-
-@pytest.mark.parametrize("by_charging", [True, False])
-def test_an_older_version_is_brought_to_ours(path, monkeypatch, by_charging):
-    old = discreet.Ledger(path)
-    release(old)
-    newer = store.TABLE.replace("(number", "(note TEXT, number")
-    monkeypatch.setattr(store, "SCHEMA", 2)
-    monkeypatch.setattr(store, "TABLE", newer)
-
-    def failing(connection):
-        connection.execute("DROP TABLE records")
-        raise LedgerError("stopped half way")
-
-    monkeypatch.setitem(store.MIGRATIONS, 1, failing)
-    with pytest.raises(LedgerError, match="stopped half way"):
-        discreet.Ledger(path)
-
-    def migrated(connection):
-        rows = list(store.records(connection))
-        connection.execute("DROP TABLE records")
-        connection.execute(newer)
-        for row in rows:
-            store.append(connection, row)
-
-    monkeypatch.setitem(store.MIGRATIONS, 1, migrated)
-    with pytest.raises(LedgerError, match="has version 1 and must be opened anew"):
-        old.check()
-    (release if by_charging else discreet.Ledger)(path)
-    release(old)
-    assert old.check() == 5 + 2 * by_charging
-    assert discreet.Ledger(path).head == old.head
 
 
 def test_a_file_that_is_gone_is_refused(path, undrawn):

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.ledger.errors import LedgerError
+from discreet.errors import InvalidTypeError, InvalidValueError, LedgerError, shown
 
 
 def as_path(ledger: object) -> Path:
@@ -23,7 +22,7 @@ def as_path(ledger: object) -> Path:
     return Path(os.path.realpath(text))
 
 
-def looked_at(path: Path) -> os.stat_result:
+def stat_ledger(path: Path) -> os.stat_result:
     """What is at the path, which must be a file with one name: SQLite keeps its journal beside the name."""
     try:
         found = path.stat()
@@ -64,8 +63,8 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def speaking(path: Path) -> Iterator[None]:
-    """Errors of SQLite in our words."""
+def translate_errors(path: Path) -> Iterator[None]:
+    """Raises what SQLite raises inside as a LedgerError, in our words."""
     try:
         yield
     except sqlite3.Error as error:
