@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.errors import LedgerError
 from discreet.exact.entropy import SystemBits
 from discreet.ledger import charges, store
 from discreet.ledger.chain import BUDGET, next_record
+from discreet.ledger.errors import LedgerError
 
 SCORES = {"dune": 912_345, "alien": 877, "heat": 410, "ran": 3}
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import discreet
-from discreet.errors import LedgerError
 from discreet.exact.entropy import SystemBits
 from discreet.ledger import charges, store
+from discreet.ledger.errors import LedgerError
 
 SCORES = {"dune": 912_345, "alien": 877, "heat": 410}
 

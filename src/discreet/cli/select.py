@@ -19,7 +19,7 @@ from discreet.cli.values import as_adjacency, as_count, as_format, as_mechanism,
 from discreet.errors import InvalidValueError
 from discreet.padding import Padding, check_auto
 from discreet.privacy import Sensitivity, positive
-from discreet.progress import silenced
+from discreet.progress import show_progress
 from discreet.request import make_request
 from discreet.sources.base import Source
 from discreet.sources.files import TEXTS, file_source
@@ -286,7 +286,7 @@ def select(
         _refuse({"score": score, "sensitivity": sensitivity}, _SCORES_ONLY, "with user")
         source_of = events_of(file, user, item, adjacency, options, out)
     # Progress would show when a stage ends.
-    with silenced(quiet or pad_to is not None):
+    with show_progress(not quiet and pad_to is None):
         ask = partial(
             make_request, k=count, epsilon=epsilon, mechanism=drawn_by, adjacency=adjacency,
             sensitivity=limits if user is None else None, counts=counts, split=split,

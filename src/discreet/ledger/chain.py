@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.errors import LedgerError
+from discreet.ledger.errors import LedgerError
 
 START = "0" * 64
 """What the first record names as the hash before it."""

@@ -11,10 +11,11 @@ from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any
 
 import discreet
-from discreet.errors import BudgetSpentError, InvalidTypeError, InvalidValueError, LedgerError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.ledger.account import Account, Entry
 from discreet.ledger.chain import CHARGE, Record, check_chain, damage_error, next_record
 from discreet.ledger.composition import Composition
+from discreet.ledger.errors import BudgetSpentError, LedgerError
 from discreet.ledger.query import Query, query_of
 from discreet.ledger.store import record_at
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict

@@ -16,11 +16,12 @@ from sqlite3 import Connection
 from typing import Any
 
 import discreet
-from discreet.errors import InvalidValueError, LedgerError, shown
+from discreet.errors import InvalidValueError, shown
 from discreet.ledger import charges, store
 from discreet.ledger.account import Account, Budget, Entry, extend_account
 from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, damage_error, next_record
 from discreet.ledger.composition import Composition
+from discreet.ledger.errors import LedgerError
 from discreet.ledger.path import as_path
 from discreet.ledger.query import Query
 from discreet.privacy import Number, check_adjacency, exact, positive
@@ -53,7 +54,7 @@ class Ledger:
     [('monthly chart', True)]
     >>> discreet.top_k(loans, k=1, epsilon=3, ledger=ledger)
     Traceback (most recent call last):
-    discreet.errors.BudgetSpentError: epsilon 3 does not fit: 2.9 of 3 is left, and nothing was drawn
+    discreet.ledger.errors.BudgetSpentError: epsilon 3 does not fit: 2.9 of 3 is left, and nothing was drawn
     >>> folder.cleanup()
     """
 

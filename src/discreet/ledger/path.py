@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from discreet.errors import InvalidTypeError, InvalidValueError, LedgerError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.ledger.errors import LedgerError
 
 
 def as_path(ledger: object) -> Path:

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from discreet.errors import InvalidValueError, LedgerError
+from discreet.errors import InvalidValueError
 from discreet.ledger.chain import Record
+from discreet.ledger.errors import LedgerError
 from discreet.ledger.path import check_same, is_writable, stat_ledger, sync_folder, translate_errors
 
 APPLICATION = 0x64736372
