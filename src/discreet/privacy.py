@@ -92,14 +92,6 @@ def whole_number(value: Any, name: str, low: int, high: int | None = None, high_
     return int(value)
 
 
-def confidence_level(value: Any) -> Fraction:
-    """The exact confidence that `value` denotes, from one half to less than 1."""
-    number = exact(value, "confidence")
-    if not Fraction(1, 2) <= number < 1:
-        raise InvalidValueError(f"confidence must be from 0.5 to less than 1, not {shown(value)}")
-    return number
-
-
 def check_adjacency(adjacency: Any) -> None:
     """Raises unless `adjacency` is one of the two that are known."""
     if not isinstance(adjacency, str) or adjacency not in ADJACENCIES:

@@ -94,6 +94,15 @@ def make_request(
     return Request(source, size, guarantee, _count_mechanism(source, size, own, guarantee))
 
 
+def make_analysis_request(
+    scores: Any, k: Any, epsilon: Any, mechanism: Any = None, sensitivity: Any = None, adjacency: Any = None
+) -> Request:
+    """A request that is only asked how good its release would be: its mechanism need not be one to draw from."""
+    return make_request(
+        scores, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency, drawn=False
+    )
+
+
 def as_source(scores: Any, labels: Any = None) -> Source:
     """What the caller gave as scores, as a source."""
     if not isinstance(scores, Source):

@@ -54,7 +54,7 @@ def test_ten_times_a_tenth_is_one_and_no_more(ledger, drawn):
         release(ledger)
     assert (ledger.spent, ledger.left) == (Fraction(1), Fraction(0))
     drawn["bits"] = 0
-    with pytest.raises(LedgerError) as caught:
+    with pytest.raises(discreet.BudgetSpentError) as caught:
         release(ledger, "1e-9")
     assert str(caught.value) == "epsilon 1e-09 does not fit: 0 of 1 is left, and nothing was drawn"
     assert drawn["bits"] == 0
@@ -392,7 +392,9 @@ def test_with_a_delta_many_small_releases_cost_less(tmp_path):
     composition = ledger.composition
     assert (composition.epsilon, composition.rho) == (5, Fraction(100, 8 * 400))
     assert ledger.spent == composition.by_zcdp(Fraction(1, 10**6)) < 2
-    with pytest.raises(LedgerError, match=r"it would bring what is spent at delta 1e-06 to .*; .* of 2 is left"):
+    with pytest.raises(
+        discreet.BudgetSpentError, match=r"it would bring what is spent at delta 1e-06 to .*; .* of 2 is left"
+    ):
         release(ledger, 2)
     assert ledger.spent + ledger.left == 2
 

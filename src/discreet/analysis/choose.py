@@ -16,7 +16,7 @@ from discreet.mechanisms.peeling import Peeling
 from discreet.mechanisms.registry import check_mechanism
 from discreet.privacy import Number, Sensitivity, exact, positive
 from discreet.release import decimal
-from discreet.request import Request, as_source, make_request
+from discreet.request import Request, as_source, make_analysis_request
 from discreet.tally import Tally
 
 _LEAST, _MOST = Fraction(1, 10**9), Fraction(10**9)
@@ -61,7 +61,7 @@ def epsilon_for(
     wanted = _probability(probability)
     if goal not in GOALS:
         raise InvalidValueError(f"goal must be one of {', '.join(GOALS)}, not {shown(goal)}")
-    request = make_request(scores, k, 1, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency, drawn=False)
+    request = make_analysis_request(scores, k, 1, mechanism, sensitivity, adjacency)
     check_computed(request.guarantee.mechanism)
     needed = _LEAST if request.takes_all_items else _smallest(request, request.source.tally(), goal, wanted)
     if needed is None:
@@ -174,10 +174,8 @@ def compare(
     spent = None if epsilon is None else positive(epsilon, "epsilon")
     choices = []
     for mechanism in chosen:
-        request = make_request(
-            source, k, 1 if spent is None else spent,
-            mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency, drawn=False,
-        )  # fmt: skip
+        budget = 1 if spent is None else spent
+        request = make_analysis_request(source, k, budget, mechanism, sensitivity, adjacency)
         check_computed(mechanism)
         if request.takes_all_items:
             raise InvalidValueError(f"k must be less than {source.d}, the number of items, to compare, not {k}")

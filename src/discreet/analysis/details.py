@@ -18,7 +18,7 @@ from discreet.analysis.classes import Cells, cells_of
 from discreet.analysis.layers import Layers
 from discreet.analysis.losses import log_arrangements, log_one_set, log_sequences, log_sets
 from discreet.analysis.shots import Chance
-from discreet.analysis.statistics import draws_needed
+from discreet.analysis.statistics import check_confidence, draws_needed
 from discreet.analysis.utility import (
     MOST_VALUES,
     Race,
@@ -33,9 +33,9 @@ from discreet.exact.entropy import Ranks, as_entropy
 from discreet.mechanisms import canonical
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.joint import Joint
-from discreet.privacy import Number, Sensitivity, confidence_level
+from discreet.privacy import Number, Sensitivity
 from discreet.release import decimal
-from discreet.request import make_request
+from discreet.request import make_analysis_request, make_request
 from discreet.sources.base import Source
 from discreet.tally import Tally, to_float
 
@@ -90,9 +90,7 @@ def class_probabilities(
     >>> round(float(classes.probability.sum()), 9)
     1.0
     """
-    request = make_request(
-        scores, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency, drawn=False
-    )
+    request = make_analysis_request(scores, k, epsilon, mechanism, sensitivity, adjacency)
     if not has_classes(request.guarantee.mechanism):
         raise InvalidValueError(f"mechanism must be canonical with gumbel noise, not {request.guarantee.mechanism!r}")
     if request.takes_all_items:
@@ -132,9 +130,7 @@ def subset_probability(
     True
     """
     items = _distinct(subset)
-    request = make_request(
-        scores, len(items), epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency, drawn=False
-    )
+    request = make_analysis_request(scores, len(items), epsilon, mechanism, sensitivity, adjacency)
     chosen = request.guarantee.mechanism
     check_computed(chosen)
     if request.takes_all_items:
@@ -201,7 +197,7 @@ def expected(
     >>> discreet.expected([90, 80, 5, 1], k=2, epsilon=1).recall > 0.999
     True
     """
-    sure, apart = confidence_level(confidence), as_width(width)
+    sure, apart = check_confidence(confidence), as_width(width)
     request = make_request(scores, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency)
     if request.takes_all_items:
         return Expected(1.0, 0.0, 0.0, 0.0)

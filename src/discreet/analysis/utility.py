@@ -18,7 +18,7 @@ import numpy as np
 from discreet.analysis.classes import cells_of
 from discreet.analysis.layers import Layers
 from discreet.analysis.shots import Shots
-from discreet.analysis.statistics import draws_needed, lower_bound, upper_bound
+from discreet.analysis.statistics import check_confidence, draws_needed, lower_bound, upper_bound
 from discreet.errors import InvalidValueError, shown
 from discreet.exact.entropy import Ranks, as_entropy
 from discreet.mechanisms import canonical, oneshot
@@ -28,9 +28,9 @@ from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.noise import NOISES
-from discreet.privacy import Number, Sensitivity, confidence_level, exact
+from discreet.privacy import Number, Sensitivity, exact
 from discreet.release import Guarantee, decimal
-from discreet.request import make_request
+from discreet.request import make_analysis_request
 from discreet.tally import Tally, to_float
 
 Region = tuple[int, int]
@@ -117,13 +117,11 @@ def utility(
     >>> discreet.utility([90, 80, 5, 1], k=2, epsilon=1).top > 0.999
     True
     """
-    request = make_request(
-        scores, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency, drawn=False
-    )
+    request = make_analysis_request(scores, k, epsilon, mechanism, sensitivity, adjacency)
     if request.takes_all_items:
         return Utility(1.0, 1.0, 1.0, 1.0, 0.0)
     tally = request.source.tally()
-    precision = Precision(width=as_width(width), confidence=confidence_level(confidence))
+    precision = Precision(width=as_width(width), confidence=check_confidence(confidence))
     read = meter(tally, request.k, request.guarantee, goals(tally, request.k), precision)
     return at_epsilon(read, request.guarantee.epsilon)
 

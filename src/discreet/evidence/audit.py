@@ -16,7 +16,7 @@ from fractions import Fraction
 from itertools import repeat
 from typing import Any
 
-from discreet.analysis.statistics import lower_bound, upper_bound
+from discreet.analysis.statistics import check_confidence, lower_bound, upper_bound
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.evidence.drawing import Input, forms_of, releases
 from discreet.evidence.expected import check_enumerable, expected
@@ -29,7 +29,7 @@ from discreet.exact.entropy import Entropy, as_entropy
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.registry import check_mechanism
-from discreet.privacy import Number, check_adjacency, confidence_level, exact, positive, whole_number
+from discreet.privacy import Number, check_adjacency, exact, positive, whole_number
 from discreet.release import Release, decimal
 
 Sampler = Callable[[dict[str, Any]], Any]
@@ -165,7 +165,7 @@ def audit(
     True
     """
     chosen = Canonical() if mechanism is None else check_mechanism(mechanism)
-    budget, sure = positive(epsilon, "epsilon"), confidence_level(confidence)
+    budget, sure = positive(epsilon, "epsilon"), check_confidence(confidence)
     check_adjacency(adjacency)
     draws = whole_number(draws, "draws", 100, _MOST_DRAWS)
     if (scores is None) != (neighbour is None):
