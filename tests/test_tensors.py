@@ -45,7 +45,7 @@ def test_a_sorted_tensor_answers_as_a_sorted_array(tensor, reach):
     ranks = np.arange(len(tensor))
     assert one.d == other.d
     assert [one.exact(rank) for rank in ranks.tolist()] == [other.exact(rank) for rank in ranks.tolist()]
-    assert (one.final(ranks) == other.final(ranks)).all()
+    assert (one.last_of_run(ranks) == other.last_of_run(ranks)).all()
     assert (one.gaps(ranks, ranks[::-1], Fraction(1)) == other.gaps(ranks, ranks[::-1], Fraction(1))).all()
     reaches = np.full(len(ranks), reach)
     assert (one.within(ranks, reaches) == other.within(ranks, reaches)).all()

@@ -217,7 +217,7 @@ def _select_items(request: Request, draw: Callable[[Prepared], Selection]) -> tu
                 selection = everything if request.takes_all_items else draw(request.prepare(tally))
                 if request.count_mechanism is None:
                     return source.selected(selection), []
-                ranks = selection.drawn()
+                ranks = selection.draw_ranks()
                 return source.items(ranks), [tally.exact(rank) for rank in ranks.tolist()]
         finally:
             source.close()

@@ -123,9 +123,9 @@ def shifted_range() -> AbstractContextManager[None]:
 
     def shifted(right: Any) -> Any:
         def selected(self: Places, selection: Selection) -> Any:
-            some = selection.some
-            if some is not None:
-                selection = replace(selection, some=replace(some, first=some.first - 1, last=some.last - 1))
+            subset = selection.subset
+            if subset is not None:
+                selection = replace(selection, subset=replace(subset, first=subset.first - 1, last=subset.last - 1))
             return right(self, selection)
 
         return selected

@@ -29,7 +29,7 @@ from discreet.exact.race import winner
 from discreet.mechanisms.base import scale
 from discreet.noise import NOISES, check_noise
 from discreet.privacy import Number, Sensitivity, exact
-from discreet.selection import Selection, Some
+from discreet.selection import Selection, UniformSubset
 from discreet.tally import LARGEST, IntegerColumn, Tally, to_float
 
 Class = tuple[int, int]
@@ -202,7 +202,7 @@ class Classes:
 
     def subset(self, h: int, t: int, entropy: Entropy) -> Ranks:
         """Returns a uniform subset of the class."""
-        return self.choice(h, t, entropy).drawn()
+        return self.choice(h, t, entropy).draw_ranks()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -226,7 +226,7 @@ class TailClasses(Classes):
 
 def _with_some(h: int, count: int, first: int, t: int, entropy: Entropy) -> Selection:
     """Returns ranks 0..h-1, rank t, and so many of the ranks from `first` to before t."""
-    return Selection(np.array([t]), h, Some(count, first, t - 1, entropy) if count else None)
+    return Selection(np.array([t]), h, UniformSubset(count, first, t - 1, entropy) if count else None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -244,7 +244,7 @@ class Prepared:
 
     def draw(self, entropy: Entropy) -> Ranks:
         """Returns a k-subset of the ranks, distributed as the mechanism says."""
-        return self.select(entropy).drawn()
+        return self.select(entropy).draw_ranks()
 
     def select(self, entropy: Entropy) -> Selection:
         """Returns a k-subset of the ranks, distributed as the mechanism says; all but the class may be open."""
