@@ -18,10 +18,10 @@ from discreet.columns import FloatColumn, LazyColumn
 from discreet.errors import Error
 from discreet.evidence.walk import walk
 from discreet.exact.entropy import Entropy
-from discreet.selection import Selection, Some
+from discreet.labels import sort_labels
+from discreet.selection import Selection, UniformSubset
 from discreet.sources import array, places, sorting
 from discreet.sources.array import array_source
-from discreet.sources.labels import in_order
 
 KINDS = [np.int64, np.uint64, np.int8, np.int32, np.float32, np.float64]
 
@@ -64,7 +64,7 @@ def test_a_tally_is_that_of_the_sorted_scores(tiny, scores, focus, reach):
     ranks = np.arange(len(scores))
     assert tally.d == len(scores)
     assert [tally.exact(rank) for rank in ranks.tolist()] == expected
-    assert tally.final(ranks).tolist() == [max(i for i in ranks if expected[i] == score) for score in expected]
+    assert tally.last_of_run(ranks).tolist() == [max(i for i in ranks if expected[i] == score) for score in expected]
     within = [max(i for i in ranks if expected[i] > score - Fraction(3, 2)) for score in expected]
     assert tally.within(ranks, np.full(len(ranks), 1.5)).tolist() == within
 
@@ -108,8 +108,8 @@ def test_a_selection_draws_every_subset_of_the_range_equally_often(tiny, kind, h
     probabilities = {tuple(sorted({*fixed, *subset})): Fraction(1, len(subsets)) for subset in subsets}
 
     def sampler(entropy):
-        some = Some(count, first, last, entropy) if count else None
-        return tuple(in_order(source.selected(Selection(np.array(ranks, np.int64), head, some))))
+        some = UniformSubset(count, first, last, entropy) if count else None
+        return tuple(sort_labels(source.selected(Selection(np.array(ranks, np.int64), head, some))))
 
     decided, undecided = walk(sampler, 1500)
     assert set(decided) <= set(probabilities)
@@ -179,7 +179,7 @@ def test_scores_counted_by_value_need_no_sort():
     assert tally.last is not None
     assert len(tally.column) == 1000
     counts = np.bincount(scores)
-    assert tally.final(np.array([0])).tolist() == [counts[999] - 1]
+    assert tally.last_of_run(np.array([0])).tolist() == [counts[999] - 1]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -15,7 +15,7 @@ from discreet.cli.terminal import bar
 from discreet.cli.values import as_adjacency, as_choice, as_count, as_format, as_jobs, as_sensitivity
 from discreet.errors import InvalidValueError
 from discreet.mechanisms.registry import to_dict
-from discreet.progress import silenced, stage
+from discreet.progress import show_progress, stage
 from discreet.sources.files import file_source
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def plan(
         raise InvalidValueError(f"out must be a page, with a name that ends in .html, not {out!r}")
     check_out(out, {"scores": files_behind(file)})
     check_input(file, input_format)
-    with silenced(quiet), as_file(file, input_format) as path, stage("computing what each mechanism needs"):
+    with show_progress(not quiet), as_file(file, input_format) as path, stage("computing what each mechanism needs"):
         found = planned(
             file_source(path, item, score), count, goal=goal, probability=probability, epsilon=epsilon,
             sensitivity=limits, adjacency=adjacency, name=name_of(file),
@@ -172,7 +172,7 @@ def study(
         raise InvalidValueError(f"out must be a directory, not {str(folder)!r}, a file")
     vectors = made(names or []) if data is None else found(Path(data), names or [])
     try:
-        with silenced(quiet):
+        with show_progress(not quiet):
             files = studied(
                 planned(vectors, full), folder, jobs=processes, progress=lambda total: bar("studying", total)
             )

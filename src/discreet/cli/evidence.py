@@ -15,7 +15,7 @@ from discreet.cli.values import as_adjacency, as_count, as_format, as_jobs, as_m
 from discreet.errors import InvalidValueError
 from discreet.mechanisms.registry import to_dict
 from discreet.privacy import ADJACENCIES
-from discreet.progress import silenced
+from discreet.progress import show_progress
 
 if TYPE_CHECKING:
     from discreet.evidence.audit import Audit
@@ -106,7 +106,7 @@ def verify(
         deep=deep,
     )
     verdicts = []
-    with silenced(quiet), bar("verifying", len(tasks)) as step:
+    with show_progress(not quiet), bar("verifying", len(tasks)) as step:
         for verdict in each_examined(tasks, processes):
             verdicts.append(verdict)
             step()
@@ -123,7 +123,7 @@ def _tested(jobs: int, shape: str, quiet: bool) -> int:
     from discreet.evidence.selftest import SelfTest, cases, each_finding
 
     findings, chosen = [], cases()
-    with silenced(quiet), bar("planting", len(chosen)) as step:
+    with show_progress(not quiet), bar("planting", len(chosen)) as step:
         for finding in each_finding(chosen, jobs):
             findings.append(finding)
             step()
@@ -207,7 +207,7 @@ def audit(
     from discreet.evidence.audit import audit as audited
 
     shape = as_format(form, as_json, shared.TABLE_OR_JSON)
-    with silenced(quiet):
+    with show_progress(not quiet):
         found = audited(
             as_mechanism(mechanism, {"gamma": gamma, "noise": noise, "ceil": ceil or None}),
             None if k is None else as_count(k),

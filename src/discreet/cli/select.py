@@ -19,10 +19,11 @@ from discreet.cli.values import as_adjacency, as_count, as_format, as_mechanism,
 from discreet.errors import InvalidValueError
 from discreet.padding import Padding, check_auto
 from discreet.privacy import Sensitivity, positive
-from discreet.progress import silenced
+from discreet.progress import show_progress
+from discreet.request import make_request
 from discreet.sources.base import Source
 from discreet.sources.files import TEXTS, file_source
-from discreet.topk import release_from
+from discreet.topk import plan_charge, release_from
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
@@ -285,12 +286,13 @@ def select(
         _refuse({"score": score, "sensitivity": sensitivity}, _SCORES_ONLY, "with user")
         source_of = events_of(file, user, item, adjacency, options, out)
     # Progress would show when a stage ends.
-    with silenced(quiet or pad_to is not None):
-        release = release_from(
-            partial(_opening, file, input_format, source_of), count, epsilon, padding, mechanism=drawn_by,
-            sensitivity=limits if user is None else None, adjacency=adjacency, counts=counts, split=split, ledger=book,
-            purpose=purpose, request_id=request_id, dataset=dataset,
+    with show_progress(not quiet and pad_to is None):
+        ask = partial(
+            make_request, k=count, epsilon=epsilon, mechanism=drawn_by, adjacency=adjacency,
+            sensitivity=limits if user is None else None, counts=counts, split=split,
         )  # fmt: skip
+        charge = plan_charge(book, purpose, request_id, dataset)
+        release = release_from(partial(_opening, file, input_format, source_of), ask, padding, charge)
     deliver(release, shape, out)
 
 

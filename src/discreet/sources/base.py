@@ -46,7 +46,7 @@ class Source(ABC):
 
     def selected(self, selection: Selection) -> list[Any] | Ranks:
         """The labels of a selection, in an array where they are positions; what it leaves open is drawn."""
-        return self.items(selection.drawn())
+        return self.items(selection.draw_ranks())
 
     @abstractmethod
     def every_item(self) -> list[Any]:

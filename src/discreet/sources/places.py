@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discreet.exact.boxes import Mask
 from discreet.exact.entropy import Ranks, distinct
-from discreet.selection import Selection, Some
+from discreet.selection import Selection, UniformSubset
 from discreet.sources.sorting import as_bits, blocks
 from discreet.tally import Tally
 
@@ -43,7 +43,7 @@ class Places:
         """Returns the positions of a selection; what it leaves open is drawn, every subset being equally likely."""
         if selection.is_listed:
             return self.of(selection.ranks)
-        head, some, single = selection.head, selection.some, len(selection.ranks)
+        head, some, single = selection.head, selection.subset, len(selection.ranks)
         ends = [0, head - 1] * (head > 0) + ([] if some is None else [some.first, some.last])
         ranks = np.concatenate([selection.ranks, ends]).astype(np.int64)
         values, before = self._named(ranks)
@@ -69,11 +69,11 @@ class Places:
         if values.dtype == np.uint64:
             # The array's own bits, be it signed or not.
             values = values.view(np.uint64 if self.scores.dtype.kind == "u" else np.int64).astype(self.scores.dtype)
-        return values, self.tally.final(ranks) - ranks
+        return values, self.tally.last_of_run(ranks) - ranks
 
     def _cuts_run(self, ranks: Ranks) -> Mask:
         """Whether the rank before each of these has the same score."""
-        cuts: Mask = (ranks > 0) & (self.tally.final(np.maximum(ranks - 1, 0)) >= ranks)
+        cuts: Mask = (ranks > 0) & (self.tally.last_of_run(np.maximum(ranks - 1, 0)) >= ranks)
         return cuts
 
     def _near(self, rank: int) -> tuple[Ranks | None, NDArray[Any]]:
@@ -98,7 +98,7 @@ class _Range:
         """The positions of all of them."""
         return self._inside(scores, _where(scores, lambda block: (block <= self.high) & (block >= self.low)))
 
-    def some(self, scores: NDArray[Any], some: Some) -> Ranks:
+    def some(self, scores: NDArray[Any], some: UniformSubset) -> Ranks:
         """Returns the positions of a uniform subset of so many of them."""
         size, d = some.last - some.first + 1, len(scores)
         if 4 * size < d or 2 * some.count > size:

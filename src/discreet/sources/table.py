@@ -15,8 +15,6 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Any, NoReturn
 
-import numpy as np
-
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.entropy import Ranks
 from discreet.privacy import Sensitivity
@@ -29,7 +27,7 @@ from discreet.sources.engine import ask
 from discreet.sources.lookup import Lookup
 from discreet.sources.scoring import Scoring
 from discreet.sources.steps import Steps
-from discreet.tally import IntegerColumn, Tally
+from discreet.tally import Tally
 
 
 class TableSource(Source):
@@ -126,9 +124,7 @@ class TableSource(Source):
         lookup = Lookup(scores, self._kind, self._domain)
         self._snapshots.append(lookup)
         values, counts = ask(self._opened.engine, "counting the scores", lambda: self._all_of(lookup.runs()))
-        low = int(values[-1])
-        keys = np.array([int(value) - low for value in values[::-1]], np.uint64)
-        return Tally(IntegerColumn(keys, low, self.grid), _last_ranks(counts))
+        return Tally.of_runs(values, counts, self.grid)
 
     def items(self, ranks: Ranks) -> list[Any]:
         if not self._snapshots:
@@ -214,12 +210,3 @@ def _let_go(snapshots: list[Lookup], opened: Opened, process: int) -> None:
     while snapshots:
         snapshots.pop().close()
     opened.close()
-
-
-def _last_ranks(counts: list[int]) -> Ranks:
-    """The last rank of each run, where the runs have these lengths."""
-    last, total = [], -1
-    for count in counts:
-        total += count
-        last.append(total)
-    return np.array(last, np.int64)
