@@ -35,9 +35,10 @@ from discreet.mechanisms import canonical
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.joint import Joint
 from discreet.privacy import Number, Sensitivity
-from discreet.release import Guarantee, decimal
+from discreet.release import Guarantee
 from discreet.sources.base import Source
 from discreet.tally import Tally, to_float
+from discreet.text import decimal
 from discreet.topk import as_source, promise
 
 _NOT_PRIVATE = "NOT private: computed from the scores"

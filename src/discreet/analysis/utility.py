@@ -29,8 +29,9 @@ from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.noise import NOISES
 from discreet.privacy import Number, Sensitivity, exact
-from discreet.release import Guarantee, decimal
+from discreet.release import Guarantee
 from discreet.tally import Tally, to_float
+from discreet.text import decimal
 from discreet.topk import as_source, promise
 
 Region = tuple[int, int]

@@ -12,7 +12,7 @@ from discreet.cli import options as shared
 from discreet.cli.commands import TextCommand, TextGroup
 from discreet.cli.output import check_out, print_json, print_text, save
 from discreet.cli.values import as_adjacency, as_format
-from discreet.release import decimal, printable
+from discreet.text import decimal, printable
 
 if TYPE_CHECKING:
     from discreet.ledger.account import Entry

@@ -13,6 +13,7 @@ from discreet.cli.output import OutputError
 from discreet.cli.terminal import RED, styled
 from discreet.errors import Error
 from discreet.sources.names import nearest
+from discreet.text import printable
 
 SUCCESS, FAILURE, BAD_USE, INTERRUPTED = 0, 1, 2, 130
 
@@ -97,8 +98,7 @@ def _trace(error: Exception) -> None:
 
 def _complain(message: str, code: int) -> int:
     """Prints one line, whatever is in the message, and returns the exit code."""
-    words = _without_urls(" ".join(message.split()))
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
+    line = printable(_without_urls(" ".join(message.split())))
     if getattr(sys, "stderr", None) is not None:
         with suppress(OSError):
             print(f"{styled('discreet:', RED, sys.stderr)} {line}", file=sys.stderr, flush=True)

@@ -18,7 +18,8 @@ from discreet.ledger.errors import LedgerError
 from discreet.ledger.query import Query
 from discreet.ledger.store import record_at
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
-from discreet.release import Release, decimal
+from discreet.release import Release
+from discreet.text import decimal
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
