@@ -1,6 +1,6 @@
 """Numbers, labels and tables as people read them: what releases, reports, errors and the command line all print.
 
-Nothing here is read back: JSON has its own exact forms (see `encoding`).
+Nothing here is read back: JSON has exact forms of its own.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import typer
 
 from discreet import __version__
 from discreet.cli.commands import TextGroup
-from discreet.cli.complain import INTERRUPTED, SUCCESS, explained
+from discreet.cli.errors import INTERRUPTED, SUCCESS, explained
 from discreet.cli.output import flush, print_text
 
 HELP = """

@@ -8,7 +8,7 @@ import typer
 
 from discreet.cli import options as shared
 from discreet.cli.commands import TextCommand
-from discreet.cli.complain import FAILURE, SUCCESS
+from discreet.cli.errors import FAILURE, SUCCESS
 from discreet.cli.output import print_json, print_text
 from discreet.cli.terminal import bar
 from discreet.cli.values import as_adjacency, as_count, as_format, as_jobs, as_mechanism, as_numbers

@@ -11,7 +11,7 @@ import typer
 
 from discreet.cli import options as shared
 from discreet.cli.commands import TextCommand
-from discreet.cli.complain import first_example
+from discreet.cli.errors import first_example
 from discreet.cli.formats import FORMATS
 from discreet.cli.output import check_out, deliver
 from discreet.cli.stdin import as_file, check_input, files_behind, suffix_of
