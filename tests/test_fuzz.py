@@ -103,7 +103,7 @@ def test_a_range_that_is_one_short_is_flagged(text, monkeypatch):
 
 def test_a_domain_whose_items_are_changed_is_flagged(monkeypatch):
     assert domains.check("['a ', 'b']")
-    monkeypatch.setattr("discreet.sources.domain.plain", str.strip)
+    monkeypatch.setattr("discreet.sources.domain.unwrap_label", str.strip)
     with pytest.raises(Finding, match="became"):
         domains.check("['a ', 'b']")
     with pytest.raises(Finding, match="refused"):
@@ -165,11 +165,11 @@ REQUEST = {
 @pytest.mark.parametrize(
     ("place", "wrong"),
     {
-        "discreet.topk.in_order": lambda items: sorted(items, reverse=True),
-        "discreet.topk.positive": lambda value, name: Fraction(value) * 2,
-        "discreet.topk.array_source": raises_instead,
-        "discreet.topk._sensitivity": lambda source, given: discreet.Sensitivity(0, 2),
-        "discreet.release.decoded": lambda data: f"{data} ",
+        "discreet.topk.sort_labels": lambda items: sorted(items, reverse=True),
+        "discreet.request.positive": lambda value, name: Fraction(value) * 2,
+        "discreet.request.array_source": raises_instead,
+        "discreet.request._sensitivity": lambda source, given: discreet.Sensitivity(0, 2),
+        "discreet.release.label_from_json": lambda data: f"{data} ",
         "discreet.sources.array.ArraySource.items": lambda self, ranks: ["a", "a"],
         "discreet.sources.array.ArraySource._places": lambda self, ranks: ranks,
     }.items(),

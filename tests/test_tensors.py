@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import discreet
 from discreet.errors import Error
 from discreet.exact.entropy import Entropy
+from discreet.request import as_source
 from discreet.sources.array import array_source
 from discreet.sources.tensor import TensorSource, tensor_source
-from discreet.topk import as_source
 
 torch = pytest.importorskip("torch", reason="torch is not installed here; make test-torch has it")
 
@@ -70,7 +70,7 @@ def test_the_same_bits_release_the_same_items(mechanism, kind):
 def test_every_kind_of_number_is_taken_as_what_it_denotes(kind):
     values = [0, 1, 1, 0] if kind == "bool" else [3, 100, 7, 7]
     tensor = torch.tensor(values).to(getattr(torch, kind))
-    tally = as_source(tensor, None).tally()
+    tally = as_source(tensor).tally()
     assert [tally.exact(rank) for rank in range(4)] == sorted(values, reverse=True)
 
 

@@ -8,7 +8,6 @@ difference of two scores times a scale, right to a relative 2^-50. Nothing here 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,12 +19,10 @@ from numpy.typing import NDArray
 
 from discreet.columns import Column, ExactColumn, FloatColumn, IntegerColumn, LazyColumn, to_float
 from discreet.errors import InvalidValueError
-from discreet.exact.ball import Floats
+from discreet.exact.ball import LARGEST, Floats
 from discreet.exact.entropy import Ranks
 
 __all__ = ["LARGEST", "ExactColumn", "FloatColumn", "IntegerColumn", "Remaining", "Tally", "common_unit", "to_float"]
-
-LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True, eq=False, repr=False)

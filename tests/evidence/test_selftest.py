@@ -37,7 +37,8 @@ PLACES = {
         Envelope: ["over"],
         Places: ["of", "selected"],
         LazyColumn: ["exact"],
-        discreet.topk: ["counting", "laplace"],
+        discreet.request: ["make_count_mechanism"],
+        discreet.topk: ["laplace"],
     }.items()
     for name in names
 }

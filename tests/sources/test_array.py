@@ -18,10 +18,10 @@ from discreet.columns import FloatColumn, LazyColumn
 from discreet.errors import Error
 from discreet.evidence.walk import walk
 from discreet.exact.entropy import Entropy
+from discreet.labels import sort_labels
 from discreet.selection import Selection, Some
 from discreet.sources import array, places, sorting
 from discreet.sources.array import array_source
-from discreet.sources.labels import in_order
 
 KINDS = [np.int64, np.uint64, np.int8, np.int32, np.float32, np.float64]
 
@@ -109,7 +109,7 @@ def test_a_selection_draws_every_subset_of_the_range_equally_often(tiny, kind, h
 
     def sampler(entropy):
         some = Some(count, first, last, entropy) if count else None
-        return tuple(in_order(source.selected(Selection(np.array(ranks, np.int64), head, some))))
+        return tuple(sort_labels(source.selected(Selection(np.array(ranks, np.int64), head, some))))
 
     decided, undecided = walk(sampler, 1500)
     assert set(decided) <= set(probabilities)

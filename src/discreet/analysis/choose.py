@@ -15,10 +15,9 @@ from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.mechanisms.registry import check_mechanism
 from discreet.privacy import Number, Sensitivity, exact, positive
-from discreet.release import Guarantee
+from discreet.request import Request, as_source, make_analysis_request
 from discreet.tally import Tally
 from discreet.text import align_columns, decimal
-from discreet.topk import as_source, promise
 
 _LEAST, _MOST = Fraction(1, 10**9), Fraction(10**9)
 _DIGITS = 4
@@ -62,18 +61,17 @@ def epsilon_for(
     wanted = _probability(probability)
     if goal not in GOALS:
         raise InvalidValueError(f"goal must be one of {', '.join(GOALS)}, not {shown(goal)}")
-    source = as_source(scores, None)
-    guarantee = promise(source, k, 1, mechanism, sensitivity, adjacency, drawn=False)
-    check_computed(guarantee.mechanism)
-    needed = _LEAST if k == source.d else _smallest(source.tally(), int(k), guarantee, goal, wanted)
+    request = make_analysis_request(scores, k, 1, mechanism, sensitivity, adjacency)
+    check_computed(request.guarantee.mechanism)
+    needed = _LEAST if request.takes_all_items else _smallest(request, request.source.tally(), goal, wanted)
     if needed is None:
         raise InvalidValueError(_UNREACHED)
     return needed
 
 
-def _smallest(tally: Tally, k: int, guarantee: Guarantee, goal: str, wanted: Fraction) -> Fraction | None:
+def _smallest(request: Request, tally: Tally, goal: str, wanted: Fraction) -> Fraction | None:
     """By bisection of the decade, then of its four digits; utility does not fall when epsilon grows."""
-    read = meter(tally, k, guarantee, {goal: goals(tally, k)[goal]})
+    read = meter(tally, request.k, request.guarantee, {goal: goals(tally, request.k)[goal]})
 
     def enough(epsilon: Fraction) -> bool:
         return read(epsilon).values[goal] >= float(wanted)
@@ -167,23 +165,28 @@ def compare(
     >>> table.best("top").mechanism
     Canonical(gamma='1', noise='gumbel')
     """
-    wanted, source = _probability(probability), as_source(scores, None)
+    wanted, source = _probability(probability), as_source(scores)
     usual: list[Mechanism] = [Canonical(), Canonical(gamma=1), OneShot(), Peeling()]
     chosen = usual if mechanisms is None else [check_mechanism(mechanism, drawn=False) for mechanism in mechanisms]
     spent = None if epsilon is None else positive(epsilon, "epsilon")
     choices = []
     for mechanism in chosen:
-        guarantee = promise(source, k, 1 if spent is None else spent, mechanism, sensitivity, adjacency, drawn=False)
+        budget = 1 if spent is None else spent
+        request = make_analysis_request(source, k, budget, mechanism, sensitivity, adjacency)
         check_computed(mechanism)
-        if k == source.d:
+        if request.takes_all_items:
             raise InvalidValueError(f"k must be less than {source.d}, the number of items, to compare, not {k}")
-        tally = source.tally()
-        needs = {goal: _smallest(tally, int(k), guarantee, goal, wanted) for goal in GOALS}
-        reaches = None
-        if spent is not None:
-            reaches = at_epsilon(meter(tally, int(k), guarantee, goals(tally, int(k))), spent)
-        choices.append(Choice(mechanism, needs, reaches))
+        choices.append(_choice(request, spent, wanted))
     return Comparison(int(k), wanted, spent, choices)
+
+
+def _choice(request: Request, spent: Fraction | None, wanted: Fraction) -> Choice:
+    tally, promised = request.source.tally(), request.guarantee
+    needs = {goal: _smallest(request, tally, goal, wanted) for goal in GOALS}
+    reaches = None
+    if spent is not None:
+        reaches = at_epsilon(meter(tally, request.k, promised, goals(tally, request.k)), spent)
+    return Choice(promised.mechanism, needs, reaches)
 
 
 def _shown(needed: Fraction | None) -> str:

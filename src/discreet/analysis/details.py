@@ -18,11 +18,10 @@ from discreet.analysis.classes import Cells, cells_of
 from discreet.analysis.layers import Layers
 from discreet.analysis.losses import log_arrangements, log_one_set, log_sequences, log_sets
 from discreet.analysis.shots import Chance
-from discreet.analysis.statistics import draws_needed
+from discreet.analysis.statistics import check_confidence, draws_needed
 from discreet.analysis.utility import (
     MOST_VALUES,
     Race,
-    as_confidence,
     as_width,
     check_computed,
     described,
@@ -35,11 +34,10 @@ from discreet.mechanisms import canonical
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.joint import Joint
 from discreet.privacy import Number, Sensitivity
-from discreet.release import Guarantee
+from discreet.request import make_analysis_request, make_request
 from discreet.sources.base import Source
 from discreet.tally import Tally, to_float
 from discreet.text import decimal
-from discreet.topk import as_source, promise
 
 _NOT_PRIVATE = "NOT private: computed from the scores"
 
@@ -92,13 +90,13 @@ def class_probabilities(
     >>> round(float(classes.probability.sum()), 9)
     1.0
     """
-    source = as_source(scores, None)
-    guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency, drawn=False)
-    if not has_classes(guarantee.mechanism):
-        raise InvalidValueError(f"mechanism must be canonical with gumbel noise, not {guarantee.mechanism!r}")
-    if k == source.d:
+    request = make_analysis_request(scores, k, epsilon, mechanism, sensitivity, adjacency)
+    if not has_classes(request.guarantee.mechanism):
+        raise InvalidValueError(f"mechanism must be canonical with gumbel noise, not {request.guarantee.mechanism!r}")
+    if request.takes_all_items:
         return ClassProbabilities(np.array([k]), np.array([k]), np.ones(1), 0.0)
-    cells = cells_of(_prepared(source.tally(), int(k), guarantee))
+    prepared: Any = request.prepare(request.source.tally())
+    cells = cells_of(prepared)
     return ClassProbabilities(
         np.append(k, cells.h), np.append(k, cells.t + 1), np.append(cells.top, cells.probability), cells.error
     )
@@ -131,14 +129,14 @@ def subset_probability(
     >>> discreet.subset_probability({"dune": 9, "alien": 7, "heat": 2}, ["dune", "alien"], epsilon=2).value > 0.99
     True
     """
-    source = as_source(scores, None)
     items = _distinct(subset)
-    guarantee = promise(source, len(items), epsilon, mechanism, sensitivity, adjacency, drawn=False)
-    check_computed(guarantee.mechanism)
-    if len(items) == source.d:
+    request = make_analysis_request(scores, len(items), epsilon, mechanism, sensitivity, adjacency)
+    chosen = request.guarantee.mechanism
+    check_computed(chosen)
+    if request.takes_all_items:
         return Chance(1.0, 0.0)
-    ranks, tally, chosen = _ranks(source, items), source.tally(), guarantee.mechanism
-    prepared = _prepared(tally, len(ranks), guarantee)
+    ranks, tally = _ranks(request.source, items), request.source.tally()
+    prepared: Any = request.prepare(tally)
     if has_classes(chosen):
         return _of_class(prepared, ranks)
     if isinstance(chosen, Joint):
@@ -199,20 +197,15 @@ def expected(
     >>> discreet.expected([90, 80, 5, 1], k=2, epsilon=1).recall > 0.999
     True
     """
-    sure, apart = as_confidence(confidence), as_width(width)
-    source = as_source(scores, None)
-    guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency)
-    if k == source.d:
+    sure, apart = check_confidence(confidence), as_width(width)
+    request = make_request(scores, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency)
+    if request.takes_all_items:
         return Expected(1.0, 0.0, 0.0, 0.0)
-    tally = source.tally()
-    prepared = _prepared(tally, int(k), guarantee)
-    if has_classes(guarantee.mechanism):
-        return _on_average(tally, int(k), cells_of(prepared))
-    return _by_draws(tally, int(k), prepared, apart, sure)
-
-
-def _prepared(tally: Tally, k: int, guarantee: Guarantee) -> Any:
-    return guarantee.mechanism.prepare(tally, k, guarantee.epsilon, guarantee.sensitivity)
+    tally = request.source.tally()
+    prepared: Any = request.prepare(tally)
+    if has_classes(request.guarantee.mechanism):
+        return _on_average(tally, request.k, cells_of(prepared))
+    return _by_draws(tally, request.k, prepared, apart, sure)
 
 
 def _distinct(subset: Any) -> list[Any]:

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from math import ceil, log
 from typing import Any
 
 from flint import arb
 
+from discreet.errors import InvalidValueError, shown
 from discreet.exact.ball import precision
+from discreet.privacy import exact
 
 _BITS = 128
 _HALVINGS = 60
 _LEAST = 5.0
 """Outcomes expected less often than this are counted together, so that the chi-square law is a fair one."""
+
+
+def check_confidence(value: Any) -> Fraction:
+    """A confidence, exactly."""
+    number = exact(value, "confidence")
+    if not Fraction(1, 2) <= number < 1:
+        raise InvalidValueError(f"confidence must be from 0.5 to less than 1, not {shown(value)}")
+    return number
 
 
 def draws_needed(half: float, alpha: float) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 from discreet.analysis.classes import cells_of
 from discreet.analysis.layers import Layers
 from discreet.analysis.shots import Shots
-from discreet.analysis.statistics import draws_needed, lower_bound, upper_bound
+from discreet.analysis.statistics import check_confidence, draws_needed, lower_bound, upper_bound
 from discreet.errors import InvalidValueError, shown
 from discreet.exact.entropy import Ranks, as_entropy
 from discreet.mechanisms import canonical, oneshot
@@ -30,9 +30,9 @@ from discreet.mechanisms.peeling import Peeling
 from discreet.noise import NOISES
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.release import Guarantee
+from discreet.request import make_analysis_request
 from discreet.tally import Tally, to_float
 from discreet.text import decimal
-from discreet.topk import as_source, promise
 
 Region = tuple[int, int]
 """What is good enough: h at least the first number, t at most the second."""
@@ -118,12 +118,13 @@ def utility(
     >>> discreet.utility([90, 80, 5, 1], k=2, epsilon=1).top > 0.999
     True
     """
-    source = as_source(scores, None)
-    guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency, drawn=False)
-    if k == source.d:
+    request = make_analysis_request(scores, k, epsilon, mechanism, sensitivity, adjacency)
+    if request.takes_all_items:
         return Utility(1.0, 1.0, 1.0, 1.0, 0.0)
-    tally, precision = source.tally(), Precision(width=as_width(width), confidence=as_confidence(confidence))
-    return at_epsilon(meter(tally, int(k), guarantee, goals(tally, int(k)), precision), guarantee.epsilon)
+    tally = request.source.tally()
+    precision = Precision(width=as_width(width), confidence=check_confidence(confidence))
+    read = meter(tally, request.k, request.guarantee, goals(tally, request.k), precision)
+    return at_epsilon(read, request.guarantee.epsilon)
 
 
 @dataclass(frozen=True)
@@ -286,12 +287,4 @@ def as_width(value: Any) -> Fraction:
     number = exact(value, "width")
     if not _LEAST_WIDTH <= number < 1:
         raise InvalidValueError(f"width must be from 0.001 to less than 1, not {shown(value)}")
-    return number
-
-
-def as_confidence(value: Any) -> Fraction:
-    """A confidence, exactly."""
-    number = exact(value, "confidence")
-    if not Fraction(1, 2) <= number < 1:
-        raise InvalidValueError(f"confidence must be from 0.5 to less than 1, not {shown(value)}")
     return number

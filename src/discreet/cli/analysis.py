@@ -21,7 +21,7 @@ from discreet.cli.output import OutputError, check_out, print_json, print_text, 
 from discreet.cli.stdin import input_files, input_name, open_input
 from discreet.errors import InvalidValueError
 from discreet.mechanisms.registry import to_dict
-from discreet.progress import silenced, stage
+from discreet.progress import show_progress, stage
 from discreet.sources.files import file_source
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def plan(
         raise InvalidValueError(f"out must be a page, with a name that ends in .html, not {out!r}")
     check_out(out, {"scores": input_files(file)})
     check_input_format(file, input_format)
-    with silenced(quiet), open_input(file, input_format) as path, stage("computing what each mechanism needs"):
+    with show_progress(not quiet), open_input(file, input_format) as path, stage("computing what each mechanism needs"):
         found = planned(
             file_source(path, item, score), count, goal=goal, probability=probability, epsilon=epsilon,
             sensitivity=limits, adjacency=adjacency, name=input_name(file),
@@ -176,7 +176,7 @@ def study(
         raise InvalidValueError(f"out must be a directory, not {str(folder)!r}, a file")
     vectors = made(names or []) if data is None else found(Path(data), names or [])
     try:
-        with silenced(quiet):
+        with show_progress(not quiet):
             files = studied(
                 planned(vectors, full), folder, jobs=processes, progress=lambda total: progress_bar("studying", total)
             )

@@ -20,7 +20,7 @@ from discreet.cli.output import print_json, print_text, progress_bar
 from discreet.errors import InvalidValueError
 from discreet.mechanisms.registry import to_dict
 from discreet.privacy import ADJACENCIES
-from discreet.progress import silenced
+from discreet.progress import show_progress
 
 if TYPE_CHECKING:
     from discreet.evidence.audit import Audit
@@ -110,7 +110,7 @@ def verify(
         deep=deep,
     )
     verdicts = []
-    with silenced(quiet), progress_bar("verifying", len(tasks)) as step:
+    with show_progress(not quiet), progress_bar("verifying", len(tasks)) as step:
         for verdict in each_examined(tasks, processes):
             verdicts.append(verdict)
             step()
@@ -127,7 +127,7 @@ def _run_self_test(jobs: int, shape: str, quiet: bool) -> int:
     from discreet.evidence.selftest import SelfTest, cases, each_finding
 
     findings, chosen = [], cases()
-    with silenced(quiet), progress_bar("planting", len(chosen)) as step:
+    with show_progress(not quiet), progress_bar("planting", len(chosen)) as step:
         for finding in each_finding(chosen, jobs):
             findings.append(finding)
             step()
@@ -212,7 +212,7 @@ def audit(
     from discreet.evidence.audit import audit as audited
 
     shape = parse_format(form, as_json, shared.TABLE_OR_JSON)
-    with silenced(quiet):
+    with show_progress(not quiet):
         found = audited(
             parse_mechanism(mechanism, {"gamma": gamma, "noise": noise, "ceil": ceil or None}),
             None if k is None else parse_count(k),

@@ -32,11 +32,11 @@ def check_out(out: str | None, inputs: dict[str, list[str]]) -> None:
     """The release must not replace what it is made from."""
     if out is None:
         return
-    from discreet.whole import check_target
+    from discreet.atomic_write import check_writable
 
     if out == "-":
         raise InvalidValueError("out must be a file, not '-': what is printed goes to standard output without it")
-    check_target(Path(out), "out")
+    check_writable(Path(out), "out")
     for role, files in inputs.items():
         if os.path.exists(out) and any(os.path.exists(file) and os.path.samefile(out, file) for file in files):
             raise InvalidValueError(f"out must be another file than the {role}, not {str(Path(out))!r}")
@@ -54,10 +54,10 @@ def deliver(release: Release, shape: str, out: str | None) -> None:
 
 def save(text: str, out: str) -> None:
     """Writes the text to `out`, whole or not at all."""
-    from discreet.whole import write_whole
+    from discreet.atomic_write import atomic_write
 
     try:
-        write_whole(Path(out), text + "\n")
+        atomic_write(Path(out), text + "\n")
     except OSError as error:
         raise OutputError(f"writing {str(Path(out))!r} fails: {error.strerror}") from None
 

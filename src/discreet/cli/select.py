@@ -24,10 +24,11 @@ from discreet.cli.stdin import input_files, input_suffix, open_input
 from discreet.errors import InvalidValueError
 from discreet.padding import Padding, check_auto
 from discreet.privacy import Sensitivity, positive
-from discreet.progress import silenced
+from discreet.progress import show_progress
+from discreet.request import make_request
 from discreet.sources.base import Source
 from discreet.sources.files import TEXTS, file_source
-from discreet.topk import release_from
+from discreet.topk import plan_charge, release_from
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
@@ -289,12 +290,13 @@ def select(
         _refuse_options({"score": score, "sensitivity": sensitivity}, _SCORES_ONLY, "with user")
         source_of = prepare_events(file, user, item, adjacency, options, out)
     # Progress would show when a stage ends.
-    with silenced(quiet or pad_to is not None):
-        release = release_from(
-            partial(_opening, file, input_format, source_of), count, epsilon, padding, mechanism=drawn_by,
-            sensitivity=limits if user is None else None, adjacency=adjacency, counts=counts, split=split, ledger=book,
-            purpose=purpose, request_id=request_id, dataset=dataset,
+    with show_progress(not quiet and pad_to is None):
+        ask = partial(
+            make_request, k=count, epsilon=epsilon, mechanism=drawn_by, adjacency=adjacency,
+            sensitivity=limits if user is None else None, counts=counts, split=split,
         )  # fmt: skip
+        charge = plan_charge(book, purpose, request_id, dataset)
+        release = release_from(partial(_opening, file, input_format, source_of), ask, padding, charge)
     deliver(release, shape, out)
 
 

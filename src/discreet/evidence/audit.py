@@ -16,7 +16,7 @@ from fractions import Fraction
 from itertools import repeat
 from typing import Any
 
-from discreet.analysis.statistics import lower_bound, upper_bound
+from discreet.analysis.statistics import check_confidence, lower_bound, upper_bound
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.evidence.drawing import Input, forms_of, releases
 from discreet.evidence.expected import check_enumerable, expected
@@ -29,7 +29,7 @@ from discreet.exact.entropy import Entropy, as_entropy
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.registry import check_mechanism
-from discreet.privacy import Number, check_adjacency, exact, positive
+from discreet.privacy import Number, check_adjacency, exact, positive, whole_number
 from discreet.release import Release
 from discreet.text import decimal
 
@@ -39,7 +39,7 @@ Sampler = Callable[[dict[str, Any]], Any]
 Progress = Callable[[int], AbstractContextManager[Callable[[], None]]]
 """Called with the number of draws in all; gives a context with a function to call after each."""
 
-_LARGEST = 10**9
+_MOST_DRAWS = 10**9
 _LONGEST = 26
 """How many items there are letters for."""
 
@@ -166,12 +166,9 @@ def audit(
     True
     """
     chosen = Canonical() if mechanism is None else check_mechanism(mechanism)
-    budget, sure = positive(epsilon, "epsilon"), exact(confidence, "confidence")
+    budget, sure = positive(epsilon, "epsilon"), check_confidence(confidence)
     check_adjacency(adjacency)
-    if not Fraction(1, 2) <= sure < 1:
-        raise InvalidValueError(f"confidence must be from 0.5 to less than 1, not {shown(confidence)}")
-    if isinstance(draws, bool) or not isinstance(draws, int) or not 100 <= draws <= _LARGEST:
-        raise InvalidValueError(f"draws must be a whole number from 100 to {_LARGEST}, not {shown(draws)}")
+    draws = whole_number(draws, "draws", 100, _MOST_DRAWS)
     if (scores is None) != (neighbour is None):
         raise InvalidValueError("scores and neighbour must be given together or both left out")
     pair, longer = _inputs(chosen, k, budget, scores, neighbour, adjacency, draws, k is not None or sampler is None)
@@ -310,8 +307,8 @@ def _inputs(
         Input(vector, 1 if k is None else k, epsilon, mechanism, family.sensitivity, adjacency)
         for vector in (first, second)
     )
-    # A k that is no number of items is refused by the promise.
-    if one.guarantee and one.k < len(first):
+    # A k that is no number of items is refused by the request.
+    if not one.request().takes_all_items:
         check_enumerable(mechanism, len(first), one.k)
     return (one, other), None
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from discreet import topk
+from discreet import request, topk
 from discreet.columns import LazyColumn
 from discreet.exact.ball import Floats, ball
 from discreet.exact.entropy import Entropy, Ranks
@@ -150,13 +150,13 @@ def planned_with_half_the_noise() -> AbstractContextManager[None]:
     """Counts whose noise is planned at twice the rate."""
 
     def doubled(right: Any) -> Any:
-        def counting(*arguments: Any) -> Any:
-            plan = right(*arguments)
-            return replace(plan, rate=2 * plan.rate)
+        def make_count_mechanism(*arguments: Any) -> Any:
+            made = right(*arguments)
+            return replace(made, rate=2 * made.rate)
 
-        return counting
+        return make_count_mechanism
 
-    return replaced(topk, "counting", doubled)
+    return replaced(request, "make_count_mechanism", doubled)
 
 
 def drawn_with_half_the_noise() -> AbstractContextManager[None]:

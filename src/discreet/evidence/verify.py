@@ -28,7 +28,7 @@ from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.mechanisms.registry import check_mechanism
 from discreet.noise import NOISES
-from discreet.privacy import Number, check_adjacency, exact, positive
+from discreet.privacy import Number, check_adjacency, exact, positive, whole_number
 
 GAMMAS = ("0", "1/3", "1/2", "3/4", "1")
 
@@ -142,8 +142,8 @@ def plan(
 ) -> list[Task | CountTask]:
     """What `verify` will do with these arguments, in pieces that can be done apart."""
     budget = positive(epsilon, "epsilon")
-    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
-        raise InvalidValueError(f"k must be a whole number from 1, not {shown(k)}")
+    if k is not None:
+        k = whole_number(k, "k", 1)
     if adjacency is not None:
         check_adjacency(adjacency)
     chosen = families(deep) if scores is None else _own(scores)

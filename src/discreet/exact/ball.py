@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,9 @@ Floats = NDArray[np.float64]
 
 START = 96
 """The precision in bits at which a comparison is first tried."""
+
+LARGEST = sys.float_info.max
+"""The largest float, which stands for all numbers beyond it."""
 
 RELATIVE = 2.0**-40
 """What `above` adds, relative to the value: far more than the rounding of what it is given."""
@@ -113,6 +117,11 @@ def stirling(a: Floats, b: Floats) -> Floats:
 def above(value: Floats) -> Floats:
     """A float certainly above a quantity that `value` approximates to a relative (or absolute) 2^-41."""
     return value + RELATIVE * (np.abs(value) + 64.0)
+
+
+def below(value: Floats) -> Floats:
+    """A float certainly below a quantity that `value` approximates to a relative (or absolute) 2^-41."""
+    return value - RELATIVE * (np.abs(value) + 64.0)
 
 
 def happens(entropy: Entropy, log_probability: Callable[[], arb]) -> bool:

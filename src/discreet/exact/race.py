@@ -17,7 +17,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from discreet.exact.ball import RELATIVE, START, Floats, exponential, is_less, precision
+from discreet.exact.ball import LARGEST, RELATIVE, START, Floats, above, below, exponential, is_less, precision
 from discreet.exact.entropy import Entropy, Ranks, Uniform, Words
 from discreet.exact.times import BallTime, Transform, exponentials, noise_float
 
@@ -229,9 +229,9 @@ def _valued(race: _Podium, stream: Ranks, turn: Ranks, element: Ranks, low: Floa
     log_rate = np.log(race.runners.cells[stream].astype(np.float64))
     most, most_off = noise_float(race.inverse_float, low, log_rate)
     least, least_off = noise_float(race.inverse_float, high, log_rate)
-    gain_low, gain_high = np.minimum(gain, 1e308), np.maximum(gain, -1e308)
-    value_low = gain_low - RELATIVE * (np.abs(gain_low) + 64.0) + least - least_off - RELATIVE * np.abs(least)
-    value_high = gain_high + RELATIVE * (np.abs(gain_high) + 64.0) + most + most_off + RELATIVE * np.abs(most)
+    gain_low, gain_high = np.minimum(gain, LARGEST), np.maximum(gain, -LARGEST)
+    value_low = below(gain_low) + least - least_off - RELATIVE * np.abs(least)
+    value_high = above(gain_high) + most + most_off + RELATIVE * np.abs(most)
     return _Arrivals(stream, turn, element, np.where(np.isnan(value_low), -np.inf, value_low), value_high)
 
 

@@ -140,14 +140,14 @@ class Losses:
         with np.errstate(all="ignore"):
             total = height_h + height_t
             if self.step is None:
-                return -np.minimum(total, 1e308)
+                return -np.minimum(total, LARGEST)
             weight = min(to_float(self.s * self.step), LARGEST)
             rounded = (np.rint(total) if self._is_whole else np.ceil(total)) * weight
             # Where a float cannot tell on which side of a whole number of steps the loss is, it is counted exactly.
             close = ~(np.abs(total - np.rint(total)) > 2.0**-40 * total) & (not self._is_whole) | (total > 1e300)
         for i in np.flatnonzero(close).tolist():
             rounded[i] = to_float(self.excess(int(h[i]), int(t[i])))
-        return -np.minimum(rounded, 1e308)
+        return -np.minimum(rounded, LARGEST)
 
     @cached_property
     def _is_whole(self) -> bool:

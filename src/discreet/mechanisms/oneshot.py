@@ -111,7 +111,7 @@ class Prepared:
 
     @cached_property
     def bound(self) -> Floats:
-        return above(np.maximum(self.gain_float(self.start), -1e308))
+        return above(np.maximum(self.gain_float(self.start), -LARGEST))
 
 
 def _unbounded(gaps: Floats) -> Floats:

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.entropy import Ranks
+from discreet.labels import check_labels, is_column, labels_at, unwrap_label
 from discreet.selection import Selection
 from discreet.sources.base import Source
-from discreet.sources.labels import check_labels, is_column, named, plain
 from discreet.sources.places import Places
 from discreet.sources.sorting import FINITE, LARGE, sorted_tally
 from discreet.tally import Tally, common_unit
@@ -46,16 +46,16 @@ class ArraySource(Source):
         return self._tally
 
     def items(self, ranks: Ranks) -> list[Any]:
-        return named(self.labels, self._places(ranks))
+        return labels_at(self.labels, self._places(ranks))
 
     def selected(self, selection: Selection) -> list[Any] | Ranks:
         if self.d < LARGE or self.scores.dtype == object:
             return super().selected(selection)
         places = Places(self.scores, self._tally).selected(selection)
-        return places if self.labels is None else named(self.labels, places)
+        return places if self.labels is None else labels_at(self.labels, places)
 
     def every_item(self) -> list[Any]:
-        return named(self.labels, np.arange(self.d))
+        return labels_at(self.labels, np.arange(self.d))
 
     @cached_property
     def _tally(self) -> Tally:
@@ -213,7 +213,7 @@ def _from_list(values: list[Any]) -> NDArray[Any]:
 
 
 def _fraction(value: Any) -> Fraction:
-    number = plain(value)
+    number = unwrap_label(value)
     if isinstance(number, list | tuple | np.ndarray):
         raise InvalidValueError("scores must have one dimension, not more")
     if not isinstance(number, int | float | Fraction | Decimal | np.longdouble):

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-import numpy as np
-
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.labels import is_column, unwrap_label
+from discreet.privacy import is_whole_number
 from discreet.sources.cells import LARGEST_EXACT, read_cell
 from discreet.sources.connect import Opened, is_frame, open_table
 from discreet.sources.engine import ask
-from discreet.sources.labels import is_column, plain
 from discreet.sources.names import choices, suggestion
 
 
@@ -47,7 +46,7 @@ def integers(lo: int, hi: int) -> Integers:
     Integers(lo=0, hi=9)
     """
     for name, value in (("lo", lo), ("hi", hi)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        if not is_whole_number(value):
             raise InvalidTypeError(f"{name} must be a whole number, not {shown(value)}")
         if not -(2**63) <= value < 2**63:
             raise InvalidValueError(f"{name} must be from -2^63 to 2^63 - 1, not {shown(value)}")
@@ -104,7 +103,7 @@ def _from_list(given: Any, events: Opened) -> Listed:
     import pyarrow as pa
 
     raw = given.to_pylist() if hasattr(given, "to_pylist") else given.tolist() if hasattr(given, "tolist") else given
-    values = [plain(value) for value in raw]
+    values = [unwrap_label(value) for value in raw]
     if not values:
         raise InvalidValueError("domain must hold at least one item, not none")
     if any(value is None or value != value for value in values):

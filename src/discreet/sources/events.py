@@ -6,10 +6,8 @@ import os
 import time
 from typing import Any, NoReturn
 
-import numpy as np
-
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.privacy import Number, check_adjacency
+from discreet.privacy import Number, check_adjacency, whole_number
 from discreet.sources.connect import Opened, ending_of, is_url, open_table
 from discreet.sources.csv_dialect import csv_dialect
 from discreet.sources.domain import split_column
@@ -123,12 +121,7 @@ def _ending(given: Any) -> str | None:
 def _most_items(given: Any) -> int | None:
     if given is None:
         return None
-    message = f"max_items_per_user must be a whole number from 1, not {shown(given)}"
-    if isinstance(given, bool) or not isinstance(given, int | np.integer):
-        raise InvalidTypeError(message)
-    if given < 1:
-        raise InvalidValueError(message)
-    return min(int(given), 2**63 - 1)
+    return min(whole_number(given, "max_items_per_user", 1), 2**63 - 1)
 
 
 def _check_column(opened: Opened, argument: str, column: Any) -> None:

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from discreet.labels import is_column
 from discreet.sources.connect import files_of, is_url
 from discreet.sources.domain import split_column
-from discreet.sources.labels import is_column
 from discreet.sources.memory import share_memory
 
 Place = tuple[str | None, ...]

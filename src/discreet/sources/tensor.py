@@ -20,10 +20,10 @@ from discreet.columns import bars, float_differences, lowest_keys
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError
 from discreet.exact.ball import Floats
 from discreet.exact.entropy import Ranks
+from discreet.labels import labels_at
 from discreet.selection import Selection
 from discreet.sources.array import ArraySource, array_source, checked_labels
 from discreet.sources.base import Source
-from discreet.sources.labels import named
 from discreet.sources.sorting import FINITE
 from discreet.tally import Tally
 
@@ -59,14 +59,14 @@ class TensorSource(Source):
         return Tally(self._sorted[0])
 
     def items(self, ranks: Ranks) -> list[Any]:
-        return named(self.labels, self._places(ranks))
+        return labels_at(self.labels, self._places(ranks))
 
     def selected(self, selection: Selection) -> list[Any] | Ranks:
         places = self._places(selection.drawn())
-        return places if self.labels is None else named(self.labels, places)
+        return places if self.labels is None else labels_at(self.labels, places)
 
     def every_item(self) -> list[Any]:
-        return named(self.labels, np.arange(self.d))
+        return labels_at(self.labels, np.arange(self.d))
 
     def _places(self, ranks: Ranks) -> Ranks:
         return _taken(self._sorted[1], self.d - 1 - ranks)

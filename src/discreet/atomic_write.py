@@ -11,7 +11,7 @@ from pathlib import Path
 from discreet.errors import InvalidValueError
 
 
-def check_target(path: Path, name: str) -> None:
+def check_writable(path: Path, name: str) -> None:
     """Raises unless `path`, the argument called `name`, can be a file to write: before any work goes into its text."""
     given = repr(str(path))
     if os.path.isdir(path):
@@ -22,7 +22,7 @@ def check_target(path: Path, name: str) -> None:
         raise InvalidValueError(f"{name} must be in a directory that exists, not {given}")
 
 
-def write_whole(path: Path, text: str) -> None:
+def atomic_write(path: Path, text: str) -> None:
     """Writes a file through a draft beside it, which takes its place once it is on the disk.
 
     Parameters

@@ -23,7 +23,7 @@ def as_path(ledger: object) -> Path:
     return Path(os.path.realpath(text))
 
 
-def looked_at(path: Path) -> os.stat_result:
+def stat_ledger(path: Path) -> os.stat_result:
     """What is at the path, which must be a file with one name: SQLite keeps its journal beside the name."""
     try:
         found = path.stat()
@@ -64,8 +64,8 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def speaking(path: Path) -> Iterator[None]:
-    """Errors of SQLite in our words."""
+def translate_errors(path: Path) -> Iterator[None]:
+    """Raises what SQLite raises inside as a LedgerError, in our words."""
     try:
         yield
     except sqlite3.Error as error:

@@ -1,4 +1,4 @@
-"""Labels of items: which are allowed, and the one order in which a release lists them.
+"""Labels of items: which are allowed, the one order in which a release lists them, and how JSON holds them.
 
 The order depends on the labels alone and is total: two different labels never tie, because a tie would be broken by
 the order in which they came, and that can be the order of the scores.
@@ -25,7 +25,7 @@ _OWN = {str, int, bool, float, bytes, Decimal, Fraction, UUID, date, datetime, t
 _NONE = object()
 
 
-def plain(label: Any) -> Any:
+def unwrap_label(label: Any) -> Any:
     """A label as Python's own type: scalars of NumPy and pandas, enumerations and other subclasses are unwrapped.
 
     What a subclass makes of comparison and hashing could tie two labels or order them by chance.
@@ -36,7 +36,7 @@ def plain(label: Any) -> Any:
     if isinstance(label, np.generic):
         return label.item()
     if type(label) in _OWN:
-        return tuple(map(plain, label)) if isinstance(label, tuple) else label
+        return tuple(map(unwrap_label, label)) if isinstance(label, tuple) else label
     if hasattr(label, "to_pydatetime") and label == label and not label.nanosecond:
         return label.to_pydatetime()
     if hasattr(label, "to_pytimedelta") and label == label and not label.nanoseconds:
@@ -46,7 +46,7 @@ def plain(label: Any) -> Any:
     if isinstance(label, int):
         return int.__int__(label)
     if isinstance(label, tuple):
-        return tuple(map(plain, label))
+        return tuple(map(unwrap_label, label))
     return label
 
 
@@ -60,7 +60,7 @@ def check_labels(labels: Iterable[Any], private: bool = False) -> list[Any]:
 
     Where they are private, no message shows one.
     """
-    listed = [plain(label) for label in labels]
+    listed = [unwrap_label(label) for label in labels]
     kinds = {type(label) for label in listed}
     simple = kinds <= {str} or kinds <= {int}
     unordered = None if simple else next((label for label in listed if not _is_ordered(label)), _NONE)
@@ -77,12 +77,12 @@ def check_labels(labels: Iterable[Any], private: bool = False) -> list[Any]:
     return listed
 
 
-def named(labels: Sequence[Any] | None, places: NDArray[np.int64]) -> list[Any]:
+def labels_at(labels: Sequence[Any] | None, places: NDArray[np.int64]) -> list[Any]:
     """The labels at some positions, which are their own labels where there are none."""
     return places.tolist() if labels is None else [labels[place] for place in places.tolist()]
 
 
-def in_order(labels: Collection[Any] | NDArray[np.int64]) -> list[Any]:
+def sort_labels(labels: Collection[Any] | NDArray[np.int64]) -> list[Any]:
     """Labels in the order of a release: by kind, then by value; strings by code point, numbers by size."""
     if isinstance(labels, np.ndarray):
         ascending: list[Any] = np.sort(labels).tolist()
@@ -137,3 +137,47 @@ def _first_repeat(keys: list[Any], labels: list[Any]) -> Any:
             return label
         seen.add(key)
     return None
+
+
+def label_to_json(label: Any) -> Any:
+    """A label as JSON holds it; what JSON has no type for becomes an object with its type and text."""
+    if label is None or isinstance(label, str | bool):
+        return label
+    if isinstance(label, int) or (isinstance(label, float) and math.isfinite(label)):
+        return label
+    if isinstance(label, tuple):
+        return {"type": "tuple", "value": [label_to_json(part) for part in label]}
+    if isinstance(label, timedelta):
+        return {"type": "timedelta", "value": [label.days, label.seconds, label.microseconds]}
+    kind = next(name for name, (known, _) in _JSON_TYPES.items() if isinstance(label, known))
+    # The second 2:30 of a night on which clocks are put back is another label than the first.
+    later = {"fold": 1} if getattr(label, "fold", 0) else {}
+    return {"type": kind, "value": label.hex() if isinstance(label, bytes) else _label_text(label), **later}
+
+
+def _label_text(label: Any) -> str:
+    return str(label.isoformat()) if isinstance(label, date | time) else str(label)
+
+
+def label_from_json(data: Any) -> Any:
+    """The label that `label_to_json` wrote."""
+    if not isinstance(data, dict):
+        return data
+    if data["type"] == "tuple":
+        return tuple(label_from_json(part) for part in data["value"])
+    if data["type"] == "timedelta":
+        return timedelta(*data["value"])
+    label = _JSON_TYPES[data["type"]][1](data["value"])
+    return label.replace(fold=1) if data.get("fold") == 1 else label
+
+
+_JSON_TYPES: dict[str, tuple[type, Any]] = {
+    "datetime": (datetime, datetime.fromisoformat),
+    "date": (date, date.fromisoformat),
+    "time": (time, time.fromisoformat),
+    "decimal": (Decimal, Decimal),
+    "fraction": (Fraction, Fraction),
+    "float": (float, float),
+    "bytes": (bytes, bytes.fromhex),
+    "uuid": (UUID, UUID),
+}
