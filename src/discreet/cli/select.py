@@ -296,12 +296,12 @@ def select(
             sensitivity=limits if user is None else None, counts=counts, split=split,
         )  # fmt: skip
         charge = plan_charge(book, purpose, request_id, dataset)
-        release = release_from(partial(_opening, file, input_format, source_of), ask, padding, charge)
+        release = release_from(partial(_open_source, file, input_format, source_of), ask, padding, charge)
     deliver(release, shape, out)
 
 
 @contextmanager
-def _opening(file: str | None, kind: str | None, source_of: Callable[[Any], Source]) -> Iterator[Source]:
+def _open_source(file: str | None, kind: str | None, source_of: Callable[[Any], Source]) -> Iterator[Source]:
     """The source behind FILE; a copy of standard input is there until it is let go."""
     with open_input(file, kind) as path:
         yield source_of(path)
