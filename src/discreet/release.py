@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,6 +14,7 @@ from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import from_dict as mechanism_from_dict
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
 from discreet.privacy import Sensitivity
+from discreet.text import align_columns, count_with_commas, decimal, printable
 
 _FORMAT = 1
 
@@ -232,7 +232,8 @@ class Release:
 
     def _lines(self) -> list[str]:
         if self.counts is not None:
-            return aligned(_TABLE, *(map(printable, row) for row in self._rows()))
+            rows = [_TABLE, *([printable(cell) for cell in row] for row in self._rows())]
+            return [f"  {line}" for line in align_columns(rows, numbers=True)]
         shown = self.items if self.order is None else self.order
         width = len(str(self.k))
         names = [printable(item) for item in shown]
@@ -241,7 +242,11 @@ class Release:
     def _rows(self) -> list[tuple[str, str, str]]:
         """The counts as text, a row for each item."""
         return [
-            (str(count.item), _spelt(count.value), f"{_spelt(count.low)} to {_spelt(count.high)}")
+            (
+                str(count.item),
+                count_with_commas(count.value),
+                f"{count_with_commas(count.low)} to {count_with_commas(count.high)}",
+            )
             for count in self.counts or []
         ]
 
@@ -283,34 +288,3 @@ class Release:
 
 
 _TABLE = ("item", "about", "95% interval")
-
-
-def aligned(*rows: Iterable[str]) -> list[str]:
-    """Rows of a table as lines: the first column to the left, numbers to the right."""
-    table = [tuple(row) for row in rows]
-    first, *others = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        f"  {row[0]:<{first}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(row[1:], others, strict=True))
-        for row in table
-    ]
-
-
-def printable(label: Any) -> str:
-    """A label on one line: what would move the cursor or change the terminal is escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(label))
-
-
-def decimal(number: Fraction) -> str:
-    """A fraction as people write it: 0.1 where that is exact and short, else 1/3, else about 1e-320."""
-    if number > 10**300:
-        return f"about 10^{len(str(int(number))) - 1}"
-    text = f"{float(number):.12g}"
-    if Fraction(text) == number:
-        return text
-    return str(number) if len(str(number)) < 20 else f"about {text}" if float(number) else "almost 0"
-
-
-def _spelt(figure: int | Fraction) -> str:
-    """A count as people write it, with commas between thousands."""
-    sign = "-" if figure < 0 else ""
-    return f"{figure:,}" if isinstance(figure, int) else sign + decimal(abs(figure))

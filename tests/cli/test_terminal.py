@@ -12,7 +12,7 @@ import pytest
 
 from command_line import PROGRAM, SELECT, process
 from discreet import progress
-from discreet.cli.terminal import bar
+from discreet.cli.output import progress_bar
 
 VERIFY = ("verify", "--scores", "3,2,2,0", "-k", "2", "--jobs", "1")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -159,5 +159,5 @@ def test_a_library_shows_nothing_unless_it_is_asked_to(monkeypatch):
 
 
 def test_a_bar_that_is_not_shown_counts_nothing():
-    with bar("waiting", 2) as step:
+    with progress_bar("waiting", 2) as step:
         assert step() is None

@@ -15,9 +15,9 @@ from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.mechanisms.registry import check_mechanism
 from discreet.privacy import Number, Sensitivity, exact, positive
-from discreet.release import decimal
 from discreet.request import Request, as_source, make_analysis_request
 from discreet.tally import Tally
+from discreet.text import align_columns, decimal
 
 _LEAST, _MOST = Fraction(1, 10**9), Fraction(10**9)
 _DIGITS = 4
@@ -129,11 +129,8 @@ class Comparison:
             if choice.reaches is not None:
                 row += [f"{getattr(choice.reaches, goal):.4f}" for goal in GOALS]
             rows.append(row)
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        cells = [[f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)] for row in rows]
         title = f"k = {self.k}, each goal reached with probability {decimal(self.probability)}"
-        lines = ["  ".join(row).rstrip() for row in cells]
-        return "\n".join([title, *lines, "NOT private: computed from the scores"])
+        return "\n".join([title, *align_columns(rows), "NOT private: computed from the scores"])
 
 
 def compare(

@@ -34,10 +34,10 @@ from discreet.mechanisms import canonical
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.joint import Joint
 from discreet.privacy import Number, Sensitivity
-from discreet.release import decimal
 from discreet.request import make_analysis_request, make_request
 from discreet.sources.base import Source
 from discreet.tally import Tally, to_float
+from discreet.text import decimal
 
 _NOT_PRIVATE = "NOT private: computed from the scores"
 

@@ -29,9 +29,10 @@ from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.noise import NOISES
 from discreet.privacy import Number, Sensitivity, exact
-from discreet.release import Guarantee, decimal
+from discreet.release import Guarantee
 from discreet.request import make_analysis_request
 from discreet.tally import Tally, to_float
+from discreet.text import decimal
 
 Region = tuple[int, int]
 """What is good enough: h at least the first number, t at most the second."""

@@ -30,7 +30,8 @@ from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.registry import check_mechanism
 from discreet.privacy import Number, check_adjacency, exact, positive, whole_number
-from discreet.release import Release, decimal
+from discreet.release import Release
+from discreet.text import decimal
 
 Sampler = Callable[[dict[str, Any]], Any]
 """What is audited: from labelled scores to something that can be seen, a Release or any other hashable value."""

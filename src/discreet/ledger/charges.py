@@ -19,8 +19,9 @@ from discreet.ledger.errors import BudgetSpentError, LedgerError
 from discreet.ledger.query import Query, query_of
 from discreet.ledger.store import record_at
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
-from discreet.release import Release, decimal
+from discreet.release import Release
 from discreet.request import Request
+from discreet.text import decimal
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger

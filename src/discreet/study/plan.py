@@ -15,11 +15,11 @@ from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.privacy import Number, Sensitivity
-from discreet.release import decimal
 from discreet.request import Request, make_request
 from discreet.sources.base import Source
 from discreet.study.page import page
 from discreet.study.results import Point, Results
+from discreet.text import decimal
 
 CANDIDATES: tuple[Mechanism, ...] = (Canonical(), Canonical(gamma=1), OneShot(), Peeling(), Joint())
 
