@@ -13,8 +13,10 @@ import pytest
 from engines import postgres, spark  # noqa: F401  # fixtures
 
 import discreet
-from discreet.sources.cells import is_mixed, read_cell, spell_mixed
-from discreet.sources.sqlite import declared_table
+from discreet.sources.cells import is_mixed, read_cell
+from discreet.sources.dialects import DUCKDB, dialect_of
+from discreet.sources.parquet import spell_mixed
+from discreet.sources.sqlite import declare_types
 
 TEXTS = [
     "7", "07", "+7", "-7", "7.", "7.0", "7.000", "7.5", " 7", "7 ", "7\n", "\t7", "0x1F", "1_000", "1e3", "", "-", ".0",
@@ -102,7 +104,7 @@ def sqlite_cells(rows, request):
     cells = [(row["id"], _sqlite(row["cell"])) for row in rows.to_pylist()]
     connection.executemany("INSERT INTO cells VALUES (?, ?)", cells)
     backend = ibis.sqlite.from_connection(connection)
-    return declared_table(backend, "cells")[0], backend.disconnect
+    return declare_types(backend, "cells")[0], backend.disconnect
 
 
 def _sqlite(cell):
@@ -144,8 +146,8 @@ def test_every_engine_reads_a_cell_alike(make, name, request):
     if make is sqlite_cells and name == "decimals":
         pytest.skip("SQLite has no decimals")
     table, close = make(rows, request)
-    engine = str(table.get_backend().name)
-    columns = {kind: read_cell(engine, table.cell, kind) for kind in readings}
+    dialect = dialect_of(table)
+    columns = {kind: read_cell(dialect, table.cell, kind) for kind in readings}
     found = fetched(table.select("id", **columns).order_by("id"))
     for place, (kind, expected) in enumerate(readings.items(), start=1):
         read = [spelled(kind, row[place]) for row in found]
@@ -163,8 +165,8 @@ def test_spelled_cells_read_as_those_of_one_type_do(name):
     mixed = table.mutate(cell=spell_mixed(table.cell))
     assert is_mixed(mixed.cell.type())
     for kind in {*readings, "float", "string"}:
-        by_type = table.select("id", found=read_cell("duckdb", table.cell, kind)).order_by("id")
-        by_cell = mixed.select("id", found=read_cell("duckdb", mixed.cell, kind)).order_by("id")
+        by_type = table.select("id", found=read_cell(DUCKDB, table.cell, kind)).order_by("id")
+        by_cell = mixed.select("id", found=read_cell(DUCKDB, mixed.cell, kind)).order_by("id")
         assert _plain(by_type) == _plain(by_cell)
 
 

@@ -15,6 +15,7 @@ from engines import postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 from discreet.sources import lookup
+from discreet.sources.dialects import dialect_named
 
 LENGTHS = (1, 2, 150, 1, 90, 2)
 """How many items have the highest score, the next and so on; the long runs are looked up by buckets."""
@@ -203,11 +204,9 @@ def test_spark_shows_the_same_plans(spark, tmp_path):  # noqa: F811
 @kinds_and_ranges
 def test_an_engine_that_is_not_known_is_sent_nothing(kind, domain, narrow, monkeypatch):
     """Then all rows are fetched, and the wanted ones found here."""
-    from discreet.sources import unlogged
-
     table = ibis.duckdb.connect().create_table("events", table_of(SCORES[0], kind))
     usual = look_up(table, kind, domain)
-    monkeypatch.setattr(unlogged, "_WAYS", {})
+    monkeypatch.setattr(lookup, "dialect_of", lambda table: dialect_named("unheard-of"))
     table.get_backend().con.execute("CALL enable_logging('QueryLog')")
     assert look_up(table, kind, domain) == usual
     log = table.get_backend().con.execute("SELECT string_agg(message, '\n') FROM duckdb_logs").fetchone()[0]

@@ -15,9 +15,9 @@ import numpy as np
 
 from discreet.errors import InvalidValueError
 from discreet.sources.connect import Opened
+from discreet.sources.dialects import Dialect, dialect_of
 from discreet.sources.domain import Integers, Listed
 from discreet.sources.engine import ask
-from discreet.sources.raw import by_bytes, text_bytes
 
 MASK = 2**31 - 1
 """Places are taken modulo 2^31; smaller ones have different hashes, because the multiplier is odd."""
@@ -37,7 +37,7 @@ def places(domain: Integers | Listed, opened: Opened) -> Any:
     import pyarrow.compute as pc
 
     backend, table = opened.table.get_backend(), domain.table
-    if domain.kind == "string" and text_bytes(backend.name, table["item"]) is None:
+    if domain.kind == "string" and dialect_of(opened.table).text_bytes is None:
         # Where two spellings may be equal, a user who touched one item could move the scores of two.
         raise InvalidValueError(
             f"max_items_per_user must be left out for items of text on {opened.engine}: "
@@ -49,10 +49,10 @@ def places(domain: Integers | Listed, opened: Opened) -> Any:
     return opened.adopt(pa.table({"item": items.take(order), "place": np.arange(len(items)) & MASK}))
 
 
-def placed(rows: Any, places: Any, engine: str) -> Any:
+def placed(rows: Any, places: Any, dialect: Dialect) -> Any:
     """The rows of the domain's items, each with its place; items of text are bytes here."""
     if not isinstance(places, Integers):
-        joined = rows.inner_join(places, rows.item == by_bytes(engine, places.item))
+        joined = rows.inner_join(places, rows.item == dialect.group_key(places.item))
         others = {name: rows[name] for name in rows.columns if name != "item"}
         return joined.select(item=rows.item, place=places.place, **others)
     inside = rows.filter(rows.item.between(places.lo, places.hi))

@@ -11,10 +11,13 @@ Columns of mixed cells, which a pandas frame or several files can have, come as 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from discreet.sources.raw import builtin, by_bytes
+if TYPE_CHECKING:
+    from discreet.sources.dialects import Dialect
 
 LARGEST_EXACT = 2**53 - 1
 """The largest whole number up to which every whole number is a float of its own."""
@@ -46,13 +49,26 @@ _TYPES = {
 }
 
 
-def read_cell(engine: str, column: Any, kind: str) -> Any:
+@cache
+def engine_function(name: str, result: str, *arguments: str) -> Callable[..., Any]:
+    """A function that engines have and ibis does not, by the ibis types of its result and its arguments."""
+    import ibis
+
+    def call(*_: Any) -> None: ...
+
+    names = [inspect.Parameter(f"arg{i}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for i in range(len(arguments))]
+    call.__name__, call.__signature__ = name, inspect.Signature(names)  # type: ignore[attr-defined]  # ibis reads it
+    made: Callable[..., Any] = ibis.udf.scalar.builtin(call, name=name, signature=(arguments, result))
+    return made
+
+
+def read_cell(dialect: Dialect, column: Any, kind: str) -> Any:
     """A column read as a kind, NULL in rows where it is none.
 
     Parameters
     ----------
-    engine
-        The engine, as ibis calls it.
+    dialect
+        That of the column's engine.
     column
         An ibis column.
     kind
@@ -60,21 +76,21 @@ def read_cell(engine: str, column: Any, kind: str) -> Any:
     """
     import ibis
 
-    found = _reading(engine, column, kind)
+    found = _reading(dialect, column, kind)
     return ibis.null(_TYPES[kind]) if found is None else found
 
 
-def has_reading(engine: str, column: Any, kind: str) -> bool:
+def has_reading(dialect: Dialect, column: Any, kind: str) -> bool:
     """Whether a column of this type can hold something that reads as the kind at all."""
-    return _reading(engine, column, kind) is not None
+    return _reading(dialect, column, kind) is not None
 
 
-def _reading(engine: str, column: Any, kind: str) -> Any | None:
-    if engine == "sqlite":
-        return _READ_SQLITE[kind](column)
+def _reading(dialect: Dialect, column: Any, kind: str) -> Any | None:
+    if dialect.cell_readers is not None:
+        return dialect.cell_readers[kind](column)
     if is_mixed(column.type()):
-        return _read_mixed(engine, column, kind)
-    return _READ[kind](engine, column)
+        return _read_mixed(dialect, column, kind)
+    return _READ[kind](dialect, column)
 
 
 def is_mixed(dtype: Any) -> bool:
@@ -89,47 +105,30 @@ def is_missing(column: Any) -> Any:
     return column.isnull()
 
 
-def user_key(engine: str, column: Any, declared: bool) -> Any:
+def user_key(dialect: Dialect, column: Any, declared: bool) -> Any:
     """What to tell users apart by: their spelling, or the value itself where its equality is that of spellings."""
     import ibis
 
     if is_mixed(column.type()):
         column = ibis.coalesce(column["text"], column["number"].cast("string"))
-    elif engine == "sqlite" and not declared:
-        column = _sqlite_spelling(column)
-    return by_bytes(engine, column)
+    elif dialect.spell_user is not None and not declared:
+        column = dialect.spell_user(column)
+    return dialect.group_key(column)
 
 
-def spell_mixed(column: Any) -> Any:
-    """A column of one type of DuckDB's as one of mixed cells."""
-    import ibis
-
-    if is_mixed(column.type()):
-        return column
-    text, number = read_cell("duckdb", column, "string"), ibis.null("float64")
-    if column.type().is_numeric():
-        number = _when(text.isnull(), column.cast("float64"))
-    return ibis.struct({"text": text, "number": number})
-
-
-def _read_mixed(engine: str, column: Any, kind: str) -> Any:
+def _read_mixed(dialect: Dialect, column: Any, kind: str) -> Any:
     import ibis
 
     text = column["text"]
     if kind == "string":
         return text
-    spelled = _READ[kind](engine, text)
+    spelled = _READ[kind](dialect, text)
     return ibis.coalesce(column["number"], spelled) if kind == "float" else spelled
 
 
-def _spells(engine: str, text: Any, kind: str) -> Any:
+def _spells(dialect: Dialect, text: Any, kind: str) -> Any:
     """Whether a text is a spelling of a kind as a whole."""
-    return text.re_search(f"^({SPELLINGS[kind]}){_end(engine)}")
-
-
-def _end(engine: str) -> str:
-    """The end of a text in a pattern; to Java, $ is also before the end of its last line."""
-    return r"\z" if engine in ("pyspark", "databricks") else "$"
+    return text.re_search(f"^({SPELLINGS[kind]}){dialect.text_end}")
 
 
 def _when(condition: Any, value: Any) -> Any:
@@ -138,15 +137,15 @@ def _when(condition: Any, value: Any) -> Any:
     return ibis.cases((condition, value), else_=ibis.null(value.type()))
 
 
-def _read_text(engine: str, column: Any) -> Any | None:
+def _read_text(dialect: Dialect, column: Any) -> Any | None:
     dtype = column.type()
     if dtype.is_string():
         return column
     if dtype.is_signed_integer() or dtype.is_unsigned_integer():
         return column.cast("string")
     if dtype.is_numeric():
-        return read_cell(engine, column, "integer").cast("string")
-    if engine != "duckdb":
+        return read_cell(dialect, column, "integer").cast("string")
+    if not dialect.spells_iso:
         return None
     if dtype.is_timestamp() and dtype.timezone is None:
         # At midnight it is spelled as the date that it is too.
@@ -155,24 +154,24 @@ def _read_text(engine: str, column: Any) -> Any | None:
     return column.cast("string") if dtype.is_boolean() or dtype.is_date() or dtype.is_uuid() else None
 
 
-def _read_integer(engine: str, column: Any) -> Any | None:
+def _read_integer(dialect: Dialect, column: Any) -> Any | None:
     dtype = column.type()
     if dtype.is_signed_integer():
         return column.cast("int64")
     if dtype.is_floating():
         value = column.cast("float64")
-        return _when(value.between(-LARGEST_EXACT, LARGEST_EXACT), _whole(engine, value))
+        return _when(value.between(-LARGEST_EXACT, LARGEST_EXACT), _whole(dialect, value))
     if dtype.is_numeric():
-        return _whole(engine, column)
+        return _whole(dialect, column)
     if not dtype.is_string():
         return None
-    digits = column.re_extract(f"^{SPELLINGS['integer']}{_end(engine)}", 1)
-    return _whole(engine, digits.cast("decimal")) if engine == "postgres" else digits.try_cast("int64")
+    digits = column.re_extract(f"^{SPELLINGS['integer']}{dialect.text_end}", 1)
+    return digits.try_cast("int64") if dialect.has_try_cast else _whole(dialect, digits.cast("decimal"))
 
 
-def _whole(engine: str, number: Any) -> Any:
+def _whole(dialect: Dialect, number: Any) -> Any:
     """A number as an integer of 64 bits, NULL where it is none."""
-    if engine != "postgres":
+    if dialect.has_try_cast:
         nearest = number.try_cast("int64")
         return _when(nearest.try_cast(number.type()) == number, nearest)
     # A cast that does not fit fails here, and CASE does not reach it.
@@ -182,131 +181,58 @@ def _whole(engine: str, number: Any) -> Any:
     return _when(number.between(-(2**63), 2**63 - 1), _when(number % 1 == 0, number.cast("int64")))
 
 
-def _read_number(engine: str, column: Any) -> Any | None:
+def _read_number(dialect: Dialect, column: Any) -> Any | None:
     dtype = column.type()
     if dtype.is_numeric():
         return column.cast("float64")
-    if not dtype.is_string() or engine == "postgres":
+    if not dtype.is_string() or not dialect.has_try_cast:
         return None
-    return _when(_spells(engine, column, "float"), column.try_cast("float64"))
+    return _when(_spells(dialect, column, "float"), column.try_cast("float64"))
 
 
-def _read_date(engine: str, column: Any) -> Any | None:
+def _read_date(dialect: Dialect, column: Any) -> Any | None:
     dtype = column.type()
     if dtype.is_date():
         return column
-    if dtype.is_timestamp() and dtype.timezone is None and engine == "duckdb":
+    if dtype.is_timestamp() and dtype.timezone is None and dialect.spells_iso:
         day = column.try_cast("date")
         return _when(day.try_cast("timestamp") == column.try_cast("timestamp"), day)
     if not dtype.is_string():
         return None
-    day = column.cast("date") if engine == "postgres" else column.try_cast("date")
-    return _when(_spells(engine, column, "date"), day)
+    day = column.try_cast("date") if dialect.has_try_cast else column.cast("date")
+    return _when(_spells(dialect, column, "date"), day)
 
 
-def _read_boolean(engine: str, column: Any) -> Any | None:
-    import ibis
-
+def _read_boolean(dialect: Dialect, column: Any) -> Any | None:
     if column.type().is_boolean():
         return column
-    if not column.type().is_string():
-        return None
-    return ibis.cases((column.isin(_TRUE), True), (column.isin(_FALSE), False), else_=ibis.null("boolean"))
+    return read_truth(column) if column.type().is_string() else None
 
 
-def _read_moment(engine: str, column: Any, zone: bool) -> Any | None:
+def read_truth(text: Any) -> Any:
+    """A text as a boolean, NULL where it spells none."""
+    import ibis
+
+    return ibis.cases((text.isin(_TRUE), True), (text.isin(_FALSE), False), else_=ibis.null("boolean"))
+
+
+def _read_moment(dialect: Dialect, column: Any, zone: bool) -> Any | None:
     dtype, kind = column.type(), "timestamp with time zone" if zone else "timestamp"
     if dtype.is_timestamp() and (dtype.timezone is not None) == zone:
         return column
     if dtype.is_date() and not zone:
         return column.try_cast("timestamp")
-    if not dtype.is_string() or engine != "duckdb":
+    if not dtype.is_string() or not dialect.spells_iso:
         return None
-    return _when(_spells(engine, column, kind), column.try_cast(_TYPES[kind]))
+    return _when(_spells(dialect, column, kind), column.try_cast(_TYPES[kind]))
 
 
-_READ: dict[str, Callable[[str, Any], Any | None]] = {
+_READ: dict[str, Callable[[Dialect, Any], Any | None]] = {
     "string": _read_text,
     "integer": _read_integer,
     "float": _read_number,
     "date": _read_date,
     "boolean": _read_boolean,
-    "timestamp": lambda engine, column: _read_moment(engine, column, zone=False),
-    "timestamp with time zone": lambda engine, column: _read_moment(engine, column, zone=True),
-}
-
-
-def _by_storage(column: Any, **values: Any) -> Any:
-    """SQLite gives every cell a type of its own: the value for the type of the cell, NULL for others."""
-    import ibis
-
-    stored = column.typeof()
-    branches = [(stored == name, value) for name, value in values.items()]
-    return ibis.cases(*branches, else_=ibis.null(branches[0][1].type()))
-
-
-def _as_blob(column: Any) -> Any:
-    """The bytes of a text, which need not be UTF-8, as a function of Python may take them."""
-    return (column if column.type().is_string() else column.cast("string")).cast("binary")
-
-
-def _call(name: str, result: str, argument: Any) -> Any:
-    """One of the functions that `sources/sqlite.py` registers."""
-    return builtin(name, result, str(argument.type()).removeprefix("!"))(argument)
-
-
-def _sqlite_integer(column: Any) -> Any:
-    return _by_storage(
-        column,
-        integer=column.cast("int64"),
-        real=_call("discreet_integer", "int64", column),
-        text=_call("discreet_integer", "int64", _as_blob(column)),
-    )
-
-
-def _sqlite_text(column: Any) -> Any:
-    whole = _call("discreet_integer", "int64", column).cast("string")
-    return _by_storage(column, text=column.cast("string"), integer=column.cast("string"), real=whole)
-
-
-def _sqlite_spelling(column: Any) -> Any:
-    """The spelling of a user: also of floats that are no whole numbers, and of blobs."""
-    import ibis
-
-    text = column.cast("string")
-    return ibis.cases((column.typeof() == "real", _call("discreet_spelling", "string", column)), else_=text)
-
-
-def _sqlite_number(column: Any) -> Any:
-    import ibis
-
-    stored = column.typeof()
-    if column.type().is_numeric():
-        return stored.isin(["integer", "real"]).ifelse(column.cast("float64"), None)
-    # Two branches in place of four, because SQLite's parser does not go deep.
-    text = _call("discreet_float", "float64", _as_blob(column))
-    return ibis.cases((stored == "text", text), else_=_call("discreet_float", "float64", column))
-
-
-def _sqlite_boolean(column: Any) -> Any:
-    import ibis
-
-    number = column.cast("int64")
-    bit = ibis.cases((number == 1, True), (number == 0, False), else_=ibis.null("boolean"))
-    return _by_storage(column, integer=bit, text=_read_boolean("sqlite", column.cast("string")))
-
-
-def _sqlite_moment(name: str, result: str) -> Callable[[Any], Any]:
-    """Dates and timestamps are text to SQLite, and stay so, in one spelling."""
-    return lambda column: _by_storage(column, text=_call(name, result, _as_blob(column)))
-
-
-_READ_SQLITE: dict[str, Callable[[Any], Any | None]] = {
-    "string": _sqlite_text,
-    "integer": _sqlite_integer,
-    "float": _sqlite_number,
-    "boolean": _sqlite_boolean,
-    "date": _sqlite_moment("discreet_date", "date"),
-    "timestamp": _sqlite_moment("discreet_timestamp", "string"),
-    "timestamp with time zone": lambda column: None,
+    "timestamp": lambda dialect, column: _read_moment(dialect, column, zone=False),
+    "timestamp with time zone": lambda dialect, column: _read_moment(dialect, column, zone=True),
 }

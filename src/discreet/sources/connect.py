@@ -20,6 +20,8 @@ from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, shown
 from discreet.sources.csv_dialect import DELIMITERS, USUAL, CsvDialect
+from discreet.sources.dialects import Dialect, dialect_named, dialect_of
+from discreet.sources.embedded import connect_in_memory
 from discreet.sources.engine import ask
 from discreet.sources.names import choices, suggestion
 
@@ -58,11 +60,9 @@ class Opened:
     def adopt(self, rows: Any) -> Any:
         """An Arrow table as a table of this engine, which lasts until this one is closed."""
         local = _ibis().memtable(rows)
-        backend = self.table.get_backend()
-        if backend.name != "pyspark":
+        if not dialect_of(self.table).views_local_tables:
             return local
-        # Spark's cache does not know tables in memory unless a view stands for them.
-        name = _fresh("domain")
+        backend, name = self.table.get_backend(), _fresh("domain")
         view = ask(self.engine, "sending the domain", lambda: backend.create_view(name, local))
         self.cleanup.append(lambda: (backend.drop_view(name), local)[0])
         return view
@@ -161,8 +161,6 @@ def _ibis() -> Any:
 def _in_memory() -> tuple[Any, Callable[[], None]]:
     """A DuckDB of our own, and what closes it."""
     _ibis()
-    from discreet.sources.embedded import connect_in_memory
-
     return ask("DuckDB", "starting", connect_in_memory)
 
 
@@ -203,11 +201,10 @@ def _from_pandas(frame: Any, wanted: Collection[str], argument: str) -> Opened:
 
 def _from_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Opened:
     backend = ask("ibis", f"finding the engine of {argument}", given.get_backend)
-    if backend.name != "sqlite" or wanted is None:
+    declare_types = dialect_named(backend.name).declare_types
+    if declare_types is None or wanted is None:
         return Opened(given, backend.name)
-    from discreet.sources.sqlite import declared_table
-
-    table, undeclared = declared_table(backend, given)
+    table, undeclared = declare_types(backend, given)
     return Opened(table, backend.name, undeclared)
 
 
@@ -268,12 +265,11 @@ def _read_files(
 def _from_url(url: str, name: str | None, argument: str) -> Opened:
     if not isinstance(name, str) or not name:
         raise InvalidValueError(f"name must be given, the table to read, when {argument} is a connection URL")
-    scheme = url.partition("://")[0]
-    engine = {"postgres": "PostgreSQL", "postgresql": "PostgreSQL", "duckdb": "DuckDB", "sqlite": "SQLite"}.get(
-        scheme, scheme
-    )
-    _check_database_file(url, argument)
-    connection, close = _connected(url, engine, argument)
+    dialect = dialect_named(url.partition("://")[0])
+    engine = dialect.title
+    if dialect.is_file:
+        _check_database_file(url, argument)
+    connection, close = _connect(url, dialect, argument)
     tables = ask(engine, "listing tables", connection.list_tables)
     if name not in tables:
         close()
@@ -281,59 +277,35 @@ def _from_url(url: str, name: str | None, argument: str) -> Opened:
         raise InvalidValueError(
             f"name must be a table of {engine}, one of {choices(sorted(tables))}, not {shown(name)}{hint}"
         )
-    if engine == "SQLite":
-        from discreet.sources.sqlite import declared_table
-
-        table, undeclared = declared_table(connection, name)
+    if dialect.declare_types is not None:
+        table, undeclared = dialect.declare_types(connection, name)
     else:
         table, undeclared = ask(engine, "opening the table", lambda: connection.table(name)), frozenset()
     return Opened(table, engine, undeclared, cleanup=[close])
 
 
-def _connected(url: str, engine: str, argument: str) -> tuple[Any, Callable[[], None]]:
+def _connect(url: str, dialect: Dialect, argument: str) -> tuple[Any, Callable[[], None]]:
     """A connection and what closes it; what is wrong with one can hold a password and stays untold."""
+    _ibis()
     try:
         with warnings.catch_warnings(action="ignore"):
-            return _connect(_ibis(), url, engine)
+            return dialect.connect(url)
     except ImportError:
-        extra = {"PostgreSQL": "postgres"}.get(engine)
-        line = f"pip install 'discreet[{extra}]'" if extra else f"pip install 'ibis-framework[{engine}]'"
+        package = f"discreet[{dialect.extra}]" if dialect.extra else f"ibis-framework[{dialect.name}]"
+        line = f"pip install '{package}'"
     except Exception:
         line = None
     if line is not None:
-        raise MissingExtraError(f"{argument} needs the driver of {engine}: {line}")
-    raise InvalidValueError(f"{argument} must be the URL of a server that answers, and the one on {engine} does not")
-
-
-def _connect(ibis: Any, url: str, engine: str) -> tuple[Any, Callable[[], None]]:
-    if engine == "DuckDB":
-        from discreet.sources.embedded import connect_to_file
-
-        return connect_to_file(url)
-    if engine == "SQLite" and "?" not in url:
-        connection = _connected_to_sqlite(ibis, url.partition("://")[2])
-    else:
-        connection = ibis.connect(url.replace("postgresql://", "postgres://", 1))
-    return connection, connection.disconnect
-
-
-def _connected_to_sqlite(ibis: Any, path: str) -> Any:
-    """A connection that threads may use in turn, which is what they do with a source."""
-    import sqlite3
-
-    connection = sqlite3.connect(path, check_same_thread=False)
-    try:
-        return ibis.sqlite.from_connection(connection)
-    except BaseException:
-        connection.close()
-        raise
+        raise MissingExtraError(f"{argument} needs the driver of {dialect.title}: {line}")
+    raise InvalidValueError(
+        f"{argument} must be the URL of a server that answers, and the one on {dialect.title} does not"
+    )
 
 
 def _check_database_file(url: str, argument: str) -> None:
     """A file database that is not there would be made by opening it."""
-    scheme, _, rest = url.partition("://")
-    path = rest.partition("?")[0]
-    if scheme in ("duckdb", "sqlite") and not os.path.isfile(path):
+    path = url.partition("://")[2].partition("?")[0]
+    if not os.path.isfile(path):
         # A name and a password may stand before the path, and options after it.
         raise InvalidValueError(
             f"{argument} must be the URL of a database file that exists, not one of {shown(path.rpartition('@')[2])}"

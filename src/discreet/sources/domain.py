@@ -19,6 +19,7 @@ import numpy as np
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.sources.cells import LARGEST_EXACT, read_cell
 from discreet.sources.connect import Opened, is_frame, open_table
+from discreet.sources.dialects import DUCKDB
 from discreet.sources.engine import ask
 from discreet.sources.labels import is_column, plain
 from discreet.sources.names import choices, suggestion
@@ -186,7 +187,7 @@ def _typed(table: Any, opened: Opened, events: Opened, kind: str | None) -> tupl
         )
     if not opened.is_text or kind == "string" or (kind is None and events.is_text):
         return table, own
-    cast = table.mutate(item=read_cell("duckdb", table["item"], kind or "integer"))
+    cast = table.mutate(item=read_cell(DUCKDB, table["item"], kind or "integer"))
     lost = table.filter(table["item"].notnull() & _is_lost(table["item"], kind))
     some_lost = ask(opened.engine, "reading the domain", lambda: bool(lost.count().to_pyarrow().as_py()))
     if kind is None:
@@ -198,7 +199,7 @@ def _typed(table: Any, opened: Opened, events: Opened, kind: str | None) -> tupl
 
 def _is_lost(item: Any, kind: str | None) -> Any:
     """Whether a text of a domain is no spelling of the kind; where none was declared, only 7 is an integer, not 07."""
-    read = read_cell("duckdb", item, kind or "integer")
+    read = read_cell(DUCKDB, item, kind or "integer")
     return read.isnull() if kind is not None else read.isnull() | (read.cast("string") != item)
 
 
@@ -210,7 +211,7 @@ def holds_long_numbers(domain: Integers | Listed) -> bool:
         return False
     item = domain.table["item"]
     spelled = item.re_search("^[+-]?[0-9]+$") if domain.kind == "string" else True
-    long = domain.table.filter(spelled & (read_cell("duckdb", item, "float").abs() > LARGEST_EXACT))
+    long = domain.table.filter(spelled & (read_cell(DUCKDB, item, "float").abs() > LARGEST_EXACT))
     return bool(ask("DuckDB", "reading the domain", lambda: long.count().to_pyarrow().as_py()))
 
 

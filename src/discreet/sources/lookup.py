@@ -8,17 +8,18 @@ are sorted here, so the engine's collation does not matter, and no query sorts o
 
 from __future__ import annotations
 
+import uuid
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
 from discreet.exact.entropy import Ranks
+from discreet.sources.dialects import dialect_of
 from discreet.sources.domain import Integers, Listed
-from discreet.sources.unlogged import read_matching
 
 FETCHED = 20_000
 """About how many items a lookup may fetch to sort them here."""
@@ -255,3 +256,41 @@ def _from_free(cells: list[FreeCell], taken: Any, shift: int) -> Found:
             skipped = place - cell.first
             found[0, place] = cell.low + skipped + bisect_right(free_before, skipped)
     return found
+
+
+def read_matching(table: Any, wanted: Any, then: Callable[[Any], Any] = lambda rows: rows) -> Any:
+    """The rows of an ibis table that agree with some row of the Arrow table `wanted` in all columns of it.
+
+    Which scores and buckets are wanted tells the scores of what is released. As literals they would stand in statement
+    logs, query histories and plans, and so would bound parameters. So they go into a temporary table of a random name,
+    by a way that the engine does not log, and are joined. Where no such way is known, nothing is sent: all rows are
+    fetched.
+
+    Parameters
+    ----------
+    table
+        An ibis table, with the columns of `wanted` among its own.
+    wanted
+        What must stand in no statement: columns of whole numbers, text, dates or booleans, each row once.
+    then
+        What to make of these rows on the engine; it must keep the columns of `wanted`.
+
+    Returns
+    -------
+    pyarrow.Table
+        What `then` makes of the rows.
+    """
+    backend = table.get_backend()
+    send = dialect_of(table).send_unlogged
+    if send is None:
+        return _match_here(then(table).to_pyarrow(), wanted)
+    with send(backend, f"discreet_wanted_{uuid.uuid4().hex}", wanted) as sent:
+        return then(table.semi_join(sent, wanted.column_names)).to_pyarrow()
+
+
+def _match_here(rows: Any, wanted: Any) -> Any:
+    import pyarrow as pa
+
+    names = wanted.column_names
+    typed = wanted.cast(pa.schema([rows.schema.field(name) for name in names]))
+    return rows.join(typed, keys=names, join_type="left semi")

@@ -13,7 +13,8 @@ from collections.abc import Collection
 from typing import Any
 from urllib.parse import unquote
 
-from discreet.sources.cells import spell_mixed
+from discreet.sources.cells import is_mixed, read_cell
+from discreet.sources.dialects import DUCKDB
 
 Schema = dict[str, str]
 """The type of each column of a file, as DuckDB calls it."""
@@ -94,3 +95,15 @@ def _aligned(part: Any, columns: list[str], common: dict[str, Any]) -> Any:
         else:
             found[column] = spell_mixed(part[column] if column in part.columns else ibis.null("string"))
     return part.select(**found)
+
+
+def spell_mixed(column: Any) -> Any:
+    """A column of one type of DuckDB's as one of mixed cells."""
+    import ibis
+
+    if is_mixed(column.type()):
+        return column
+    text, number = read_cell(DUCKDB, column, "string"), ibis.null("float64")
+    if column.type().is_numeric():
+        number = text.isnull().ifelse(column.cast("float64"), number)
+    return ibis.struct({"text": text, "number": number})

@@ -8,12 +8,9 @@ from typing import Any
 
 from discreet.sources.bounded import first_items, placed
 from discreet.sources.cells import read_cell, user_key
+from discreet.sources.dialects import Dialect
 from discreet.sources.domain import Integers, Listed
-from discreet.sources.raw import builtin, by_bytes
 from discreet.sources.steps import MOST_STEPS, Steps
-
-_LEAST_PLACE = 300
-"""The last decimal place of a decimal that counts; floats go a little further."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,8 +25,8 @@ class Scoring:
         The public list of items, and the type that they have.
     steps
         Values as whole steps; None where scores count users.
-    engine
-        The engine, as ibis calls it.
+    dialect
+        That of the engine.
     undeclared
         The columns whose type nobody has declared.
     max_items_per_user, places
@@ -40,7 +37,7 @@ class Scoring:
     domain: Integers | Listed
     kind: str
     steps: Steps | None
-    engine: str
+    dialect: Dialect
     undeclared: frozenset[str]
     max_items_per_user: int | None
     places: Any
@@ -50,8 +47,8 @@ class Scoring:
         import ibis
 
         columns = self.columns
-        who = user_key(self.engine, table[columns["user"]], declared=columns["user"] not in self.undeclared)
-        what = by_bytes(self.engine, self._item(table[columns["item"]]))
+        who = user_key(self.dialect, table[columns["user"]], declared=columns["user"] not in self.undeclared)
+        what = self.dialect.group_key(self._item(table[columns["item"]]))
         if self.steps is None:
             touched = self._users(table.select(who=who, item=what))
         else:
@@ -60,47 +57,38 @@ class Scoring:
         if isinstance(self.domain, Integers):
             return touched.filter(touched.item.between(self.domain.lo, self.domain.hi))
         domain = self.domain.table
-        joined = domain.left_join(touched, by_bytes(self.engine, domain.item) == touched.item)
+        joined = domain.left_join(touched, self.dialect.group_key(domain.item) == touched.item)
         shown_too = {"label": domain.label} if self.domain.labelled else {}
         return joined.select(item=domain.item, score=ibis.coalesce(touched.score, 0), **shown_too)
 
     def _item(self, item: Any) -> Any:
         """The item of a row as the domain spells it, or nothing where it cannot be one; no row makes this fail."""
-        return read_cell(self.engine, item, self.kind)
+        return read_cell(self.dialect, item, self.kind)
 
     def _row_steps(self, value: Any, steps: Steps) -> Any:
         """A row's value in whole steps: rounded to the nearest, saturated, and missing where it is no number."""
         unit = float(steps.resolution)
         bound = MOST_STEPS * unit
-        if value.type().is_decimal() and self.engine != "sqlite":
-            value = self._convertible(value, ceil(bound))
-        number = read_cell(self.engine, value, "float")
-        if self.engine != "sqlite":
+        if value.type().is_decimal() and self.dialect.has_typed_columns:
+            # One beyond all floats, or one too small for them, would fail to convert.
+            value = self.dialect.drop_strange_decimals(value).clip(-ceil(bound), ceil(bound))
+        number = read_cell(self.dialect, value, "float")
+        if self.dialect.has_typed_columns:
             number = number.isnan().ifelse(None, number)
         return (number.clip(-bound, bound) / unit + 0.5).floor().cast("int64")
-
-    def _convertible(self, value: Any, bound: int) -> Any:
-        """A decimal that converts to a float: one beyond all floats, or one too small for them, would fail."""
-        import ibis
-
-        if self.engine == "postgres":
-            # Its NaN is above all numbers, and would be taken for the bound.
-            value = value.nullif(ibis.literal("NaN").cast(value.type()))
-            value = builtin("round", "decimal", "decimal", "int32")(value, _LEAST_PLACE)
-        return value.clip(-bound, bound)
 
     def _users(self, rows: Any) -> Any:
         """Per item, the number of distinct users."""
         if self.max_items_per_user is None:
             # count(distinct) passes over missing users by itself, and the join with the domain over missing items.
             return rows.group_by("item").agg(score=rows.who.nunique())
-        pairs = placed(rows.filter(rows.who.notnull()), self.places, self.engine).distinct()
+        pairs = placed(rows.filter(rows.who.notnull()), self.places, self.dialect).distinct()
         kept = first_items(pairs, self.places, self.max_items_per_user)
         return kept.group_by("item").agg(score=kept.count())
 
     def _sums(self, rows: Any, steps: Steps) -> Any:
         """Per item, the sum over users of the user's clipped total, in a type that cannot overflow."""
-        wide = "int64" if self.engine == "sqlite" else "decimal(38, 0)"
+        wide = self.dialect.total_type
         rows = rows.filter(rows.who.notnull() & rows.item.notnull() & rows.steps.notnull())
         rows = rows.mutate(steps=rows.steps.cast(wide))
         totals = self._totals(rows)
@@ -111,6 +99,6 @@ class Scoring:
         """For each user and item the sum of the steps, of all items or of those that count."""
         if self.max_items_per_user is None:
             return rows.group_by("who", "item").agg(total=rows.steps.sum())
-        rows = placed(rows, self.places, self.engine)
+        rows = placed(rows, self.places, self.dialect)
         totals = rows.group_by("who", "item", "place").agg(total=rows.steps.sum())
         return first_items(totals, self.places, self.max_items_per_user)

@@ -7,14 +7,32 @@ type of the first row, which is private. Here such a column has no type, and its
 from __future__ import annotations
 
 import re
+import sqlite3
+from collections.abc import Callable
 from typing import Any
 
 from discreet.errors import InvalidTypeError, shown
-from discreet.sources.cells import LARGEST_EXACT, SPELLINGS
+from discreet.sources.cells import LARGEST_EXACT, SPELLINGS, engine_function, read_truth
 from discreet.sources.engine import ask
 
 
-def declared_table(backend: Any, table: Any) -> tuple[Any, frozenset[str]]:
+def connect(url: str) -> tuple[Any, Callable[[], None]]:
+    """A connection to a file that threads may use in turn, which is what they do with a source, and what closes it."""
+    import ibis
+
+    if "?" in url:
+        backend = ibis.connect(url)
+        return backend, backend.disconnect
+    connection = sqlite3.connect(url.partition("://")[2], check_same_thread=False)
+    try:
+        backend = ibis.sqlite.from_connection(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return backend, backend.disconnect
+
+
+def declare_types(backend: Any, table: Any) -> tuple[Any, frozenset[str]]:
     """A table of SQLite without guessed types, and the names of its columns that have none.
 
     Parameters
@@ -83,7 +101,7 @@ def _refuse_undeclared(name: str, declared: dict[str, str]) -> None:
 
 
 def _register(connection: Any) -> None:
-    """Gives a connection the functions that `cells.py` calls."""
+    """Gives a connection the functions that read cells."""
     for name, function in _FUNCTIONS.items():
         connection.create_function(name, 1, function, deterministic=True)
 
@@ -142,3 +160,80 @@ _FUNCTIONS = {
     "discreet_timestamp": _timestamp,
     "discreet_spelling": _spelling,
 }
+
+
+def _by_storage(column: Any, **values: Any) -> Any:
+    """SQLite gives every cell a type of its own: the value for the type of the cell, NULL for others."""
+    import ibis
+
+    stored = column.typeof()
+    branches = [(stored == name, value) for name, value in values.items()]
+    return ibis.cases(*branches, else_=ibis.null(branches[0][1].type()))
+
+
+def _as_blob(column: Any) -> Any:
+    """The bytes of a text, which need not be UTF-8, as a function of Python may take them."""
+    return (column if column.type().is_string() else column.cast("string")).cast("binary")
+
+
+def _call(name: str, result: str, argument: Any) -> Any:
+    """One of the functions that are registered with a connection."""
+    return engine_function(name, result, str(argument.type()).removeprefix("!"))(argument)
+
+
+def _read_integer(column: Any) -> Any:
+    return _by_storage(
+        column,
+        integer=column.cast("int64"),
+        real=_call("discreet_integer", "int64", column),
+        text=_call("discreet_integer", "int64", _as_blob(column)),
+    )
+
+
+def _read_text(column: Any) -> Any:
+    whole = _call("discreet_integer", "int64", column).cast("string")
+    return _by_storage(column, text=column.cast("string"), integer=column.cast("string"), real=whole)
+
+
+def spell_user(column: Any) -> Any:
+    """The spelling of a user: also of floats that are no whole numbers, and of blobs."""
+    import ibis
+
+    text = column.cast("string")
+    return ibis.cases((column.typeof() == "real", _call("discreet_spelling", "string", column)), else_=text)
+
+
+def _read_number(column: Any) -> Any:
+    import ibis
+
+    stored = column.typeof()
+    if column.type().is_numeric():
+        return stored.isin(["integer", "real"]).ifelse(column.cast("float64"), None)
+    # Two branches in place of four, because SQLite's parser does not go deep.
+    text = _call("discreet_float", "float64", _as_blob(column))
+    return ibis.cases((stored == "text", text), else_=_call("discreet_float", "float64", column))
+
+
+def _read_boolean(column: Any) -> Any:
+    import ibis
+
+    number = column.cast("int64")
+    bit = ibis.cases((number == 1, True), (number == 0, False), else_=ibis.null("boolean"))
+    return _by_storage(column, integer=bit, text=read_truth(column.cast("string")))
+
+
+def _read_moment(name: str, result: str) -> Callable[[Any], Any]:
+    """Dates and timestamps are text to SQLite, and stay so, in one spelling."""
+    return lambda column: _by_storage(column, text=_call(name, result, _as_blob(column)))
+
+
+CELL_READERS: dict[str, Callable[[Any], Any | None]] = {
+    "string": _read_text,
+    "integer": _read_integer,
+    "float": _read_number,
+    "boolean": _read_boolean,
+    "date": _read_moment("discreet_date", "date"),
+    "timestamp": _read_moment("discreet_timestamp", "string"),
+    "timestamp with time zone": lambda column: None,
+}
+"""How a cell is read as each kind, by the type that the cell itself has."""

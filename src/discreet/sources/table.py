@@ -24,6 +24,7 @@ from discreet.sources.base import Source
 from discreet.sources.bounded import places
 from discreet.sources.cells import has_reading
 from discreet.sources.connect import Opened
+from discreet.sources.dialects import dialect_of
 from discreet.sources.domain import Integers, Listed, holds_long_numbers, integers, kind_of_type, listed
 from discreet.sources.engine import ask
 from discreet.sources.lookup import Lookup
@@ -73,7 +74,7 @@ class TableSource(Source):
             domain=self._domain,
             kind=kind,
             steps=steps,
-            engine=str(opened.table.get_backend().name),
+            dialect=dialect_of(opened.table),
             undeclared=opened.undeclared,
             max_items_per_user=max_items_per_user,
             places=None if max_items_per_user is None else places(self._domain, opened),
@@ -183,8 +184,8 @@ class TableSource(Source):
     def _check_kind(self, declared: str | None) -> None:
         """Refuses a column that was declared as what can never be an item of the domain."""
         column = self._opened.table[self._columns["item"]]
-        engine = str(self._opened.table.get_backend().name)
-        if declared not in (None, self._kind) and not has_reading(engine, column, self._kind):
+        dialect = dialect_of(self._opened.table)
+        if declared not in (None, self._kind) and not has_reading(dialect, column, self._kind):
             raise InvalidTypeError(f"domain must hold items like those of the events, {declared}s, not {self._kind}s")
 
     def _range(self, domain: Integers, label: str | None) -> Integers:

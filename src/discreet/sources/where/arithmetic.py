@@ -12,6 +12,7 @@ import ibis
 import ibis.expr.datatypes as dt
 
 from discreet.errors import InvalidTypeError, InvalidValueError
+from discreet.sources.dialects import Dialect
 from discreet.sources.where.values import Value
 from discreet.sources.where.wording import Node, article, sql
 
@@ -19,7 +20,7 @@ MOST = 2**63 - 1
 """The largest result of arithmetic; what is beyond is NULL, on every engine."""
 
 
-def calculate(engine: str, how: Callable[[Any, Any], Any], left: Value, right: Value, node: Node) -> Value:
+def calculate(dialect: Dialect, how: Callable[[Any, Any], Any], left: Value, right: Value, node: Node) -> Value:
     """The sum, difference or product of integers and number literals."""
     strange = next((each for each in (left, right) if each.kind not in ("integer", "number", "NULL")), None)
     if strange is not None:
@@ -34,11 +35,11 @@ def calculate(engine: str, how: Callable[[Any, Any], Any], left: Value, right: V
     scales = [places(left), places(right)]
     if how is not operator.mul:
         scales = [max(scales)] * 2
-    result = _checked(engine, how, scaled(engine, left, scales[0]), scaled(engine, right, scales[1]), node)
+    result = _checked(dialect, how, scaled(dialect, left, scales[0]), scaled(dialect, right, scales[1]), node)
     return replace(result, scale=sum(scales) if how is operator.mul else scales[0])
 
 
-def scaled(engine: str, value: Value, scale: int) -> Value:
+def scaled(dialect: Dialect, value: Value, scale: int) -> Value:
     """An integer or a number literal in units of 10^-scale."""
     if value.kind == "number":
         steps = int(value.literal * 10**scale)
@@ -52,7 +53,7 @@ def scaled(engine: str, value: Value, scale: int) -> Value:
     if scale - value.scale > 18:
         raise InvalidValueError(f"where must not need more than 38 digits, as {value.text} could")
     factor = _integer(10 ** (scale - value.scale), 0, "")
-    return replace(_checked(engine, operator.mul, value, factor, value.node), scale=scale)
+    return replace(_checked(dialect, operator.mul, value, factor, value.node), scale=scale)
 
 
 def places(value: Value) -> int:
@@ -68,7 +69,7 @@ def decimal_places(number: Fraction) -> int:
     return places
 
 
-def _checked(engine: str, how: Callable[[Any, Any], Any], left: Value, right: Value, node: Node) -> Value:
+def _checked(dialect: Dialect, how: Callable[[Any, Any], Any], left: Value, right: Value, node: Node) -> Value:
     """An operation on 64-bit integers that cannot overflow: it is NULL where the result is beyond MOST."""
     corners = [how(a, b) for a in (left.low, left.high) for b in (right.low, right.high)]
     low, high = min(corners), max(corners)
@@ -77,8 +78,8 @@ def _checked(engine: str, how: Callable[[Any, Any], Any], left: Value, right: Va
         return Value("integer", node, result, low=low, high=high)
     if max(-low, high) >= 10**38:
         raise InvalidValueError(f"where must not need more than 38 digits, as {sql(node)} could")
-    # SQLite has no decimals, but its integers turn into doubles where they overflow, and those are beyond MOST too.
-    wide = dt.int64 if engine == "sqlite" else dt.Decimal(38, 0)
+    # Where this is int64 its overflow is a double, which is beyond MOST too.
+    wide = dt.dtype(dialect.total_type)
     result = how(left.expr.cast(wide), right.expr.cast(wide))
     # The result is in the SQL twice, so depth is dear. Once would do with TRY_CAST, but DuckDB drops that where a
     # comparison follows, and with NULLIF, but DuckDB and Spark repeat its argument themselves.

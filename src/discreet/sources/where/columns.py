@@ -9,23 +9,24 @@ import ibis.expr.types as ir
 
 from discreet.errors import InvalidValueError, shown
 from discreet.sources.cells import read_cell
+from discreet.sources.dialects import Dialect
 from discreet.sources.names import choices, suggestion
-from discreet.sources.where.engines import stored
+from discreet.sources.where.moments import comparable_moment
 from discreet.sources.where.values import Value
 from discreet.sources.where.wording import Node
 
 
-def column_value(node: Node, table: ir.Table, engine: str, undeclared: frozenset[str], is_text: bool) -> Value:
+def column_value(node: Node, table: ir.Table, dialect: Dialect, undeclared: frozenset[str], is_text: bool) -> Value:
     """The column that the node names, as text that can be read as more where nobody has declared its type."""
     expr = table[_column_name(node.name, table.columns, is_text)]
     if expr.get_name() in undeclared:
-        return Value("string", node, read_cell(engine, expr, "string"), cell=expr)
+        return Value("string", node, read_cell(dialect, expr, "string"), cell=expr)
     dtype = expr.type()
-    kind = _kind(dtype, engine)
+    kind = _kind(dtype, dialect)
     if kind != "integer":
-        return Value(kind, node, stored(engine, kind, expr))
-    # SQLite keeps any integer in a column declared as a small one.
-    bounds = dt.int64.bounds if engine == "sqlite" else dtype.bounds
+        return Value(kind, node, comparable_moment(expr, kind) if dialect.dates_are_text else expr)
+    # Where columns have no types, one that is declared as of small integers keeps any.
+    bounds = dtype.bounds if dialect.has_typed_columns else dt.int64.bounds
     return Value(kind, node, expr, low=bounds.lower, high=bounds.upper)
 
 
@@ -47,10 +48,10 @@ def _column_name(name: str, columns: Sequence[str], is_text: bool) -> str:
     )
 
 
-def _kind(dtype: dt.DataType, engine: str) -> str:
+def _kind(dtype: dt.DataType, dialect: Dialect) -> str:
     if dtype.is_timestamp() and dtype.timezone is None:
         return "timestamp"
-    if dtype.is_timestamp() and engine != "sqlite":  # whose text may have any zone, or none
+    if dtype.is_timestamp() and not dialect.dates_are_text:  # which may have any zone, or none
         return "timestamp with time zone"
     tests = {
         "boolean": dtype.is_boolean,

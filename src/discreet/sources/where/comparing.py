@@ -15,11 +15,21 @@ import ibis
 
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.sources.cells import read_cell
-from discreet.sources.where.engines import equatable, orderable
+from discreet.sources.dialects import Dialect
 from discreet.sources.where.grid import grid_of
 from discreet.sources.where.moments import common_moments, is_moment, moment_literal
 from discreet.sources.where.numeric import common_numbers
-from discreet.sources.where.values import COMPARABLE, MOMENTS, NUMERIC, UNKNOWN, Value, balanced, is_null, mismatch
+from discreet.sources.where.values import (
+    COMPARABLE,
+    MOMENTS,
+    NUMERIC,
+    UNKNOWN,
+    Value,
+    balanced,
+    boxed,
+    is_null,
+    mismatch,
+)
 
 _SIGNS = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -30,7 +40,7 @@ _READ_AS = {"integer", "float", "date", "boolean", *MOMENTS}
 class Comparing:
     """How values meet on one engine."""
 
-    engine: str
+    dialect: Dialect
 
     def compare(self, sign: str, left: Value, right: Value) -> Any:
         """The comparison, NULL where a side is."""
@@ -45,35 +55,35 @@ class Comparing:
         left, right = self.adapted([left, right])
         if left.kind == right.kind == "number":
             return ibis.literal(bool(_SIGNS[sign](left.literal, right.literal)))
-        grid = grid_of(self.engine, left)
+        grid = grid_of(self.dialect, left)
         if grid is not None and right.kind == "number":
             return grid.compare(sign, right.literal)
         left, right = self.common([left, right])
         if sign == "=":
-            return equatable(self.engine, left) == equatable(self.engine, right)
-        return _SIGNS[sign](orderable(self.engine, left), orderable(self.engine, right))
+            return equality_operand(self.dialect, left) == equality_operand(self.dialect, right)
+        return _SIGNS[sign](order_operand(self.dialect, left), order_operand(self.dialect, right))
 
     def among(self, value: Value, literals: list[Value]) -> Any:
         """Whether the value is one of the literals."""
         value, *literals = self.adapted([value, *literals])
         if value.kind == "number":
             return balanced(operator.or_, [self.compare("=", value, each) for each in literals])
-        grid = grid_of(self.engine, value)
+        grid = grid_of(self.dialect, value)
         if grid is not None and all(each.kind == "number" for each in literals):
             return grid.among([each.literal for each in literals])
         value, *literals = self.common([value, *literals])
-        return equatable(self.engine, value).isin([equatable(self.engine, each) for each in literals])
+        return equality_operand(self.dialect, value).isin([equality_operand(self.dialect, each) for each in literals])
 
     def within(self, value: Value, low: Value, high: Value) -> Any:
         """Whether the value is from low to high."""
         value, low, high = self.adapted([value, low, high])
-        grid = grid_of(self.engine, value)
+        grid = grid_of(self.dialect, value)
         kinds = [value.kind, low.kind, high.kind]
         if "NULL" in kinds or value.kind == "number" or (grid is not None and kinds.count("number") == 1):
             return self.compare(">=", value, low) & self.compare("<=", value, high)
         if grid is not None and low.kind == high.kind == "number":
             return grid.within(math.ceil(low.literal / grid.unit), math.floor(high.literal / grid.unit))
-        inner, *bounds = [orderable(self.engine, each) for each in self.common([value, low, high])]
+        inner, *bounds = [order_operand(self.dialect, each) for each in self.common([value, low, high])]
         return inner.between(*bounds)
 
     def same(self, left: Value, right: Value) -> Any:
@@ -83,7 +93,7 @@ class Comparing:
         if left.literal is not None or right.literal is not None:
             return ibis.coalesce(self.compare("=", left, right), False)
         left, right = self.common([left, right])
-        return equatable(self.engine, left).identical_to(equatable(self.engine, right))
+        return equality_operand(self.dialect, left).identical_to(equality_operand(self.dialect, right))
 
     def common(self, values: list[Value]) -> list[Value]:
         """The values in one type, if engines can be trusted to agree on it."""
@@ -93,7 +103,7 @@ class Comparing:
         if not kinds:
             return values
         if kinds <= NUMERIC:
-            alike = common_numbers(self.engine, given)
+            alike = common_numbers(self.dialect, given)
         elif len(kinds) > 1 or kinds - COMPARABLE:
             mismatch(given)
         else:
@@ -114,7 +124,7 @@ class Comparing:
             return values
         values = [self.read_as(kind, each, values) for each in values]
         return [
-            moment_literal(self.engine, kind, each.literal, each.node) if is_moment(kind, each) else each
+            moment_literal(self.dialect, kind, each.literal, each.node) if is_moment(kind, each) else each
             for each in values
         ]
 
@@ -126,10 +136,10 @@ class Comparing:
         if long is not None:
             raise InvalidValueError(f"where must compare {value.text} with '{long.text}' in quotes: it is text here")
         dtype = value.cell.type()
-        if kind == "integer" or (kind == "float" and dtype.is_signed_integer() and self.engine != "sqlite"):
-            expr = read_cell(self.engine, value.cell, "integer")
+        if kind == "integer" or (kind == "float" and dtype.is_signed_integer() and self.dialect.has_typed_columns):
+            expr = read_cell(self.dialect, value.cell, "integer")
             return replace(value, kind="integer", expr=expr, low=-(2**63), high=2**63 - 1, cell=None)
-        return replace(value, kind=kind, expr=read_cell(self.engine, value.cell, kind), cell=None)
+        return replace(value, kind=kind, expr=read_cell(self.dialect, value.cell, kind), cell=None)
 
 
 def _refuse_order(left: Value, right: Value) -> None:
@@ -139,3 +149,21 @@ def _refuse_order(left: Value, right: Value) -> None:
             f"where must not order {left.text} and {right.text}, whose types nobody has declared: "
             f"write {left.text} + 0 and {right.text} + 0 for whole numbers"
         )
+
+
+def equality_operand(dialect: Dialect, value: Value) -> Any:
+    """The expression whose equality is that of the values."""
+    if value.kind == "string" and dialect.equates_by_bytes:
+        return dialect.group_key(value.expr)
+    return boxed(value)
+
+
+def order_operand(dialect: Dialect, value: Value) -> Any:
+    """The expression whose order is that of the values: for strings, that of their UTF-8 bytes."""
+    if value.kind == "boolean":
+        raise InvalidTypeError(f"where must compare booleans with = and <> alone, unlike {value.text}")
+    if value.kind != "string":
+        return value.expr
+    if dialect.text_bytes is None:
+        raise InvalidValueError(f"where must not order strings on {dialect.name}, as it does with {value.text}")
+    return dialect.text_bytes(value.expr)

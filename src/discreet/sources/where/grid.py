@@ -13,6 +13,7 @@ import ibis
 import ibis.expr.datatypes as dt
 
 from discreet.errors import InvalidValueError
+from discreet.sources.dialects import Dialect
 from discreet.sources.where.numeric import decimal, may_be_huge
 from discreet.sources.where.values import Value
 
@@ -64,13 +65,13 @@ class Grid:
         return self.expr.isin([self.spell(each) for each in held]) if held else self.within(1, 0)
 
 
-def grid_of(engine: str, value: Value) -> Grid | None:
+def grid_of(dialect: Dialect, value: Value) -> Grid | None:
     """The numbers that an integer or a decimal can be, where they are known."""
     if value.kind == "integer":
-        spell = partial(ibis.literal, type=dt.int64 if engine == "sqlite" else value.expr.type())
+        spell = partial(ibis.literal, type=value.expr.type() if dialect.has_typed_columns else dt.int64)
         return Grid(value.expr, Fraction(1, 10**value.scale), value.low, value.high, spell)
-    # SQLite declares the digits of its decimals, and keeps any number.
-    if value.kind != "decimal" or engine == "sqlite" or value.expr.type().scale is None:
+    # Where columns have no types, one that declares the digits of its decimals keeps any number.
+    if value.kind != "decimal" or not dialect.has_typed_columns or value.expr.type().scale is None:
         return None
     dtype = value.expr.type()
     if may_be_huge(dtype):

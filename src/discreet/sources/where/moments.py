@@ -11,6 +11,8 @@ import ibis
 import ibis.expr.datatypes as dt
 
 from discreet.errors import InvalidTypeError, InvalidValueError
+from discreet.sources.cells import engine_function
+from discreet.sources.dialects import Dialect
 from discreet.sources.where.values import MOMENTS, Value
 from discreet.sources.where.wording import Node, sql
 
@@ -34,12 +36,23 @@ LITERAL_CASTS = {
 }
 
 
-def moment_literal(engine: str, kind: str, given: Any, node: Node) -> Value:
+def moment_literal(dialect: Dialect, kind: str, given: Any, node: Node) -> Value:
     """A date or timestamp literal."""
     moment = _read_moment(kind, given)
     if moment is None:
         raise InvalidValueError(f"where must hold {_SPELLED[kind]}, not {sql(node)}")
-    return Value(kind, node, ibis.literal(_iso(moment) if engine == "sqlite" else moment), moment)
+    return Value(kind, node, ibis.literal(_iso(moment) if dialect.dates_are_text else moment), moment)
+
+
+def comparable_moment(expr: Any, kind: str) -> Any:
+    """A column of dates kept as text, which has more than one spelling, as it can be compared; others as they are."""
+    if kind not in MOMENTS:
+        return expr
+    text = expr.cast("string")
+    if kind == "date":
+        return text.substr(0, 10)
+    text, rtrim = text.replace("T", " "), engine_function("rtrim", "string", "string", "string")
+    return ibis.cases((text.contains("."), rtrim(rtrim(text, "0"), ".")), else_=text)
 
 
 def is_moment(kind: str, value: Value) -> bool:
@@ -88,6 +101,6 @@ def _read_moment(kind: str, given: Any) -> date | None:
 
 
 def _iso(moment: date) -> str:
-    """A date or timestamp as SQLite's text has it here: no T, and no zeros at the end of a fraction."""
+    """A date or timestamp as its text is compared here: no T, and no zeros at the end of a fraction."""
     text = moment.isoformat().replace("T", " ")
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -12,24 +12,25 @@ import ibis.expr.datatypes as dt
 import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError
+from discreet.sources.dialects import Dialect
 from discreet.sources.where.arithmetic import decimal_places, places, scaled
 from discreet.sources.where.values import Value, mismatch
 
 
-def common_numbers(engine: str, values: list[Value]) -> list[Value]:
+def common_numbers(dialect: Dialect, values: list[Value]) -> list[Value]:
     """The numbers in one type that holds all of them exactly, or as floats beside a column of floats."""
     kinds = {each.kind for each in values}
     if "float" in kinds:
         single = all(each.kind == "number" or each.expr.type().is_float32() for each in values)
         return [_as_float(each, single) for each in values]
     if "decimal" in kinds:
-        dtype = _common_decimal(values, unsized=engine == "sqlite")
+        dtype = _common_decimal(values, unsized=not dialect.has_typed_columns)
         return [_as_decimal(each, dtype) for each in values]
     unsigned = [each.high >= 2**63 for each in values]
     if any(unsigned) and not all(unsigned):
         return [_as_decimal(each, _common_decimal(values, unsized=False)) for each in values]
     scale = max(map(places, values))
-    alike = [scaled(engine, each, scale) for each in values]
+    alike = [scaled(dialect, each, scale) for each in values]
     return alike if any(unsigned) else [replace(each, expr=each.expr.cast("int64")) for each in alike]
 
 

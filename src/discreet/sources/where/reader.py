@@ -17,10 +17,10 @@ import ibis.expr.types as ir
 from sqlglot import exp
 
 from discreet.errors import InvalidTypeError, InvalidValueError
+from discreet.sources.dialects import DUCKDB, Dialect, dialect_of
 from discreet.sources.where.arithmetic import calculate
 from discreet.sources.where.columns import column_value
 from discreet.sources.where.comparing import Comparing
-from discreet.sources.where.engines import engine_of, folded, like, trimmed
 from discreet.sources.where.moments import LITERAL_CASTS, moment_literal
 from discreet.sources.where.values import UNKNOWN, Value, balanced, is_null, union
 from discreet.sources.where.whitelist import COMPARISONS, check_listed, refuse
@@ -31,9 +31,9 @@ class Reader:
     """Turns checked SQL into ibis, for one table."""
 
     def __init__(self, table: ir.Table, undeclared: frozenset[str], is_text: bool) -> None:
-        self.table, self.engine = table, engine_of(table)
+        self.table, self.dialect = table, _find_dialect(table)
         self.undeclared, self.is_text = undeclared, is_text
-        self.comparing = Comparing(self.engine)
+        self.comparing = Comparing(self.dialect)
 
     def truth(self, node: Node) -> Any:
         """The node as a boolean expression."""
@@ -58,7 +58,7 @@ class Reader:
     def column(self, node: Node) -> Value:
         if not isinstance(node.this, exp.Identifier):
             refuse(node.this)
-        return column_value(node, self.table, self.engine, self.undeclared, self.is_text)
+        return column_value(node, self.table, self.dialect, self.undeclared, self.is_text)
 
     def literal(self, node: Node) -> Value:
         if node.is_string:
@@ -82,7 +82,7 @@ class Reader:
         if kind is None or node.to.expressions or not (isinstance(node.this, exp.Literal) and node.this.is_string):
             refuse(node)
         return moment_literal(
-            self.engine, kind, node.this.this, f"{node.to.this.name.removesuffix('NTZ')} {sql(node.this)}"
+            self.dialect, kind, node.this.this, f"{node.to.this.name.removesuffix('NTZ')} {sql(node.this)}"
         )
 
     def connective(self, node: Node) -> Value:
@@ -138,9 +138,9 @@ class Reader:
             raise InvalidTypeError(f"where must use {name} on strings, not on {value.text}, {article(value.kind)}")
         inner = value.expr
         if isinstance(node, exp.ILike):
-            inner = folded(self.engine, inner, "lower")
+            inner = self.dialect.fold_case(inner, "lower")
             pattern = pattern.translate(str.maketrans(ascii_uppercase, ascii_lowercase))
-        found = like(self.engine, inner, pattern)
+        found = self.dialect.like(inner, pattern)
         return Value("boolean", node, ~found if node.args.get("negate") else found)
 
     def string_function(self, node: Node) -> Value:
@@ -150,10 +150,15 @@ class Reader:
         if value.kind != "string":
             raise InvalidTypeError(f"where must use {node.key} on strings, not on {value.text}, {article(value.kind)}")
         if isinstance(node, exp.Trim):
-            changed = trimmed(self.engine, value.expr, node.args.get("position"))
+            changed = self._trim(value, node)
         else:
-            changed = folded(self.engine, value.expr, node.key)
+            changed = self.dialect.fold_case(value.expr, node.key)
         return Value("string", node, changed, cell=None if value.cell is None else changed)
+
+    def _trim(self, value: Value, node: Node) -> Any:
+        if self.dialect.trim is None:
+            raise InvalidValueError(f"where must not trim strings on {self.dialect.name}, as it does with {value.text}")
+        return self.dialect.trim(value.expr, _TRIMS[node.args.get("position")])
 
     def coalesce(self, node: Node) -> Value:
         values = self.comparing.common([self.value(each) for each in (node.this, *node.expressions)])
@@ -172,15 +177,24 @@ class Reader:
 
     def arithmetic(self, node: Node) -> Value:
         left, right = (self.comparing.read_as("integer", self.value(each)) for each in (node.this, node.expression))
-        return calculate(self.engine, _CALCULATIONS[type(node)], left, right, node)
+        return calculate(self.dialect, _CALCULATIONS[type(node)], left, right, node)
 
     def minus(self, node: Node) -> Value:
         zero = Value("number", "0", literal=Fraction(0))
         return calculate(
-            self.engine, operator.sub, zero, self.comparing.read_as("integer", self.value(node.this)), node
+            self.dialect, operator.sub, zero, self.comparing.read_as("integer", self.value(node.this)), node
         )
 
 
+def _find_dialect(table: ir.Table) -> Dialect:
+    """The dialect of a table's engine; a table without one is taken for DuckDB's."""
+    try:
+        return dialect_of(table)
+    except Exception:
+        return DUCKDB
+
+
+_TRIMS = {None: "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _CALCULATIONS: dict[type, Callable[[Any, Any], Any]] = {
     exp.Add: operator.add,
     exp.Sub: operator.sub,
