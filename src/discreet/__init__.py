@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from discreet.evidence.audit import audit
     from discreet.evidence.verify import verify
     from discreet.ledger.ledger import Ledger
-    from discreet.sources.domain import integers
-    from discreet.sources.events import events
+    from discreet.sources.events.domain import integers
+    from discreet.sources.events.source import events
 
 __version__ = "0.1.0"
 
@@ -58,9 +58,9 @@ _ON_DEMAND = {
     "class_probabilities": "discreet.analysis.details",
     "compare": "discreet.analysis.choose",
     "epsilon_for": "discreet.analysis.choose",
-    "events": "discreet.sources.events",
+    "events": "discreet.sources.events.source",
     "expected": "discreet.analysis.details",
-    "integers": "discreet.sources.domain",
+    "integers": "discreet.sources.events.domain",
     "subset_probability": "discreet.analysis.details",
     "utility": "discreet.analysis.utility",
     "verify": "discreet.evidence.verify",

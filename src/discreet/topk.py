@@ -23,7 +23,7 @@ from discreet.padding import Padding, check_auto
 from discreet.privacy import Number, Sensitivity, check_adjacency, positive
 from discreet.release import Guarantee, Release
 from discreet.selection import Selection
-from discreet.sources.array import array_source, is_tensor, is_typed
+from discreet.sources.arrays.array import array_source, is_tensor, is_typed
 from discreet.sources.base import Source
 from discreet.sources.labels import in_order
 from discreet.tally import Tally
@@ -263,7 +263,7 @@ def as_source(scores: Any, labels: Any) -> Source:
     if not isinstance(scores, Source):
         if not is_tensor(scores):
             return array_source(scores, labels)
-        from discreet.sources.tensor import tensor_source
+        from discreet.sources.arrays.tensor import tensor_source
 
         return tensor_source(scores, labels)
     if labels is not None:

@@ -20,7 +20,7 @@ from discreet.evidence.inputs import long_input, telling_pair
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
 from discreet.mechanisms import canonical, joint, oneshot, peeling
-from discreet.sources.places import Places
+from discreet.sources.arrays.positions import Places
 from discreet.topk import top_k
 
 CASES = {case.name: case for case in selftest.cases()}

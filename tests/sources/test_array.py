@@ -19,8 +19,8 @@ from discreet.errors import Error
 from discreet.evidence.walk import walk
 from discreet.exact.entropy import Entropy
 from discreet.selection import Selection, Some
-from discreet.sources import array, places, sorting
-from discreet.sources.array import array_source
+from discreet.sources.arrays import array, sorting
+from discreet.sources.arrays.array import array_source
 from discreet.sources.labels import in_order
 
 KINDS = [np.int64, np.uint64, np.int8, np.int32, np.float32, np.float64]
@@ -212,7 +212,7 @@ def test_a_rank_that_is_asked_for_twice_costs_one_sort(monkeypatch):
     for rank in (5, 2**17 - 1, 70_000):
         tally.exact(rank)
     assert len(calls) == 1
-    assert places.Places(np.array([3, 1]), array_source(np.array([3, 1])).tally()).of(np.array([1])).tolist() == [1]
+    assert positions.Places(np.array([3, 1]), array_source(np.array([3, 1])).tally()).of(np.array([1])).tolist() == [1]
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint64])

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 
 ENGINES = [
     *LOCAL,

@@ -10,8 +10,8 @@ import pytest
 
 import discreet
 from discreet.errors import Error
-from discreet.sources import dialects
-from discreet.sources.dialects import DUCKDB, Dialect, dialect_named
+from discreet.sources.events import dialects
+from discreet.sources.events.dialects import DUCKDB, Dialect, dialect_named
 
 SOURCES = Path(discreet.__file__).parent / "sources"
 NAMES = {name for each in dialects._KNOWN.values() for name in (each.name, each.title)} | {"postgresql"}

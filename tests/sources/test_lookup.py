@@ -11,7 +11,7 @@ from engines import on
 from test_contract import counted, expected, ranking
 
 import discreet
-from discreet.sources import lookup
+from discreet.sources.events import lookup
 
 
 @pytest.fixture

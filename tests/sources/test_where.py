@@ -15,9 +15,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.sources.where import DEEPEST, LONGEST, MOST, condition
-from discreet.sources.where.reader import READERS
-from discreet.sources.where.whitelist import PARTS
+from discreet.sources.events.where import DEEPEST, LONGEST, MOST, condition
+from discreet.sources.events.where.reader import READERS
+from discreet.sources.events.where.whitelist import PARTS
 
 BIG, SMALL = 2**63 - 1, -(2**63)
 

@@ -12,7 +12,7 @@ from typing import Any
 from discreet.cli.output import OutputError
 from discreet.cli.terminal import RED, styled
 from discreet.errors import Error
-from discreet.sources.names import nearest
+from discreet.sources.column_hints import nearest
 
 SUCCESS, FAILURE, BAD_USE, INTERRUPTED = 0, 1, 2, 130
 

@@ -23,7 +23,7 @@ from discreet.exact.entropy import Ranks
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.release import Release
 from discreet.selection import Selection
-from discreet.sources.array import ArraySource
+from discreet.sources.arrays.array import ArraySource
 
 _MARK = 10**6
 """More steps than any score of a small input has."""

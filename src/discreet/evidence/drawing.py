@@ -28,8 +28,8 @@ from discreet.mechanisms.joint import Joint
 from discreet.privacy import Sensitivity
 from discreet.release import Guarantee, Release
 from discreet.selection import Selection
-from discreet.sources.array import ArraySource, array_source
-from discreet.sources.sorting import LARGE
+from discreet.sources.arrays.array import ArraySource, array_source
+from discreet.sources.arrays.sorting import LARGE
 
 _BATCH = 100
 _TURNS = ("small", "small", "lazy", "small", "small", "counted", "small", "small", "lazy", "small")

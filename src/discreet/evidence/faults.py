@@ -24,7 +24,7 @@ from discreet.exact.envelope import Envelope
 from discreet.mechanisms import canonical, joint, oneshot, peeling
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
-from discreet.sources.places import Places
+from discreet.sources.arrays.positions import Places
 
 Plant = Callable[[], AbstractContextManager[None]]
 

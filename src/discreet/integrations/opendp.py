@@ -22,7 +22,7 @@ from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.privacy import Number, Sensitivity, positive
 from discreet.release import Guarantee
-from discreet.sources.array import ArraySource
+from discreet.sources.arrays.array import ArraySource
 from discreet.topk import promise, top_k
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.lib.format import open_memmap
 
 from discreet.errors import Error, InvalidTypeError, InvalidValueError, shown
-from discreet.sources.array import ArraySource, array_source
-from discreet.sources.files.columns import find_columns, refuse_columns
+from discreet.sources.arrays.array import ArraySource, array_source
+from discreet.sources.files.roles import find_columns, refuse_columns
 from discreet.sources.files.wording import not_finite, quoted
 
 

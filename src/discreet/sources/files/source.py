@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from discreet.errors import InvalidValueError
-from discreet.sources.array import ArraySource
+from discreet.sources.arrays.array import ArraySource
 from discreet.sources.files.binary import read_npy, read_parquet
 from discreet.sources.files.text import read_json, read_table
 from discreet.sources.files.wording import empty, quoted

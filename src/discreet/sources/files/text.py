@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import Error, InvalidValueError, shown
-from discreet.sources.array import ArraySource, array_source
-from discreet.sources.files.columns import find_columns, refuse_columns
+from discreet.sources.arrays.array import ArraySource, array_source
+from discreet.sources.files.roles import find_columns, refuse_columns
 from discreet.sources.files.spelled import from_texts, from_values
 from discreet.sources.files.wording import empty, quoted
 

@@ -1,0 +1,186 @@
+"""Where a table or a list comes from, as far as that can be seen: its memory, its files, its tables in databases.
+
+Only addresses, paths and names are compared, never values: an error that depends on values would tell about private
+rows. So a copy is not recognised, and neither is a view of a database by another name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from discreet.sources.events.connect import files_of, is_url
+from discreet.sources.events.domain import split_column
+from discreet.sources.events.memory import share_memory
+from discreet.sources.labels import is_column
+
+Place = tuple[str | None, ...]
+"""Engine, catalogue, database and name of a table; what is not known is None."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Origin:
+    """Frames in memory, real paths of files, and places of tables."""
+
+    frames: list[Any] = field(default_factory=list)
+    files: set[str] = field(default_factory=set)
+    tables: set[Place] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        """Whether anything is known."""
+        return bool(self.frames or self.files or self.tables)
+
+    def meets(self, other: Origin) -> bool:
+        """Whether both have a file, a table or a piece of memory in common."""
+        return (
+            bool(self.files & other.files)
+            or any(_is_same_place(one, two) for one in self.tables for two in other.tables)
+            or any(share_memory(one, two) for one in self.frames for two in other.frames)
+        )
+
+
+def origin_of(given: Any, name: str | None = None) -> Origin:
+    """Where something that `discreet.events` takes as a table or a domain comes from.
+
+    Parameters
+    ----------
+    given
+        A path, a connection URL, a column, a frame, a relation or a table; of anything else nothing is known.
+    name
+        The table's name in the database, where `given` is a URL.
+    """
+    if is_url(given):
+        return Origin(tables={_place(given.partition("://")[0].replace("postgresql", "postgres"), name)})
+    if isinstance(given, str | os.PathLike):
+        return Origin(files=files_of(split_column(given)[0]))
+    package, kind = type(given).__module__.partition(".")[0], type(given).__name__
+    if package == "ibis" and hasattr(given, "columns"):
+        return origin_of_relation(given.op())
+    if package in ("duckdb", "_duckdb") and hasattr(given, "sql_query"):
+        return _origin_of_sql(given.sql_query())
+    if package == "pyspark" and hasattr(given, "inputFiles"):
+        return _origin_of_spark(given)
+    if (package, kind) == ("polars", "LazyFrame"):
+        return _origin_of_lazy(given)
+    return Origin(frames=[given] if is_column(given) else [])
+
+
+def origin_of_relation(relation: Any, within: Callable[[Any], bool] | None = None) -> Origin:
+    """Where the rows of an ibis operation come from; `within` says which operations below it are looked at."""
+    import ibis.expr.operations as ops
+
+    origin = Origin()
+    for leaf in relation.find(ops.PhysicalTable, filter=within):
+        if isinstance(leaf, ops.DatabaseTable):
+            origin.tables.add(_place(leaf.source.name, leaf.name, leaf.namespace.database, leaf.namespace.catalog))
+        elif isinstance(leaf, ops.InMemoryTable):
+            # By its name too, which is its own: an empty frame has no memory to tell it by.
+            origin.tables.add(_place("memory", leaf.name))
+            origin.frames.append(getattr(leaf.data, "obj", None))
+    return origin
+
+
+def _place(engine: str, name: str | None, database: str | None = None, catalogue: str | None = None) -> Place:
+    # Engines differ in whether they tell capitals apart in names, so here they never are.
+    return tuple(part.casefold() if part else None for part in (engine, catalogue, database, name))
+
+
+def _is_same_place(one: Place, other: Place) -> bool:
+    """Whether two places can be one, where what is not known of them fits anything."""
+    return all(None in pair or pair[0] == pair[1] for pair in zip(one, other, strict=True))
+
+
+def _origin_of_sql(query: str) -> Origin:
+    """The tables, files and frames in the SQL of a DuckDB relation; none where it cannot be parsed."""
+    import sqlglot
+    from sqlglot import exp
+
+    origin = Origin()
+    with suppress(sqlglot.errors.SqlglotError):
+        # Frames are there as hexadecimal addresses, which sqlglot does not read.
+        tree = sqlglot.parse_one(re.sub(r"\b0x([0-9a-f]+)\b", _in_decimal, query), dialect="duckdb")
+        # DuckDB names a frame by the variable that it was in, which is a name like that of a table.
+        made = {each.alias for each in tree.find_all(exp.CTE) if not each.this.find(exp.Func)}
+        for table in tree.find_all(exp.Table):
+            if isinstance(table.this, exp.Func):
+                _add_scan(table.this, origin)
+            elif os.path.exists(table.name):
+                origin.files.add(os.path.realpath(table.name))
+            elif table.name not in made:
+                origin.tables.add(_place("duckdb", table.name, table.db, table.catalog))
+    return origin
+
+
+def _in_decimal(address: re.Match[str]) -> str:
+    return str(int(address[1], 16))
+
+
+def _add_scan(scan: Any, origin: Origin) -> None:
+    """Adds the files that a function of DuckDB reads, or the frame whose address is its first argument."""
+    from sqlglot import exp
+
+    first = next(scan.iter_expressions(), exp.Null())
+    files = [each.name for each in first.find_all(exp.Literal) if each.is_string]
+    origin.files.update(*map(files_of, files))
+    if not files:
+        origin.tables.add(_place("duckdb", first.sql("duckdb"), scan.name))
+
+
+def _origin_of_spark(frame: Any) -> Origin:
+    """The files that a Spark DataFrame reads, and the columns that it is made of, which have numbers of their own."""
+    origin = Origin()
+    with suppress(Exception):
+        origin.files.update(each.removeprefix("file:").replace("///", "/", 1) for each in frame.inputFiles())
+        leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+        for leaf in scala_members(leaves):
+            origin.tables.update(
+                _place("spark column", str(each.exprId().id())) for each in scala_members(leaf.output())
+            )
+    return origin
+
+
+def scala_members(sequence: Any) -> Iterable[Any]:
+    """The members of a sequence of Scala."""
+    return (sequence.apply(place) for place in range(sequence.size()))
+
+
+def _origin_of_lazy(frame: Any) -> Origin:
+    """The frames and files at the ends of a lazy polars query; none where polars does not show them."""
+    origin = Origin()
+    with suppress(Exception):
+        plan = plan_of_lazy(frame)
+        return lazy_origin(plan, plan.get_node())
+    return origin
+
+
+def plan_of_lazy(frame: Any) -> Any:
+    """The steps of a lazy polars query as they were written, before polars rearranges them."""
+    import polars as pl
+
+    return frame._ldf.with_optimizations(pl.QueryOptFlags.none()._pyoptflags).visit()
+
+
+def lazy_origin(plan: Any, place: int) -> Origin:
+    """The frames and files at the ends of a lazy query below a step; the traversal stands where it stood, after."""
+    origin, before = Origin(), plan.get_node()
+    plan.set_node(place)
+    _add_ends(plan, origin)
+    plan.set_node(before)
+    return origin
+
+
+def _add_ends(plan: Any, origin: Origin) -> None:
+    import polars as pl
+
+    node = plan.view_current_node()
+    if type(node).__name__ == "DataFrameScan":
+        origin.frames.append(pl.DataFrame._from_pydf(node.df))
+    elif type(node).__name__ == "Scan":
+        origin.files.update(os.path.realpath(str(each)) for each in node.paths)
+    for place in plan.get_inputs():
+        plan.set_node(place)
+        _add_ends(plan, origin)

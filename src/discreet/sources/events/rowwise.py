@@ -1,0 +1,147 @@
+"""Refuses an ibis table in which one user's rows can depend on those of others.
+
+A limit, the number of a row, a window or an aggregate lets one user push out or change the rows of many, and no bound
+on what one user can do to a score holds. So the operations that are known to look at one row are listed, and all
+others are refused. Removing equal rows is among the former, because rows of two users are never equal. What is behind a
+table of the engine itself cannot be seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any, NoReturn
+
+from discreet.errors import InvalidValueError
+from discreet.sources.events.origin import origin_of_relation
+
+_VALUE_MODULES = {
+    "arrays", "geospatial", "histograms", "json", "logical", "maps", "numeric", "sortkeys", "strings", "structs",
+    "temporal",
+}  # fmt: skip
+"""The modules of ibis.expr.operations whose values are made of one row, but for aggregates and what is impure."""
+
+_ONE_BY_ONE = {
+    "core": {"Alias", "Argument"},
+    "generic": {
+        "Cast", "Coalesce", "E", "Greatest", "Hash", "HashBytes", "HexDigest", "IsNull", "Least", "Literal", "NotNull",
+        "NullIf", "Pi", "SearchedCase", "SimpleCase", "TryCast", "TypeOf",
+    },
+    "relations": {
+        "DatabaseTable", "Difference", "Distinct", "DropColumns", "DropNull", "DummyTable", "Field", "FillNull",
+        "Filter", "InMemoryTable", "Intersection", "JoinChain", "JoinLink", "JoinReference", "Project", "SelfReference",
+        "Sort", "TableUnnest", "Union",
+    },
+    "subqueries": {"InSubquery"},
+}  # fmt: skip
+"""Of other modules, what keeps the rows of users apart; joins and subqueries are looked at further."""
+
+_KEEPING_LEFT = {"inner", "cross", "left", "semi", "anti", "asof", "any_inner", "any_left"}
+_KEEPING_RIGHT = {"inner", "cross", "right"}
+"""The joins in which no row of that side stands for the absence or the choice of others."""
+
+ITSELF = "a join or isin of a table with itself"
+
+
+def check_rowwise(table: Any, user: Any = None) -> None:
+    """Raises where the expression of an ibis table looks across rows, or takes its users from the outer side of a join.
+
+    Parameters
+    ----------
+    table
+        The ibis table of the events.
+    user
+        The column of the users, where it is one.
+    """
+    import ibis.expr.operations as ops
+
+    root = table.op()
+    found = {what for node in root.find(ops.Node) if (what := _across_rows(node)) is not None}
+    for what in [*_words(), *sorted(found)]:
+        if what in found:
+            refuse(what)
+    _check_meetings(root)
+    if isinstance(user, str) and user in root.schema:
+        _check_outer_joins(root, user)
+
+
+def _words() -> dict[str, tuple[type, ...]]:
+    """What the usual operations that look across rows are called, the most telling first."""
+    import ibis.expr.operations as ops
+
+    return {
+        "a limit": (ops.Limit,),
+        "a sample": (ops.Sample,),
+        "the number of a row": (ops.RowID,),
+        "SQL of your own": (ops.SQLQueryResult, ops.SQLStringView),
+        "a function of your own": (ops.ScalarUDF, ops.AggUDF, ops.ElementWiseVectorizedUDF),
+        # Aggregates are parts of windows and of subqueries.
+        "a window": (ops.WindowFunction, ops.WindowAggregate, ops.Analytic),
+        "an aggregate": (ops.Aggregate, ops.Reduction),
+        "a random number or the clock": (ops.Impure,),
+        "a subquery about single rows": (ops.ExistsSubquery, ops.ScalarSubquery),
+    }
+
+
+def _across_rows(node: Any) -> str | None:
+    """The words for an operation that is not known to look at one row alone; None for the others."""
+    import ibis.expr.operations as ops
+
+    package, _, module = type(node).__module__.rpartition(".")
+    name = type(node).__name__
+    if package == ops.__name__ and not isinstance(node, ops.Reduction | ops.Analytic | ops.Impure):
+        if isinstance(node, ops.DatabaseTable) and node.name.startswith("ibis_cached_"):
+            return "a table that ibis has cached"
+        if isinstance(node, ops.JoinLink) and node.how == "positional":
+            return "a join by position"
+        if module in _VALUE_MODULES or name in _ONE_BY_ONE.get(module, ()):
+            return None
+    named = (what for what, kinds in _words().items() if isinstance(node, kinds))
+    return next(named, f"{name}, which is not known to keep rows apart")
+
+
+def _check_meetings(root: Any) -> None:
+    """Raises where a table meets itself, in a join or a subquery: one user's row is then there for another's."""
+    import ibis.expr.operations as ops
+
+    outside = origin_of_relation(root, within=lambda node: not isinstance(node, ops.InSubquery))
+    meetings = [(outside, origin_of_relation(each.rel)) for each in root.find(ops.InSubquery)]
+    for chain in root.find(ops.JoinChain):
+        meetings += combinations([origin_of_relation(side) for side in chain.tables], 2)
+    if any(one.meets(other) for one, other in meetings):
+        refuse(ITSELF)
+
+
+def _check_outer_joins(root: Any, user: str) -> None:
+    """Raises where a join makes rows without a user, which a later step could give one, or picks among users' rows."""
+    for chain, side in _joins_of(root, user):
+        place = chain.tables.index(side)
+        for number, link in enumerate(chain.rest, 1):
+            # Joins before the side came in are among tables without users.
+            kept = _KEEPING_LEFT if number > place else _KEEPING_RIGHT
+            if number >= place and link.how not in kept:
+                refuse(f"the users on the open side of a join ({link.how}), where an inner one would do")
+
+
+def _joins_of(relation: Any, column: str) -> Iterator[tuple[Any, Any]]:
+    """The joins that a column comes through, each with the side that it is from."""
+    import ibis.expr.operations as ops
+
+    if isinstance(relation, ops.Set):
+        below = [ops.Field(side, column) for side in (relation.left, relation.right)]
+    elif column in relation.values:
+        below = relation.values[column].find(ops.Field, filter=ops.Value)
+    else:
+        below = [ops.Field(relation.parent, column)] if hasattr(relation, "parent") else []
+    for field in below:
+        if isinstance(relation, ops.JoinChain):
+            yield relation, field.rel
+        yield from _joins_of(field.rel, field.name)
+
+
+def refuse(what: str, thing: str = "this ibis expression") -> NoReturn:
+    """Raises the error about a table that looks across rows."""
+    raise InvalidValueError(
+        f"table must keep one user's rows independent of other users' rows, and {thing} holds {what}: "
+        "do that in the source data, or use where"
+    )

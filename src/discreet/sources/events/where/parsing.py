@@ -1,0 +1,76 @@
+"""From text to the nodes of sqlglot: one expression of limited length and depth, or a sentence that says why not."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+
+from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.sources.events.where.wording import Node
+
+LONGEST = 10_000
+"""The most characters a condition may have."""
+
+DEEPEST = 30
+"""The most levels of nesting; an operator of arithmetic counts as five, because its SQL has more."""
+
+_TOO_DEEP = f"where must not be nested more than {DEEPEST} levels deep, arithmetic not more than {DEEPEST // 5 - 1}"
+_TWO = "where must be one expression, with no second statement and no ;"
+_STATEMENTS = {"SELECT", "WITH", "FROM", "VALUES", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "COPY"}
+_STATEMENTS |= {"ATTACH", "PRAGMA", "SET", "CALL", "INSTALL", "LOAD", "DESCRIBE", "SHOW", "SUMMARIZE", "EXPLAIN"}
+
+
+def parsed(where: str) -> Node:
+    """The one expression that the text holds."""
+    if not isinstance(where, str):
+        raise InvalidTypeError(f"where must be a string with one SQL condition, not {shown(where)}")
+    if len(where) > LONGEST:
+        raise InvalidValueError(f"where must have at most {LONGEST} characters, not {len(where)}")
+    # Engines escape these differently in a string, and NUL or half of a surrogate pair cannot be sent at all.
+    odd = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", where)
+    if odd is not None:
+        raise InvalidValueError(f"where must not hold the control character U+{ord(odd.group()):04X}")
+    duckdb = Dialect.get_or_raise("duckdb")
+    try:
+        tokens = duckdb.tokenize(where)
+        found = duckdb.parser().parse_into(exp.Condition, tokens, where)
+    except RecursionError:
+        raise InvalidValueError(_TOO_DEEP) from None
+    except Exception as error:
+        raise InvalidValueError(_why_not_parsed(where, error)) from None
+    if any(token.text == ";" and token.token_type.name == "SEMICOLON" for token in tokens):
+        raise InvalidValueError(_TWO)
+    if not found or found[0] is None:
+        raise InvalidValueError("where must not be empty: leave it out to keep every row")
+    return found[0]
+
+
+def _why_not_parsed(where: str, error: Exception) -> str:
+    first = (where.split(maxsplit=1) or [""])[0].upper()
+    if first == "WHERE":
+        return "where must be the condition alone, without the word WHERE before it"
+    if first in _STATEMENTS:
+        return f"where must be one expression, not a statement ({first} ...)"
+    if ";" in where:
+        return _TWO
+    reason = (getattr(error, "errors", None) or [{}])[0]
+    described = " ".join(str(reason.get("description", "")).split())
+    if not described or described.startswith("Required keyword"):
+        described = "a part is missing or not closed"
+    place = f" at line {reason['line']}, column {reason['col']}" if reason.get("line") else ""
+    return f"where must be one SQL expression, and does not parse{place}: {described[:100]}"
+
+
+def check_depth(expression: Node) -> None:
+    """Refuses what is nested too deep for the recursions after this one; chains of AND and OR are flat."""
+    waiting = [(expression, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > DEEPEST:
+            raise InvalidValueError(_TOO_DEEP)
+        for child in node.iter_expressions():
+            flat = isinstance(node, exp.And | exp.Or) and type(child) is type(node)
+            steep = isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Neg)
+            waiting.append((child, depth + (0 if flat else 5 if steep else 1)))

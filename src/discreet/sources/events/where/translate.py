@@ -1,0 +1,97 @@
+"""The public call: text and a table in, one ibis expression out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Any
+
+import ibis.expr.operations as ops
+import ibis.expr.types as ir
+from sqlglot import exp
+
+from discreet.errors import Error, InvalidTypeError, InvalidValueError
+from discreet.sources.events.where.grammar import check_grammar, quiet
+from discreet.sources.events.where.parsing import check_depth, parsed
+from discreet.sources.events.where.reader import Reader
+
+MOST_CASES = 100
+"""The most CASE WHENs that the SQL may have in the end, with those that check arithmetic."""
+
+
+def condition(
+    where: str, table: ir.Table, *, undeclared: Collection[str] = (), is_text: bool = False
+) -> ir.BooleanValue:
+    """The condition `where` as an ibis expression on `table`, true for the rows to keep.
+
+    Parameters
+    ----------
+    where
+        One SQL expression in DuckDB's dialect, of columns, literals, comparisons, AND, OR, NOT, IN with a list,
+        BETWEEN, LIKE, ILIKE, IS NULL, IS TRUE, IS DISTINCT FROM, + - *, lower, upper, trim, coalesce, CASE WHEN.
+    table
+        The table whose columns it may name.
+    undeclared
+        The columns whose type nobody has declared, as those of a CSV file. Such a column is text; beside a number, a
+        date, a timestamp or TRUE it is read as one, and in arithmetic as an integer, NULL in rows where it is none.
+    is_text
+        Whether the names of columns are the header of a text file, and may be private.
+
+    Raises
+    ------
+    InvalidTypeError
+        Where `where` is not a string, or a part of it is of the wrong type for its place.
+    InvalidValueError
+        Where it does not parse, or uses what is not on the white list.
+
+    Notes
+    -----
+    Every engine gives it one meaning. Strings are compared by their UTF-8 bytes (but a column that DuckDB or PostgreSQL
+    was told to compare without case stays so for = and LIKE); lower, upper and ILIKE change the letters A to Z alone,
+    and trim removes spaces (U+0020) alone. Dates on SQLite are ISO text. Numbers are compared by their exact value,
+    except beside a column of floats, where both sides are doubles, and NaN is the largest and equal to itself.
+    Arithmetic is for integers and decimal literals; a result of 2^63 or more, in units of its last decimal place, is
+    NULL.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> ratings = ibis.table({"stars": "int64", "title": "string"}, name="ratings")
+    >>> kept = ratings.filter(condition("stars >= 4.5 AND title LIKE 'A%'", ratings))
+    """
+    with quiet():
+        truth = _condition(where, Reader(table, frozenset(undeclared), is_text))
+        # Last, so that what says more is said first.
+        check_grammar(where, table.columns)
+    return truth
+
+
+def named_columns(where: str) -> list[str]:
+    """The columns that a condition names; none where it does not parse, which is said where it is read."""
+    with quiet(), suppress(Error):
+        return list(dict.fromkeys(column.name for column in parsed(where).find_all(exp.Column) if column.name))
+    return []
+
+
+def _condition(where: str, reader: Reader) -> ir.BooleanValue:
+    expression = parsed(where)
+    check_depth(expression)
+    try:
+        truth: ir.BooleanValue = reader.truth(expression)
+        _check_repeats(truth)
+    except (InvalidTypeError, InvalidValueError):
+        raise
+    except Exception as error:  # the words of ibis are about its own types
+        raise InvalidValueError(f"where must fit the table, and ibis cannot read it ({type(error).__name__})") from None
+    return truth
+
+
+def _check_repeats(truth: ir.BooleanValue) -> None:
+    """Refuses arithmetic whose checks, which repeat what is nested in them, would keep an engine busy for minutes."""
+
+    def cases(op: Any, known: dict[Any, int], **_: Any) -> int:
+        return isinstance(op, ops.SearchedCase) + sum(known[child] for child in op.__children__)
+
+    op = truth.op()
+    if op.map(cases)[op] > MOST_CASES:
+        raise InvalidValueError("where must calculate less: checked for overflow, its arithmetic needs too many CASEs")
