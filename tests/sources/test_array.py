@@ -19,7 +19,7 @@ from discreet.errors import Error
 from discreet.evidence.walk import walk
 from discreet.exact.entropy import Entropy
 from discreet.selection import Selection, Some
-from discreet.sources.arrays import array, sorting
+from discreet.sources.arrays import array, positions, sorting
 from discreet.sources.arrays.array import array_source
 from discreet.sources.labels import in_order
 

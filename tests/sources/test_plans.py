@@ -6,7 +6,7 @@ from engines import spark  # noqa: F401  # fixture
 from polars import col
 
 import discreet
-from discreet.sources.events.plans import check_plan
+from discreet.sources.events.rowwise import check_plan
 
 ROWS = {"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, None], "on": [True, True, True]}
 ITSELF = "a join or isin of a table with itself"

@@ -168,7 +168,7 @@ def _from_arrow(table: Any) -> Opened:
     connection, close = _in_memory()
 
     def view() -> Any:
-        from discreet.sources.events.undecoded import frame_decoded
+        from discreet.sources.events.frames import frame_decoded
 
         decoded = frame_decoded(connection, table)
         if decoded is not None:

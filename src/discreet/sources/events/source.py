@@ -15,8 +15,7 @@ from discreet.sources.events.connect import Opened, ending_of, is_url, open_tabl
 from discreet.sources.events.csv_format import csv_dialect
 from discreet.sources.events.domain import split_column
 from discreet.sources.events.origin import origin_of
-from discreet.sources.events.plans import check_plan
-from discreet.sources.events.rowwise import check_rowwise
+from discreet.sources.events.rowwise import check_plan, check_rowwise
 from discreet.sources.events.steps import steps_of
 from discreet.sources.events.table import TableSource
 

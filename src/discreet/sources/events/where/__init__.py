@@ -5,7 +5,7 @@ so a condition can neither fail on a private row nor look at another. Where engi
 one meaning is fixed here and spelled in what they agree on.
 """
 
-from discreet.sources.events.where.arithmetic import MOST
+from discreet.sources.events.where.numbers import MOST
 from discreet.sources.events.where.parsing import DEEPEST, LONGEST
 from discreet.sources.events.where.translate import MOST_CASES, condition, named_columns
 

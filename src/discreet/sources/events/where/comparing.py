@@ -16,9 +16,8 @@ import ibis
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.sources.events.cells import read_cell
 from discreet.sources.events.dialects import Dialect
-from discreet.sources.events.where.grid import grid_of
 from discreet.sources.events.where.moments import common_moments, is_moment, moment_literal
-from discreet.sources.events.where.numeric import common_numbers
+from discreet.sources.events.where.numbers import common_numbers, grid_of
 from discreet.sources.events.where.values import (
     COMPARABLE,
     MOMENTS,

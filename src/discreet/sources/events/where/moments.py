@@ -11,10 +11,8 @@ import ibis
 import ibis.expr.datatypes as dt
 
 from discreet.errors import InvalidTypeError, InvalidValueError
-from discreet.sources.events.cells import engine_function
 from discreet.sources.events.dialects import Dialect
-from discreet.sources.events.where.values import MOMENTS, Value
-from discreet.sources.events.where.wording import Node, sql
+from discreet.sources.events.where.values import MOMENTS, Node, Value, sql
 
 _DAY = r"\d{4}-\d\d-\d\d"
 _CLOCK = r"[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?"
@@ -42,17 +40,6 @@ def moment_literal(dialect: Dialect, kind: str, given: Any, node: Node) -> Value
     if moment is None:
         raise InvalidValueError(f"where must hold {_SPELLED[kind]}, not {sql(node)}")
     return Value(kind, node, ibis.literal(_iso(moment) if dialect.dates_are_text else moment), moment)
-
-
-def comparable_moment(expr: Any, kind: str) -> Any:
-    """A column of dates kept as text, which has more than one spelling, as it can be compared; others as they are."""
-    if kind not in MOMENTS:
-        return expr
-    text = expr.cast("string")
-    if kind == "date":
-        return text.substr(0, 10)
-    text, rtrim = text.replace("T", " "), engine_function("rtrim", "string", "string", "string")
-    return ibis.cases((text.contains("."), rtrim(rtrim(text, "0"), ".")), else_=text)
 
 
 def is_moment(kind: str, value: Value) -> bool:

@@ -10,7 +10,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from discreet.errors import InvalidValueError
-from discreet.sources.events.where.wording import Node, sql
+from discreet.sources.events.where.values import Node, sql
 
 COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _PREDICATES = (*COMPARISONS, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.Between, exp.In, exp.Like, exp.ILike)
