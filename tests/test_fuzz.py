@@ -171,7 +171,7 @@ REQUEST = {
         "discreet.topk._sensitivity": lambda source, given: discreet.Sensitivity(0, 2),
         "discreet.release.decoded": lambda data: f"{data} ",
         "discreet.sources.arrays.array.ArraySource.items": lambda self, ranks: ["a", "a"],
-        "discreet.sources.arrays.array.ArraySource._places": lambda self, ranks: ranks,
+        "discreet.sources.arrays.array.ArraySource._positions": lambda self, ranks: ranks,
     }.items(),
     ids=named,
 )
@@ -198,7 +198,7 @@ def test_wrong_scores_of_events_are_flagged(monkeypatch):
         with pytest.raises(Finding, match="adding a user"):
             properties.check_neighbours(CASE)
     sums = lambda self, rows, steps: rows.group_by("item").agg(score=rows.steps.sum())  # noqa: E731
-    monkeypatch.setattr("discreet.sources.events.scoring.Scoring._sums", sums)
+    monkeypatch.setattr("discreet.sources.events.scoring.Scoring._sum_values", sums)
     for check in (properties.check_events, properties.check_neighbours):
         with pytest.raises(Finding):
             check(CASE)

@@ -220,7 +220,7 @@ def _drawn(
                 tally = source.tally()
                 selection = Selection(np.arange(k)) if k == source.d else draw(_prepared(tally, k, guarantee))
                 if not with_scores:
-                    return source.selected(selection), []
+                    return source.draw_items(selection), []
                 ranks = selection.drawn()
                 return source.items(ranks), [tally.exact(rank) for rank in ranks.tolist()]
         finally:

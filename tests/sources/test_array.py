@@ -109,7 +109,7 @@ def test_a_selection_draws_every_subset_of_the_range_equally_often(tiny, kind, h
 
     def sampler(entropy):
         some = Some(count, first, last, entropy) if count else None
-        return tuple(in_order(source.selected(Selection(np.array(ranks, np.int64), head, some))))
+        return tuple(in_order(source.draw_items(Selection(np.array(ranks, np.int64), head, some))))
 
     decided, undecided = walk(sampler, 1500)
     assert set(decided) <= set(probabilities)
@@ -212,7 +212,9 @@ def test_a_rank_that_is_asked_for_twice_costs_one_sort(monkeypatch):
     for rank in (5, 2**17 - 1, 70_000):
         tally.exact(rank)
     assert len(calls) == 1
-    assert positions.Places(np.array([3, 1]), array_source(np.array([3, 1])).tally()).of(np.array([1])).tolist() == [1]
+    assert positions.PositionFinder(np.array([3, 1]), array_source(np.array([3, 1])).tally()).find(
+        np.array([1])
+    ).tolist() == [1]
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint64])

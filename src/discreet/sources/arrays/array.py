@@ -1,6 +1,6 @@
 """Scores that the caller holds: mappings, lists, arrays and one-dimensional frames. The reference for all sources.
 
-Scores are sorted or counted by value (`sorting`), and the chosen items are found by their scores (`places`): no
+Scores are sorted or counted by value (`sorting`), and the chosen items are found by their scores (`positions`): no
 positions are ever sorted.
 """
 
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.entropy import Ranks
 from discreet.selection import Selection
-from discreet.sources.arrays.positions import Places
-from discreet.sources.arrays.sorting import FINITE, LARGE, sorted_tally
+from discreet.sources.arrays.positions import PositionFinder
+from discreet.sources.arrays.sorting import FINITE, LARGE, tally_of_array
 from discreet.sources.base import Source
 from discreet.sources.labels import check_labels, is_column, named, plain
 from discreet.tally import Tally, common_unit
@@ -46,27 +46,27 @@ class ArraySource(Source):
         return self._tally
 
     def items(self, ranks: Ranks) -> list[Any]:
-        return named(self.labels, self._places(ranks))
+        return named(self.labels, self._positions(ranks))
 
-    def selected(self, selection: Selection) -> list[Any] | Ranks:
+    def draw_items(self, selection: Selection) -> list[Any] | Ranks:
         if self.d < LARGE or self.scores.dtype == object:
-            return super().selected(selection)
-        places = Places(self.scores, self._tally).selected(selection)
-        return places if self.labels is None else named(self.labels, places)
+            return super().draw_items(selection)
+        positions = PositionFinder(self.scores, self._tally).find_selected(selection)
+        return positions if self.labels is None else named(self.labels, positions)
 
     def every_item(self) -> list[Any]:
         return named(self.labels, np.arange(self.d))
 
     @cached_property
     def _tally(self) -> Tally:
-        return sorted_tally(self.scores, self.unit)
+        return tally_of_array(self.scores, self.unit)
 
-    def _places(self, ranks: Ranks) -> Ranks:
+    def _positions(self, ranks: Ranks) -> Ranks:
         """Where in the input the items at some ranks are."""
         if self.scores.dtype == object:
             ascending = sorted(range(self.d), key=self.scores.__getitem__)
             return np.array(ascending, np.int64)[self.d - 1 - ranks]
-        return Places(self.scores, self._tally).of(ranks)
+        return PositionFinder(self.scores, self._tally).find(ranks)
 
 
 def array_source(scores: Any, labels: Any = None) -> ArraySource:
@@ -77,12 +77,12 @@ def array_source(scores: Any, labels: Any = None) -> ArraySource:
             raise InvalidValueError("labels must be left out when scores is a mapping, whose keys are the labels")
         scores, labels = list(scores.values()), list(scores.keys())
     elif labels is None:
-        scores, labels = _frame_parts(scores)
+        scores, labels = _split_frame(scores)
     else:
-        scores, _ = _frame_parts(scores)
+        scores, _ = _split_frame(scores)
     values = _as_array(scores)
-    listed = checked_labels(labels, values.shape)
-    gridded, unit = _on_a_grid(values)
+    listed = check_score_labels(labels, values.shape)
+    gridded, unit = _put_on_grid(values)
     return ArraySource(gridded, listed, unit, Fraction(1) if _is_whole(scores, values) else None, typed)
 
 
@@ -107,7 +107,7 @@ def is_typed(scores: Any) -> bool:
 _NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|halffloat|double|bool(ean)?")
 
 
-def checked_labels(labels: Any, shape: tuple[int, ...]) -> Sequence[Any] | None:
+def check_score_labels(labels: Any, shape: tuple[int, ...]) -> Sequence[Any] | None:
     """The labels of scores of some shape, which must be one-dimensional and not empty; None where there are none."""
     if len(shape) != 1:
         raise InvalidValueError(f"scores must have one dimension, not {len(shape)}")
@@ -133,7 +133,7 @@ def _as_python(labels: Any) -> Any:
     return labels.tolist() if is_pandas else labels
 
 
-def _frame_parts(scores: Any) -> tuple[Any, Any]:
+def _split_frame(scores: Any) -> tuple[Any, Any]:
     """One-dimensional data of pandas, polars or pyarrow as (scores, labels); anything else as it is.
 
     Only a library that is already imported can have made the object, so none is imported here.
@@ -141,7 +141,7 @@ def _frame_parts(scores: Any) -> tuple[Any, Any]:
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(scores, pandas.Series):
         default = scores.index.equals(pandas.RangeIndex(len(scores)))
-        return _values(scores), None if default else scores.index
+        return _column_values(scores), None if default else scores.index
     package = type(scores).__module__.partition(".")[0]
     if package not in sys.modules or package not in ("pandas", "polars", "pyarrow"):
         return scores, None
@@ -150,10 +150,10 @@ def _frame_parts(scores: Any) -> tuple[Any, Any]:
         raise InvalidTypeError(f"scores must be one column, not a {package} {kind}: pass the column that holds them")
     # What has no length or cannot say whether it holds nulls, pandas' NA or a pyarrow scalar, is no column.
     counts_nulls = hasattr(scores, "__len__") and (hasattr(scores, "isna") or hasattr(scores, "null_count"))
-    return _values(scores) if counts_nulls else scores, None
+    return _column_values(scores) if counts_nulls else scores, None
 
 
-def _values(column: Any) -> Any:
+def _column_values(column: Any) -> Any:
     """The values of a pandas, polars or pyarrow column, which must not hold nulls."""
     nulls = column.isna().sum() if hasattr(column, "isna") else column.null_count
     if nulls() if callable(nulls) else nulls:
@@ -186,15 +186,15 @@ def _as_array(scores: Any) -> NDArray[Any]:
     if scores.dtype == object:
         return _from_list(scores.tolist()) if scores.ndim == 1 else scores
     if scores.dtype.kind in "bui":
-        return scores.view(np.uint8) if scores.dtype.kind == "b" else _native(scores)
+        return scores.view(np.uint8) if scores.dtype.kind == "b" else _to_native_order(scores)
     if scores.dtype.kind == "f" and scores.dtype.itemsize <= 8:
-        return scores.astype(np.float32) if scores.dtype.itemsize == 2 else _native(scores)
+        return scores.astype(np.float32) if scores.dtype.itemsize == 2 else _to_native_order(scores)
     if scores.dtype.kind == "f":
         return _from_list(list(scores)) if scores.ndim == 1 else scores
     raise InvalidTypeError(f"scores must be numbers, not an array of {scores.dtype}")
 
 
-def _native(scores: NDArray[Any]) -> NDArray[Any]:
+def _to_native_order(scores: NDArray[Any]) -> NDArray[Any]:
     """The array in the byte order of the machine."""
     return scores.astype(scores.dtype.newbyteorder("="), copy=False)
 
@@ -208,11 +208,11 @@ def _from_list(values: list[Any]) -> NDArray[Any]:
         return np.array(values, np.float64)
     exact = np.empty(len(values), object)
     for i, value in enumerate(values):
-        exact[i] = _fraction(value)
+        exact[i] = _to_fraction(value)
     return exact
 
 
-def _fraction(value: Any) -> Fraction:
+def _to_fraction(value: Any) -> Fraction:
     number = plain(value)
     if isinstance(number, list | tuple | np.ndarray):
         raise InvalidValueError("scores must have one dimension, not more")
@@ -233,7 +233,7 @@ def _is_whole(scores: Any, values: NDArray[Any]) -> bool:
     return values.dtype.kind in "ui"
 
 
-def _on_a_grid(values: NDArray[Any]) -> tuple[NDArray[Any], Fraction]:
+def _put_on_grid(values: NDArray[Any]) -> tuple[NDArray[Any], Fraction]:
     """Rationals as whole multiples of a unit where that can be, which is how decimals are sorted fast."""
     unit = common_unit(values.tolist()) if values.dtype == object else None
     if unit is None:

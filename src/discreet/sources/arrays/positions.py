@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discreet.exact.boxes import Mask
 from discreet.exact.entropy import Ranks, distinct
 from discreet.selection import Selection, Some
-from discreet.sources.arrays.sorting import as_bits, blocks
+from discreet.sources.arrays.sorting import as_bits, iterate_blocks
 from discreet.tally import Tally
 
 _FEW = 8
@@ -25,35 +25,35 @@ _FEW = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Places:
+class PositionFinder:
     """The positions of ranks, for scores in an array and their tally."""
 
     scores: NDArray[Any]
     tally: Tally
 
-    def of(self, ranks: Ranks) -> Ranks:
+    def find(self, ranks: Ranks) -> Ranks:
         """The positions of the items at some ranks."""
         lowest = int(ranks.max())
-        near, held = self._near(lowest)
+        near, held = self._take_top(lowest)
         if len(held) <= 64 * len(ranks):
-            return _at(near, _order(held)[len(held) - 1 - ranks])
-        return _at(near, _found(held, *self._named(ranks)))
+            return _take_positions(near, _argsort(held)[len(held) - 1 - ranks])
+        return _take_positions(near, _find_equals(held, *self._name_ranks(ranks)))
 
-    def selected(self, selection: Selection) -> Ranks:
+    def find_selected(self, selection: Selection) -> Ranks:
         """Returns the positions of a selection; what it leaves open is drawn, every subset being equally likely."""
         if selection.is_listed:
-            return self.of(selection.ranks)
+            return self.find(selection.ranks)
         head, some, single = selection.head, selection.some, len(selection.ranks)
         ends = [0, head - 1] * (head > 0) + ([] if some is None else [some.first, some.last])
         ranks = np.concatenate([selection.ranks, ends]).astype(np.int64)
-        values, before = self._named(ranks)
-        near, held = self._near(int(ranks.max()))
+        values, before = self._name_ranks(ranks)
+        near, held = self._take_top(int(ranks.max()))
         # An end of a range needs its position only where it cuts through a run of equals.
         sought = np.arange(len(ranks)) < single
         sought[single::2] = self._cuts_run(ranks[single::2])
         sought[single + 1 :: 2] = before[single + 1 :: 2] > 0
         marks = np.full(len(ranks), -1)
-        marks[sought] = _found(held, values[sought], before[sought])
+        marks[sought] = _find_equals(held, values[sought], before[sought])
         marks[single::2][~sought[single::2]] = len(held)
         ranges = [_Range(*values[i : i + 2], *marks[i : i + 2].tolist()) for i in range(single, len(ranks), 2)]
         parts = [marks[:single]]
@@ -61,9 +61,9 @@ class Places:
             parts.append(ranges[0].all(held))
         if some is not None:
             parts.append(ranges[-1].some(held, some))
-        return _at(near, np.concatenate(parts))
+        return _take_positions(near, np.concatenate(parts))
 
-    def _named(self, ranks: Ranks) -> tuple[NDArray[Any], Ranks]:
+    def _name_ranks(self, ranks: Ranks) -> tuple[NDArray[Any], Ranks]:
         """The score at each rank, as the array holds it, and how many equals are at lower positions."""
         values = self.tally.raw(ranks)
         if values.dtype == np.uint64:
@@ -76,12 +76,12 @@ class Places:
         cuts: Mask = (ranks > 0) & (self.tally.final(np.maximum(ranks - 1, 0)) >= ranks)
         return cuts
 
-    def _near(self, rank: int) -> tuple[Ranks | None, NDArray[Any]]:
+    def _take_top(self, rank: int) -> tuple[Ranks | None, NDArray[Any]]:
         """The positions and scores of all items down to the score of a rank; where these are many, of all items."""
         if 4 * rank > len(self.scores):
             return None, self.scores
-        (lowest,), _ = self._named(np.array([rank]))
-        near = _where(self.scores, lambda block: block >= lowest)
+        (lowest,), _ = self._name_ranks(np.array([rank]))
+        near = _positions_where(self.scores, lambda block: block >= lowest)
         return near, self.scores[near]
 
 
@@ -96,7 +96,9 @@ class _Range:
 
     def all(self, scores: NDArray[Any]) -> Ranks:
         """The positions of all of them."""
-        return self._inside(scores, _where(scores, lambda block: (block <= self.high) & (block >= self.low)))
+        return self._keep_inside(
+            scores, _positions_where(scores, lambda block: (block <= self.high) & (block >= self.low))
+        )
 
     def some(self, scores: NDArray[Any], some: Some) -> Ranks:
         """Returns the positions of a uniform subset of so many of them."""
@@ -108,15 +110,15 @@ class _Range:
         chosen = _Marks(d) if 64 * some.count > d else _Distinct()
         while (missing := some.count - len(chosen)) > 0:
             drawn = some.entropy.upto_all(missing * d // size + 8, d - 1)
-            chosen.add(self._inside(scores, drawn)[:missing])
+            chosen.add(self._keep_inside(scores, drawn)[:missing])
         return chosen.all()
 
-    def _inside(self, scores: NDArray[Any], places: Ranks) -> Ranks:
+    def _keep_inside(self, scores: NDArray[Any], positions: Ranks) -> Ranks:
         """Those of some positions that belong to them."""
-        held = scores[places]
-        below = (held < self.high) | ((held == self.high) & (places <= self.first))
-        above = (held > self.low) | ((held == self.low) & (places >= self.last))
-        kept: Ranks = places[below & above]
+        held = scores[positions]
+        below = (held < self.high) | ((held == self.high) & (positions <= self.first))
+        above = (held > self.low) | ((held == self.low) & (positions >= self.last))
+        kept: Ranks = positions[below & above]
         return kept
 
 
@@ -152,43 +154,43 @@ class _Marks:
         return np.flatnonzero(self._marked)
 
 
-def _at(positions: Ranks | None, places: Ranks) -> Ranks:
-    """The positions at some places of a list of them, or of the list of all."""
-    return places if positions is None else positions[places]
+def _take_positions(positions: Ranks | None, indices: Ranks) -> Ranks:
+    """The positions at some indices of a list of them, or of the list of all."""
+    return indices if positions is None else positions[indices]
 
 
-def _where(scores: NDArray[Any], holds: Callable[[NDArray[Any]], Mask]) -> Ranks:
+def _positions_where(scores: NDArray[Any], holds: Callable[[NDArray[Any]], Mask]) -> Ranks:
     """The positions whose scores pass a test."""
-    return np.concatenate([start + np.flatnonzero(holds(block)) for start, block in blocks(scores)])
+    return np.concatenate([start + np.flatnonzero(holds(block)) for start, block in iterate_blocks(scores)])
 
 
-def _found(scores: NDArray[Any], values: NDArray[Any], before: Ranks) -> Ranks:
+def _find_equals(scores: NDArray[Any], values: NDArray[Any], before: Ranks) -> Ranks:
     """The positions of the items with these scores that have so many equals at lower positions."""
     if len(values) <= _FEW:
-        return _found_in_passing(scores, values, before)
-    candidates = _likely(scores, np.unique(values), 16 * len(values))
+        return _scan_for_equals(scores, values, before)
+    candidates = _find_candidates(scores, np.unique(values), 16 * len(values))
     held = scores[candidates]
-    order = _order(held)
+    order = _argsort(held)
     found: Ranks = candidates[order[np.searchsorted(held[order], values, side="left") + before]]
     return found
 
 
-def _order(values: NDArray[Any]) -> Ranks:
-    """The places of some values in ascending order, equal ones as they come."""
+def _argsort(values: NDArray[Any]) -> Ranks:
+    """The indices of some values in ascending order, equal ones as they come."""
     bits = max(1, (len(values) - 1).bit_length())
     if values.dtype.kind != "f" and (int(values.max()) - int(values.min())).bit_length() + bits <= 64:
-        # Whole numbers with their places in the low bits: a plain sort is several times faster than one of places.
+        # Whole numbers with their indices in the low bits: a plain sort is several times faster than one of indices.
         above = as_bits(values) - as_bits(values.min(keepdims=True))
         keys = above << np.uint64(bits) | np.arange(len(values), dtype=np.uint64)
         return (np.sort(keys) & np.uint64((1 << bits) - 1)).astype(np.int64)
     return np.argsort(values, kind="stable")
 
 
-def _found_in_passing(scores: NDArray[Any], values: NDArray[Any], before: Ranks) -> Ranks:
+def _scan_for_equals(scores: NDArray[Any], values: NDArray[Any], before: Ranks) -> Ranks:
     """The same for few of them, in one pass that counts the equals of each."""
     found, left = np.full(len(values), -1), before.copy()
     sought = {value: np.flatnonzero(values == value) for value in values}
-    for start, block in blocks(scores):
+    for start, block in iterate_blocks(scores):
         for value, wanted in list(sought.items()):
             equal = block == value
             count = np.count_nonzero(equal)
@@ -205,18 +207,20 @@ def _found_in_passing(scores: NDArray[Any], values: NDArray[Any], before: Ranks)
     return found
 
 
-def _likely(scores: NDArray[Any], values: NDArray[Any], enough: int) -> Ranks:
+def _find_candidates(scores: NDArray[Any], values: NDArray[Any], enough: int) -> Ranks:
     """Ascending positions with all that have one of some ascending scores among them, and not many others."""
-    inside = _where(scores, lambda block: (block >= values[0]) & (block <= values[-1]))
+    inside = _positions_where(scores, lambda block: (block >= values[0]) & (block <= values[-1]))
     if len(inside) <= enough:
         return inside
     table = np.zeros(1 << 22, bool)
-    table[_spread(values)] = True
-    likely: Ranks = inside[np.concatenate([table[_spread(scores[part])] for _, part in blocks(inside)])]
+    table[_hash_to_22_bits(values)] = True
+    likely: Ranks = inside[
+        np.concatenate([table[_hash_to_22_bits(scores[part])] for _, part in iterate_blocks(inside)])
+    ]
     return likely
 
 
-def _spread(values: NDArray[Any]) -> NDArray[np.uint64]:
+def _hash_to_22_bits(values: NDArray[Any]) -> NDArray[np.uint64]:
     """Numbers below 2^22 that equal values share; the multiplier is one whose multiples spread well."""
     bits = (values + 0.0 if values.dtype.kind == "f" else values).astype(np.float64, copy=False).view(np.uint64)
     return (bits * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(42)

@@ -21,7 +21,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraErr
 from discreet.exact.ball import Floats
 from discreet.exact.entropy import Ranks
 from discreet.selection import Selection
-from discreet.sources.arrays.array import ArraySource, array_source, checked_labels
+from discreet.sources.arrays.array import ArraySource, array_source, check_score_labels
 from discreet.sources.arrays.sorting import FINITE
 from discreet.sources.base import Source
 from discreet.sources.labels import named
@@ -36,7 +36,7 @@ def tensor_source(scores: Any, labels: Any = None) -> ArraySource | TensorSource
     tensor = _as_tensor(scores)
     if isinstance(tensor, np.ndarray):
         return array_source(tensor, labels)
-    return TensorSource(tensor, checked_labels(labels, tuple(tensor.shape)))
+    return TensorSource(tensor, check_score_labels(labels, tuple(tensor.shape)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,17 +59,17 @@ class TensorSource(Source):
         return Tally(self._sorted[0])
 
     def items(self, ranks: Ranks) -> list[Any]:
-        return named(self.labels, self._places(ranks))
+        return named(self.labels, self._positions(ranks))
 
-    def selected(self, selection: Selection) -> list[Any] | Ranks:
-        places = self._places(selection.drawn())
-        return places if self.labels is None else named(self.labels, places)
+    def draw_items(self, selection: Selection) -> list[Any] | Ranks:
+        positions = self._positions(selection.drawn())
+        return positions if self.labels is None else named(self.labels, positions)
 
     def every_item(self) -> list[Any]:
         return named(self.labels, np.arange(self.d))
 
-    def _places(self, ranks: Ranks) -> Ranks:
-        return _taken(self._sorted[1], self.d - 1 - ranks)
+    def _positions(self, ranks: Ranks) -> Ranks:
+        return _take(self._sorted[1], self.d - 1 - ranks)
 
     @cached_property
     def _sorted(self) -> tuple[TensorColumn, Any]:
@@ -96,13 +96,13 @@ class TensorColumn:
 
     def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
         # One transfer for both.
-        one, other = np.split(_taken(self.values, np.concatenate([larger, smaller])), 2)
+        one, other = np.split(_take(self.values, np.concatenate([larger, smaller])), 2)
         if self.values.is_floating_point():
             return float_differences(one, other)
         return np.where(one > other, one.view(np.uint64) - other.view(np.uint64), np.uint64(0)).astype(np.float64)
 
     def within(self, positions: Ranks, reaches: Floats) -> Ranks:
-        score = _taken(self.values, positions)
+        score = _take(self.values, positions)
         if not self.values.is_floating_point():
             lowest = lowest_keys(score.view(np.uint64) + _HALF, reaches, self.unit) - _HALF
             return self._search(lowest.view(np.int64), right=False)
@@ -110,10 +110,10 @@ class TensorColumn:
         return np.where(from_near_on, self._search(near, right=False), self._search(near, right=True))
 
     def run(self, positions: Ranks) -> Ranks:
-        return self._search(_taken(self.values, positions), right=False)
+        return self._search(_take(self.values, positions), right=False)
 
     def raw(self, positions: Ranks) -> NDArray[Any]:
-        taken = _taken(self.values, positions)
+        taken = _take(self.values, positions)
         return taken if self.values.is_floating_point() else taken.view(np.uint64)
 
     def _search(self, wanted: NDArray[Any], right: bool) -> Ranks:
@@ -127,7 +127,7 @@ _HALF = np.uint64(2**63)
 """What turns the order of signed numbers into that of their bits."""
 
 
-def _taken(tensor: Any, positions: Ranks) -> NDArray[Any]:
+def _take(tensor: Any, positions: Ranks) -> NDArray[Any]:
     """The entries of a tensor at some positions, on the host."""
     torch = sys.modules["torch"]
     index = torch.from_numpy(np.ascontiguousarray(positions)).to(tensor.device)
@@ -141,8 +141,8 @@ def _as_tensor(scores: Any) -> Any:
     if loaded is None or not isinstance(scores, loaded.Tensor):
         if int(scores.__dlpack_device__()[0]) == _ON_HOST:
             return _as_array(scores)
-        scores = _torch().from_dlpack(scores)
-    torch = _torch()
+        scores = _import_torch().from_dlpack(scores)
+    torch = _import_torch()
     kind = str(scores.dtype).removeprefix("torch.")
     if scores.layout != torch.strided or scores.is_complex() or scores.is_quantized or kind == "uint64":
         raise InvalidTypeError(
@@ -164,7 +164,7 @@ def _as_array(scores: Any) -> NDArray[Any]:
     raise InvalidTypeError(f"scores must be an array of whole numbers or floats that NumPy knows, not of {kind}")
 
 
-def _torch() -> Any:
+def _import_torch() -> Any:
     try:
         import torch
     except ImportError:

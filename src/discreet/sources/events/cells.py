@@ -76,16 +76,16 @@ def read_cell(dialect: Dialect, column: Any, kind: str) -> Any:
     """
     import ibis
 
-    found = _reading(dialect, column, kind)
+    found = _read(dialect, column, kind)
     return ibis.null(_TYPES[kind]) if found is None else found
 
 
 def has_reading(dialect: Dialect, column: Any, kind: str) -> bool:
     """Whether a column of this type can hold something that reads as the kind at all."""
-    return _reading(dialect, column, kind) is not None
+    return _read(dialect, column, kind) is not None
 
 
-def _reading(dialect: Dialect, column: Any, kind: str) -> Any | None:
+def _read(dialect: Dialect, column: Any, kind: str) -> Any | None:
     if dialect.cell_readers is not None:
         return dialect.cell_readers[kind](column)
     if is_mixed(column.type()):
@@ -126,12 +126,12 @@ def _read_mixed(dialect: Dialect, column: Any, kind: str) -> Any:
     return ibis.coalesce(column["number"], spelled) if kind == "float" else spelled
 
 
-def _spells(dialect: Dialect, text: Any, kind: str) -> Any:
+def _is_spelling(dialect: Dialect, text: Any, kind: str) -> Any:
     """Whether a text is a spelling of a kind as a whole."""
     return text.re_search(f"^({SPELLINGS[kind]}){dialect.text_end}")
 
 
-def _when(condition: Any, value: Any) -> Any:
+def _null_unless(condition: Any, value: Any) -> Any:
     import ibis
 
     return ibis.cases((condition, value), else_=ibis.null(value.type()))
@@ -160,25 +160,27 @@ def _read_integer(dialect: Dialect, column: Any) -> Any | None:
         return column.cast("int64")
     if dtype.is_floating():
         value = column.cast("float64")
-        return _when(value.between(-LARGEST_EXACT, LARGEST_EXACT), _whole(dialect, value))
+        return _null_unless(value.between(-LARGEST_EXACT, LARGEST_EXACT), _to_integer(dialect, value))
     if dtype.is_numeric():
-        return _whole(dialect, column)
+        return _to_integer(dialect, column)
     if not dtype.is_string():
         return None
     digits = column.re_extract(f"^{SPELLINGS['integer']}{dialect.text_end}", 1)
-    return digits.try_cast("int64") if dialect.has_try_cast else _whole(dialect, digits.cast("decimal"))
+    return digits.try_cast("int64") if dialect.has_try_cast else _to_integer(dialect, digits.cast("decimal"))
 
 
-def _whole(dialect: Dialect, number: Any) -> Any:
+def _to_integer(dialect: Dialect, number: Any) -> Any:
     """A number as an integer of 64 bits, NULL where it is none."""
     if dialect.has_try_cast:
         nearest = number.try_cast("int64")
-        return _when(nearest.try_cast(number.type()) == number, nearest)
+        return _null_unless(nearest.try_cast(number.type()) == number, nearest)
     # A cast that does not fit fails here, and CASE does not reach it.
     if number.type().is_floating():
         inside = number.between(-LARGEST_EXACT, LARGEST_EXACT)
-        return _when(inside, _when(number == number.clip(-LARGEST_EXACT, LARGEST_EXACT).floor(), number.cast("int64")))
-    return _when(number.between(-(2**63), 2**63 - 1), _when(number % 1 == 0, number.cast("int64")))
+        return _null_unless(
+            inside, _null_unless(number == number.clip(-LARGEST_EXACT, LARGEST_EXACT).floor(), number.cast("int64"))
+        )
+    return _null_unless(number.between(-(2**63), 2**63 - 1), _null_unless(number % 1 == 0, number.cast("int64")))
 
 
 def _read_number(dialect: Dialect, column: Any) -> Any | None:
@@ -187,7 +189,7 @@ def _read_number(dialect: Dialect, column: Any) -> Any | None:
         return column.cast("float64")
     if not dtype.is_string() or not dialect.has_try_cast:
         return None
-    return _when(_spells(dialect, column, "float"), column.try_cast("float64"))
+    return _null_unless(_is_spelling(dialect, column, "float"), column.try_cast("float64"))
 
 
 def _read_date(dialect: Dialect, column: Any) -> Any | None:
@@ -196,11 +198,11 @@ def _read_date(dialect: Dialect, column: Any) -> Any | None:
         return column
     if dtype.is_timestamp() and dtype.timezone is None and dialect.spells_iso:
         day = column.try_cast("date")
-        return _when(day.try_cast("timestamp") == column.try_cast("timestamp"), day)
+        return _null_unless(day.try_cast("timestamp") == column.try_cast("timestamp"), day)
     if not dtype.is_string():
         return None
     day = column.try_cast("date") if dialect.has_try_cast else column.cast("date")
-    return _when(_spells(dialect, column, "date"), day)
+    return _null_unless(_is_spelling(dialect, column, "date"), day)
 
 
 def _read_boolean(dialect: Dialect, column: Any) -> Any | None:
@@ -224,7 +226,7 @@ def _read_moment(dialect: Dialect, column: Any, zone: bool) -> Any | None:
         return column.try_cast("timestamp")
     if not dtype.is_string() or not dialect.spells_iso:
         return None
-    return _when(_spells(dialect, column, kind), column.try_cast(_TYPES[kind]))
+    return _null_unless(_is_spelling(dialect, column, kind), column.try_cast(_TYPES[kind]))
 
 
 _READ: dict[str, Callable[[Dialect, Any], Any | None]] = {

@@ -21,7 +21,7 @@ from typing import Any
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, shown
 from discreet.sources.column_hints import choices, suggestion
 from discreet.sources.engine import ask
-from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvDialect
+from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvFormat
 from discreet.sources.events.dialects import Dialect, dialect_named, dialect_of
 from discreet.sources.events.embedded import connect_in_memory
 
@@ -41,7 +41,7 @@ class Opened:
         The columns whose type nobody has declared: their cells are read one by one, as what they are compared with.
     is_text
         Whether the table is a text file, whose header may be somebody's row.
-    dialect
+    csv_format
         What the caller says of CSV files.
     frame
         The pandas frame behind it, if it is one.
@@ -54,15 +54,20 @@ class Opened:
     undeclared: frozenset[str] = frozenset()
     is_text: bool = False
     frame: Any = None
-    dialect: CsvDialect = USUAL
+    csv_format: CsvFormat = USUAL
     cleanup: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def dialect(self) -> Dialect:
+        """That of the engine."""
+        return dialect_of(self.table)
 
     def adopt(self, rows: Any) -> Any:
         """An Arrow table as a table of this engine, which lasts until this one is closed."""
-        local = _ibis().memtable(rows)
-        if not dialect_of(self.table).views_local_tables:
+        local = _import_ibis().memtable(rows)
+        if not self.dialect.views_local_tables:
             return local
-        backend, name = self.table.get_backend(), _fresh("domain")
+        backend, name = self.table.get_backend(), _unused_name("domain")
         view = ask(self.engine, "sending the domain", lambda: backend.create_view(name, local))
         self.cleanup.append(lambda: (backend.drop_view(name), local)[0])
         return view
@@ -80,7 +85,7 @@ def open_table(
     name: str | None,
     argument: str,
     wanted: Collection[str] | None = None,
-    dialect: CsvDialect = USUAL,
+    csv_format: CsvFormat = USUAL,
 ) -> Opened:
     """The table behind a path, a URL, a frame, a relation, an ibis table or a Spark DataFrame.
 
@@ -94,26 +99,26 @@ def open_table(
         What error messages call it.
     wanted
         The columns of private rows that will be asked for; None where the table is public, and read as it is.
-    dialect
+    csv_format
         What the caller says of CSV files.
     """
     if name is not None and not is_url(given):
         raise InvalidValueError(f"name must be left out unless {argument} is a connection URL")
     if is_url(given):
-        return _from_url(given, name, argument)
+        return _open_url(given, name, argument)
     if isinstance(given, str | os.PathLike):
-        return _from_files(os.fspath(given), argument, wanted, dialect)
+        return _open_files(os.fspath(given), argument, wanted, csv_format)
     package = type(given).__module__.partition(".")[0]
     if package == "pandas" and wanted is not None and is_frame(given):
-        return _from_pandas(given, wanted, argument)
+        return _open_pandas(given, wanted, argument)
     if package in ("pandas", "polars", "pyarrow"):
-        return _from_arrow(as_arrow(given, argument))
+        return _open_arrow(as_arrow(given, argument))
     if package in ("duckdb", "_duckdb") and hasattr(given, "to_arrow_table"):
-        return _from_arrow(ask("DuckDB", f"reading {argument}", given.to_arrow_table))
+        return _open_arrow(ask("DuckDB", f"reading {argument}", given.to_arrow_table))
     if package == "ibis" and hasattr(given, "columns"):
-        return _from_ibis(given, argument, wanted)
+        return _open_ibis(given, argument, wanted)
     if package == "pyspark" and hasattr(given, "createOrReplaceTempView"):
-        return _from_spark(given)
+        return _open_spark(given)
     raise InvalidTypeError(
         f"{argument} must be a path, a connection URL, a pandas, polars or pyarrow table, a DuckDB relation, "
         f"an ibis table or a Spark DataFrame, not a {type(given).__name__}"
@@ -150,7 +155,7 @@ def is_frame(given: Any) -> bool:
     return type(given).__name__ in ("DataFrame", "LazyFrame", "Table", "RecordBatch")
 
 
-def _ibis() -> Any:
+def _import_ibis() -> Any:
     try:
         import ibis
     except ImportError:
@@ -158,22 +163,22 @@ def _ibis() -> Any:
     return ibis
 
 
-def _in_memory() -> tuple[Any, Callable[[], None]]:
+def _start_duckdb() -> tuple[Any, Callable[[], None]]:
     """A DuckDB of our own, and what closes it."""
-    _ibis()
+    _import_ibis()
     return ask("DuckDB", "starting", connect_in_memory)
 
 
-def _from_arrow(table: Any) -> Opened:
-    connection, close = _in_memory()
+def _open_arrow(table: Any) -> Opened:
+    connection, close = _start_duckdb()
 
     def view() -> Any:
-        from discreet.sources.events.frames import frame_decoded
+        from discreet.sources.events.frames import decode_frame
 
-        decoded = frame_decoded(connection, table)
+        decoded = decode_frame(connection, table)
         if decoded is not None:
             return decoded
-        return connection.create_view(_fresh("frame"), _ibis().memtable(table))
+        return connection.create_view(_unused_name("frame"), _import_ibis().memtable(table))
 
     return _open_embedded(close, "opening the frame", lambda: (view(), frozenset()))
 
@@ -190,16 +195,16 @@ def _open_embedded(
     return Opened(table, "DuckDB", undeclared, is_text, cleanup=[close])
 
 
-def _from_pandas(frame: Any, wanted: Collection[str], argument: str) -> Opened:
+def _open_pandas(frame: Any, wanted: Collection[str], argument: str) -> Opened:
     from discreet.sources.events.frames import frame_to_arrow
 
     table, guessed = ask("Arrow", f"reading {argument}", lambda: frame_to_arrow(frame, wanted))
-    opened = _from_arrow(table)
+    opened = _open_arrow(table)
     opened.undeclared, opened.frame = guessed, frame
     return opened
 
 
-def _from_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Opened:
+def _open_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Opened:
     backend = ask("ibis", f"finding the engine of {argument}", given.get_backend)
     declare_types = dialect_named(backend.name).declare_types
     if declare_types is None or wanted is None:
@@ -208,7 +213,7 @@ def _from_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Ope
     return Opened(table, backend.name, undeclared)
 
 
-def _from_files(path: str, argument: str, wanted: Collection[str] | None, dialect: CsvDialect) -> Opened:
+def _open_files(path: str, argument: str, wanted: Collection[str] | None, csv_format: CsvFormat) -> Opened:
     ending, found = ending_of(path), sorted(glob.glob(path)) or ([path] if os.path.exists(path) else [])
     if not found:
         raise InvalidValueError(f"{argument} must be a file that exists, not {shown(path)}")
@@ -219,9 +224,9 @@ def _from_files(path: str, argument: str, wanted: Collection[str] | None, dialec
     unreadable = next((each for each in found if not os.access(each, os.R_OK)), None)
     if unreadable is not None:
         raise InvalidValueError(f"{argument} must be a file that can be read, not {shown(unreadable)}")
-    connection, close = _in_memory()
+    connection, close = _start_duckdb()
     several = glob.has_magic(path) and not os.path.exists(path)
-    read = partial(_read_files, connection, found, ending, wanted, several, dialect)
+    read = partial(_read_files, connection, found, ending, wanted, several, csv_format)
     return _open_embedded(close, f"opening {Path(path).name}", read, is_text=ending != ".parquet")
 
 
@@ -245,7 +250,7 @@ def _read_files(
     ending: str,
     wanted: Collection[str] | None,
     several: bool,
-    dialect: CsvDialect,
+    csv_format: CsvFormat,
 ) -> tuple[Any, frozenset[str]]:
     """A table of files, and its columns without a declared type."""
     from discreet.sources.events.parquet import read_parquet
@@ -254,15 +259,17 @@ def _read_files(
     if ending == ".parquet" and wanted is None:
         return connection.read_parquet(files), frozenset()
     if ending == ".parquet":
-        return read_parquet(connection, files, wanted or (), several, _fresh("files"))
+        return read_parquet(connection, files, wanted or (), several, _unused_name("files"))
     if ending in DELIMITERS:
-        table = read_delimited(connection, files, dialect.delimiter_for(ending), dialect.escape, _fresh("files"))
+        table = read_delimited(
+            connection, files, csv_format.delimiter_for(ending), csv_format.escape, _unused_name("files")
+        )
     else:
-        table = read_json(connection, files, ending, wanted, _fresh("json"))
+        table = read_json(connection, files, ending, wanted, _unused_name("json"))
     return table, frozenset(table.columns)
 
 
-def _from_url(url: str, name: str | None, argument: str) -> Opened:
+def _open_url(url: str, name: str | None, argument: str) -> Opened:
     if not isinstance(name, str) or not name:
         raise InvalidValueError(f"name must be given, the table to read, when {argument} is a connection URL")
     dialect = dialect_named(url.partition("://")[0])
@@ -286,7 +293,7 @@ def _from_url(url: str, name: str | None, argument: str) -> Opened:
 
 def _connect(url: str, dialect: Dialect, argument: str) -> tuple[Any, Callable[[], None]]:
     """A connection and what closes it; what is wrong with one can hold a password and stays untold."""
-    _ibis()
+    _import_ibis()
     try:
         with warnings.catch_warnings(action="ignore"):
             return dialect.connect(url)
@@ -312,8 +319,8 @@ def _check_database_file(url: str, argument: str) -> None:
         )
 
 
-def _from_spark(frame: Any) -> Opened:
-    ibis, name = _ibis(), _fresh("frame")
+def _open_spark(frame: Any) -> Opened:
+    ibis, name = _import_ibis(), _unused_name("frame")
     session = frame.sparkSession
     connection = ask("Spark", "connecting", lambda: ibis.pyspark.connect(session))
     frame.createOrReplaceTempView(name)
@@ -321,6 +328,6 @@ def _from_spark(frame: Any) -> Opened:
     return Opened(table, "Spark", cleanup=[lambda: session.catalog.dropTempView(name)])
 
 
-def _fresh(kind: str) -> str:
+def _unused_name(kind: str) -> str:
     """A name that nobody has used; it depends on nothing."""
     return f"discreet_{kind}_{uuid.uuid4().hex}"

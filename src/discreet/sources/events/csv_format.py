@@ -13,7 +13,7 @@ QUOTE = '"'
 
 
 @dataclass(frozen=True, repr=False)
-class CsvDialect:
+class CsvFormat:
     """The delimiter of fields and what stands before a quote inside quotes, where they are not the usual ones."""
 
     delimiter: str | None = None
@@ -24,11 +24,11 @@ class CsvDialect:
         return self.delimiter if self.delimiter and ending == ".csv" else DELIMITERS[ending]
 
 
-USUAL = CsvDialect()
+USUAL = CsvFormat()
 
 
-def csv_dialect(delimiter: Any, escape: Any, endings: Iterable[str | None]) -> CsvDialect:
-    """The dialect of files with these endings, one of which must be able to have it."""
+def check_csv_format(delimiter: Any, escape: Any, endings: Iterable[str | None]) -> CsvFormat:
+    """The format of files with these endings, one of which must be able to have it."""
     endings = set(endings)
     if delimiter is not None:
         _check_character("delimiter", delimiter, "such as ';'", forbidden=QUOTE)
@@ -40,7 +40,7 @@ def csv_dialect(delimiter: Any, escape: Any, endings: Iterable[str | None]) -> C
             raise InvalidValueError("escape must be left out unless the table or the domain is a .csv or .tsv file")
         if not escape.isascii() or escape in (delimiter or DELIMITERS[".csv"], DELIMITERS[".tsv"]):
             raise InvalidValueError(f"escape must be an ASCII character other than the delimiter, not {shown(escape)}")
-    return CsvDialect(delimiter, escape)
+    return CsvFormat(delimiter, escape)
 
 
 def _check_character(argument: str, given: Any, example: str, forbidden: str = "") -> None:

@@ -60,7 +60,7 @@ def integers(lo: int, hi: int) -> Integers:
 
 
 @dataclass(eq=False, repr=False)
-class Listed:
+class ListedDomain:
     """A domain with a row for each item: columns `item` and, where it is shown instead, `label`."""
 
     table: Any
@@ -69,7 +69,7 @@ class Listed:
     labelled: bool
 
 
-def listed(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> Listed:
+def open_listed_domain(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> ListedDomain:
     """The domain behind a list or a table, on the engine of the events.
 
     Parameters
@@ -88,8 +88,8 @@ def listed(given: Any, label: str | None, item: str, events: Opened, kind: str |
     if _is_list(given):
         if label is not None:
             raise InvalidValueError("label must be left out unless domain is a table with that column")
-        return _from_list(given, events)
-    return _from_table(given, label, item, events, kind)
+        return _open_list(given, events)
+    return _open_column(given, label, item, events, kind)
 
 
 def _is_list(given: Any) -> bool:
@@ -101,7 +101,7 @@ def _is_list(given: Any) -> bool:
     return not isinstance(given, str | bytes | os.PathLike | Mapping) and isinstance(given, Iterable)
 
 
-def _from_list(given: Any, events: Opened) -> Listed:
+def _open_list(given: Any, events: Opened) -> ListedDomain:
     import pyarrow as pa
 
     raw = given.to_pylist() if hasattr(given, "to_pylist") else given.tolist() if hasattr(given, "tolist") else given
@@ -110,7 +110,7 @@ def _from_list(given: Any, events: Opened) -> Listed:
         raise InvalidValueError("domain must hold at least one item, not none")
     if any(value is None or value != value for value in values):
         raise InvalidValueError("domain must not hold missing items, and one is missing")
-    kind = _kind_of(values)
+    kind = _kind_of_values(values)
     seen: set[Any] = set()
     for value in values:
         if value in seen:
@@ -122,10 +122,10 @@ def _from_list(given: Any, events: Opened) -> Listed:
         column = pa.array(values, types[kind])
     except (pa.ArrowInvalid, OverflowError, UnicodeError):
         raise InvalidValueError("domain must hold whole numbers of 64 bits or proper text") from None
-    return Listed(events.adopt(pa.table({"item": column})), kind, len(values), False)
+    return ListedDomain(events.adopt(pa.table({"item": column})), kind, len(values), False)
 
 
-def _kind_of(values: list[Any]) -> str:
+def _kind_of_values(values: list[Any]) -> str:
     tests = {
         "string": lambda value: isinstance(value, str),
         "boolean": lambda value: isinstance(value, bool),
@@ -138,11 +138,11 @@ def _kind_of(values: list[Any]) -> str:
     raise InvalidTypeError("domain must hold only strings, only whole numbers, only dates or only booleans")
 
 
-def _from_table(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> Listed:
+def _open_column(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> ListedDomain:
     source, column = split_column(given)
-    opened = open_table(source, None, "domain", dialect=events.dialect)
+    opened = open_table(source, None, "domain", csv_format=events.csv_format)
     try:
-        return _checked_table(opened, column, label, item, events, kind)
+        return _check_table(opened, column, label, item, events, kind)
     except BaseException:
         opened.close()
         raise
@@ -154,9 +154,9 @@ def split_column(given: Any) -> tuple[Any, str | None]:
     return (given, None) if split is None else (split.group(1), split.group(2))
 
 
-def _checked_table(
+def _check_table(
     opened: Opened, column: str | None, label: str | None, item: str, events: Opened, kind: str | None
-) -> Listed:
+) -> ListedDomain:
     names = list(opened.table.columns)
     if column is None:
         column = item if item in names else names[0] if len(names) == 1 else None
@@ -169,13 +169,13 @@ def _checked_table(
             f"label must be a column of the domain, one of {choices(names)}, not {shown(label)}{hint}"
         )
     chosen = opened.table.select(item=opened.table[column], **({} if label is None else {"label": opened.table[label]}))
-    table, own_kind = _typed(chosen, opened, events, kind)
+    table, own_kind = _convert_kind(chosen, opened, events, kind)
     _check_rows(table, opened, label is not None)
     d = int(ask(opened.engine, "counting the domain", lambda: table.count().to_pyarrow().as_py()))
-    return Listed(_moved(table, opened, events), own_kind, d, label is not None)
+    return ListedDomain(_move_to(table, opened, events), own_kind, d, label is not None)
 
 
-def _typed(table: Any, opened: Opened, events: Opened, kind: str | None) -> tuple[Any, str]:
+def _convert_kind(table: Any, opened: Opened, events: Opened, kind: str | None) -> tuple[Any, str]:
     """The domain with items of a known kind; text of a file takes the kind that the events were declared with.
 
     Where nobody has declared one the domain decides: text beside text, else whole numbers where all items are.
@@ -203,7 +203,7 @@ def _is_lost(item: Any, kind: str | None) -> Any:
     return read.isnull() if kind is not None else read.isnull() | (read.cast("string") != item)
 
 
-def holds_long_numbers(domain: Integers | Listed) -> bool:
+def holds_long_numbers(domain: Integers | ListedDomain) -> bool:
     """Whether whole numbers beyond 2^53 are in a domain, as numbers or spelled."""
     if isinstance(domain, Integers):
         return max(-domain.lo, domain.hi) > LARGEST_EXACT
@@ -237,7 +237,7 @@ def _check_rows(table: Any, opened: Opened, labelled: bool) -> None:
         raise InvalidValueError("label must be different for each item of the domain, and one is there twice")
 
 
-def _moved(table: Any, opened: Opened, events: Opened) -> Any:
+def _move_to(table: Any, opened: Opened, events: Opened) -> Any:
     """The domain on the engine of the events: as it is where that is the same one, as a copy elsewhere."""
     if opened.table.get_backend() is events.table.get_backend():
         return table

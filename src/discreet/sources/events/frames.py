@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.sources.events.cells import LARGEST_EXACT
-from discreet.sources.events.text_files import quoted
+from discreet.sources.events.text_files import quote_identifier
 
 MIXED = pa.struct([("text", pa.string()), ("number", pa.float64())])
 """The Arrow type of a column of mixed cells."""
@@ -33,7 +33,7 @@ def frame_to_arrow(frame: Any, wanted: Collection[str]) -> tuple[pa.Table, froze
     folded = {name.casefold() for name in wanted}
     names = [str(name) for name in frame.columns]
     arrays = [
-        _column(frame.iloc[:, place]) if name.casefold() in folded else pa.nulls(len(frame))
+        _convert_column(frame.iloc[:, place]) if name.casefold() in folded else pa.nulls(len(frame))
         for place, name in enumerate(names)
     ]
     return pa.Table.from_arrays(arrays, names=names), guessed
@@ -55,68 +55,68 @@ def _is_guess(dtype: Any) -> bool:
     return not declared
 
 
-def _column(series: Any) -> Any:
+def _convert_column(series: Any) -> Any:
     import pandas as pd
 
     if isinstance(series.dtype, pd.CategoricalDtype):
         codes = pa.array(series.cat.codes.to_numpy(), mask=series.isna().to_numpy())
-        return _column(pd.Series(series.cat.categories.to_numpy())).take(codes)
+        return _convert_column(pd.Series(series.cat.categories.to_numpy())).take(codes)
     if series.dtype == object:
-        return _objects(series.to_numpy())
+        return _convert_objects(series.to_numpy())
     try:
         found = pa.array(series, from_pandas=True)
     except (pa.ArrowException, ValueError, TypeError):
-        return _objects(series.astype(object).to_numpy())
+        return _convert_objects(series.astype(object).to_numpy())
     found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    return _whole_microseconds(found)
+    return _cut_to_microseconds(found)
 
 
-def _whole_microseconds(column: Any) -> Any:
+def _cut_to_microseconds(column: Any) -> Any:
     """Timestamps in the one resolution that Python has too."""
     if not pa.types.is_timestamp(column.type):
         return column
-    # What is finer is cut off, here and in _moment.
+    # What is finer is cut off, here and in _spell_moment.
     return column.cast(pa.timestamp("us", column.type.tz), safe=False)
 
 
-def _objects(values: Any) -> Any:
+def _convert_objects(values: Any) -> Any:
     """Objects of Python as text where all of them are, else as mixed cells."""
     try:
         return pa.array(values, pa.string(), from_pandas=True)
     except (pa.ArrowException, UnicodeError, TypeError, ValueError):
-        cells = [_cell(value) for value in values]
+        cells = [_convert_object(value) for value in values]
     texts = pa.array([text for text, _ in cells], pa.string())
     numbers = pa.array([number for _, number in cells], pa.float64())
     return pa.StructArray.from_arrays([texts, numbers], fields=list(MIXED))
 
 
-def _cell(value: Any) -> Cell:
+def _convert_object(value: Any) -> Cell:
     """The spelling of an object, or the number that has none; neither where it is missing or something else."""
     if isinstance(value, str):
-        return _proper_text(value), None
+        return _check_text(value), None
     if isinstance(value, bytes):
-        return _decoded(value), None
+        return _decode(value), None
     if isinstance(value, UUID):
         return str(value), None
     if isinstance(value, bool | np.bool_):
         return ("true" if value else "false"), None
     if isinstance(value, int | np.integer):
-        return _digits(int(value)), None
+        return _spell_integer(int(value)), None
     if isinstance(value, float | np.floating):
-        return _float_cell(float(value))
+        return _convert_float(float(value))
     if isinstance(value, Decimal):
-        return _decimal_cell(value)
+        return _convert_decimal(value)
     if isinstance(value, datetime):
-        return _moment(value), None
+        return _spell_moment(value), None
     return (value.isoformat(), None) if isinstance(value, date) else (None, None)
 
 
-def _digits(number: int) -> str | None:
+def _spell_integer(number: int) -> str | None:
     # Python writes no number of thousands of digits as text.
     return str(number) if abs(number) < 10**100 else None
 
 
-def _proper_text(text: str) -> str | None:
+def _check_text(text: str) -> str | None:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -124,27 +124,27 @@ def _proper_text(text: str) -> str | None:
     return text
 
 
-def _decoded(text: bytes) -> str | None:
+def _decode(text: bytes) -> str | None:
     try:
         return text.decode()
     except UnicodeDecodeError:
         return None
 
 
-def _float_cell(number: float) -> Cell:
+def _convert_float(number: float) -> Cell:
     if number != number:
         return None, None
     return (str(int(number)), None) if abs(number) <= LARGEST_EXACT and number.is_integer() else (None, number)
 
 
-def _decimal_cell(number: Decimal) -> Cell:
+def _convert_decimal(number: Decimal) -> Cell:
     if number.is_nan():
         return None, None
     whole = number.is_finite() and number.adjusted() < 40 and number == number.to_integral_value()
     return (str(int(number)), None) if whole else (None, float(number))
 
 
-def _moment(moment: datetime) -> str | None:
+def _spell_moment(moment: datetime) -> str | None:
     """A timestamp as DuckDB spells it, at midnight as its date; pandas' NaT is none."""
     if moment != moment:
         return None
@@ -154,13 +154,13 @@ def _moment(moment: datetime) -> str | None:
     return text.removesuffix(" 00:00:00")
 
 
-def frame_decoded(connection: Any, table: pa.Table) -> Any:
+def decode_frame(connection: Any, table: pa.Table) -> Any:
     """An Arrow table as one of DuckDB's without its broken text, or None where it has none."""
     broken = [name for name in table.column_names if _is_broken(table, name)]
     if not broken:
         return None
     fields = [field.with_type(as_bytes(field.type)) if field.name in broken else field for field in table.schema]
-    return _converting_view(connection, table.cast(pa.schema(fields)), dict.fromkeys(broken, _DECODE))
+    return _create_view(connection, table.cast(pa.schema(fields)), dict.fromkeys(broken, _DECODE))
 
 
 _DECODE = "TRY(decode({0})) AS {0}"
@@ -187,10 +187,10 @@ def _is_broken(table: pa.Table, name: str) -> bool:
     return False
 
 
-def _converting_view(connection: Any, rows: Any, conversions: dict[str, str]) -> Any:
+def _create_view(connection: Any, rows: Any, conversions: dict[str, str]) -> Any:
     """A view of Arrow rows in which some columns are converted."""
     name = f"discreet_arrow_{uuid.uuid4().hex}"
     connection.con.register(name, rows)
-    columns = ", ".join(conversions.get(each, "{0}").format(quoted(each)) for each in rows.schema.names)
+    columns = ", ".join(conversions.get(each, "{0}").format(quote_identifier(each)) for each in rows.schema.names)
     connection.con.execute(f"CREATE TEMP VIEW {name}_view AS SELECT {columns} FROM {name}")  # noqa: S608  # all quoted
     return connection.table(f"{name}_view")

@@ -2,7 +2,7 @@
 
 Items of equal score are ranked by their own order: numbers and dates by size, strings by code point (which is the order
 of their UTF-8 bytes), False before True. To find the j-th item of a large group, its items are counted by bucket, a
-range of numbers or the first characters of a string, and only the buckets that hold a wanted place are opened. Buckets
+range of numbers or the first characters of a string, and only the buckets that hold a wanted offset are opened. Buckets
 are sorted here, so the engine's collation does not matter, and no query sorts or numbers the rows of a group.
 """
 
@@ -19,43 +19,43 @@ from typing import Any
 
 from discreet.exact.entropy import Ranks
 from discreet.sources.events.dialects import dialect_of
-from discreet.sources.events.domain import Integers, Listed
+from discreet.sources.events.domain import Integers, ListedDomain
 
 FETCHED = 20_000
 """About how many items a lookup may fetch to sort them here."""
 
 BITS = 12
-"""A range of numbers is cut into up to two to this power buckets at once."""
+"""A range of numbers is split into up to two to this power buckets at once."""
 
 Found = dict[tuple[int, int], Any]
-"""A label for each score and place among the items of that score."""
+"""A label for each score and offset among the items of that score."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cell:
-    """Some items of one score: those in a bucket, or all; how many, the place of the first, and the places wanted."""
+class Segment:
+    """Some items of one score: those in a bucket, or all; how many, the offset of the first, and the offsets wanted."""
 
     score: int
     bucket: Any
     count: int
     first: int
-    places: list[int]
+    offsets: list[int]
 
-    def cut(self, counts: Iterable[tuple[Any, int]]) -> list[Cell]:
-        """The finer buckets that hold wanted places, given all of them in order with their counts."""
-        cells, first = [], self.first
+    def split(self, counts: Iterable[tuple[Any, int]]) -> list[Segment]:
+        """The finer buckets that hold wanted offsets, given all of them in order with their counts."""
+        segments, first = [], self.first
         for bucket, count in counts:
-            low, high = bisect_left(self.places, first), bisect_left(self.places, first + count)
+            low, high = bisect_left(self.offsets, first), bisect_left(self.offsets, first + count)
             if low < high:
-                cells.append(Cell(self.score, bucket, count, first, self.places[low:high]))
+                segments.append(Segment(self.score, bucket, count, first, self.offsets[low:high]))
             first += count
-        return cells
+        return segments
 
 
 class Lookup:
     """The snapshot of the scores, and the questions asked of it."""
 
-    def __init__(self, scores: Any, kind: str, domain: Integers | Listed) -> None:
+    def __init__(self, scores: Any, kind: str, domain: Integers | ListedDomain) -> None:
         self._scores, self._kind, self._domain = scores, kind, domain
         self._runs: list[tuple[int, int]] = []
 
@@ -72,12 +72,12 @@ class Lookup:
     def items(self, ranks: Ranks) -> list[Any]:
         """The labels at these ranks, in their order."""
         starts = [0, *accumulate(count for _, count in self._runs)]
-        places = []
+        offsets = []
         for rank in ranks.tolist():
             run = bisect_right(starts, rank) - 1
-            places.append((self._runs[run][0], rank - starts[run]))
-        found = self._found(places)
-        return [found[place] for place in places]
+            offsets.append((self._runs[run][0], rank - starts[run]))
+        found = self._find(offsets)
+        return [found[offset] for offset in offsets]
 
     def close(self) -> None:
         """Drops the snapshot; a failure to do so is nobody's news."""
@@ -85,63 +85,63 @@ class Lookup:
         with suppress(Exception):
             self._scores.release()
 
-    def _found(self, places: list[tuple[int, int]]) -> Found:
+    def _find(self, offsets: list[tuple[int, int]]) -> Found:
         wanted: dict[int, list[int]] = defaultdict(list)
-        for score, place in sorted(places):
-            wanted[score].append(place)
+        for score, offset in sorted(offsets):
+            wanted[score].append(offset)
         found: Found = {}
         if isinstance(self._domain, Integers) and 0 in wanted:
-            found |= self._in_gaps(wanted.pop(0), self._domain)
+            found |= self._find_untouched(wanted.pop(0), self._domain)
         sizes = dict(self._runs)
-        cells, level = [Cell(score, None, sizes[score], 0, inside) for score, inside in wanted.items()], 0
-        while cells:
-            room = max(64, FETCHED // len(cells))
-            small = [cell for cell in cells if cell.count <= max(room, 4 * len(cell.places))]
-            large = [cell for cell in cells if cell.count > max(room, 4 * len(cell.places))]
-            found |= self._fetched(small, level)
-            cells, level = self._cut(large, level), level + 1
+        segments, level = [Segment(score, None, sizes[score], 0, inside) for score, inside in wanted.items()], 0
+        while segments:
+            room = max(64, FETCHED // len(segments))
+            small = [segment for segment in segments if segment.count <= max(room, 4 * len(segment.offsets))]
+            large = [segment for segment in segments if segment.count > max(room, 4 * len(segment.offsets))]
+            found |= self._fetch(small, level)
+            segments, level = self._split(large, level), level + 1
         return found
 
-    def _fetched(self, cells: list[Cell], level: int) -> Found:
-        """The labels at the wanted places of cells, whose items are fetched and sorted here."""
-        if not cells:
+    def _fetch(self, segments: list[Segment], level: int) -> Found:
+        """The labels at the wanted offsets of segments, whose items are fetched and sorted here."""
+        if not segments:
             return {}
-        labelled = isinstance(self._domain, Listed) and self._domain.labelled
+        labelled = isinstance(self._domain, ListedDomain) and self._domain.labelled
         item = self._scores.item
-        keyed = self._keyed(level, item=item, shown=self._scores.label if labelled else item)
+        keyed = self._select_keyed(level, item=item, shown=self._scores.label if labelled else item)
         members = defaultdict(list)
-        for row in read_matching(keyed, self._wanted(cells, level)).to_pylist():
+        for row in read_matching(keyed, self._wanted_table(segments, level)).to_pylist():
             members[int(row["score"]), row.get("bucket")].append((row["item"], row["shown"]))
         found: Found = {}
-        for cell in cells:
-            ordered = sorted(members[cell.score, cell.bucket], key=lambda pair: pair[0])
-            found |= {(cell.score, place): ordered[place - cell.first][1] for place in cell.places}
+        for segment in segments:
+            ordered = sorted(members[segment.score, segment.bucket], key=lambda pair: pair[0])
+            found |= {(segment.score, offset): ordered[offset - segment.first][1] for offset in segment.offsets}
         return found
 
-    def _cut(self, cells: list[Cell], level: int) -> list[Cell]:
-        """The cells of the next level that hold wanted places."""
-        if not cells:
+    def _split(self, segments: list[Segment], level: int) -> list[Segment]:
+        """The segments of the next level that hold wanted offsets."""
+        if not segments:
             return []
-        keyed = self._keyed(level, finer=self._bucket(self._scores.item, level + 1))
-        counted = read_matching(keyed, self._wanted(cells, level), _count_each)
+        keyed = self._select_keyed(level, finer=self._bucket(self._scores.item, level + 1))
+        counted = read_matching(keyed, self._wanted_table(segments, level), _count_each)
         inside = defaultdict(list)
         for row in counted.to_pylist():
             inside[int(row["score"]), row.get("bucket")].append((row["finer"], int(row["items"])))
-        return [finer for cell in cells for finer in cell.cut(sorted(inside[cell.score, cell.bucket]))]
+        return [finer for segment in segments for finer in segment.split(sorted(inside[segment.score, segment.bucket]))]
 
-    def _keyed(self, level: int, **columns: Any) -> Any:
-        """Columns of the snapshot, with the score and the bucket that say which cell of a level a row is in."""
+    def _select_keyed(self, level: int, **columns: Any) -> Any:
+        """Columns of the snapshot, with the score and the bucket that say which segment of a level a row is in."""
         table = self._scores
         bucket = {"bucket": self._bucket(table.item, level)} if level else {}
         return table.select(score=table.score, **bucket, **columns)
 
-    def _wanted(self, cells: list[Cell], level: int) -> Any:
-        """The scores and buckets of some cells, as an Arrow table."""
+    def _wanted_table(self, segments: list[Segment], level: int) -> Any:
+        """The scores and buckets of some segments, as an Arrow table."""
         import pyarrow as pa
 
-        columns = {"score": pa.array([cell.score for cell in cells], pa.int64())}
+        columns = {"score": pa.array([segment.score for segment in segments], pa.int64())}
         if level:
-            columns["bucket"] = pa.array([cell.bucket for cell in cells], self._bucket_type(level))
+            columns["bucket"] = pa.array([segment.bucket for segment in segments], self._bucket_type(level))
         return pa.table(columns)
 
     def _bucket(self, item: Any, level: int) -> Any:
@@ -161,30 +161,32 @@ class Lookup:
         types = {"string": pa.string(), "date": pa.date32(), "boolean": pa.bool_()}
         return pa.int64() if year else types.get(self._kind, pa.int64())
 
-    def _in_gaps(self, places: list[int], domain: Integers) -> Found:
-        """The numbers of the domain at these places among all but those with a score other than zero."""
+    def _find_untouched(self, offsets: list[int], domain: Integers) -> Found:
+        """The numbers of the domain at these offsets among all but those with a score other than zero."""
         taken = self._scores.filter(self._scores.score != 0)
         shift = max(0, domain.d.bit_length() - BITS)
         # Every bucket of numbers has some of its own taken, known after one count; the others are free.
-        cells = _free(domain, domain.lo >> shift, domain.hi >> shift, shift, _counts(taken, shift, None), places)
+        segments = _split_free(
+            domain, domain.lo >> shift, domain.hi >> shift, shift, _count_taken(taken, shift, None), offsets
+        )
         found: Found = {}
-        while cells:
-            room = max(64, FETCHED // len(cells))
-            full = [cell for cell in cells if cell.taken > room and shift > 0]
-            found |= _from_free([cell for cell in cells if cell not in full], taken, shift)
+        while segments:
+            room = max(64, FETCHED // len(segments))
+            full = [segment for segment in segments if segment.taken > room and shift > 0]
+            found |= _fetch_free([segment for segment in segments if segment not in full], taken, shift)
             finer = max(0, shift - BITS)
-            counts = _counts(taken, finer, (shift, [cell.bucket for cell in full])) if full else {}
-            cells = [
+            counts = _count_taken(taken, finer, (shift, [segment.bucket for segment in full])) if full else {}
+            segments = [
                 piece
-                for cell in full
-                for piece in _free(
+                for segment in full
+                for piece in _split_free(
                     domain,
-                    cell.low >> finer,
-                    cell.high >> finer,
+                    segment.low >> finer,
+                    segment.high >> finer,
                     finer,
                     counts,
-                    cell.places,
-                    cell.first,
+                    segment.offsets,
+                    segment.first,
                 )
             ]
             shift = finer
@@ -192,40 +194,40 @@ class Lookup:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FreeCell:
-    """A range of numbers some of which are taken: its bucket, its bounds, the place of its first free number."""
+class FreeSegment:
+    """A range of numbers some of which are taken: its bucket, its bounds, the offset of its first free number."""
 
     bucket: int
     low: int
     high: int
     taken: int
     first: int
-    places: list[int]
+    offsets: list[int]
 
 
-def _free(
-    domain: Integers, start: int, end: int, shift: int, counts: dict[int, int], places: list[int], first: int = 0
-) -> list[FreeCell]:
-    """The buckets from `start` to `end` that hold wanted places among their free numbers."""
-    cells = []
+def _split_free(
+    domain: Integers, start: int, end: int, shift: int, counts: dict[int, int], offsets: list[int], first: int = 0
+) -> list[FreeSegment]:
+    """The buckets from `start` to `end` that hold wanted offsets among their free numbers."""
+    segments = []
     for bucket in range(start, end + 1):
         low, high = max(domain.lo, bucket << shift), min(domain.hi, ((bucket + 1) << shift) - 1)
         free = high - low + 1 - counts.get(bucket, 0)
-        begin, stop = bisect_left(places, first), bisect_left(places, first + free)
+        begin, stop = bisect_left(offsets, first), bisect_left(offsets, first + free)
         if begin < stop:
-            cells.append(FreeCell(bucket, low, high, counts.get(bucket, 0), first, places[begin:stop]))
+            segments.append(FreeSegment(bucket, low, high, counts.get(bucket, 0), first, offsets[begin:stop]))
         first += free
-    return cells
+    return segments
 
 
-def _counts(taken: Any, shift: int, inside: tuple[int, list[int]] | None) -> dict[int, int]:
+def _count_taken(taken: Any, shift: int, inside: tuple[int, list[int]] | None) -> dict[int, int]:
     """How many taken numbers each bucket has, in some coarser buckets or in all."""
     finer = {"bucket": taken.item >> shift}
     if inside is None:
         grouped = _count_each(taken.select(**finer)).to_pyarrow()
     else:
         keyed = taken.select(coarser=taken.item >> inside[0], **finer)
-        grouped = read_matching(keyed, _numbers("coarser", inside[1]), _count_each)
+        grouped = read_matching(keyed, _number_table("coarser", inside[1]), _count_each)
     return dict(zip(grouped["bucket"].to_pylist(), map(int, grouped["items"].to_pylist()), strict=True))
 
 
@@ -234,27 +236,27 @@ def _count_each(rows: Any) -> Any:
     return rows.group_by(*rows.columns).agg(items=rows.count())
 
 
-def _numbers(name: str, values: list[int]) -> Any:
+def _number_table(name: str, values: list[int]) -> Any:
     import pyarrow as pa
 
     return pa.table({name: pa.array(values, pa.int64())})
 
 
-def _from_free(cells: list[FreeCell], taken: Any, shift: int) -> Found:
-    """The free numbers at the wanted places; the taken ones of these cells are fetched."""
-    touched = [cell.bucket for cell in cells if cell.taken]
+def _fetch_free(segments: list[FreeSegment], taken: Any, shift: int) -> Found:
+    """The free numbers at the wanted offsets; the taken ones of these segments are fetched."""
+    touched = [segment.bucket for segment in segments if segment.taken]
     members: dict[int, list[int]] = defaultdict(list)
     if touched:
         keyed = taken.select(item=taken.item, bucket=taken.item >> shift)
-        for item in sorted(read_matching(keyed, _numbers("bucket", touched))["item"].to_pylist()):
+        for item in sorted(read_matching(keyed, _number_table("bucket", touched))["item"].to_pylist()):
             members[item >> shift].append(item)
     found: Found = {}
-    for cell in cells:
-        # How many numbers of the cell are free before each taken one.
-        free_before = [item - cell.low - i for i, item in enumerate(members[cell.bucket])]
-        for place in cell.places:
-            skipped = place - cell.first
-            found[0, place] = cell.low + skipped + bisect_right(free_before, skipped)
+    for segment in segments:
+        # How many numbers of the segment are free before each taken one.
+        free_before = [item - segment.low - i for i, item in enumerate(members[segment.bucket])]
+        for offset in segment.offsets:
+            skipped = offset - segment.first
+            found[0, offset] = segment.low + skipped + bisect_right(free_before, skipped)
     return found
 
 

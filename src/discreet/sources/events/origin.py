@@ -19,7 +19,7 @@ from discreet.sources.events.connect import files_of, is_url
 from discreet.sources.events.domain import split_column
 from discreet.sources.labels import is_column
 
-Place = tuple[str | None, ...]
+TableAddress = tuple[str | None, ...]
 """Engine, catalogue, database and name of a table; what is not known is None."""
 
 
@@ -29,7 +29,7 @@ class Origin:
 
     frames: list[Any] = field(default_factory=list)
     files: set[str] = field(default_factory=set)
-    tables: set[Place] = field(default_factory=set)
+    tables: set[TableAddress] = field(default_factory=set)
 
     def __bool__(self) -> bool:
         """Whether anything is known."""
@@ -39,7 +39,7 @@ class Origin:
         """Whether both have a file, a table or a piece of memory in common."""
         return (
             bool(self.files & other.files)
-            or any(_is_same_place(one, two) for one in self.tables for two in other.tables)
+            or any(_may_be_same_table(one, two) for one in self.tables for two in other.tables)
             or any(share_memory(one, two) for one in self.frames for two in other.frames)
         )
 
@@ -55,7 +55,7 @@ def origin_of(given: Any, name: str | None = None) -> Origin:
         The table's name in the database, where `given` is a URL.
     """
     if is_url(given):
-        return Origin(tables={_place(given.partition("://")[0].replace("postgresql", "postgres"), name)})
+        return Origin(tables={_address(given.partition("://")[0].replace("postgresql", "postgres"), name)})
     if isinstance(given, str | os.PathLike):
         return Origin(files=files_of(split_column(given)[0]))
     package, kind = type(given).__module__.partition(".")[0], type(given).__name__
@@ -77,20 +77,20 @@ def origin_of_relation(relation: Any, within: Callable[[Any], bool] | None = Non
     origin = Origin()
     for leaf in relation.find(ops.PhysicalTable, filter=within):
         if isinstance(leaf, ops.DatabaseTable):
-            origin.tables.add(_place(leaf.source.name, leaf.name, leaf.namespace.database, leaf.namespace.catalog))
+            origin.tables.add(_address(leaf.source.name, leaf.name, leaf.namespace.database, leaf.namespace.catalog))
         elif isinstance(leaf, ops.InMemoryTable):
             # By its name too, which is its own: an empty frame has no memory to tell it by.
-            origin.tables.add(_place("memory", leaf.name))
+            origin.tables.add(_address("memory", leaf.name))
             origin.frames.append(getattr(leaf.data, "obj", None))
     return origin
 
 
-def _place(engine: str, name: str | None, database: str | None = None, catalogue: str | None = None) -> Place:
+def _address(engine: str, name: str | None, database: str | None = None, catalogue: str | None = None) -> TableAddress:
     # Engines differ in whether they tell capitals apart in names, so here they never are.
     return tuple(part.casefold() if part else None for part in (engine, catalogue, database, name))
 
 
-def _is_same_place(one: Place, other: Place) -> bool:
+def _may_be_same_table(one: TableAddress, other: TableAddress) -> bool:
     """Whether two places can be one, where what is not known of them fits anything."""
     return all(None in pair or pair[0] == pair[1] for pair in zip(one, other, strict=True))
 
@@ -103,7 +103,7 @@ def _origin_of_sql(query: str) -> Origin:
     origin = Origin()
     with suppress(sqlglot.errors.SqlglotError):
         # Frames are there as hexadecimal addresses, which sqlglot does not read.
-        tree = sqlglot.parse_one(re.sub(r"\b0x([0-9a-f]+)\b", _in_decimal, query), dialect="duckdb")
+        tree = sqlglot.parse_one(re.sub(r"\b0x([0-9a-f]+)\b", _hex_to_decimal, query), dialect="duckdb")
         # DuckDB names a frame by the variable that it was in, which is a name like that of a table.
         made = {each.alias for each in tree.find_all(exp.CTE) if not each.this.find(exp.Func)}
         for table in tree.find_all(exp.Table):
@@ -112,11 +112,11 @@ def _origin_of_sql(query: str) -> Origin:
             elif os.path.exists(table.name):
                 origin.files.add(os.path.realpath(table.name))
             elif table.name not in made:
-                origin.tables.add(_place("duckdb", table.name, table.db, table.catalog))
+                origin.tables.add(_address("duckdb", table.name, table.db, table.catalog))
     return origin
 
 
-def _in_decimal(address: re.Match[str]) -> str:
+def _hex_to_decimal(address: re.Match[str]) -> str:
     return str(int(address[1], 16))
 
 
@@ -128,7 +128,7 @@ def _add_scan(scan: Any, origin: Origin) -> None:
     files = [each.name for each in first.find_all(exp.Literal) if each.is_string]
     origin.files.update(*map(files_of, files))
     if not files:
-        origin.tables.add(_place("duckdb", first.sql("duckdb"), scan.name))
+        origin.tables.add(_address("duckdb", first.sql("duckdb"), scan.name))
 
 
 def _origin_of_spark(frame: Any) -> Origin:
@@ -139,14 +139,14 @@ def _origin_of_spark(frame: Any) -> Origin:
         leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
         for leaf in scala_members(leaves):
             origin.tables.update(
-                _place("spark column", str(each.exprId().id())) for each in scala_members(leaf.output())
+                _address("spark column", str(each.exprId().id())) for each in scala_members(leaf.output())
             )
     return origin
 
 
 def scala_members(sequence: Any) -> Iterable[Any]:
     """The members of a sequence of Scala."""
-    return (sequence.apply(place) for place in range(sequence.size()))
+    return (sequence.apply(index) for index in range(sequence.size()))
 
 
 def _origin_of_lazy(frame: Any) -> Origin:
@@ -165,16 +165,16 @@ def plan_of_lazy(frame: Any) -> Any:
     return frame._ldf.with_optimizations(pl.QueryOptFlags.none()._pyoptflags).visit()
 
 
-def lazy_origin(plan: Any, place: int) -> Origin:
+def lazy_origin(plan: Any, index: int) -> Origin:
     """The frames and files at the ends of a lazy query below a step; the traversal stands where it stood, after."""
     origin, before = Origin(), plan.get_node()
-    plan.set_node(place)
-    _add_ends(plan, origin)
+    plan.set_node(index)
+    _add_leaves(plan, origin)
     plan.set_node(before)
     return origin
 
 
-def _add_ends(plan: Any, origin: Origin) -> None:
+def _add_leaves(plan: Any, origin: Origin) -> None:
     import polars as pl
 
     node = plan.view_current_node()
@@ -182,9 +182,9 @@ def _add_ends(plan: Any, origin: Origin) -> None:
         origin.frames.append(pl.DataFrame._from_pydf(node.df))
     elif type(node).__name__ == "Scan":
         origin.files.update(os.path.realpath(str(each)) for each in node.paths)
-    for place in plan.get_inputs():
-        plan.set_node(place)
-        _add_ends(plan, origin)
+    for index in plan.get_inputs():
+        plan.set_node(index)
+        _add_leaves(plan, origin)
 
 
 Span = tuple[int, int]
@@ -252,8 +252,8 @@ def _spans_of_polars(given: Any) -> Iterator[Span]:
 def _spans_of_pandas(given: Any) -> Iterator[Span]:
     kind = type(given).__name__
     if kind == "DataFrame":
-        for place in range(given.shape[1]):
-            yield from _spans_of_pandas(given.iloc[:, place])
+        for index in range(given.shape[1]):
+            yield from _spans_of_pandas(given.iloc[:, index])
     elif kind == "MultiIndex":
         for part in (*given.levels, *given.codes):
             yield from _spans(part)

@@ -40,18 +40,18 @@ def read_parquet(
     """
     if not several:
         table = connection.read_parquet(files, hive_partitioning=True, hive_types_autocast=False)
-        return table, frozenset(_partitions(files[0]))
-    parts = [_read_alike(connection, group) for group in _alike(connection, files)]
+        return table, frozenset(_partition_columns(files[0]))
+    parts = [_read_group(connection, group) for group in _group_by_schema(connection, files)]
     columns = list(dict.fromkeys(column for part in parts for column in part.columns))
     folded = {column.casefold() for column in wanted}
     asked = [column for column in columns if column.casefold() in folded]
     common = {column: _common_type(parts, column) for column in asked}
-    unions = [_aligned(part, columns, common) for part in parts]
+    unions = [_align_columns(part, columns, common) for part in parts]
     joined = unions[0].union(*unions[1:]) if len(unions) > 1 else unions[0]
     return connection.create_view(name, joined), frozenset(columns)
 
 
-def _alike(connection: Any, files: list[str]) -> list[list[str]]:
+def _group_by_schema(connection: Any, files: list[str]) -> list[list[str]]:
     """The files in groups that have the same columns of the same types, in their folders too."""
     listed = connection.con.execute(
         "SELECT file_name, name, coalesce(duckdb_type, ''), coalesce(num_children, 0) FROM parquet_schema(?)", [files]
@@ -61,16 +61,16 @@ def _alike(connection: Any, files: list[str]) -> list[list[str]]:
         schemas[file].append(tuple(column))
     groups = defaultdict(list)
     for file in files:
-        groups[tuple(schemas[file]), tuple(_partitions(file))].append(file)
+        groups[tuple(schemas[file]), tuple(_partition_columns(file))].append(file)
     return list(groups.values())
 
 
-def _read_alike(connection: Any, files: list[str]) -> Any:
-    partitioned = bool(_partitions(files[0]))
+def _read_group(connection: Any, files: list[str]) -> Any:
+    partitioned = bool(_partition_columns(files[0]))
     return connection.read_parquet(files, hive_partitioning=partitioned, hive_types_autocast=False)
 
 
-def _partitions(file: str) -> list[str]:
+def _partition_columns(file: str) -> list[str]:
     """The columns that the folders of a file are named after, as DuckDB finds them."""
     folders = os.path.dirname(file).split(os.sep)
     return [unquote(folder.partition("=")[0]) for folder in folders if folder.count("=") == 1]
@@ -82,7 +82,7 @@ def _common_type(parts: list[Any], column: str) -> Any:
     return types.pop() if len(types) == 1 else None
 
 
-def _aligned(part: Any, columns: list[str], common: dict[str, Any]) -> Any:
+def _align_columns(part: Any, columns: list[str], common: dict[str, Any]) -> Any:
     """A part with all columns: the wanted ones in their common type or spelled, the others empty."""
     import ibis
 

@@ -58,8 +58,8 @@ def check_rowwise(table: Any, user: Any = None) -> None:
     import ibis.expr.operations as ops
 
     root = table.op()
-    found = {what for node in root.find(ops.Node) if (what := _across_rows(node)) is not None}
-    for what in [*_words(), *sorted(found)]:
+    found = {what for node in root.find(ops.Node) if (what := _describe_unlisted(node)) is not None}
+    for what in [*_refusal_words(), *sorted(found)]:
         if what in found:
             refuse(what)
     _check_meetings(root)
@@ -67,7 +67,7 @@ def check_rowwise(table: Any, user: Any = None) -> None:
         _check_outer_joins(root, user)
 
 
-def _words() -> dict[str, tuple[type, ...]]:
+def _refusal_words() -> dict[str, tuple[type, ...]]:
     """What the usual operations that look across rows are called, the most telling first."""
     import ibis.expr.operations as ops
 
@@ -85,7 +85,7 @@ def _words() -> dict[str, tuple[type, ...]]:
     }
 
 
-def _across_rows(node: Any) -> str | None:
+def _describe_unlisted(node: Any) -> str | None:
     """The words for an operation that is not known to look at one row alone; None for the others."""
     import ibis.expr.operations as ops
 
@@ -98,7 +98,7 @@ def _across_rows(node: Any) -> str | None:
             return "a join by position"
         if module in _VALUE_MODULES or name in _ONE_BY_ONE.get(module, ()):
             return None
-    named = (what for what, kinds in _words().items() if isinstance(node, kinds))
+    named = (what for what, kinds in _refusal_words().items() if isinstance(node, kinds))
     return next(named, f"{name}, which is not known to keep rows apart")
 
 
@@ -117,11 +117,11 @@ def _check_meetings(root: Any) -> None:
 def _check_outer_joins(root: Any, user: str) -> None:
     """Raises where a join makes rows without a user, which a later step could give one, or picks among users' rows."""
     for chain, side in _joins_of(root, user):
-        place = chain.tables.index(side)
+        index = chain.tables.index(side)
         for number, link in enumerate(chain.rest, 1):
             # Joins before the side came in are among tables without users.
-            kept = _KEEPING_LEFT if number > place else _KEEPING_RIGHT
-            if number >= place and link.how not in kept:
+            kept = _KEEPING_LEFT if number > index else _KEEPING_RIGHT
+            if number >= index and link.how not in kept:
                 refuse(f"the users on the open side of a join ({link.how}), where an inner one would do")
 
 
@@ -201,7 +201,7 @@ def _check_spark(plan: Any) -> None:
         kind = node.getClass().getSimpleName()
         if kind == "Deduplicate" and node.keys().size() < node.output().size():
             refuse("one row of several that are not equal", thing)
-        if kind == "Join" and _meet(*scala_members(node.children())):
+        if kind == "Join" and _share_a_leaf(*scala_members(node.children())):
             refuse(ITSELF, thing)
 
 
@@ -227,7 +227,7 @@ def _nodes(plan: Any) -> Iterator[Any]:
         yield from _nodes(child)
 
 
-def _meet(left: Any, right: Any) -> bool:
+def _share_a_leaf(left: Any, right: Any) -> bool:
     """Whether both sides of a join read one table."""
     ends = list(scala_members(right.collectLeaves()))
     return any(one.sameResult(two) for one in scala_members(left.collectLeaves()) for two in ends)
@@ -237,7 +237,7 @@ def _check_lazy(frame: Any) -> None:
     thing = "this lazy frame"
     try:
         plan = plan_of_lazy(frame)
-        found = set(_lazy_words(plan))
+        found = set(_describe_lazy_steps(plan))
     except (AttributeError, NotImplementedError):
         # polars shows neither functions of Python nor some of its own, and shows nothing by a public name.
         found = {"a function of your own, or one that polars does not show"}
@@ -245,7 +245,7 @@ def _check_lazy(frame: Any) -> None:
         refuse(what, thing)
 
 
-def _lazy_words(plan: Any) -> Iterator[str]:
+def _describe_lazy_steps(plan: Any) -> Iterator[str]:
     """The words for what looks across rows in a lazy query, from the step where the traversal stands."""
     node, inputs = plan.view_current_node(), plan.get_inputs()
     name = type(node).__name__
@@ -256,16 +256,16 @@ def _lazy_words(plan: Any) -> Iterator[str]:
     if name == "Distinct" and node.options[1] is not None:
         yield "one row of several that are not equal"
     for each in plan.get_exprs():
-        yield from _lazy_value_words(plan, each.node)
+        yield from _describe_lazy_values(plan, each.node)
     if name == "Join" and any(one.meets(two) for one, two in combinations([lazy_origin(plan, at) for at in inputs], 2)):
         yield ITSELF
-    for place in inputs:
-        plan.set_node(place)
-        yield from _lazy_words(plan)
+    for index in inputs:
+        plan.set_node(index)
+        yield from _describe_lazy_steps(plan)
 
 
-def _lazy_value_words(plan: Any, place: int) -> Iterator[str]:
-    value = plan.view_expression(place)
+def _describe_lazy_values(plan: Any, index: int) -> Iterator[str]:
+    value = plan.view_expression(index)
     name = type(value).__name__
     if name == "Literal" and type(value.value).__name__ == "PySeries":
         yield "a column that is joined by position"
@@ -278,4 +278,4 @@ def _lazy_value_words(plan: Any, place: int) -> Iterator[str]:
     for part in ("left", "right", "expr", "predicate", "truthy", "falsy", "input"):
         below = getattr(value, part, [])
         for each in below if isinstance(below, list) else [below]:
-            yield from _lazy_value_words(plan, each)
+            yield from _describe_lazy_values(plan, each)

@@ -12,7 +12,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.privacy import Number, check_adjacency
 from discreet.sources.column_hints import choices, suggestion
 from discreet.sources.events.connect import Opened, ending_of, is_url, open_table
-from discreet.sources.events.csv_format import csv_dialect
+from discreet.sources.events.csv_format import check_csv_format
 from discreet.sources.events.domain import split_column
 from discreet.sources.events.origin import origin_of
 from discreet.sources.events.rowwise import check_plan, check_rowwise
@@ -82,13 +82,13 @@ def events(
     """
     begun = time.monotonic()
     check_adjacency(adjacency)
-    most = _most_items(max_items_per_user)
+    most = _check_most_items(max_items_per_user)
     steps = steps_of(value, clip, resolution)
-    dialect = csv_dialect(delimiter, escape, map(_ending, (table, domain)))
+    csv_format = check_csv_format(delimiter, escape, map(_find_ending, (table, domain)))
     _refuse_own_domain(table, domain, name)
     check_plan(table)
-    opened = open_table(table, name, "table", _named(user, item, value, where), dialect)
-    opened.dialect = dialect
+    opened = open_table(table, name, "table", _find_named_columns(user, item, value, where), csv_format)
+    opened.csv_format = csv_format
     try:
         check_rowwise(opened.table, user)
         columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
@@ -103,7 +103,7 @@ def events(
         raise
 
 
-def _named(user: Any, item: Any, value: Any, where: Any) -> list[str]:
+def _find_named_columns(user: Any, item: Any, value: Any, where: Any) -> list[str]:
     """The columns that the caller names, those of the condition as far as it can be read."""
     names = [column for column in (user, item, value) if isinstance(column, str)]
     if isinstance(where, str):
@@ -113,13 +113,13 @@ def _named(user: Any, item: Any, value: Any, where: Any) -> list[str]:
     return names
 
 
-def _ending(given: Any) -> str | None:
+def _find_ending(given: Any) -> str | None:
     """The ending of a file, looking through compression; None where there is no file."""
     path = split_column(given)[0]
     return ending_of(os.fspath(path)) if isinstance(path, str | os.PathLike) and not is_url(path) else None
 
 
-def _most_items(given: Any) -> int | None:
+def _check_most_items(given: Any) -> int | None:
     if given is None:
         return None
     message = f"max_items_per_user must be a whole number from 1, not {shown(given)}"

@@ -44,31 +44,31 @@ def declare_types(backend: Any, table: Any) -> tuple[Any, frozenset[str]]:
     """
     _register(backend.con)
     if isinstance(table, str):
-        return _without_guesses(backend, table, "main")
+        return _table_without_guesses(backend, table, "main")
     from ibis.expr.operations import DatabaseTable
 
     bases = {(op.name, op.namespace.database or "main") for op in table.op().find(DatabaseTable)}
     if isinstance(table.op(), DatabaseTable):
         ((name, database),) = bases
-        return _without_guesses(backend, name, database)
+        return _table_without_guesses(backend, name, database)
     for name, database in sorted(bases):
-        _refuse_undeclared(name, _declarations(backend, name, database))
+        _refuse_undeclared(name, _read_declarations(backend, name, database))
     return table, frozenset()
 
 
-def _declarations(backend: Any, name: str, database: str) -> dict[str, str]:
+def _read_declarations(backend: Any, name: str, database: str) -> dict[str, str]:
     """The type that each column was declared with, "" for none."""
     query = "SELECT name, type FROM pragma_table_info(?, ?)"
     rows = ask("SQLite", "reading the columns", lambda: backend.con.execute(query, (name, database)).fetchall())
     return dict(rows)
 
 
-def _without_guesses(backend: Any, name: str, database: str) -> tuple[Any, frozenset[str]]:
+def _table_without_guesses(backend: Any, name: str, database: str) -> tuple[Any, frozenset[str]]:
     import ibis.expr.operations as ops
     import ibis.expr.schema as sch
 
-    declared = _declarations(backend, name, database)
-    schema = {column: _type_of(backend, type_name) for column, type_name in declared.items()}
+    declared = _read_declarations(backend, name, database)
+    schema = {column: _parse_type_name(backend, type_name) for column, type_name in declared.items()}
     table = ops.DatabaseTable(
         name=name,
         schema=sch.Schema({column: dtype or "string" for column, dtype in schema.items()}),
@@ -78,7 +78,7 @@ def _without_guesses(backend: Any, name: str, database: str) -> tuple[Any, froze
     return table, frozenset(column for column, dtype in schema.items() if dtype is None)
 
 
-def _type_of(backend: Any, declared: str) -> Any:
+def _parse_type_name(backend: Any, declared: str) -> Any:
     """The type that ibis has for a declaration, None where there is none or it means nothing."""
     from ibis.common.exceptions import UnsupportedBackendType
 
@@ -106,7 +106,7 @@ def _register(connection: Any) -> None:
         connection.create_function(name, 1, function, deterministic=True)
 
 
-def _text(cell: Any, kind: str) -> str | None:
+def _decode_spelling(cell: Any, kind: str) -> str | None:
     """The text of a cell, if it is a spelling of the kind."""
     if not isinstance(cell, bytes):
         return None
@@ -117,28 +117,28 @@ def _text(cell: Any, kind: str) -> str | None:
     return text if re.fullmatch(SPELLINGS[kind], text, re.ASCII) else None
 
 
-def _integer(cell: Any) -> int | None:
+def _parse_integer(cell: Any) -> int | None:
     if isinstance(cell, float):
         return int(cell) if abs(cell) <= LARGEST_EXACT and cell == int(cell) else None
-    text = _text(cell, "integer")
+    text = _decode_spelling(cell, "integer")
     number = None if text is None else int(text.partition(".")[0])
     return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
-def _float(cell: Any) -> float | None:
+def _parse_float(cell: Any) -> float | None:
     if isinstance(cell, int | float):
         return float(cell)
-    text = _text(cell, "float")
+    text = _decode_spelling(cell, "float")
     return None if text is None else float(text)
 
 
-def _date(cell: Any) -> str | None:
-    return _text(cell, "date")
+def _parse_date(cell: Any) -> str | None:
+    return _decode_spelling(cell, "date")
 
 
-def _timestamp(cell: Any) -> str | None:
+def _parse_timestamp(cell: Any) -> str | None:
     """A timestamp as conditions compare it: with a blank between its parts, and no zeros at its end."""
-    text = _text(cell, "timestamp")
+    text = _decode_spelling(cell, "timestamp")
     if text is None:
         return None
     day, clock = text[:10], text[11:] or "00:00:00"
@@ -146,7 +146,7 @@ def _timestamp(cell: Any) -> str | None:
     return f"{day} {clock.rstrip('0').rstrip('.') if '.' in clock else clock}"
 
 
-def _spelling(cell: Any) -> str | None:
+def _spell_float(cell: Any) -> str | None:
     """The spelling of a float that stands for a user: a whole one by its digits."""
     if not isinstance(cell, float) or cell != cell:
         return None
@@ -154,15 +154,15 @@ def _spelling(cell: Any) -> str | None:
 
 
 _FUNCTIONS = {
-    "discreet_integer": _integer,
-    "discreet_float": _float,
-    "discreet_date": _date,
-    "discreet_timestamp": _timestamp,
-    "discreet_spelling": _spelling,
+    "discreet_integer": _parse_integer,
+    "discreet_float": _parse_float,
+    "discreet_date": _parse_date,
+    "discreet_timestamp": _parse_timestamp,
+    "discreet_spelling": _spell_float,
 }
 
 
-def _by_storage(column: Any, **values: Any) -> Any:
+def _choose_by_storage(column: Any, **values: Any) -> Any:
     """SQLite gives every cell a type of its own: the value for the type of the cell, NULL for others."""
     import ibis
 
@@ -182,7 +182,7 @@ def _call(name: str, result: str, argument: Any) -> Any:
 
 
 def _read_integer(column: Any) -> Any:
-    return _by_storage(
+    return _choose_by_storage(
         column,
         integer=column.cast("int64"),
         real=_call("discreet_integer", "int64", column),
@@ -192,7 +192,7 @@ def _read_integer(column: Any) -> Any:
 
 def _read_text(column: Any) -> Any:
     whole = _call("discreet_integer", "int64", column).cast("string")
-    return _by_storage(column, text=column.cast("string"), integer=column.cast("string"), real=whole)
+    return _choose_by_storage(column, text=column.cast("string"), integer=column.cast("string"), real=whole)
 
 
 def spell_user(column: Any) -> Any:
@@ -219,12 +219,12 @@ def _read_boolean(column: Any) -> Any:
 
     number = column.cast("int64")
     bit = ibis.cases((number == 1, True), (number == 0, False), else_=ibis.null("boolean"))
-    return _by_storage(column, integer=bit, text=read_truth(column.cast("string")))
+    return _choose_by_storage(column, integer=bit, text=read_truth(column.cast("string")))
 
 
 def _read_moment(name: str, result: str) -> Callable[[Any], Any]:
     """Dates and timestamps are text to SQLite, and stay so, in one spelling."""
-    return lambda column: _by_storage(column, text=_call(name, result, _as_blob(column)))
+    return lambda column: _choose_by_storage(column, text=_call(name, result, _as_blob(column)))
 
 
 CELL_READERS: dict[str, Callable[[Any], Any | None]] = {

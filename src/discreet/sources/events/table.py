@@ -22,11 +22,17 @@ from discreet.exact.entropy import Ranks
 from discreet.privacy import Sensitivity
 from discreet.sources.base import Source
 from discreet.sources.engine import ask
-from discreet.sources.events.bounded import places
+from discreet.sources.events.bounded import number_items
 from discreet.sources.events.cells import has_reading
 from discreet.sources.events.connect import Opened
-from discreet.sources.events.dialects import dialect_of
-from discreet.sources.events.domain import Integers, Listed, holds_long_numbers, integers, kind_of_type, listed
+from discreet.sources.events.domain import (
+    Integers,
+    ListedDomain,
+    holds_long_numbers,
+    integers,
+    kind_of_type,
+    open_listed_domain,
+)
 from discreet.sources.events.lookup import Lookup
 from discreet.sources.events.scoring import Scoring
 from discreet.sources.events.steps import Steps
@@ -56,33 +62,33 @@ class TableSource(Source):
         self.grid: Fraction = Fraction(1) if steps is None else steps.resolution
         self.max_items_per_user = max_items_per_user
         self._lock, self._process = threading.RLock(), os.getpid()
-        self._where, self._table = where, self._filtered(opened.table, where)
+        self._where, self._table = where, self._filter(opened.table, where)
         own_kind = None if columns["item"] in opened.undeclared else self._item_kind()
         if isinstance(domain, range) and domain.step == 1 and len(domain) and label is None:
             domain = integers(domain.start, domain.stop - 1)
-        self._domain: Integers | Listed = (
-            self._range(domain, label)
+        self._domain: Integers | ListedDomain = (
+            self._check_range(domain, label)
             if isinstance(domain, Integers)
-            else listed(domain, label, columns["item"], opened, own_kind)
+            else open_listed_domain(domain, label, columns["item"], opened, own_kind)
         )
         kind = "integer" if isinstance(self._domain, Integers) else self._domain.kind
         self._kind = kind
         self._check_kind(own_kind)
-        _check_merged(opened, columns["item"], self._domain)
+        _check_long_numbers(opened, columns["item"], self._domain)
         self._scoring = Scoring(
             columns=columns,
             domain=self._domain,
             kind=kind,
             steps=steps,
-            dialect=dialect_of(opened.table),
+            dialect=opened.dialect,
             undeclared=opened.undeclared,
             max_items_per_user=max_items_per_user,
-            places=None if max_items_per_user is None else places(self._domain, opened),
+            ordinals=None if max_items_per_user is None else number_items(self._domain, opened),
         )
         self._snapshots: list[Lookup] = []
         self._opening: list[float] = []
         # What was opened here ends with the source: the snapshot first, which needs its connection to go.
-        weakref.finalize(self, _let_go, self._snapshots, opened, self._process)
+        weakref.finalize(self, _close_all, self._snapshots, opened, self._process)
 
     @property
     def d(self) -> int:
@@ -126,7 +132,7 @@ class TableSource(Source):
         scores = ask(self._opened.engine, "computing the scores", self._snapshot)
         lookup = Lookup(scores, self._kind, self._domain)
         self._snapshots.append(lookup)
-        values, counts = ask(self._opened.engine, "counting the scores", lambda: self._all_of(lookup.runs()))
+        values, counts = ask(self._opened.engine, "counting the scores", lambda: self._check_complete(lookup.runs()))
         low = int(values[-1])
         keys = np.array([int(value) - low for value in values[::-1]], np.uint64)
         return Tally(IntegerColumn(keys, low, self.grid), _last_ranks(counts))
@@ -153,7 +159,7 @@ class TableSource(Source):
         while self._snapshots:
             self._snapshots.pop().close()
 
-    def _all_of(self, runs: tuple[list[int], list[int]]) -> tuple[list[int], list[int]]:
+    def _check_complete(self, runs: tuple[list[int], list[int]]) -> tuple[list[int], list[int]]:
         """The runs, which must be of all items of the domain and of no more."""
         if sum(runs[1]) != self.d:
             raise RuntimeError("the engine has joined the domain in a way of its own")
@@ -166,7 +172,7 @@ class TableSource(Source):
                 "a source of events must be used in the process that made it: call discreet.events in each process"
             )
 
-    def _filtered(self, table: Any, where: str | None) -> Any:
+    def _filter(self, table: Any, where: str | None) -> Any:
         if where is None:
             return table
         from discreet.sources.events.where import condition
@@ -184,11 +190,10 @@ class TableSource(Source):
     def _check_kind(self, declared: str | None) -> None:
         """Refuses a column that was declared as what can never be an item of the domain."""
         column = self._opened.table[self._columns["item"]]
-        dialect = dialect_of(self._opened.table)
-        if declared not in (None, self._kind) and not has_reading(dialect, column, self._kind):
+        if declared not in (None, self._kind) and not has_reading(self._opened.dialect, column, self._kind):
             raise InvalidTypeError(f"domain must hold items like those of the events, {declared}s, not {self._kind}s")
 
-    def _range(self, domain: Integers, label: str | None) -> Integers:
+    def _check_range(self, domain: Integers, label: str | None) -> Integers:
         if label is not None:
             raise InvalidValueError("label must be left out when domain is a range of whole numbers")
         return domain
@@ -198,7 +203,7 @@ class TableSource(Source):
         return self._scoring.scores(self._table).cache()
 
 
-def _check_merged(opened: Opened, item: str, domain: Integers | Listed) -> None:
+def _check_long_numbers(opened: Opened, item: str, domain: Integers | ListedDomain) -> None:
     """Refuses items that a gap in a pandas column, which makes floats of it, would merge or lose."""
     if opened.frame is not None and item in opened.undeclared and holds_long_numbers(domain):
         raise InvalidTypeError(
@@ -208,7 +213,7 @@ def _check_merged(opened: Opened, item: str, domain: Integers | Listed) -> None:
         )
 
 
-def _let_go(snapshots: list[Lookup], opened: Opened, process: int) -> None:
+def _close_all(snapshots: list[Lookup], opened: Opened, process: int) -> None:
     # A forked copy must not end the connection of its parent.
     if os.getpid() != process:
         return

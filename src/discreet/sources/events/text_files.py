@@ -33,8 +33,8 @@ def read_delimited(connection: Any, files: list[str], delimiter: str, escape: st
 
     groups = defaultdict(list)
     for file in files:
-        groups[_header(connection, file, delimiter, escape)].append(file)
-    parts = [_read_alike(connection, group, header, delimiter, escape) for header, group in groups.items()]
+        groups[_read_header(connection, file, delimiter, escape)].append(file)
+    parts = [_read_group(connection, group, header, delimiter, escape) for header, group in groups.items()]
     if len(parts) == 1:
         return parts[0]
     columns = list(dict.fromkeys(column for part in parts for column in part.columns))
@@ -45,8 +45,8 @@ def read_delimited(connection: Any, files: list[str], delimiter: str, escape: st
     return connection.create_view(name, unions[0].union(*unions[1:]))
 
 
-def _header(connection: Any, file: str, delimiter: str, escape: str | None) -> tuple[str, ...]:
-    first = _lines(connection, [file], apart_from=delimiter).limit(1).to_pyarrow()["line"].to_pylist()
+def _read_header(connection: Any, file: str, delimiter: str, escape: str | None) -> tuple[str, ...]:
+    first = _read_lines(connection, [file], apart_from=delimiter).limit(1).to_pyarrow()["line"].to_pylist()
     own_escape = None if escape in (None, QUOTE) else escape
     reader = csv.reader(first, delimiter=delimiter, escapechar=own_escape, doublequote=own_escape is None)
     names = tuple(name.removeprefix("\ufeff") for name in next(reader, []))
@@ -55,7 +55,7 @@ def _header(connection: Any, file: str, delimiter: str, escape: str | None) -> t
     return names
 
 
-def _read_alike(connection: Any, files: list[str], header: tuple[str, ...], delimiter: str, escape: str | None) -> Any:
+def _read_group(connection: Any, files: list[str], header: tuple[str, ...], delimiter: str, escape: str | None) -> Any:
     """Files of one header, all of whose columns are text."""
     columns = dict.fromkeys(header, "VARCHAR")
     # In one piece: a piece that begins inside a quoted field would take its lines for rows.
@@ -73,12 +73,12 @@ def read_json(connection: Any, files: list[str], ending: str, wanted: Collection
     """
     arrays = [file for file in files if ending == ".json" and _opens_an_array(file)]
     lines = [file for file in files if file not in arrays]
-    view = _lines(connection, lines).get_name() if lines else ""
-    names = _public_columns(connection, view, arrays, files) if wanted is None else list(dict.fromkeys(wanted))
+    view = _read_lines(connection, lines).get_name() if lines else ""
+    names = _find_public_columns(connection, view, arrays, files) if wanted is None else list(dict.fromkeys(wanted))
     _check_spellings(names)
-    tables = [_fields_of_lines(view, names)] if lines else []
-    tables += [_fields_of_arrays(arrays, names)] if arrays else []
-    connection.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {' UNION ALL '.join(tables)}")
+    tables = [_select_from_lines(view, names)] if lines else []
+    tables += [_select_from_arrays(arrays, names)] if arrays else []
+    connection.con.execute(f"CREATE TEMP VIEW {quote_identifier(name)} AS {' UNION ALL '.join(tables)}")
     return connection.table(name)
 
 
@@ -92,12 +92,12 @@ def _check_spellings(names: list[str]) -> None:
             )
 
 
-def _public_columns(connection: Any, view: str, arrays: list[str], files: list[str]) -> list[str]:
+def _find_public_columns(connection: Any, view: str, arrays: list[str], files: list[str]) -> list[str]:
     """The keys of the first records, most frequent first, that can be columns side by side."""
-    records = [f"SELECT line FROM {quoted(view)}"] if view else []  # noqa: S608  # a view of our own
+    records = [f"SELECT line FROM {quote_identifier(view)}"] if view else []  # noqa: S608  # a view of our own
     records += [f"SELECT json AS line FROM read_json_objects({_array_options(arrays)})"] if arrays else []  # noqa: S608
     found: dict[str, str] = {}
-    for key in _keys(connection, " UNION ALL ".join(records)):
+    for key in _read_keys(connection, " UNION ALL ".join(records)):
         if key and key.isprintable():
             found.setdefault(key.casefold(), key)
     if not found:
@@ -107,12 +107,12 @@ def _public_columns(connection: Any, view: str, arrays: list[str], files: list[s
     return list(found.values())
 
 
-def quoted(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """A name as DuckDB's SQL has it."""
     return str(exp.to_identifier(name, quoted=True).sql("duckdb"))
 
 
-def _lines(connection: Any, files: list[str], apart_from: str = "") -> Any:
+def _read_lines(connection: Any, files: list[str], apart_from: str = "") -> Any:
     """The lines of text files, less those that are no UTF-8 or too long."""
     # No line of a table of text has the delimiter of this one, a control character that is not the table's own.
     delimiter = next(mark for mark in "\x1f\x1e" if mark != apart_from)
@@ -135,7 +135,7 @@ def _array_options(files: list[str]) -> str:
     return f"[{listed}], format = 'array', maximum_object_size = {_LARGEST_IN_ARRAY}"
 
 
-def _keys(connection: Any, records: str) -> list[str]:
+def _read_keys(connection: Any, records: str) -> list[str]:
     """The keys of the first records, most frequent first."""
     objects = f"SELECT line FROM ({records}) WHERE TRY(json_type(line)) = 'OBJECT' LIMIT {_SAMPLE}"  # noqa: S608
     keys = f"SELECT unnest(json_keys(line)) AS key FROM ({objects})"  # noqa: S608
@@ -143,23 +143,23 @@ def _keys(connection: Any, records: str) -> list[str]:
     return [row[0] for row in connection.con.execute(query).fetchall()]
 
 
-def _fields_of_lines(view: str, names: list[str]) -> str:
-    fields = ", ".join(f"{_field(_pointer(name))} AS {quoted(name)}" for name in names)
-    return f"SELECT {fields} FROM {quoted(view)}"  # noqa: S608  # all quoted
+def _select_from_lines(view: str, names: list[str]) -> str:
+    fields = ", ".join(f"{_select_field(_pointer(name))} AS {quote_identifier(name)}" for name in names)
+    return f"SELECT {fields} FROM {quote_identifier(view)}"  # noqa: S608  # all quoted
 
 
-def _field(pointer: str) -> str:
+def _select_field(pointer: str) -> str:
     """The text of a field; 7 and 7.0 are one number, so that they are one user too."""
     text = f"TRY(json_extract_string(line, {pointer}))"
     is_float = f"TRY(json_type(line, {pointer})) = 'DOUBLE'"
     return f"CASE WHEN {is_float} THEN regexp_replace({text}, '[.]0+$', '') ELSE {text} END"
 
 
-def _fields_of_arrays(files: list[str], names: list[str]) -> str:
+def _select_from_arrays(files: list[str], names: list[str]) -> str:
     """The fields by DuckDB's own reader; errors that it ignores here are elements that are no records."""
     columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
     reader = f"read_json({_array_options(files)}, columns = {{{columns}}}, ignore_errors = true)"
-    return f"SELECT {', '.join(map(quoted, names))} FROM {reader}"  # noqa: S608  # all quoted
+    return f"SELECT {', '.join(map(quote_identifier, names))} FROM {reader}"  # noqa: S608  # all quoted
 
 
 def _pointer(key: str) -> str:

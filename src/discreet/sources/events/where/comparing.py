@@ -16,18 +16,18 @@ import ibis
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.sources.events.cells import read_cell
 from discreet.sources.events.dialects import Dialect
-from discreet.sources.events.where.moments import common_moments, is_moment, moment_literal
-from discreet.sources.events.where.numbers import common_numbers, grid_of
+from discreet.sources.events.where.moments import is_moment, moment_literal, unify_moments
+from discreet.sources.events.where.numbers import grid_of, unify_numbers
 from discreet.sources.events.where.values import (
     COMPARABLE,
     MOMENTS,
     NUMERIC,
     UNKNOWN,
     Value,
-    balanced,
-    boxed,
+    combine_balanced,
     is_null,
-    mismatch,
+    parenthesize,
+    refuse_mismatch,
 )
 
 _SIGNS = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -36,7 +36,7 @@ _READ_AS = {"integer", "float", "date", "boolean", *MOMENTS}
 
 
 @dataclass(frozen=True)
-class Comparing:
+class Comparator:
     """How values meet on one engine."""
 
     dialect: Dialect
@@ -51,38 +51,38 @@ class Comparing:
             return UNKNOWN
         if left.literal is not None and right.literal is None:
             return self.compare(_MIRRORED[sign], right, left)
-        left, right = self.adapted([left, right])
+        left, right = self.align_kinds([left, right])
         if left.kind == right.kind == "number":
             return ibis.literal(bool(_SIGNS[sign](left.literal, right.literal)))
         grid = grid_of(self.dialect, left)
         if grid is not None and right.kind == "number":
             return grid.compare(sign, right.literal)
-        left, right = self.common([left, right])
+        left, right = self.unify_types([left, right])
         if sign == "=":
             return equality_operand(self.dialect, left) == equality_operand(self.dialect, right)
         return _SIGNS[sign](order_operand(self.dialect, left), order_operand(self.dialect, right))
 
     def among(self, value: Value, literals: list[Value]) -> Any:
         """Whether the value is one of the literals."""
-        value, *literals = self.adapted([value, *literals])
+        value, *literals = self.align_kinds([value, *literals])
         if value.kind == "number":
-            return balanced(operator.or_, [self.compare("=", value, each) for each in literals])
+            return combine_balanced(operator.or_, [self.compare("=", value, each) for each in literals])
         grid = grid_of(self.dialect, value)
         if grid is not None and all(each.kind == "number" for each in literals):
             return grid.among([each.literal for each in literals])
-        value, *literals = self.common([value, *literals])
+        value, *literals = self.unify_types([value, *literals])
         return equality_operand(self.dialect, value).isin([equality_operand(self.dialect, each) for each in literals])
 
     def within(self, value: Value, low: Value, high: Value) -> Any:
         """Whether the value is from low to high."""
-        value, low, high = self.adapted([value, low, high])
+        value, low, high = self.align_kinds([value, low, high])
         grid = grid_of(self.dialect, value)
         kinds = [value.kind, low.kind, high.kind]
         if "NULL" in kinds or value.kind == "number" or (grid is not None and kinds.count("number") == 1):
             return self.compare(">=", value, low) & self.compare("<=", value, high)
         if grid is not None and low.kind == high.kind == "number":
             return grid.within(math.ceil(low.literal / grid.unit), math.floor(high.literal / grid.unit))
-        inner, *bounds = [order_operand(self.dialect, each) for each in self.common([value, low, high])]
+        inner, *bounds = [order_operand(self.dialect, each) for each in self.unify_types([value, low, high])]
         return inner.between(*bounds)
 
     def same(self, left: Value, right: Value) -> Any:
@@ -91,26 +91,26 @@ class Comparing:
             return is_null(left if right.kind == "NULL" else right)
         if left.literal is not None or right.literal is not None:
             return ibis.coalesce(self.compare("=", left, right), False)
-        left, right = self.common([left, right])
+        left, right = self.unify_types([left, right])
         return equality_operand(self.dialect, left).identical_to(equality_operand(self.dialect, right))
 
-    def common(self, values: list[Value]) -> list[Value]:
+    def unify_types(self, values: list[Value]) -> list[Value]:
         """The values in one type, if engines can be trusted to agree on it."""
-        values = self.adapted(values)
+        values = self.align_kinds(values)
         given = [each for each in values if each.kind != "NULL"]
         kinds = {each.kind for each in given}
         if not kinds:
             return values
         if kinds <= NUMERIC:
-            alike = common_numbers(self.dialect, given)
+            alike = unify_numbers(self.dialect, given)
         elif len(kinds) > 1 or kinds - COMPARABLE:
-            mismatch(given)
+            refuse_mismatch(given)
         else:
-            alike = common_moments(given) if kinds <= MOMENTS else given
+            alike = unify_moments(given) if kinds <= MOMENTS else given
         found, nothing = iter(alike), ibis.null(alike[0].expr.type())
         return [replace(each, expr=nothing) if each.kind == "NULL" else next(found) for each in values]
 
-    def adapted(self, values: list[Value]) -> list[Value]:
+    def align_kinds(self, values: list[Value]) -> list[Value]:
         """String literals as the dates they are beside, dates as timestamps, undeclared columns as what is beside."""
         kinds = {each.kind for each in values} - {"NULL", "string"}
         if kinds == {"date", "timestamp"}:
@@ -154,7 +154,7 @@ def equality_operand(dialect: Dialect, value: Value) -> Any:
     """The expression whose equality is that of the values."""
     if value.kind == "string" and dialect.equates_by_bytes:
         return dialect.group_key(value.expr)
-    return boxed(value)
+    return parenthesize(value)
 
 
 def order_operand(dialect: Dialect, value: Value) -> Any:

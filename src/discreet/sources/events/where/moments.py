@@ -39,7 +39,7 @@ def moment_literal(dialect: Dialect, kind: str, given: Any, node: Node) -> Value
     moment = _read_moment(kind, given)
     if moment is None:
         raise InvalidValueError(f"where must hold {_SPELLED[kind]}, not {sql(node)}")
-    return Value(kind, node, ibis.literal(_iso(moment) if dialect.dates_are_text else moment), moment)
+    return Value(kind, node, ibis.literal(_spell_iso(moment) if dialect.dates_are_text else moment), moment)
 
 
 def is_moment(kind: str, value: Value) -> bool:
@@ -47,7 +47,7 @@ def is_moment(kind: str, value: Value) -> bool:
     return kind in MOMENTS and value.literal is not None and value.kind != kind
 
 
-def common_moments(values: list[Value]) -> list[Value]:
+def unify_moments(values: list[Value]) -> list[Value]:
     """Timestamps in the resolution of the column beside them, because a conversion of the column could fail."""
     scales = {_resolution(each) for each in values if each.literal is None}
     if len(scales) > 1:
@@ -56,7 +56,7 @@ def common_moments(values: list[Value]) -> list[Value]:
     scale = scales.pop() if scales else 6
     if scale == 6:
         return values
-    return [each if each.literal is None else _rescaled(each, scale) for each in values]
+    return [each if each.literal is None else _rescale(each, scale) for each in values]
 
 
 def _resolution(value: Value) -> int:
@@ -65,7 +65,7 @@ def _resolution(value: Value) -> int:
     return dtype.scale if dtype.is_timestamp() and dtype.scale is not None else 6
 
 
-def _rescaled(value: Value, scale: int) -> Value:
+def _rescale(value: Value, scale: int) -> Value:
     moment = value.literal
     if moment.microsecond % 10 ** max(0, 6 - scale) or (scale == 9 and not 1678 <= moment.year <= 2261):
         raise InvalidValueError(f"where must not compare {value.text} with a column that cannot hold it")
@@ -87,7 +87,7 @@ def _read_moment(kind: str, given: Any) -> date | None:
         return None
 
 
-def _iso(moment: date) -> str:
+def _spell_iso(moment: date) -> str:
     """A date or timestamp as its text is compared here: no T, and no zeros at the end of a fraction."""
     text = moment.isoformat().replace("T", " ")
     return text.rstrip("0").rstrip(".") if "." in text else text

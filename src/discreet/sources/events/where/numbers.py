@@ -21,7 +21,7 @@ import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.sources.events.dialects import Dialect
-from discreet.sources.events.where.values import Node, Value, article, mismatch, sql
+from discreet.sources.events.where.values import Node, Value, article, refuse_mismatch, sql
 
 MOST = 2**63 - 1
 """The largest result of arithmetic; what is beyond is NULL, on every engine."""
@@ -39,14 +39,16 @@ def calculate(dialect: Dialect, how: Callable[[Any, Any], Any], left: Value, rig
         return Value("NULL", node)
     if left.kind == right.kind == "number":
         return Value("number", node, literal=how(left.literal, right.literal))
-    scales = [places(left), places(right)]
+    scales = [decimal_places(left), decimal_places(right)]
     if how is not operator.mul:
         scales = [max(scales)] * 2
-    result = _checked(dialect, how, scaled(dialect, left, scales[0]), scaled(dialect, right, scales[1]), node)
+    result = _calculate_checked(
+        dialect, how, to_scale(dialect, left, scales[0]), to_scale(dialect, right, scales[1]), node
+    )
     return replace(result, scale=sum(scales) if how is operator.mul else scales[0])
 
 
-def scaled(dialect: Dialect, value: Value, scale: int) -> Value:
+def to_scale(dialect: Dialect, value: Value, scale: int) -> Value:
     """An integer or a number literal in units of 10^-scale."""
     if value.kind == "number":
         steps = int(value.literal * 10**scale)
@@ -54,29 +56,31 @@ def scaled(dialect: Dialect, value: Value, scale: int) -> Value:
             raise InvalidValueError(
                 f"where must calculate and mix integers with numbers below 2^63, unlike {value.text}"
             )
-        return _integer(steps, scale, value.node)
+        return _integer_value(steps, scale, value.node)
     if value.scale == scale:
         return value
     if scale - value.scale > 18:
         raise InvalidValueError(f"where must not need more than 38 digits, as {value.text} could")
-    factor = _integer(10 ** (scale - value.scale), 0, "")
-    return replace(_checked(dialect, operator.mul, value, factor, value.node), scale=scale)
+    factor = _integer_value(10 ** (scale - value.scale), 0, "")
+    return replace(_calculate_checked(dialect, operator.mul, value, factor, value.node), scale=scale)
 
 
-def places(value: Value) -> int:
+def decimal_places(value: Value) -> int:
     """How many decimal places a value has."""
-    return decimal_places(value.literal) if value.kind == "number" else value.scale
+    return count_decimal_places(value.literal) if value.kind == "number" else value.scale
 
 
-def decimal_places(number: Fraction) -> int:
+def count_decimal_places(number: Fraction) -> int:
     """How many decimal places a number has."""
-    places = 0
-    while 10**places % number.denominator:
-        places += 1
-    return places
+    count = 0
+    while 10**count % number.denominator:
+        count += 1
+    return count
 
 
-def _checked(dialect: Dialect, how: Callable[[Any, Any], Any], left: Value, right: Value, node: Node) -> Value:
+def _calculate_checked(
+    dialect: Dialect, how: Callable[[Any, Any], Any], left: Value, right: Value, node: Node
+) -> Value:
     """An operation on 64-bit integers that cannot overflow: it is NULL where the result is beyond MOST."""
     corners = [how(a, b) for a in (left.low, left.high) for b in (right.low, right.high)]
     low, high = min(corners), max(corners)
@@ -95,11 +99,11 @@ def _checked(dialect: Dialect, how: Callable[[Any, Any], Any], left: Value, righ
     return Value("integer", node, result, low=-MOST, high=MOST)
 
 
-def _integer(number: int, scale: int, node: Node) -> Value:
+def _integer_value(number: int, scale: int, node: Node) -> Value:
     return Value("integer", node, ibis.literal(number, dt.int64), scale=scale, low=number, high=number)
 
 
-def common_numbers(dialect: Dialect, values: list[Value]) -> list[Value]:
+def unify_numbers(dialect: Dialect, values: list[Value]) -> list[Value]:
     """The numbers in one type that holds all of them exactly, or as floats beside a column of floats."""
     kinds = {each.kind for each in values}
     if "float" in kinds:
@@ -111,8 +115,8 @@ def common_numbers(dialect: Dialect, values: list[Value]) -> list[Value]:
     unsigned = [each.high >= 2**63 for each in values]
     if any(unsigned) and not all(unsigned):
         return [_as_decimal(each, _common_decimal(values, unsized=False)) for each in values]
-    scale = max(map(places, values))
-    alike = [scaled(dialect, each, scale) for each in values]
+    scale = max(map(decimal_places, values))
+    alike = [to_scale(dialect, each, scale) for each in values]
     return alike if any(unsigned) else [replace(each, expr=each.expr.cast("int64")) for each in alike]
 
 
@@ -120,10 +124,10 @@ def _common_decimal(values: list[Value], unsized: bool) -> dt.DataType:
     """A decimal type that holds all the values exactly."""
     types = [each.expr.type() for each in values if each.kind == "decimal"]
     if any(each.kind == "integer" and each.scale for each in values) or any(map(may_be_huge, types)):
-        mismatch(values)
+        refuse_mismatch(values)
     if unsized or any(dtype.scale is None for dtype in types):
         return dt.Decimal()
-    scale = max([dtype.scale for dtype in types] + [places(each) for each in values])
+    scale = max([dtype.scale for dtype in types] + [decimal_places(each) for each in values])
     whole = [dtype.precision - dtype.scale for dtype in types]
     whole += [len(str(max(-each.low, each.high))) for each in values if each.kind == "integer"]
     whole += [len(str(int(abs(each.literal)))) for each in values if each.kind == "number"]
@@ -156,9 +160,9 @@ def _as_float(value: Value, single: bool) -> Value:
 
 def decimal(number: Fraction, dtype: dt.DataType) -> Any:
     """A decimal literal; through text, because a bare 1E-7 is a double to an engine."""
-    places = decimal_places(number)
-    digits = tuple(map(int, str(abs(int(number * 10**places)))))
-    return ibis.literal(f"{Decimal((int(number < 0), digits, -places)):f}").cast(dtype)
+    after_point = count_decimal_places(number)
+    digits = tuple(map(int, str(abs(int(number * 10**after_point)))))
+    return ibis.literal(f"{Decimal((int(number < 0), digits, -after_point)):f}").cast(dtype)
 
 
 def may_be_huge(dtype: dt.DataType) -> bool:
@@ -223,12 +227,12 @@ def grid_of(dialect: Dialect, value: Value) -> Grid | None:
         return None
     dtype = value.expr.type()
     if may_be_huge(dtype):
-        return Grid(value.expr, Fraction(1), -math.inf, math.inf, partial(_small, value))
+        return Grid(value.expr, Fraction(1), -math.inf, math.inf, partial(_spell_small, value))
     unit, most = Fraction(1, 10**dtype.scale), 10**dtype.precision - 1
     return Grid(value.expr, unit, -most, most, lambda steps: decimal(steps * unit, dtype))
 
 
-def _small(beside: Value, number: int) -> Any:
+def _spell_small(beside: Value, number: int) -> Any:
     """An integer beside a column of 38 digits, which a HUGEINT can be compared with as well."""
     if abs(number) >= 2**63:
         raise InvalidValueError(

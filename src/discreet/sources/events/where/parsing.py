@@ -30,7 +30,7 @@ _STATEMENTS = {"SELECT", "WITH", "FROM", "VALUES", "INSERT", "UPDATE", "DELETE",
 _STATEMENTS |= {"ATTACH", "PRAGMA", "SET", "CALL", "INSTALL", "LOAD", "DESCRIBE", "SHOW", "SUMMARIZE", "EXPLAIN"}
 
 
-def parsed(where: str) -> Node:
+def parse_expression(where: str) -> Node:
     """The one expression that the text holds."""
     if not isinstance(where, str):
         raise InvalidTypeError(f"where must be a string with one SQL condition, not {shown(where)}")
@@ -47,7 +47,7 @@ def parsed(where: str) -> Node:
     except RecursionError:
         raise InvalidValueError(_TOO_DEEP) from None
     except Exception as error:
-        raise InvalidValueError(_why_not_parsed(where, error)) from None
+        raise InvalidValueError(_explain_error(where, error)) from None
     if any(token.text == ";" and token.token_type.name == "SEMICOLON" for token in tokens):
         raise InvalidValueError(_TWO)
     if not found or found[0] is None:
@@ -55,7 +55,7 @@ def parsed(where: str) -> Node:
     return found[0]
 
 
-def _why_not_parsed(where: str, error: Exception) -> str:
+def _explain_error(where: str, error: Exception) -> str:
     first = (where.split(maxsplit=1) or [""])[0].upper()
     if first == "WHERE":
         return "where must be the condition alone, without the word WHERE before it"
@@ -67,8 +67,8 @@ def _why_not_parsed(where: str, error: Exception) -> str:
     described = " ".join(str(reason.get("description", "")).split())
     if not described or described.startswith("Required keyword"):
         described = "a part is missing or not closed"
-    place = f" at line {reason['line']}, column {reason['col']}" if reason.get("line") else ""
-    return f"where must be one SQL expression, and does not parse{place}: {described[:100]}"
+    at = f" at line {reason['line']}, column {reason['col']}" if reason.get("line") else ""
+    return f"where must be one SQL expression, and does not parse{at}: {described[:100]}"
 
 
 def check_depth(expression: Node) -> None:
@@ -94,12 +94,12 @@ def check_grammar(where: str, columns: Sequence[str]) -> None:
     strange = next((token.text for token in tokens if _STRANGE.get(token.text) == token.token_type.name), None)
     if strange is not None:
         raise InvalidValueError(f"where must not use the operator {strange}: to DuckDB it is another one, or none")
-    if not any(_is_duckdb_sql(text) for text in (where, _with_quotes(where, tokens, columns))):
+    if not any(_is_duckdb_sql(text) for text in (where, _quote_columns(where, tokens, columns))):
         raise InvalidValueError("where must be one SQL expression, and to DuckDB a part of it is missing or too much")
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def silence_sqlglot() -> Iterator[None]:
     """Keeps what sqlglot logs about a condition in this thread from being a second line on standard error."""
     log = logging.getLogger("sqlglot")
 
@@ -122,7 +122,7 @@ def _is_duckdb_sql(text: str) -> bool:
         return False
 
 
-def _with_quotes(where: str, tokens: list[Any], columns: Sequence[str]) -> str:
+def _quote_columns(where: str, tokens: list[Any], columns: Sequence[str]) -> str:
     """The text with quotes around bare names of columns, some of which (`at`) are keywords to DuckDB."""
     names = {column.casefold() for column in columns}
     parts: list[str] = []

@@ -20,20 +20,20 @@ from sqlglot import exp
 
 from discreet.errors import Error, InvalidTypeError, InvalidValueError
 from discreet.sources.events.dialects import DUCKDB, Dialect, dialect_of
-from discreet.sources.events.where.comparing import Comparing
+from discreet.sources.events.where.comparing import Comparator
 from discreet.sources.events.where.moments import LITERAL_CASTS, moment_literal
 from discreet.sources.events.where.numbers import calculate
-from discreet.sources.events.where.parsing import check_depth, check_grammar, parsed, quiet
+from discreet.sources.events.where.parsing import check_depth, check_grammar, parse_expression, silence_sqlglot
 from discreet.sources.events.where.values import (
     UNKNOWN,
     Node,
     Value,
     article,
-    balanced,
     column_value,
+    combine_balanced,
+    combine_values,
     is_null,
     sql,
-    union,
 )
 from discreet.sources.events.where.whitelist import COMPARISONS, check_listed, refuse
 
@@ -81,8 +81,8 @@ def condition(
     >>> ratings = ibis.table({"stars": "int64", "title": "string"}, name="ratings")
     >>> kept = ratings.filter(condition("stars >= 4.5 AND title LIKE 'A%'", ratings))
     """
-    with quiet():
-        truth = _condition(where, Reader(table, frozenset(undeclared), is_text))
+    with silence_sqlglot():
+        truth = _translate(where, Reader(table, frozenset(undeclared), is_text))
         # Last, so that what says more is said first.
         check_grammar(where, table.columns)
     return truth
@@ -90,13 +90,15 @@ def condition(
 
 def named_columns(where: str) -> list[str]:
     """The columns that a condition names; none where it does not parse, which is said where it is read."""
-    with quiet(), suppress(Error):
-        return list(dict.fromkeys(column.name for column in parsed(where).find_all(exp.Column) if column.name))
+    with silence_sqlglot(), suppress(Error):
+        return list(
+            dict.fromkeys(column.name for column in parse_expression(where).find_all(exp.Column) if column.name)
+        )
     return []
 
 
-def _condition(where: str, reader: Reader) -> ir.BooleanValue:
-    expression = parsed(where)
+def _translate(where: str, reader: Reader) -> ir.BooleanValue:
+    expression = parse_expression(where)
     check_depth(expression)
     try:
         truth: ir.BooleanValue = reader.truth(expression)
@@ -125,14 +127,14 @@ class Reader:
     def __init__(self, table: ir.Table, undeclared: frozenset[str], is_text: bool) -> None:
         self.table, self.dialect = table, _find_dialect(table)
         self.undeclared, self.is_text = undeclared, is_text
-        self.comparing = Comparing(self.dialect)
+        self.comparator = Comparator(self.dialect)
 
     def truth(self, node: Node) -> Any:
         """The node as a boolean expression."""
         value = self.value(node)
         if value.kind == "NULL":
             return UNKNOWN
-        value = self.comparing.read_as("boolean", value)
+        value = self.comparator.read_as("boolean", value)
         if value.kind != "boolean":
             raise InvalidTypeError(
                 f"where must be true or false in the place of {value.text}, which is {article(value.kind)}"
@@ -179,17 +181,17 @@ class Reader:
 
     def connective(self, node: Node) -> Value:
         combine = operator.and_ if isinstance(node, exp.And) else operator.or_
-        return Value("boolean", node, balanced(combine, [self.truth(part) for part in node.flatten()]))
+        return Value("boolean", node, combine_balanced(combine, [self.truth(part) for part in node.flatten()]))
 
     def negation(self, node: Node) -> Value:
         return Value("boolean", node, ~self.truth(node.this))
 
     def comparison(self, node: Node) -> Value:
         left, right = self.value(node.this), self.value(node.expression)
-        return Value("boolean", node, self.comparing.compare(COMPARISONS[type(node)], left, right))
+        return Value("boolean", node, self.comparator.compare(COMPARISONS[type(node)], left, right))
 
     def distinct(self, node: Node) -> Value:
-        same = self.comparing.same(self.value(node.this), self.value(node.expression))
+        same = self.comparator.same(self.value(node.this), self.value(node.expression))
         return Value("boolean", node, same if isinstance(node, exp.NullSafeEQ) else ~same)
 
     def test(self, node: Node) -> Value:
@@ -204,7 +206,7 @@ class Reader:
 
     def between(self, node: Node) -> Value:
         value, low, high = (self.value(node.args[name]) for name in ("this", "low", "high"))
-        return Value("boolean", node, self.comparing.within(value, low, high))
+        return Value("boolean", node, self.comparator.within(value, low, high))
 
     def membership(self, node: Node) -> Value:
         value, listed = self.value(node.this), [self.value(each) for each in node.expressions]
@@ -214,7 +216,7 @@ class Reader:
         literals = [each for each in listed if each.kind != "NULL"]
         if value.kind == "NULL" or not literals:
             return Value("boolean", node, UNKNOWN)
-        found = self.comparing.among(value, literals)
+        found = self.comparator.among(value, literals)
         return Value("boolean", node, found if len(literals) == len(listed) else found | UNKNOWN)
 
     def like(self, node: Node) -> Value:
@@ -253,8 +255,8 @@ class Reader:
         return self.dialect.trim(value.expr, _TRIMS[node.args.get("position")])
 
     def coalesce(self, node: Node) -> Value:
-        values = self.comparing.common([self.value(each) for each in (node.this, *node.expressions)])
-        return union(values, node, lambda expressions: ibis.coalesce(*expressions))
+        values = self.comparator.unify_types([self.value(each) for each in (node.this, *node.expressions)])
+        return combine_values(values, node, lambda expressions: ibis.coalesce(*expressions))
 
     def case(self, node: Node) -> Value:
         branches, default = node.args["ifs"], node.args.get("default")
@@ -265,16 +267,16 @@ class Reader:
         def chosen(expressions: list[Any]) -> Any:
             return ibis.cases(*zip(truths, expressions[:-1], strict=True), else_=expressions[-1])
 
-        return union(self.comparing.common([*results, otherwise]), node, chosen)
+        return combine_values(self.comparator.unify_types([*results, otherwise]), node, chosen)
 
     def arithmetic(self, node: Node) -> Value:
-        left, right = (self.comparing.read_as("integer", self.value(each)) for each in (node.this, node.expression))
+        left, right = (self.comparator.read_as("integer", self.value(each)) for each in (node.this, node.expression))
         return calculate(self.dialect, _CALCULATIONS[type(node)], left, right, node)
 
     def minus(self, node: Node) -> Value:
         zero = Value("number", "0", literal=Fraction(0))
         return calculate(
-            self.dialect, operator.sub, zero, self.comparing.read_as("integer", self.value(node.this)), node
+            self.dialect, operator.sub, zero, self.comparator.read_as("integer", self.value(node.this)), node
         )
 
 

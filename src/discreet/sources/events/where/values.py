@@ -66,7 +66,7 @@ class Value:
         return sql(self.node)
 
 
-def union(values: list[Value], node: Node, combine: Callable[[list[Any]], Any]) -> Value:
+def combine_values(values: list[Value], node: Node, combine: Callable[[list[Any]], Any]) -> Value:
     """The value that is one of these, which are of one type."""
     given = [each for each in values if each.kind != "NULL"]
     if not given:
@@ -81,17 +81,17 @@ def is_null(value: Value) -> Any:
     """Whether the value is NULL, as an expression."""
     if value.cell is not None:
         return is_missing(value.cell)
-    return ibis.literal(value.kind == "NULL") if value.expr is None else boxed(value).isnull()
+    return ibis.literal(value.kind == "NULL") if value.expr is None else parenthesize(value).isnull()
 
 
-def boxed(value: Value) -> Any:
+def parenthesize(value: Value) -> Any:
     """The value as the operand of = or IS; ibis leaves out the parentheses that BETWEEN, IN and NOT need there."""
     if value.kind != "boolean" or isinstance(value.node, exp.Column | exp.Boolean):
         return value.expr
     return ibis.coalesce(value.expr, UNKNOWN)
 
 
-def balanced(combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
+def combine_balanced(combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
     """All parts combined in a tree of little depth, since engines and ibis recurse into it."""
     while len(parts) > 1:
         rest = parts[-1:] if len(parts) % 2 else []
@@ -99,7 +99,7 @@ def balanced(combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
     return parts[0]
 
 
-def mismatch(values: list[Value]) -> NoReturn:
+def refuse_mismatch(values: list[Value]) -> NoReturn:
     """Refuses values that have no type in common."""
     first: dict[str, Value] = {}
     for each in values:

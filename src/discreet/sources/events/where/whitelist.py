@@ -87,11 +87,11 @@ def check_listed(node: Node) -> None:
 
 def refuse(node: Node) -> NoReturn:
     """Raises with what the node is called and why it is refused."""
-    what, why = _named(node)
+    what, why = _describe(node)
     raise InvalidValueError(f"where must not use {what} ({sql(node)}): {why}")
 
 
-def _named(node: Node) -> tuple[str, str]:
+def _describe(node: Node) -> tuple[str, str]:
     """What a refused node is called, and why it is refused."""
     for kinds, what, why in _REFUSED:
         if isinstance(node, kinds):
@@ -103,10 +103,10 @@ def _named(node: Node) -> tuple[str, str]:
     if type(node) in PARTS or not isinstance(node, exp.Func):
         return f"this form of {node.key}", "it is not known to mean the same on every engine"
     name = sql(node).partition("(")[0].lower()
-    return f"the function {name}", _why_no_function(name)
+    return f"the function {name}", _explain_function(name)
 
 
-def _why_no_function(name: str) -> str:
+def _explain_function(name: str) -> str:
     if name in _CHANGING or name.startswith(("current_", "get_current_")):
         return "whether a row is kept must not depend on the clock, the session or chance"
     if name in _READING or name.startswith("read_"):
