@@ -206,15 +206,14 @@ def test_float32_is_compared_as_what_it_denotes():
 
 def test_a_rank_that_is_asked_for_twice_costs_one_sort(monkeypatch):
     calls = []
-    whole = sorting._column
-    monkeypatch.setattr(sorting, "_column", lambda *args: calls.append(1) or whole(*args))
+    whole = sorting._sort_column
+    monkeypatch.setattr(sorting, "_sort_column", lambda *args: calls.append(1) or whole(*args))
     tally = array_source(np.random.default_rng(1).random(2**17)).tally()
     for rank in (5, 2**17 - 1, 70_000):
         tally.exact(rank)
     assert len(calls) == 1
-    assert positions.PositionFinder(np.array([3, 1]), array_source(np.array([3, 1])).tally()).find(
-        np.array([1])
-    ).tolist() == [1]
+    source = array_source(np.array([3, 1]))
+    assert positions.PositionFinder(source.scores, source.tally()).find(np.array([1])).tolist() == [1]
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint64])
@@ -273,9 +272,9 @@ def test_a_mapped_file_is_read_in_pieces_and_let_go(tmp_path, kind):
     scores = (np.random.default_rng(4).random(2**17) * 1e9).astype(kind)
     np.save(tmp_path / "scores.npy", scores)
     mapped, private = (np.load(tmp_path / "scores.npy", mmap_mode=mode) for mode in ("r", "c"))
-    assert sorting._mapped(np.asarray(mapped)[5:]) is not None
-    assert sorting._mapped(private) is None
-    assert sorting._mapped(scores) is None
+    assert sorting._find_mapping(np.asarray(mapped)[5:]) is not None
+    assert sorting._find_mapping(private) is None
+    assert sorting._find_mapping(scores) is None
     private[7] = 2 * scores.max()
     assert array_source(mapped).tally().exact(0) == Fraction(scores.max().item())
     assert array_source(private).tally().exact(0) == Fraction(2 * scores.max().item())

@@ -73,7 +73,7 @@ class Opened:
         return view
 
     def close(self) -> None:
-        """Drops what opening made; a failure to do so is nobody's news."""
+        """Drops what opening made; a failure to do so is not reported."""
         while self.cleanup:
             # The engine may be gone already, and its words are private.
             with suppress(Exception):

@@ -80,7 +80,7 @@ class Lookup:
         return [found[offset] for offset in offsets]
 
     def close(self) -> None:
-        """Drops the snapshot; a failure to do so is nobody's news."""
+        """Drops the snapshot; a failure to do so is not reported."""
         # The engine may be gone already, and its words are private.
         with suppress(Exception):
             self._scores.release()
