@@ -18,8 +18,8 @@ import discreet
 from command_line import write_table
 from discreet.cli import main
 from discreet.padding import Padding, default_period, period, wait_for_multiple
-from discreet.sources.array import ArraySource
-from discreet.sources.table import TableSource
+from discreet.sources.arrays.array import ArraySource
+from discreet.sources.events.table import TableSource
 from discreet.tally import Tally
 
 ALPHA = 1e-5

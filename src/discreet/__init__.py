@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from discreet.evidence.verify import verify
     from discreet.ledger.errors import BudgetSpentError, LedgerError
     from discreet.ledger.ledger import Ledger
-    from discreet.sources.domain import integers
     from discreet.sources.engine import EngineError
-    from discreet.sources.events import events
-    from discreet.sources.table import TableSource
+    from discreet.sources.events.domain import integers
+    from discreet.sources.events.source import events
+    from discreet.sources.events.table import TableSource
 
 __version__ = "0.1.0"
 
@@ -67,16 +67,16 @@ _ON_DEMAND = {
     "EngineError": "discreet.sources.engine",
     "Ledger": "discreet.ledger.ledger",
     "LedgerError": "discreet.ledger.errors",
-    "TableSource": "discreet.sources.table",
+    "TableSource": "discreet.sources.events.table",
     "Utility": "discreet.analysis.utility",
     "audit": "discreet.evidence.audit",
     "bounds": "discreet.analysis.bounds",
     "class_probabilities": "discreet.analysis.details",
     "compare": "discreet.analysis.choose",
     "epsilon_for": "discreet.analysis.choose",
-    "events": "discreet.sources.events",
+    "events": "discreet.sources.events.source",
     "expected": "discreet.analysis.details",
-    "integers": "discreet.sources.domain",
+    "integers": "discreet.sources.events.domain",
     "subset_probability": "discreet.analysis.details",
     "utility": "discreet.analysis.utility",
     "verify": "discreet.evidence.verify",

@@ -16,7 +16,7 @@ from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.registry import check_mechanism
 from discreet.privacy import Sensitivity, check_adjacency, positive, sensitivity_or_default, whole_number
 from discreet.release import Guarantee
-from discreet.sources.array import array_source, is_tensor
+from discreet.sources.arrays.array import array_source, is_tensor
 from discreet.sources.base import Source
 from discreet.tally import Tally
 
@@ -108,7 +108,7 @@ def as_source(scores: Any, labels: Any = None) -> Source:
     if not isinstance(scores, Source):
         if not is_tensor(scores):
             return array_source(scores, labels)
-        from discreet.sources.tensor import tensor_source
+        from discreet.sources.arrays.tensor import tensor_source
 
         return tensor_source(scores, labels)
     if labels is not None:

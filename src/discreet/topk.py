@@ -26,7 +26,7 @@ from discreet.privacy import Number, Sensitivity
 from discreet.release import Release
 from discreet.request import Request, as_source, make_request
 from discreet.selection import Selection
-from discreet.sources.array import is_tensor, is_typed
+from discreet.sources.arrays.array import is_tensor, is_typed
 from discreet.sources.base import Source
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def _select_items(request: Request, draw: Callable[[Prepared], Selection]) -> tu
                 everything = Selection(np.arange(request.k))
                 selection = everything if request.takes_all_items else draw(request.prepare(tally))
                 if request.count_mechanism is None:
-                    return source.selected(selection), []
+                    return source.draw_items(selection), []
                 ranks = selection.draw_ranks()
                 return source.items(ranks), [tally.exact(rank) for rank in ranks.tolist()]
         finally:

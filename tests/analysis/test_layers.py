@@ -10,7 +10,7 @@ import discreet
 from discreet.analysis.layers import Layers
 from discreet.analysis.losses import log_sequences, log_sets
 from discreet.analysis.utility import described, goals
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 from discreet.tally import Tally
 
 CHOICES = {log_sequences: permutations, log_sets: combinations}

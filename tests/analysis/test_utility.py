@@ -15,7 +15,7 @@ from discreet.exact.ball import log_binomial as ball_log_binomial
 from discreet.exact.ball import precision
 from discreet.mechanisms.canonical import Classes, Losses
 from discreet.noise import NOISES
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 
 COMPUTED = (
     [discreet.Canonical(gamma) for gamma in ("0", "1/3", "1/2", "1")]

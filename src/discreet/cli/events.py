@@ -11,8 +11,8 @@ from discreet.cli.output import check_out
 from discreet.cli.stdin import STANDARD, input_files
 from discreet.errors import InvalidValueError, shown
 from discreet.sources.base import Source
-from discreet.sources.domain import Integers, integers
-from discreet.sources.events import events
+from discreet.sources.events.domain import Integers, integers
+from discreet.sources.events.source import events
 
 
 def prepare_events(

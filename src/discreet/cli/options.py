@@ -20,7 +20,7 @@ from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import MECHANISMS
 from discreet.noise import NOISES, check_noise
 from discreet.privacy import ADJACENCIES, Sensitivity, check_adjacency, exact
-from discreet.sources.names import suggestion
+from discreet.sources.column_hints import suggestion
 
 TABLE_OR_JSON = ("table", "json")
 INPUT_FORMATS = ("csv", "tsv", "json", "parquet", "npy")

@@ -24,7 +24,7 @@ from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.release import Release
 from discreet.request import make_request
 from discreet.selection import Selection
-from discreet.sources.array import ArraySource
+from discreet.sources.arrays.array import ArraySource
 
 _MARK = 10**6
 """More steps than any score of a small input has."""

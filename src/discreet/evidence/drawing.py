@@ -29,9 +29,9 @@ from discreet.privacy import Sensitivity
 from discreet.release import Release
 from discreet.request import Request, make_request
 from discreet.selection import Selection
-from discreet.sources.array import ArraySource, array_source
+from discreet.sources.arrays.array import ArraySource, array_source
+from discreet.sources.arrays.sorting import LARGE
 from discreet.sources.base import Source
-from discreet.sources.sorting import LARGE
 
 _BATCH = 100
 _TURNS = ("small", "small", "lazy", "small", "small", "counted", "small", "small", "lazy", "small")

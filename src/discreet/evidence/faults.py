@@ -24,7 +24,7 @@ from discreet.exact.envelope import Envelope
 from discreet.mechanisms import canonical, joint, oneshot, peeling
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
-from discreet.sources.places import Places
+from discreet.sources.arrays.positions import PositionFinder
 
 Plant = Callable[[], AbstractContextManager[None]]
 
@@ -115,22 +115,22 @@ def next_rank() -> AbstractContextManager[None]:
     def shifted(right: Any) -> Any:
         return lambda self, ranks: right(self, np.minimum(ranks + 1, len(self.scores) - 1))
 
-    return replaced(Places, "of", shifted)
+    return replaced(PositionFinder, "find", shifted)
 
 
 def shifted_range() -> AbstractContextManager[None]:
     """In large arrays: of a range of ranks, the one that begins and ends one rank higher."""
 
     def shifted(right: Any) -> Any:
-        def selected(self: Places, selection: Selection) -> Any:
+        def find_selected(self: PositionFinder, selection: Selection) -> Any:
             subset = selection.subset
             if subset is not None:
                 selection = replace(selection, subset=replace(subset, first=subset.first - 1, last=subset.last - 1))
             return right(self, selection)
 
-        return selected
+        return find_selected
 
-    return replaced(Places, "selected", shifted)
+    return replaced(PositionFinder, "find_selected", shifted)
 
 
 def shifted_lazy_column() -> AbstractContextManager[None]:

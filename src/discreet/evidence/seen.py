@@ -25,7 +25,7 @@ from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.release import Guarantee, Release
 from discreet.request import make_request
 from discreet.selection import Selection
-from discreet.sources.array import ArraySource, array_source
+from discreet.sources.arrays.array import ArraySource, array_source
 
 _BITS = 112
 _WIDEST = 1e-18

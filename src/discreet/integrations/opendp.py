@@ -23,7 +23,7 @@ from discreet.mechanisms.canonical import Canonical
 from discreet.privacy import Number, Sensitivity, positive
 from discreet.release import Guarantee
 from discreet.request import make_request
-from discreet.sources.array import ArraySource
+from discreet.sources.arrays.array import ArraySource
 from discreet.topk import top_k
 
 if TYPE_CHECKING:
