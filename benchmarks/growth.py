@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 import discreet
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 from large import KINDS
 from scores import zipf
 from small import first_draw

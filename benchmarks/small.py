@@ -11,7 +11,7 @@ import discreet
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Mechanism
 from discreet.noise import NOISES
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 from discreet.tally import Tally
 from peers import NO_DIFFPRIVLIB, NO_OPENDP, PLAIN, Diffprivlib, has_opendp, opendp, plain_one_shot, scan
 from scores import NO_NETFLIX, netflix, zipf

@@ -22,7 +22,7 @@ import duckdb
 import ibis
 
 import discreet
-from discreet.sources.where import condition
+from discreet.sources.events.where import condition
 from fuzz.contract import REFUSED, Finding, agree, as_text, outcome
 
 SEEDS = """i = 5

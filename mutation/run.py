@@ -39,7 +39,7 @@ TESTS = (
     "tests/mechanisms",
     "tests/analysis",
     "tests/evidence/test_verify.py",
-    "tests/sources/test_array.py",
+    "tests/sources/arrays/test_array.py",
     "tests/test_laws.py",
     "tests/test_tally.py",
 )

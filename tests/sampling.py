@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import discreet
 from discreet.exact.entropy import Entropy
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 
 
 def sample(mechanism, scores, k, epsilon, n, seed=1, word=64, sensitivity=None):

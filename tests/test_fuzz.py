@@ -14,9 +14,9 @@ import pytest
 from sqlglot import exp
 
 import discreet
-import discreet.sources.domain
+import discreet.sources.events.domain
 import test_properties as properties
-from discreet.sources.where.whitelist import COMPARISONS
+from discreet.sources.events.where.whitelist import COMPARISONS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the folder fuzz is
 from fuzz import conditions, domains, rationals, run, sensitivities
@@ -96,14 +96,14 @@ def test_a_swap_that_is_not_doubled_is_flagged(monkeypatch):
 @pytest.mark.parametrize("text", ["integers(0, 9)", "integers:0:9"])
 def test_a_range_that_is_one_short_is_flagged(text, monkeypatch):
     assert domains.check(text)
-    monkeypatch.setattr("discreet.sources.domain.Integers.d", property(lambda self: self.hi - self.lo))
+    monkeypatch.setattr("discreet.sources.events.domain.Integers.d", property(lambda self: self.hi - self.lo))
     with pytest.raises(Finding):
         domains.check(text)
 
 
 def test_a_domain_whose_items_are_changed_is_flagged(monkeypatch):
     assert domains.check("['a ', 'b']")
-    monkeypatch.setattr("discreet.sources.domain.plain", str.strip)
+    monkeypatch.setattr("discreet.sources.events.domain.unwrap_label", str.strip)
     with pytest.raises(Finding, match="became"):
         domains.check("['a ', 'b']")
     with pytest.raises(Finding, match="refused"):
@@ -165,13 +165,13 @@ REQUEST = {
 @pytest.mark.parametrize(
     ("place", "wrong"),
     {
-        "discreet.topk.in_order": lambda items: sorted(items, reverse=True),
-        "discreet.topk.positive": lambda value, name: Fraction(value) * 2,
-        "discreet.topk.array_source": raises_instead,
-        "discreet.topk._sensitivity": lambda source, given: discreet.Sensitivity(0, 2),
-        "discreet.release.decoded": lambda data: f"{data} ",
-        "discreet.sources.array.ArraySource.items": lambda self, ranks: ["a", "a"],
-        "discreet.sources.array.ArraySource._places": lambda self, ranks: ranks,
+        "discreet.topk.sort_labels": lambda items: sorted(items, reverse=True),
+        "discreet.request.positive": lambda value, name: Fraction(value) * 2,
+        "discreet.request.array_source": raises_instead,
+        "discreet.request._sensitivity": lambda source, given: discreet.Sensitivity(0, 2),
+        "discreet.release.label_from_json": lambda data: f"{data} ",
+        "discreet.sources.arrays.array.ArraySource.items": lambda self, ranks: ["a", "a"],
+        "discreet.sources.arrays.array.ArraySource._positions": lambda self, ranks: ranks,
     }.items(),
     ids=named,
 )
@@ -193,11 +193,12 @@ def test_wrong_scores_of_events_are_flagged(monkeypatch):
     assert properties.check_events(CASE)
     assert properties.check_neighbours(CASE)
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.sources.steps.Steps.sensitivity", property(lambda steps: discreet.Sensitivity(0, 1)))
+        narrow = property(lambda steps: discreet.Sensitivity(0, 1))
+        patch.setattr("discreet.sources.events.steps.Steps.sensitivity", narrow)
         with pytest.raises(Finding, match="adding a user"):
             properties.check_neighbours(CASE)
     sums = lambda self, rows, steps: rows.group_by("item").agg(score=rows.steps.sum())  # noqa: E731
-    monkeypatch.setattr("discreet.sources.scoring.Scoring._sums", sums)
+    monkeypatch.setattr("discreet.sources.events.scoring.Scoring._sum_values", sums)
     for check in (properties.check_events, properties.check_neighbours):
         with pytest.raises(Finding):
             check(CASE)

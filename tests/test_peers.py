@@ -21,7 +21,7 @@ import discreet
 import draws
 from discreet.evidence.law import law
 from discreet.exact.ball import precision
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 from sampling import sample
 
 ROOT = Path(__file__).parents[1]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import Error
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 from discreet.tally import ExactColumn, FloatColumn, IntegerColumn, Tally, to_float
 
 integers = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), min_size=1, max_size=30)
@@ -92,3 +92,15 @@ def test_each_kind_of_score_has_its_column():
 def test_bad_runs_are_refused(values, counts):
     with pytest.raises(Error):
         Tally.of_runs(values, counts)
+    with pytest.raises(Error):
+        Tally.of_runs(values, counts, Fraction(1, 4))
+
+
+@pytest.mark.parametrize("values", [[7, 2, -3], [2**63 - 1, 0, -(2**63)]])
+def test_runs_of_whole_units_are_runs_of_their_scores(values):
+    unit, counts = Fraction(1, 4), [2, 1, 2**62]
+    steps, scores = Tally.of_runs(values, counts, unit), Tally.of_runs([unit * value for value in values], counts)
+    assert isinstance(steps.column, IntegerColumn)
+    assert steps.d == scores.d == 3 + 2**62
+    for rank in (0, 1, 2, 3, steps.d - 1):
+        assert steps.exact(rank) == scores.exact(rank)

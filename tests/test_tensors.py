@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import discreet
 from discreet.errors import Error
 from discreet.exact.entropy import Entropy
-from discreet.sources.array import array_source
-from discreet.sources.tensor import TensorSource, tensor_source
-from discreet.topk import as_source
+from discreet.request import as_source
+from discreet.sources.arrays.array import array_source
+from discreet.sources.arrays.tensor import TensorSource, tensor_source
 
 torch = pytest.importorskip("torch", reason="torch is not installed here; make test-torch has it")
 
@@ -45,7 +45,7 @@ def test_a_sorted_tensor_answers_as_a_sorted_array(tensor, reach):
     ranks = np.arange(len(tensor))
     assert one.d == other.d
     assert [one.exact(rank) for rank in ranks.tolist()] == [other.exact(rank) for rank in ranks.tolist()]
-    assert (one.final(ranks) == other.final(ranks)).all()
+    assert (one.last_of_run(ranks) == other.last_of_run(ranks)).all()
     assert (one.gaps(ranks, ranks[::-1], Fraction(1)) == other.gaps(ranks, ranks[::-1], Fraction(1))).all()
     reaches = np.full(len(ranks), reach)
     assert (one.within(ranks, reaches) == other.within(ranks, reaches)).all()
@@ -70,7 +70,7 @@ def test_the_same_bits_release_the_same_items(mechanism, kind):
 def test_every_kind_of_number_is_taken_as_what_it_denotes(kind):
     values = [0, 1, 1, 0] if kind == "bool" else [3, 100, 7, 7]
     tensor = torch.tensor(values).to(getattr(torch, kind))
-    tally = as_source(tensor, None).tally()
+    tally = as_source(tensor).tally()
     assert [tally.exact(rank) for rank in range(4)] == sorted(values, reverse=True)
 
 

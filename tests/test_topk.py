@@ -4,11 +4,13 @@ import enum
 import itertools
 import json
 import pickle
+import pkgutil
 import random
 import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -20,7 +22,7 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.sources.labels import in_order
+from discreet.labels import sort_labels
 
 TRUTH = {"k": 2, "epsilon": 10**6}
 
@@ -116,7 +118,7 @@ def test_times_of_many_zones_have_one_order():
         datetime(2024, 11, 3, 5, 30, tzinfo=UTC),
         datetime(2024, 11, 3, 5, 30),
     ]
-    orders = {tuple(map(repr, in_order(list(each)))) for each in itertools.permutations(moments)}
+    orders = {tuple(map(repr, sort_labels(list(each)))) for each in itertools.permutations(moments)}
     assert len(orders) == 1
     hours = pd.Series(range(30), index=pd.date_range("2024-11-02 18:00", periods=30, freq="h", tz="America/New_York"))
     assert len(discreet.top_k(hours, 5, 1).items) == 5
@@ -372,10 +374,10 @@ LABELS = [
 
 def test_labels_of_all_kinds_have_one_order_and_survive_json():
     rng = random.Random(4)
-    expected = in_order(LABELS)
+    expected = sort_labels(LABELS)
     for _ in range(20):
         shuffled = rng.sample(LABELS, len(LABELS))
-        assert in_order(shuffled) == expected
+        assert sort_labels(shuffled) == expected
     release = discreet.top_k(list(range(len(LABELS))), len(LABELS), 1, labels=LABELS)
     again = discreet.Release.from_json(release.to_json())
     assert again == release
@@ -413,6 +415,27 @@ def test_a_release_reads_well():
     ]
     tagged = discreet.top_k({"<b>": 9, "x": 0}, 1, 10**6)
     assert "&lt;b&gt;" in tagged._repr_html_()
+
+
+def test_what_public_functions_return_and_raise_is_public_too():
+    assert isinstance(discreet.utility([9, 7, 1], k=1, epsilon=1), discreet.Utility)
+    assert isinstance(discreet.compare([9, 7, 1], k=1, mechanisms=[discreet.Canonical()]), discreet.Comparison)
+    assert isinstance(discreet.audit(discreet.OneShot(), k=1, draws=100), discreet.Audit)
+    users = {"who": [1, 2], "what": ["a", "b"]}
+    source = discreet.events(pa.table(users), user="who", item="what", domain=["a", "b"])
+    assert isinstance(source, discreet.TableSource)
+
+
+def test_the_errors_of_the_reference_are_a_hierarchy():
+    table = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([\w.]+)` \| `(\w+)` \|", table, re.MULTILINE))
+    raised = {name.rpartition(".")[2] for name in rows}
+    assert {name for name in discreet.__all__ if name.endswith("Error")} <= raised
+    assert {name for name in vars(discreet.errors) if name.endswith("Error")} <= raised
+    for name, parent in rows.items():
+        error = pkgutil.resolve_name(name if "." in name else f"discreet.{name}")
+        assert issubclass(error, discreet.Error)
+        assert parent in [kind.__name__ for kind in error.__mro__[1:]]
 
 
 def test_every_public_name_is_listed_once_and_in_order():

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 
-from discreet.cli.app import program
+import typer
+
+from discreet.cli.app import app
 
 INTRODUCTION = """# Command line
 
@@ -21,14 +23,21 @@ standard error. The exit code is 0 after success, 2 after bad use, 1 after a fai
 
 def reference() -> str:
     """The page: a section for each command, those of a group after the group."""
-    root: Any = program([])
+    root: Any = typer.main.get_command(app)
     return "\n".join([INTRODUCTION, *(_section(name, command) for name, command in _walk("discreet", root))])
 
 
 def _walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
     yield name, command
-    for child, below in getattr(command, "commands", {}).items():
+    for child, below in _children(command):
         yield from _walk(f"{name} {child}", below)
+
+
+def _children(command: Any) -> list[tuple[str, Any]]:
+    """The commands of a group by name, which are imported by asking for them."""
+    context: Any = command.context_class(command)
+    names = command.list_commands(context) if hasattr(command, "list_commands") else []
+    return [(name, command.get_command(context, name)) for name in names]
 
 
 def _section(name: str, command: Any) -> str:
@@ -37,11 +46,11 @@ def _section(name: str, command: Any) -> str:
     parts = [f"## {name}\n", f"```text\n{usage}\n```\n", f"{_escaped(inspect.cleandoc(command.help or ''))}\n"]
     parts += _table("Argument", [one for one in command.params if one.param_type_name == "argument"])
     parts += _table("Option", [one for one in command.params if one.param_type_name == "option"])
-    children = getattr(command, "commands", {})
+    children = _children(command)
     if children:
         rows = [
             f"| [`{child}`](#{_anchor(name, child)}) | {_escaped(below.get_short_help_str(200))} |"
-            for child, below in children.items()
+            for child, below in children
         ]
         parts.append("\n".join(["| Command | |", "| --- | --- |", *rows]) + "\n")
     if command.epilog:

@@ -2,40 +2,49 @@
 
 from typing import TYPE_CHECKING, Any
 
-from discreet.counts import Count
 from discreet.errors import Error
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.privacy import Sensitivity
-from discreet.release import Guarantee, Release
+from discreet.release import Count, Guarantee, Release
 from discreet.topk import top_k
 
 if TYPE_CHECKING:
     from discreet.analysis import bounds
-    from discreet.analysis.choose import compare, epsilon_for
+    from discreet.analysis.choose import Comparison, compare, epsilon_for
     from discreet.analysis.details import class_probabilities, expected, subset_probability
-    from discreet.analysis.utility import utility
-    from discreet.evidence.audit import audit
+    from discreet.analysis.utility import Utility, utility
+    from discreet.evidence.audit import Audit, audit
     from discreet.evidence.verify import verify
+    from discreet.ledger.errors import BudgetSpentError, LedgerError
     from discreet.ledger.ledger import Ledger
-    from discreet.sources.domain import integers
-    from discreet.sources.events import events
+    from discreet.sources.engine import EngineError
+    from discreet.sources.events.domain import integers
+    from discreet.sources.events.source import events
+    from discreet.sources.events.table import TableSource
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Audit",
+    "BudgetSpentError",
     "Canonical",
+    "Comparison",
     "Count",
+    "EngineError",
     "Error",
     "Guarantee",
     "Joint",
     "Ledger",
+    "LedgerError",
     "OneShot",
     "Peeling",
     "Release",
     "Sensitivity",
+    "TableSource",
+    "Utility",
     "__version__",
     "audit",
     "bounds",
@@ -52,15 +61,22 @@ __all__ = [
 ]
 
 _ON_DEMAND = {
+    "Audit": "discreet.evidence.audit",
+    "BudgetSpentError": "discreet.ledger.errors",
+    "Comparison": "discreet.analysis.choose",
+    "EngineError": "discreet.sources.engine",
     "Ledger": "discreet.ledger.ledger",
+    "LedgerError": "discreet.ledger.errors",
+    "TableSource": "discreet.sources.events.table",
+    "Utility": "discreet.analysis.utility",
     "audit": "discreet.evidence.audit",
     "bounds": "discreet.analysis.bounds",
     "class_probabilities": "discreet.analysis.details",
     "compare": "discreet.analysis.choose",
     "epsilon_for": "discreet.analysis.choose",
-    "events": "discreet.sources.events",
+    "events": "discreet.sources.events.source",
     "expected": "discreet.analysis.details",
-    "integers": "discreet.sources.domain",
+    "integers": "discreet.sources.events.domain",
     "subset_probability": "discreet.analysis.details",
     "utility": "discreet.analysis.utility",
     "verify": "discreet.evidence.verify",

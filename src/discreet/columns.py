@@ -90,7 +90,7 @@ class FloatColumn:
         return float_differences(self.values[larger], self.values[smaller])
 
     def within(self, positions: Ranks, reaches: Floats) -> Ranks:
-        near, from_near_on = bars(self.values[positions], reaches)
+        near, from_near_on = reach_thresholds(self.values[positions], reaches)
         from_near, above = (np.searchsorted(self.values, near, side=side) for side in ("left", "right"))
         return np.where(from_near_on, from_near, above).astype(np.int64)
 
@@ -235,7 +235,7 @@ def float_differences(larger: NDArray[Any], smaller: NDArray[Any]) -> Floats:
         return np.maximum(larger.astype(np.float64, copy=False) - smaller.astype(np.float64, copy=False), 0.0)
 
 
-def bars(scores: NDArray[Any], reaches: Floats) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def reach_thresholds(scores: NDArray[Any], reaches: Floats) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Where the floats above score - reach begin, as a float of the scores' width: from it on, or after it."""
     # bar + error is score - reach exactly (Knuth's two-sum), and no float lies between the two.
     score = scores.astype(np.float64, copy=False)

@@ -1,4 +1,9 @@
-"""What discreet raises: always an Error, and always a ValueError, a TypeError or an ImportError as well."""
+"""What discreet raises: always an Error, and always one of Python's own exceptions as well.
+
+InvalidValueError is a ValueError, InvalidTypeError a TypeError, MissingExtraError an ImportError. What was allowed and
+could not be had is a RuntimeError: LedgerError, with BudgetSpentError below it (`ledger/errors.py`), and EngineError
+(`sources/engine.py`).
+"""
 
 import reprlib
 from typing import Any

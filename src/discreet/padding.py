@@ -41,11 +41,11 @@ class Padding:
         self.is_auto = isinstance(pad_to, str) and pad_to == AUTO
         self._seconds = None if self.is_auto else period(pad_to, 1, 1)
 
-    def count_in(self, seconds: float) -> None:
+    def add_elapsed(self, seconds: float) -> None:
         """Counts what was done for the release before the clock started."""
         self._begun -= seconds
 
-    def fit(self, typed: bool, d: int, k: int, counts: bool) -> None:
+    def choose_period(self, typed: bool, d: int, k: int, counts: bool) -> None:
         """Chooses the period of "auto" for k of d scores, which must all have one type of the machine."""
         if self.is_auto:
             check_auto(typed)
@@ -57,7 +57,7 @@ class Padding:
             wait_for_multiple(self._begun, self._seconds)
 
     @contextmanager
-    def of_errors(self) -> Iterator[None]:
+    def delay_errors(self) -> Iterator[None]:
         """Lets errors from inside out at whole multiples as well: what came before them was read in its own time."""
         try:
             yield

@@ -70,6 +70,28 @@ def positive(value: Any, name: str) -> Fraction:
     return number
 
 
+def is_whole_number(value: Any) -> bool:
+    """Whether a public parameter is a whole number by its type; True and False are none."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def whole_number(value: Any, name: str, low: int, high: int | None = None, high_in_words: str | None = None) -> int:
+    """The whole number that `value` is, which must be from `low` to `high`, if there is one.
+
+    Examples
+    --------
+    >>> whole_number(3, "k", 1, 5)
+    3
+    """
+    upto = "" if high is None else f" to {high_in_words or high}"
+    message = f"{name} must be a whole number from {low}{upto}, not {shown(value)}"
+    if not is_whole_number(value):
+        raise InvalidTypeError(message)
+    if value < low or (high is not None and value > high):
+        raise InvalidValueError(message)
+    return int(value)
+
+
 def check_adjacency(adjacency: Any) -> None:
     """Raises unless `adjacency` is one of the two that are known."""
     if not isinstance(adjacency, str) or adjacency not in ADJACENCIES:
@@ -117,6 +139,15 @@ class Sensitivity:
         if adjacency == "add-remove":
             return self
         return Sensitivity(self.down + self.up, self.down + self.up)
+
+
+def sensitivity_or_default(given: Any) -> Sensitivity:
+    """The sensitivity that was given, which must be one; that of counts of users where none was."""
+    if given is None:
+        return Sensitivity()
+    if not isinstance(given, Sensitivity):
+        raise InvalidTypeError(f"sensitivity must be a Sensitivity(down=..., up=...), not {shown(given)}")
+    return given
 
 
 def _literal(number: Fraction) -> str:

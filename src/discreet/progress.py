@@ -1,7 +1,8 @@
 """Shows on standard error, in a terminal only, which stage of a long job is running and for how long.
 
-What is shown are names of stages and seconds: nothing that depends on rows. A terminal that cannot take a line back
-(TERM=dumb) is shown nothing, and neither is who asked for silence.
+A library does not print: nothing is shown unless `show_progress` asks for it, as the command line does. What is shown
+are names of stages and seconds: nothing that depends on rows. A terminal that cannot take a line back (TERM=dumb) is
+shown nothing.
 """
 
 from __future__ import annotations
@@ -15,22 +16,35 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 _PATIENCE = 1.0
-_SILENCED: ContextVar[bool] = ContextVar("silenced", default=False)
+_WANTED: ContextVar[bool] = ContextVar("wanted", default=False)
 
 
 @contextmanager
-def silenced(wanted: bool = True) -> Iterator[None]:
-    """Shows no progress inside, if that is wanted."""
-    token = _SILENCED.set(wanted)
+def show_progress(wanted: bool = True) -> Iterator[None]:
+    """Shows inside which stage of a long job is running, on standard error where that is a terminal.
+
+    Parameters
+    ----------
+    wanted
+        False shows none, which is how it is outside.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet.progress import show_progress
+    >>> with show_progress():
+    ...     release = discreet.top_k({"dune": 912, "alien": 877}, k=1, epsilon=100)
+    """
+    token = _WANTED.set(wanted)
     try:
         yield
     finally:
-        _SILENCED.reset(token)
+        _WANTED.reset(token)
 
 
 def is_shown() -> bool:
-    """Whether somebody looks at standard error and wants to see progress there."""
-    if _SILENCED.get() or os.environ.get("TERM") == "dumb":
+    """Whether progress was asked for, and somebody looks at standard error, where it is shown."""
+    if not _WANTED.get() or os.environ.get("TERM") == "dumb":
         return False
     return getattr(sys, "stderr", None) is not None and sys.stderr.isatty()
 

@@ -1,21 +1,20 @@
-"""Release and Guarantee: what leaves the library. Frozen, printable, serialisable, and with nothing private inside."""
+"""What leaves the library: Release, Guarantee and Count. Frozen, printable, serialisable, nothing private inside."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from discreet.counts import Count
-from discreet.encoding import decoded, encoded
 from discreet.errors import InvalidValueError
+from discreet.labels import label_from_json, label_to_json
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import from_dict as mechanism_from_dict
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
 from discreet.privacy import Sensitivity
+from discreet.text import align_columns, count_with_commas, decimal, printable
 
 _FORMAT = 1
 
@@ -106,6 +105,47 @@ class Guarantee:
 
 
 @dataclass(frozen=True)
+class Count:
+    """About how high a released item scores.
+
+    Attributes
+    ----------
+    item
+        The item.
+    value
+        Its score with noise: a whole number, or a Fraction where scores are sums in finer steps.
+    low, high
+        The score is from `low` to `high` with a chance of at least 95%, for this item by itself.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> release = discreet.top_k({"dune": 912, "alien": 877, "heat": 410}, k=2, epsilon=100, counts=1000)
+    >>> release.counts
+    [Count(item='dune', value=912, low=912, high=912), Count(item='alien', value=877, low=877, high=877)]
+    """
+
+    item: Any
+    value: int | Fraction
+    low: int | Fraction
+    high: int | Fraction
+
+    def to_dict(self) -> dict[str, Any]:
+        """The count in terms that JSON can hold; fractions are strings."""
+        figures = {"value": self.value, "low": self.low, "high": self.high}
+        plain = {name: figure if isinstance(figure, int) else str(figure) for name, figure in figures.items()}
+        return {"item": label_to_json(self.item), **plain}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Count:
+        """The count that `to_dict` wrote."""
+        figures = (data[name] for name in ("value", "low", "high"))
+        return cls(
+            label_from_json(data["item"]), *(Fraction(one) if isinstance(one, str) else int(one) for one in figures)
+        )
+
+
+@dataclass(frozen=True)
 class Release:
     """The released items and what is promised about them.
 
@@ -150,8 +190,8 @@ class Release:
         """The release in terms that JSON can hold."""
         return {
             "format": _FORMAT,
-            "items": [encoded(item) for item in self.items],
-            "order": None if self.order is None else [encoded(item) for item in self.order],
+            "items": [label_to_json(item) for item in self.items],
+            "order": None if self.order is None else [label_to_json(item) for item in self.order],
             "d": self.d,
             "guarantee": self.guarantee.to_dict(),
             "private": self.private,
@@ -170,8 +210,8 @@ class Release:
         try:
             if data["format"] != _FORMAT:
                 raise ValueError
-            order = None if data["order"] is None else [decoded(item) for item in data["order"]]
-            items = [decoded(item) for item in data["items"]]
+            order = None if data["order"] is None else [label_from_json(item) for item in data["order"]]
+            items = [label_from_json(item) for item in data["items"]]
             counts = None if data.get("counts") is None else [Count.from_dict(entry) for entry in data["counts"]]
             guarantee = Guarantee.from_dict(data["guarantee"])
             return cls(items, order, int(data["d"]), guarantee, bool(data["private"]), counts)
@@ -192,7 +232,8 @@ class Release:
 
     def _lines(self) -> list[str]:
         if self.counts is not None:
-            return aligned(_TABLE, *(map(printable, row) for row in self._rows()))
+            rows = [_TABLE, *([printable(cell) for cell in row] for row in self._rows())]
+            return [f"  {line}" for line in align_columns(rows, numbers=True)]
         shown = self.items if self.order is None else self.order
         width = len(str(self.k))
         names = [printable(item) for item in shown]
@@ -201,7 +242,11 @@ class Release:
     def _rows(self) -> list[tuple[str, str, str]]:
         """The counts as text, a row for each item."""
         return [
-            (str(count.item), _spelt(count.value), f"{_spelt(count.low)} to {_spelt(count.high)}")
+            (
+                str(count.item),
+                count_with_commas(count.value),
+                f"{count_with_commas(count.low)} to {count_with_commas(count.high)}",
+            )
             for count in self.counts or []
         ]
 
@@ -243,34 +288,3 @@ class Release:
 
 
 _TABLE = ("item", "about", "95% interval")
-
-
-def aligned(*rows: Iterable[str]) -> list[str]:
-    """Rows of a table as lines: the first column to the left, numbers to the right."""
-    table = [tuple(row) for row in rows]
-    first, *others = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        f"  {row[0]:<{first}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(row[1:], others, strict=True))
-        for row in table
-    ]
-
-
-def printable(label: Any) -> str:
-    """A label on one line: what would move the cursor or change the terminal is escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(label))
-
-
-def decimal(number: Fraction) -> str:
-    """A fraction as people write it: 0.1 where that is exact and short, else 1/3, else about 1e-320."""
-    if number > 10**300:
-        return f"about 10^{len(str(int(number))) - 1}"
-    text = f"{float(number):.12g}"
-    if Fraction(text) == number:
-        return text
-    return str(number) if len(str(number)) < 20 else f"about {text}" if float(number) else "almost 0"
-
-
-def _spelt(figure: int | Fraction) -> str:
-    """A count as people write it, with commas between thousands."""
-    sign = "-" if figure < 0 else ""
-    return f"{figure:,}" if isinstance(figure, int) else sign + decimal(abs(figure))

@@ -11,38 +11,38 @@ from discreet.exact.entropy import Entropy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Some:
-    """So many of the ranks first..last, every subset being equally likely, still to be drawn."""
+class UniformSubset:
+    """A uniform subset of `count` of the ranks first..last, still to be drawn."""
 
     count: int
     first: int
     last: int
     entropy: Entropy
 
-    def drawn(self) -> Ranks:
+    def draw(self) -> Ranks:
         """Returns a uniform subset of the range, in ascending order."""
         return self.first + self.entropy.subset(self.count, self.last - self.first)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection:
-    """Ranks one by one, all ranks below `head`, and some of a range.
+    """Ranks one by one, all ranks below `head`, and a uniform subset of a range.
 
     Where the ranks have an order that is released, they are all given one by one.
     """
 
     ranks: Ranks
     head: int = 0
-    some: Some | None = None
+    subset: UniformSubset | None = None
 
     @property
     def is_listed(self) -> bool:
         """Whether all ranks are given one by one."""
-        return not self.head and self.some is None
+        return not self.head and self.subset is None
 
-    def drawn(self) -> Ranks:
+    def draw_ranks(self) -> Ranks:
         """Returns all ranks; those still to be drawn are drawn now."""
         if self.is_listed:
             return self.ranks
-        some = np.empty(0, np.int64) if self.some is None else self.some.drawn()
-        return np.concatenate([np.arange(self.head), some, self.ranks])
+        subset = np.empty(0, np.int64) if self.subset is None else self.subset.draw()
+        return np.concatenate([np.arange(self.head), subset, self.ranks])

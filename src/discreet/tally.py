@@ -8,11 +8,10 @@ difference of two scores times a scale, right to a relative 2^-50. Nothing here 
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,9 @@ from numpy.typing import NDArray
 from discreet.columns import Column, ExactColumn, FloatColumn, IntegerColumn, LazyColumn, to_float
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.ball import LARGEST
 
 __all__ = ["LARGEST", "ExactColumn", "FloatColumn", "IntegerColumn", "Remaining", "Tally", "common_unit", "to_float"]
-
-LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,20 +41,29 @@ class Tally:
     last: Ranks | None = None
 
     @classmethod
-    def of_runs(cls, values: Iterable[Any], counts: Iterable[int]) -> Tally:
-        """A tally from distinct scores in descending order and how many items have each, up to 2^63 items in all."""
-        scores, sizes = [Fraction(value) for value in values], [int(count) for count in counts]
-        if not scores or len(scores) != len(sizes) or min(sizes) < 1:
+    def of_runs(cls, values: Sequence[Any], counts: Sequence[int], unit: Fraction | None = None) -> Tally:
+        """A tally from distinct scores in descending order and how many items have each, up to 2^63 items in all.
+
+        Parameters
+        ----------
+        values
+            The scores, or whole numbers of units where there is one; those fit 64 bits and a sign.
+        counts
+            How many items have each score.
+        unit
+            What one step of `values` is worth.
+        """
+        if not values or len(values) != len(counts) or min(counts) < 1:
             raise InvalidValueError("counts must give a positive number of items for every score")
-        if any(one <= other for one, other in pairwise(scores)):
+        if any(one <= other for one, other in pairwise(values)):
             raise InvalidValueError("values must be in descending order, without repeats")
-        total, last = -1, []
-        for size in sizes:
-            total += size
-            last.append(total)
-        if total >= 2**63:
-            raise InvalidValueError(f"counts must add up to at most 2^63 items, not {total + 1}")
-        return cls(_column_of(scores[::-1]), np.array(last, np.int64))
+        total = sum(map(int, counts))
+        if total > 2**63:
+            raise InvalidValueError(f"counts must add up to at most 2^63 items, not {total}")
+        last = np.array([end - 1 for end in accumulate(map(int, counts))], np.int64)
+        if unit is not None:
+            return cls(_integer_column(values[::-1], unit), last)
+        return cls(_column_of([Fraction(value) for value in reversed(values)]), last)
 
     @property
     def d(self) -> int:
@@ -76,7 +83,7 @@ class Tally:
         if isinstance(self.column, LazyColumn):
             self.column.focus(places, reach)
 
-    def final(self, ranks: Ranks) -> Ranks:
+    def last_of_run(self, ranks: Ranks) -> Ranks:
         """The last rank that has the same score, for each rank."""
         positions = self._positions(ranks)
         if self.last is not None:
@@ -137,7 +144,7 @@ class Tally:
         pairs = zip(upper[ties].tolist(), lower[ties].tolist(), strict=True)
         return max(Fraction(0), *(self.gap(i, j) for i, j in pairs))
 
-    def scaled(self, factor: Fraction) -> Tally:
+    def scale_by(self, factor: Fraction) -> Tally:
         """The same tally with every score multiplied by a positive rational."""
         return Tally(ExactColumn([factor * self.column.exact(i) for i in range(len(self.column))]), self.last)
 
@@ -178,8 +185,13 @@ def _column_of(ascending: Sequence[Fraction]) -> Column:
     unit = common_unit(ascending)
     if unit is None:
         return ExactColumn(ascending)
-    low = int(ascending[0] / unit)
-    return IntegerColumn(np.array([int(value / unit) - low for value in ascending], np.uint64), low, unit)
+    return _integer_column([int(value / unit) for value in ascending], unit)
+
+
+def _integer_column(ascending: Sequence[int], unit: Fraction) -> IntegerColumn:
+    """The column of some whole numbers of units."""
+    low = int(ascending[0])
+    return IntegerColumn(np.array([int(value) - low for value in ascending], np.uint64), low, unit)
 
 
 def common_unit(values: Sequence[Fraction]) -> Fraction | None:

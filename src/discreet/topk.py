@@ -1,4 +1,8 @@
-"""top_k: the one assembly, from a source of scores to a release."""
+"""top_k: the one assembly, from a source of scores to a release.
+
+A source gives a tally, a mechanism is prepared on it, a draw selects ranks, the source names the items at them, and
+that is the release.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +16,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.counts import Counting, check_counts, counting, shares
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy, as_entropy
 from discreet.exact.laplace import sample_discrete_laplace
+from discreet.labels import sort_labels
 from discreet.mechanisms.base import Mechanism, Prepared
-from discreet.mechanisms.registry import DEFAULT, check_mechanism
 from discreet.padding import Padding, check_auto
-from discreet.privacy import Number, Sensitivity, check_adjacency, positive
-from discreet.release import Guarantee, Release
+from discreet.privacy import Number, Sensitivity
+from discreet.release import Release
+from discreet.request import Request, as_source, make_request
 from discreet.selection import Selection
-from discreet.sources.array import array_source, is_tensor, is_typed
+from discreet.sources.arrays.array import is_tensor, is_typed
 from discreet.sources.base import Source
-from discreet.sources.labels import in_order
-from discreet.tally import Tally
 
 if TYPE_CHECKING:
+    from discreet.ledger.charges import Charge
     from discreet.ledger.ledger import Ledger
-    from discreet.ledger.query import Query
 
 
 def top_k(
@@ -113,36 +115,27 @@ def top_k(
     if padding.is_auto and not isinstance(scores, Source):
         check_auto(is_tensor(scores) or is_typed(scores))
     if isinstance(scores, Source):
-        padding.count_in(scores.opening_seconds())
+        padding.add_elapsed(scores.opening_seconds())
     given = [scores, labels]
     # What the caller keeps nowhere else is freed with the source, before the wait.
     del scores, labels
 
-    def opening() -> AbstractContextManager[Source]:
+    def open_source() -> AbstractContextManager[Source]:
         names, values = given.pop(), given.pop()
         return nullcontext(as_source(values, names))
 
-    return release_from(
-        opening, k, epsilon, padding, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency, counts=counts,
-        split=split, ledger=ledger, purpose=purpose, request_id=request_id, dataset=dataset, rng=rng,
+    ask = partial(
+        make_request, k=k, epsilon=epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency,
+        counts=counts, split=split,
     )  # fmt: skip
+    return release_from(open_source, ask, padding, plan_charge(ledger, purpose, request_id, dataset, rng), rng)
 
 
 def release_from(
-    opening: Callable[[], AbstractContextManager[Source]],
-    k: Any,
-    epsilon: Any,
+    open_source: Callable[[], AbstractContextManager[Source]],
+    ask: Callable[[Source], Request],
     padding: Padding,
-    *,
-    mechanism: Any = None,
-    sensitivity: Any = None,
-    adjacency: Any = None,
-    counts: Any = None,
-    split: Any = None,
-    ledger: Any = None,
-    purpose: Any = None,
-    request_id: Any = None,
-    dataset: Any = None,
+    charge: Charge | None = None,
     rng: Any = None,
 ) -> Release:
     """What `top_k` returns, from a source that is opened here and let go again before what is seen from outside.
@@ -150,18 +143,13 @@ def release_from(
     Everything that takes private time, freeing the scores with the rest, happens before a wait; what comes after one
     sees the release alone. With a ledger the charge can be seen too, on the file, so that it has a wait of its own.
     """
-    _check_spending(ledger, purpose, request_id, dataset, rng)
-    book = None if ledger is None else _opened_for(ledger, purpose, request_id, dataset)
-    with padding.of_errors(), ExitStack() as held:
-        source, entropy = held.enter_context(opening()), as_entropy(rng)
-        guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency, counts, split)
-        plan = planned(source, int(k), sensitivity, guarantee)
-        padding.fit(source.typed, source.d, int(k), plan is not None)
-        query = None if book is None else _asked(source, int(k), guarantee, dataset)
-        select, noise = lambda prepared: prepared.select(entropy), counting_noise(entropy)
+    with padding.delay_errors(), ExitStack() as held:
+        request, entropy = ask(held.enter_context(open_source())), as_entropy(rng)
+        padding.choose_period(request.source.typed, request.d, request.k, request.count_mechanism is not None)
+        query = None if charge is None else charge.query(request)
         # The one reference to the source that is left: it goes with the draw.
-        drawing = [partial(released, source, int(k), guarantee, select, plan, noise)]
-        del source
+        drawing = [partial(draw_release, request, lambda prepared: prepared.select(entropy), count_noise(entropy))]
+        del request
 
         def draw() -> Release:
             release = drawing.pop()()
@@ -173,155 +161,64 @@ def release_from(
             padding.wait()
             return release
 
-        if book is None or query is None:
+        if charge is None or query is None:
             return finish(draw())
         padding.wait()
-        return _spent(book, query, purpose, request_id, draw, finish)
+        return charge.spend(query, draw, finish)
 
 
-def counting_noise(entropy: Entropy) -> Callable[[Fraction], int]:
+def plan_charge(ledger: Any, purpose: Any, request_id: Any, dataset: Any, rng: Any = None) -> Charge | None:
+    """What a release will be charged to and as what; None without a ledger, which is where all of that is written."""
+    if ledger is None:
+        for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset)):
+            if given is not None:
+                raise InvalidValueError(f"{name} must be left out without a ledger, which is where it is written")
+        return None
+    if rng is not None:
+        raise InvalidValueError("rng must be left out with a ledger: what can be drawn again is not private")
+    from discreet.ledger.charges import open_charge
+
+    return open_charge(ledger, purpose, request_id, dataset)
+
+
+def count_noise(entropy: Entropy) -> Callable[[Fraction], int]:
     """What draws the noise of counts: n with probability exactly proportional to exp(-rate |n|), for any rate."""
     return partial(sample_discrete_laplace, entropy)
 
 
-def released(
-    source: Source,
-    k: int,
-    guarantee: Guarantee,
-    draw: Callable[[Prepared], Selection],
-    plan: Counting | None = None,
-    noise: Callable[[Fraction], int] | None = None,
+def draw_release(
+    request: Request, draw: Callable[[Prepared], Selection], noise: Callable[[Fraction], int] | None = None
 ) -> Release:
-    """The release of what `draw` selects, with counts by `plan` where there is one.
+    """The release of what `draw` selects, with counts where the request has them and `noise` to add.
 
     The one way from ranks to what the caller sees: the verifier walks it with every choice in turn.
     """
+    source, counted = request.source, request.count_mechanism
     items: list[Any] | Ranks
     scores: list[Fraction] = []
-    if k == source.d and plan is None:
+    if request.takes_all_items and counted is None:
         items = source.every_item()
     else:
-        items, scores = _drawn(source, k, guarantee, draw, with_scores=plan is not None)
-    listed = in_order(items)
-    is_ordered = guarantee.mechanism.ordered and k < source.d
-    order = (items.tolist() if isinstance(items, np.ndarray) else items) if is_ordered else None
-    counts = None if plan is None or noise is None else plan.counts(list(items), scores, noise)
-    return Release(listed, order, source.d, guarantee, counts=counts)
+        items, scores = _select_items(request, draw)
+    has_order = request.guarantee.mechanism.ordered and not request.takes_all_items
+    order = (items.tolist() if isinstance(items, np.ndarray) else items) if has_order else None
+    counts = None if counted is None or noise is None else counted.add_noise(list(items), scores, noise)
+    return Release(sort_labels(items), order, request.d, request.guarantee, counts=counts)
 
 
-def _drawn(
-    source: Source, k: int, guarantee: Guarantee, draw: Callable[[Prepared], Selection], with_scores: bool
-) -> tuple[list[Any] | Ranks, list[Fraction]]:
-    """Returns k items, in the released order where there is one, and their scores where they are wanted."""
+def _select_items(request: Request, draw: Callable[[Prepared], Selection]) -> tuple[list[Any] | Ranks, list[Fraction]]:
+    """Returns k items, in the released order where there is one, and their scores where counts are made of them."""
+    source = request.source
     with source.exclusive():
         try:
             # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
             with np.errstate(all="ignore"):
                 tally = source.tally()
-                selection = Selection(np.arange(k)) if k == source.d else draw(_prepared(tally, k, guarantee))
-                if not with_scores:
-                    return source.selected(selection), []
-                ranks = selection.drawn()
+                everything = Selection(np.arange(request.k))
+                selection = everything if request.takes_all_items else draw(request.prepare(tally))
+                if request.count_mechanism is None:
+                    return source.draw_items(selection), []
+                ranks = selection.draw_ranks()
                 return source.items(ranks), [tally.exact(rank) for rank in ranks.tolist()]
         finally:
             source.close()
-
-
-def _prepared(tally: Tally, k: int, guarantee: Guarantee) -> Prepared:
-    return guarantee.mechanism.prepare(tally, k, guarantee.selection_epsilon, guarantee.sensitivity)
-
-
-def _check_spending(ledger: Any, purpose: Any, request_id: Any, dataset: Any, rng: Any) -> None:
-    if ledger is not None and rng is not None:
-        raise InvalidValueError("rng must be left out with a ledger: what can be drawn again is not private")
-    for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset)):
-        if ledger is None and given is not None:
-            raise InvalidValueError(f"{name} must be left out without a ledger, which is where it is written")
-
-
-def _opened_for(ledger: Any, purpose: Any, request_id: Any, dataset: Any) -> Ledger:
-    from discreet.ledger.charges import opened_for
-
-    return opened_for(ledger, purpose, request_id, dataset)
-
-
-def _asked(source: Source, k: int, guarantee: Guarantee, dataset: str | None) -> Query:
-    from discreet.ledger.query import asked
-
-    return asked(source, k, guarantee, dataset)
-
-
-def _spent(book: Ledger, query: Query, purpose: Any, request_id: Any, draw: Any, finish: Any) -> Release:
-    """The release, charged to a ledger before the first random bit and stored there after the last."""
-    from discreet.ledger.charges import spend
-
-    return spend(book, query, purpose, request_id, draw, finish)
-
-
-def as_source(scores: Any, labels: Any) -> Source:
-    """What the caller gave as scores, as a source."""
-    if not isinstance(scores, Source):
-        if not is_tensor(scores):
-            return array_source(scores, labels)
-        from discreet.sources.tensor import tensor_source
-
-        return tensor_source(scores, labels)
-    if labels is not None:
-        raise InvalidValueError("labels must be left out when scores is a source, which has its own")
-    return scores
-
-
-def promise(
-    source: Source,
-    k: Any,
-    epsilon: Any,
-    mechanism: Any,
-    sensitivity: Any,
-    adjacency: Any,
-    counts: Any = None,
-    split: Any = None,
-) -> Guarantee:
-    """What the release will promise; every public parameter is checked here, before anything private is read."""
-    budget = positive(epsilon, "epsilon")
-    check_counts(source, counts, split)
-    adjacency = _adjacency(source, adjacency)
-    chosen = check_mechanism(DEFAULT if mechanism is None else mechanism)
-    limit = _sensitivity(source, sensitivity).under(adjacency)
-    if isinstance(k, bool) or not isinstance(k, int | np.integer):
-        raise InvalidTypeError(f"k must be a whole number from 1 to {source.d}, the number of items, not {shown(k)}")
-    if not 1 <= k <= source.d:
-        raise InvalidValueError(f"k must be a whole number from 1 to {source.d}, the number of items, not {shown(k)}")
-    selection, rest = shares(budget, counts, split, everything=k == source.d)
-    # Both privacy parameters of two releases add up, whatever the second makes of the first; rest-DP is rest^2/2-zCDP.
-    rho = chosen.zcdp(selection, int(k)) + rest**2 / 2
-    return Guarantee(selection + rest, adjacency, limit, chosen, rho, rest)
-
-
-def planned(source: Source, k: int, sensitivity: Any, guarantee: Guarantee) -> Counting | None:
-    """How the counts of a release are made, or None where it has none."""
-    if not guarantee.counts_epsilon or source.grid is None:
-        return None
-    limit, adjacency = _sensitivity(source, sensitivity), guarantee.adjacency
-    return counting(limit, adjacency, source.grid, k, source.max_items_per_user, guarantee.counts_epsilon)
-
-
-def _adjacency(source: Source, given: Any) -> str:
-    if given is not None:
-        check_adjacency(given)
-    if source.adjacency is not None and given not in (None, source.adjacency):
-        raise InvalidValueError(
-            f"adjacency must be that of the source, {source.adjacency!r}, or left out, not {given!r}"
-        )
-    return str(given or source.adjacency or "add-remove")
-
-
-def _sensitivity(source: Source, given: Any) -> Sensitivity:
-    if source.sensitivity is not None:
-        if given is not None:
-            raise InvalidValueError("sensitivity must be left out, because the source knows its own")
-        return source.sensitivity
-    if given is None:
-        return Sensitivity()
-    if not isinstance(given, Sensitivity):
-        raise InvalidTypeError(f"sensitivity must be a Sensitivity(down=..., up=...), not {shown(given)}")
-    return given

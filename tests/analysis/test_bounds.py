@@ -18,7 +18,7 @@ from discreet.evidence.definition import canonical_loss
 from discreet.evidence.law import law
 from discreet.exact.ball import ball, log_binomial, precision
 from discreet.noise import NOISES
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 
 BITS = 112
 ALPHAS = [Fraction(1, 100), Fraction(1, 20), Fraction(1, 2), Fraction(9, 10)]

@@ -12,7 +12,7 @@ from discreet.analysis.utility import describe_ranks
 from discreet.evidence.law import law
 from discreet.exact.ball import precision
 from discreet.noise import NOISES
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 
 CANONICAL = [discreet.Canonical(gamma) for gamma in ("0", "1/3", "1/2", "1")] + [discreet.Canonical(ceil=True)]
 SCORES = [[9, 7, 7, 6, 2, 0], [3, 3, 3, 3, 1, 0], [8, 5, 4, 4, 2, 1]]

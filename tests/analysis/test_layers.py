@@ -12,7 +12,7 @@ from discreet.analysis.layers import Layers
 from discreet.analysis.losses import log_sequences, log_sets
 from discreet.analysis.utility import describe_ranks, goals
 from discreet.mechanisms.registry import to_dict
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 from discreet.tally import Tally
 
 CHOICES = {log_sequences: permutations, log_sets: combinations}

@@ -14,7 +14,7 @@ from discreet.evidence.law import law
 from discreet.exact.ball import log_binomial, precision
 from discreet.mechanisms.canonical import Classes, Losses
 from discreet.noise import NOISES
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 
 COMPUTED = (
     [discreet.Canonical(gamma) for gamma in ("0", "1/3", "1/2", "1")]

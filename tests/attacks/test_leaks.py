@@ -28,8 +28,8 @@ import pytest
 
 import discreet
 from discreet import tally
-from discreet.sources import lookup
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
+from discreet.sources.events import lookup
 from discreet.sources.files import file_source
 
 PACKAGE = Path(discreet.__file__).parent

@@ -11,7 +11,7 @@ from flint import arb
 import discreet
 from discreet.evidence.law import law
 from discreet.exact.ball import precision
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 
 CATALOGUE = ["alien", "dune", "heat", "solaris", "stalker"]
 """Public: a list of items read off the views would tell by itself that somebody saw each."""

@@ -21,7 +21,7 @@ import pytest
 
 import discreet
 from discreet.exact.entropy import Entropy
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 
 D, K = 256, 64
 SCORES = [7] * D

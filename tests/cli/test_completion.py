@@ -10,8 +10,8 @@ import pytest
 
 from discreet.analysis.utility import GOALS
 from discreet.cli.app import MODULES
-from discreet.cli.formats import FORMATS
-from discreet.cli.stdin import INPUT_FORMATS
+from discreet.cli.options import INPUT_FORMATS
+from discreet.cli.output import FORMATS
 from discreet.mechanisms.registry import MECHANISMS
 
 ASKED = [

@@ -11,7 +11,7 @@ import pytest
 
 import discreet
 from command_line import FROM_EVENTS, SCORES, SELECT, write_table
-from discreet.cli.formats import as_csv, as_items
+from discreet.cli.output import format_csv, format_items
 
 SURE = (*SELECT[:-1], "1000")
 ODD = ["a,b", 'say "hi"', "two\nlines", "back\\slash", "back\\nslash", "tab\there", "esc\x1b[31m", "sep\u2028", " x "]
@@ -64,17 +64,17 @@ def test_csv_spells_counts_exactly(done, ratings):
     assert rows(text) == [["item", "count", "low", "high"], ["7", "90", "90", "90"]]
     third = discreet.Count("a", Fraction(1, 3), Fraction(-5, 2), Fraction(10**30 + 1, 3))
     release = discreet.Release(["a"], None, 2, discreet.top_k({"a": 1, "b": 2}, 1, 1).guarantee, counts=[third])
-    assert rows(as_csv(release))[1] == ["a", "1/3", "-2.5", str(Fraction(10**30 + 1, 3))]
+    assert rows(format_csv(release))[1] == ["a", "1/3", "-2.5", str(Fraction(10**30 + 1, 3))]
 
 
 def test_odd_labels_come_back_from_csv():
     release = odd_release()
-    assert [row[0] for row in rows(as_csv(release))[1:]] == release.items
+    assert [row[0] for row in rows(format_csv(release))[1:]] == release.items
 
 
 def test_odd_labels_stay_on_their_lines_and_come_back():
     release = odd_release()
-    lines = as_items(release).split("\n")
+    lines = format_items(release).split("\n")
     assert all(line.isprintable() for line in lines)
     assert [codecs.decode(line.encode(), "unicode_escape") for line in lines] == release.items
 
@@ -94,7 +94,7 @@ def test_labels_of_other_types_are_spelt(done):
     Path("days.json").write_text(json.dumps([{"item": 1, "score": 10**6}, {"item": 2, "score": 1}]))
     assert done("select", "days.json", "-k", "1", "--epsilon", "1000", "--format", "csv") == "item\n1\n"
     release = discreet.top_k({1: 10**6, "1": 10**6, "x": 0}, k=2, epsilon=1000, mechanism=discreet.Joint())
-    assert sorted(row[1] for row in rows(as_csv(release))[1:]) == ["1", "2"]
+    assert sorted(row[1] for row in rows(format_csv(release))[1:]) == ["1", "2"]
 
 
 @pytest.mark.parametrize("form", ["csv", "items"])

@@ -12,7 +12,7 @@ import pytest
 
 from command_line import PROGRAM, SELECT, process
 from discreet import progress
-from discreet.cli.terminal import bar
+from discreet.cli.output import progress_bar
 
 VERIFY = ("verify", "--scores", "3,2,2,0", "-k", "2", "--jobs", "1")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -132,7 +132,7 @@ def test_stages_are_shown_unless_silence_is_wanted(monkeypatch, quiet, shown):
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    with progress.silenced(quiet):
+    with progress.show_progress(not quiet):
         assert progress.is_shown() is shown
         with progress.stage("counting the domain"):
             end = 100
@@ -140,9 +140,24 @@ def test_stages_are_shown_unless_silence_is_wanted(monkeypatch, quiet, shown):
                 end -= 1
                 progress.time.sleep(0.05)
     assert ("counting the domain ... 0 s" in terminal.text) is shown
-    assert progress.is_shown()
+
+
+def test_a_library_shows_nothing_unless_it_is_asked_to(monkeypatch):
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    assert not progress.is_shown()
+    with progress.stage("counting the domain"):
+        progress.time.sleep(0.3)
+    assert not terminal.text
+    with progress.show_progress():
+        assert progress.is_shown()
+        with progress.show_progress(False):
+            assert not progress.is_shown()
+        assert progress.is_shown()
+    assert not progress.is_shown()
 
 
 def test_a_bar_that_is_not_shown_counts_nothing():
-    with bar("waiting", 2) as step:
+    with progress_bar("waiting", 2) as step:
         assert step() is None

@@ -40,7 +40,7 @@ def test_both_adjacencies_are_covered_and_one_can_be_chosen():
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_rate_by_trying_every_user_is_that_of_the_formula(adjacency, per_user, limit, k):
     sensitivity, grid = Sensitivity(*limit), Fraction(1, 2)
-    made = counts.counting(sensitivity, adjacency, grid, k, per_user, Fraction(1))
+    made = counts.make_count_mechanism(sensitivity, adjacency, grid, k, per_user, Fraction(1))
     tried = definition.counts_rate(Fraction(1), k, sensitivity.down, sensitivity.up, adjacency, grid, per_user)
     assert made.rate == tried
 

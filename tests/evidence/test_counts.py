@@ -7,11 +7,12 @@ import pytest
 
 import discreet
 from discreet import counts, topk
-from discreet.counts import Counting
+from discreet.counts import CountMechanism
 from discreet.evidence.counts import verify_counts
 from discreet.evidence.neighbours import Family, whole
 from discreet.exact.laplace import sample_discrete_laplace
 from discreet.privacy import Sensitivity
+from discreet.request import Request
 
 VECTORS = (whole(3, 2, 2, 0), whole(1, 1, 1, 1), whole(2, 1, 0, 0))
 MECHANISMS = [discreet.Canonical(), discreet.Canonical(gamma=1), discreet.OneShot("gumbel"), discreet.Joint()]
@@ -101,10 +102,10 @@ def test_swap_with_the_items_of_one_user_is_caught(monkeypatch):
 
 
 def test_a_selection_that_spends_the_epsilon_of_the_counts_too_is_caught(monkeypatch):
-    def prepared(tally, k, guarantee):
-        return guarantee.mechanism.prepare(tally, k, guarantee.epsilon, guarantee.sensitivity)
+    def prepare(self, tally):
+        return self.guarantee.mechanism.prepare(tally, self.k, self.guarantee.epsilon, self.guarantee.sensitivity)
 
-    monkeypatch.setattr(topk, "_prepared", prepared)
+    monkeypatch.setattr(Request, "prepare", prepare)
     # One item, where the selection can use nearly all of its epsilon.
     one = Family((whole(9, 9, 0, 0, 0, 0),), "add-remove")
     assert verify_counts(discreet.Canonical(gamma=1), 1, one, **EPSILONS).worst > 1
@@ -125,13 +126,13 @@ def test_the_sampler_adds_what_the_verifier_takes_it_to_add(monkeypatch):
 
 def is_caught(monkeypatch, change):
     """What is found where the counts are made in another way; `change` gets all that the right way gets."""
-    monkeypatch.setattr(Counting, "counts", change)
+    monkeypatch.setattr(CountMechanism, "add_noise", change)
     found = verify_counts(discreet.Canonical(), 2, family(), **EPSILONS)
     return found.worst > 1
 
 
 def test_intervals_around_the_true_scores_are_caught(monkeypatch):
-    right = Counting.counts
+    right = CountMechanism.add_noise
 
     def centred(self, items, scores, noise):
         true = dict(zip(items, scores, strict=True))
@@ -142,7 +143,7 @@ def test_intervals_around_the_true_scores_are_caught(monkeypatch):
 
 
 def test_a_list_in_the_order_of_true_scores_is_caught(monkeypatch):
-    right = Counting.counts
+    right = CountMechanism.add_noise
 
     def ranked(self, items, scores, noise):
         true = dict(zip(items, scores, strict=True))
@@ -152,7 +153,7 @@ def test_a_list_in_the_order_of_true_scores_is_caught(monkeypatch):
 
 
 def test_noise_that_is_shared_is_caught(monkeypatch):
-    right = Counting.counts
+    right = CountMechanism.add_noise
 
     def shared(self, items, scores, noise):
         once = noise(self.rate)
@@ -162,7 +163,7 @@ def test_noise_that_is_shared_is_caught(monkeypatch):
 
 
 def test_noise_that_is_divided_is_caught(monkeypatch):
-    right = Counting.counts
+    right = CountMechanism.add_noise
 
     def divided(self, items, scores, noise):
         return right(self, items, scores, lambda rate: noise(rate) // 1000)

@@ -12,7 +12,7 @@ from discreet.evidence.chances import first_two, winners
 from discreet.evidence.law import law
 from discreet.exact.ball import precision
 from discreet.noise import NOISES
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 
 SCORES = [[5, 3, 3, 1], [9, 4, 1, 0]]
 CASES = (

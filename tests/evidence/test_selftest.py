@@ -20,7 +20,7 @@ from discreet.evidence.inputs import long_input, telling_pair
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
 from discreet.mechanisms import canonical, joint, oneshot, peeling
-from discreet.sources.places import Places
+from discreet.sources.arrays.positions import PositionFinder
 from discreet.topk import top_k
 
 CASES = {case.name: case for case in selftest.cases()}
@@ -35,9 +35,10 @@ PLACES = {
         canonical._Streams: ["arrive"],
         Entropy: ["upto_all"],
         Envelope: ["over"],
-        Places: ["of", "selected"],
+        PositionFinder: ["find", "find_selected"],
         LazyColumn: ["exact"],
-        discreet.topk: ["counting", "sample_discrete_laplace"],
+        discreet.request: ["make_count_mechanism"],
+        discreet.topk: ["sample_discrete_laplace"],
     }.items()
     for name in names
 }

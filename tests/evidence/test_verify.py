@@ -136,33 +136,33 @@ def test_joint_with_the_whole_scale_is_caught(monkeypatch):
 
 
 def test_items_in_rank_order_are_caught(monkeypatch):
-    monkeypatch.setattr(topk, "in_order", list)
+    monkeypatch.setattr(topk, "sort_labels", list)
     verdict, _ = fails(discreet.Canonical(), 2, scores=COUNTS)
     assert verdict.worst == np.inf
 
 
 def test_items_in_input_order_are_caught(monkeypatch):
-    right = topk.released
+    right = topk.draw_release
 
-    def echoed(source, *arguments, **options):
-        release = right(source, *arguments, **options)
-        return dataclasses.replace(release, items=[item for item in source.labels if item in release.items])
+    def echoed(request, *arguments, **options):
+        release = right(request, *arguments, **options)
+        return dataclasses.replace(release, items=[item for item in request.source.labels if item in release.items])
 
-    monkeypatch.setattr(topk, "released", echoed)
+    monkeypatch.setattr(topk, "draw_release", echoed)
     verdict, _ = fails(discreet.Canonical(), 2, scores=COUNTS)
     assert verdict.worst == np.inf
 
 
 def test_an_order_of_all_items_is_caught(monkeypatch):
-    right = topk.released
+    right = topk.draw_release
 
-    def ordered(source, k, *arguments, **options):
-        release = right(source, k, *arguments, **options)
-        if k < source.d:
+    def ordered(request, *arguments, **options):
+        release = right(request, *arguments, **options)
+        if request.k < request.d:
             return release
-        return dataclasses.replace(release, order=source.items(np.arange(source.d)))
+        return dataclasses.replace(release, order=request.source.items(np.arange(request.d)))
 
-    monkeypatch.setattr(topk, "released", ordered)
+    monkeypatch.setattr(topk, "draw_release", ordered)
     verdict, _ = fails(discreet.Peeling(), 4, scores=COUNTS)
     assert verdict.worst == np.inf
 

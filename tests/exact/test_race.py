@@ -16,7 +16,7 @@ from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy
 from discreet.exact.times import BallTime, bound_exponentials
 from discreet.noise import NOISES
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 
 ROOM = 2.0**-41
 """How far floats may be off by the assumption made, relative to what goes in: every bound leaves at least that."""

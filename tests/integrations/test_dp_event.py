@@ -13,7 +13,7 @@ import discreet
 from discreet.evidence.law import law
 from discreet.exact.ball import float_above, precision
 from discreet.privacy import Sensitivity
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 
 GRID = 1e-4
 """The PLD accountant rounds every loss up to multiples of this."""

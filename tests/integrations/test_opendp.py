@@ -24,7 +24,7 @@ from discreet.evidence.law import law
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy
 from discreet.integrations.opendp import make_top_k, then_top_k
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 
 MECHANISMS = [
     discreet.Canonical(),

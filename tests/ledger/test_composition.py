@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import discreet
-from discreet.ledger.composition import Composition, converted
+from discreet.ledger.composition import Composition, zcdp_to_epsilon
 
 SMALL = st.fractions(min_value=Fraction(1, 10**6), max_value=4, max_denominator=10**6)
 DELTAS = st.integers(2, 12).map(lambda power: Fraction(1, 10**power))
@@ -20,7 +20,7 @@ def bound(alpha, rho, delta):
 
 @given(SMALL, DELTAS)
 def test_the_conversion_is_the_least_bound_and_not_below_it(rho, delta):
-    own = float(converted(rho, delta))
+    own = float(zcdp_to_epsilon(rho, delta))
     best = minimize_scalar(
         lambda u: bound(1 + math.exp(u), float(rho), float(delta)),
         bounds=(-10, 20),
@@ -42,21 +42,21 @@ def test_the_conversion_is_true_for_gaussian_noise():
 
     for rho in (0.001, 0.1, 1, 4):
         for delta in (1e-3, 1e-6):
-            assert delta_of(rho, float(converted(Fraction(rho), Fraction(delta)))) <= delta
+            assert delta_of(rho, float(zcdp_to_epsilon(Fraction(rho), Fraction(delta)))) <= delta
 
 
 @pytest.mark.parametrize("rho", [Fraction(1, 10**400), Fraction(10**30), Fraction(1, 3)])
 @pytest.mark.parametrize("delta", [Fraction(1, 10**400), Fraction(1, 2), Fraction(10**9 - 1, 10**9)])
 def test_extremes_have_an_answer(rho, delta):
-    epsilon = converted(rho, delta)
+    epsilon = zcdp_to_epsilon(rho, delta)
     assert epsilon >= 0
     assert epsilon >= rho or delta >= Fraction(1, 2)
 
 
 @given(SMALL, DELTAS)
 def test_more_rho_or_less_delta_is_more_epsilon(rho, delta):
-    assert converted(rho, delta) <= converted(2 * rho, delta)
-    assert converted(rho, delta) <= converted(rho, delta / 10)
+    assert zcdp_to_epsilon(rho, delta) <= zcdp_to_epsilon(2 * rho, delta)
+    assert zcdp_to_epsilon(rho, delta) <= zcdp_to_epsilon(rho, delta / 10)
 
 
 @given(st.lists(st.tuples(SMALL, SMALL), max_size=6))
@@ -74,7 +74,7 @@ def test_sums_are_exact_and_in_any_order(costs):
 def test_deltas_of_entries_count():
     delta = Fraction(1, 10**6)
     some = Composition(Fraction(9), Fraction(1, 8), delta / 2)
-    assert some.by_zcdp(delta) == converted(Fraction(1, 8), delta / 2)
+    assert some.by_zcdp(delta) == zcdp_to_epsilon(Fraction(1, 8), delta / 2)
     assert some.by_zcdp(delta / 2) is None
     assert some.spent(delta / 2) == 9
     assert some.fits(Fraction(9), delta / 2)

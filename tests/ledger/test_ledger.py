@@ -12,7 +12,7 @@ import pytest
 import discreet
 from discreet.exact.entropy import SystemBits
 from discreet.ledger import charges, store
-from discreet.ledger.chain import BUDGET, linked
+from discreet.ledger.chain import BUDGET, next_record
 from discreet.ledger.errors import LedgerError
 
 SCORES = {"dune": 912_345, "alien": 877, "heat": 410, "ran": 3}
@@ -54,7 +54,7 @@ def test_ten_times_a_tenth_is_one_and_no_more(ledger, drawn):
         release(ledger)
     assert (ledger.spent, ledger.left) == (Fraction(1), Fraction(0))
     drawn["bits"] = 0
-    with pytest.raises(LedgerError) as caught:
+    with pytest.raises(discreet.BudgetSpentError) as caught:
         release(ledger, "1e-9")
     assert str(caught.value) == "epsilon 1e-09 does not fit: 0 of 1 is left, and nothing was drawn"
     assert drawn["bits"] == 0
@@ -256,7 +256,7 @@ def test_the_dataset_is_in_the_chain(tmp_path):
 
 def test_a_ledger_from_before_there_were_datasets_is_for_any(tmp_path):
     words = {"adjacency": "add-remove", "unit": "users", "time": "2026-01-01T00:00:00Z", "version": "0.1.0", "id": "1"}
-    store.make_file(tmp_path / "old.db", linked(None, BUDGET, {"epsilon": "1", "delta": None, **words}))
+    store.make_file(tmp_path / "old.db", next_record(None, BUDGET, {"epsilon": "1", "delta": None, **words}))
     ledger = discreet.Ledger(tmp_path / "old.db")
     assert ledger.budget.dataset is None
     release(ledger)
@@ -392,7 +392,9 @@ def test_with_a_delta_many_small_releases_cost_less(tmp_path):
     composition = ledger.composition
     assert (composition.epsilon, composition.rho) == (5, Fraction(100, 8 * 400))
     assert ledger.spent == composition.by_zcdp(Fraction(1, 10**6)) < 2
-    with pytest.raises(LedgerError, match=r"it would bring what is spent at delta 1e-06 to .*; .* of 2 is left"):
+    with pytest.raises(
+        discreet.BudgetSpentError, match=r"it would bring what is spent at delta 1e-06 to .*; .* of 2 is left"
+    ):
         release(ledger, 2)
     assert ledger.spent + ledger.left == 2
 

@@ -11,7 +11,7 @@ import discreet
 from discreet.exact.ball import ball, log_binomial, precision
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.joint import log_count
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 from discreet.tally import Tally
 
 rng = np.random.default_rng(20)

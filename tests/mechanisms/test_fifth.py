@@ -14,10 +14,10 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from discreet.cli.values import as_mechanism
 
 import discreet
 from discreet.analysis.choose import compare
-from discreet.cli.values import as_mechanism
 from discreet.evidence import definition
 from discreet.evidence.faults import wrong_scale
 from discreet.evidence.law import law
@@ -98,7 +98,7 @@ def by_definition(_, scores, k, s, __):
         longer = {}
         for gone, log_probability in result.items():
             left = [i for i in range(len(scores)) if i not in gone]
-            chances = definition.winner_logs([share * s * scores[i] for i in left], GUMBEL)
+            chances = definition.winner_logs([share * s * scores[i] for i in left], "gumbel")
             longer |= {(*gone, i): log_probability + chance for i, chance in zip(left, chances, strict=True)}
         result = longer
     return result

@@ -9,7 +9,7 @@ import discreet
 from definitions import definition
 from discreet.evidence.walk import walk
 from discreet.mechanisms import canonical, joint
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 
 EPSILON = 1
 

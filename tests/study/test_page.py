@@ -8,8 +8,8 @@ import pytest
 from browser import CHROMIUM, page
 from discreet.study.page import write_page
 from discreet.study.panels import Axis, tick_text
-from discreet.study.results import Results
-from discreet.study.tables import duration, number
+from discreet.study.results import Budget, Results, Time
+from discreet.study.tables import budget_table, time_table
 from study_rows import METHODS, curve, study
 
 NOTES = ["Canonical needs least.", "A note with <script>alert('no')</script> & more."]
@@ -155,14 +155,12 @@ def test_one_point_is_in_the_middle():
     assert Axis("epsilon", True, 2, 2).share(2) == 0.5
 
 
-def test_numbers_have_three_digits():
-    values = (0.00123456, 0.5, 12.345, 1234.5, 2.5e-7, math.inf)
-    assert [number(value) for value in values] == ["0.00123", "0.500", "12.3", "1,234", "2.50e-07", "&ndash;"]
-
-
-def test_times_have_a_unit_that_suits_them():
-    values = (2e-6, 0.0123, 4, 90, math.nan)
-    assert [duration(value) for value in values] == ["2.00 µs", "12.3 ms", "4.00 s", "1.50 min", "&ndash;"]
+def test_a_figure_that_is_not_there_is_a_dash():
+    budgets = [Budget("A", 9, 1, "m", 0.5, 12.345, 2.0), Budget("A", 9, 1, "n", 0.5, math.inf, math.inf)]
+    found = re.findall("<td[^>]*>(.+?)</td>", budget_table(budgets))
+    assert found == ["12.3 <small>2&times;</small>", "&ndash; <small>&ndash;</small>"]
+    times = [Time("A", 9, 1, "m", 0.0123, "d"), Time("A", 9, 1, "n", math.nan, "d")]
+    assert re.findall("<td>(.+?)</td>", time_table(times).partition("<tfoot>")[0]) == ["12.3 ms", "&ndash;"]
 
 
 def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path):

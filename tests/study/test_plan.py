@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 from discreet.study.plan import make_plan
 
 SCORES = (2e3 / np.arange(1, 61)).astype(np.int64)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from discreet.analysis.joint_sets import check_comparable, promise_compared
+from discreet.analysis.joint_sets import check_comparable, make_analysis_request
 from discreet.analysis.utility import GOALS, Utility, at_epsilon, check_computed, goals, meter
 from discreet.errors import InvalidValueError, shown
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.registry import all_contenders
 from discreet.privacy import Number, Sensitivity, exact, positive
-from discreet.release import Guarantee, decimal
+from discreet.request import Request, as_source
 from discreet.tally import Tally
-from discreet.topk import as_source
+from discreet.text import align_columns, decimal
 
 _LEAST, _MOST = Fraction(1, 10**9), Fraction(10**9)
 _DIGITS = 4
@@ -59,18 +59,17 @@ def epsilon_for(
     wanted = _probability(probability)
     if goal not in GOALS:
         raise InvalidValueError(f"goal must be one of {', '.join(GOALS)}, not {shown(goal)}")
-    source = as_source(scores, None)
-    guarantee = promise_compared(source, k, 1, mechanism, sensitivity, adjacency)
-    check_computed(guarantee.mechanism)
-    needed = _LEAST if k == source.d else _smallest(source.tally(), int(k), guarantee, goal, wanted)
+    request = make_analysis_request(scores, k, 1, mechanism, sensitivity, adjacency)
+    check_computed(request.guarantee.mechanism)
+    needed = _LEAST if request.takes_all_items else _smallest(request, request.source.tally(), goal, wanted)
     if needed is None:
         raise InvalidValueError(_UNREACHED)
     return needed
 
 
-def _smallest(tally: Tally, k: int, guarantee: Guarantee, goal: str, wanted: Fraction) -> Fraction | None:
+def _smallest(request: Request, tally: Tally, goal: str, wanted: Fraction) -> Fraction | None:
     """By bisection of the decade, then of its four digits; utility does not fall when epsilon grows."""
-    read = meter(tally, k, guarantee, {goal: goals(tally, k)[goal]})
+    read = meter(tally, request.k, request.guarantee, {goal: goals(tally, request.k)[goal]})
 
     def enough(epsilon: Fraction) -> bool:
         return read(epsilon).values[goal] >= float(wanted)
@@ -128,11 +127,8 @@ class Comparison:
             if choice.reaches is not None:
                 row += [f"{getattr(choice.reaches, goal):.4f}" for goal in GOALS]
             rows.append(row)
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        cells = [[f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)] for row in rows]
         title = f"k = {self.k}, each goal reached with probability {decimal(self.probability)}"
-        lines = ["  ".join(row).rstrip() for row in cells]
-        return "\n".join([title, *lines, "NOT private: computed from the scores"])
+        return "\n".join([title, *align_columns(rows), "NOT private: computed from the scores"])
 
 
 def compare(
@@ -167,7 +163,7 @@ def compare(
     >>> table.best("top").mechanism
     Canonical(gamma='1', noise='gumbel')
     """
-    wanted, source = _probability(probability), as_source(scores, None)
+    wanted, source = _probability(probability), as_source(scores)
     chosen = _quick_contenders() if mechanisms is None else list(mechanisms)
     for mechanism in chosen:
         check_comparable(mechanism)
@@ -175,22 +171,26 @@ def compare(
     choices = []
     for mechanism in chosen:
         budget = 1 if spent is None else spent
-        guarantee = promise_compared(source, k, budget, mechanism, sensitivity, adjacency)
-        check_computed(guarantee.mechanism)
-        if k == source.d:
+        request = make_analysis_request(source, k, budget, mechanism, sensitivity, adjacency)
+        check_computed(mechanism)
+        if request.takes_all_items:
             raise InvalidValueError(f"k must be less than {source.d}, the number of items, to compare, not {k}")
-        tally = source.tally()
-        needs = {goal: _smallest(tally, int(k), guarantee, goal, wanted) for goal in GOALS}
-        reaches = None
-        if spent is not None:
-            reaches = at_epsilon(meter(tally, int(k), guarantee, goals(tally, int(k))), spent)
-        choices.append(Choice(mechanism, needs, reaches))
+        choices.append(_choice(request, spent, wanted))
     return Comparison(int(k), wanted, spent, choices)
 
 
 def _quick_contenders() -> list[Mechanism]:
     """The contenders whose utility is computed at once: where losses are counted it takes minutes."""
     return [contender for contender in all_contenders() if contender.form in (Form.CLASSES, Form.RACE)]
+
+
+def _choice(request: Request, spent: Fraction | None, wanted: Fraction) -> Choice:
+    tally, promised = request.source.tally(), request.guarantee
+    needs = {goal: _smallest(request, tally, goal, wanted) for goal in GOALS}
+    reaches = None
+    if spent is not None:
+        reaches = at_epsilon(meter(tally, request.k, promised, goals(tally, request.k)), spent)
+    return Choice(promised.mechanism, needs, reaches)
 
 
 def _shown(needed: Fraction | None) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from discreet.analysis.classes import Cells, cells_of
-from discreet.analysis.joint_sets import promise_compared
+from discreet.analysis.joint_sets import make_analysis_request
 from discreet.analysis.layers import Layers
 from discreet.analysis.shots import Chance
 from discreet.analysis.statistics import check_confidence, draws_needed
@@ -25,10 +25,10 @@ from discreet.exact.entropy import as_entropy
 from discreet.mechanisms import canonical, joint
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.privacy import Number, Sensitivity
-from discreet.release import Guarantee, decimal
+from discreet.request import make_request
 from discreet.sources.base import Source
 from discreet.tally import Tally, to_float
-from discreet.topk import as_source, promise
+from discreet.text import decimal
 
 _NOT_PRIVATE = "NOT private: computed from the scores"
 
@@ -81,13 +81,13 @@ def class_probabilities(
     >>> round(float(classes.probability.sum()), 9)
     1.0
     """
-    source = as_source(scores, None)
-    guarantee = promise_compared(source, k, epsilon, mechanism, sensitivity, adjacency)
-    if guarantee.mechanism.form is not Form.CLASSES:
-        raise InvalidValueError(f"mechanism must be canonical with gumbel noise, not {guarantee.mechanism!r}")
-    if k == source.d:
+    request = make_analysis_request(scores, k, epsilon, mechanism, sensitivity, adjacency)
+    if request.guarantee.mechanism.form is not Form.CLASSES:
+        raise InvalidValueError(f"mechanism must be canonical with gumbel noise, not {request.guarantee.mechanism!r}")
+    if request.takes_all_items:
         return ClassProbabilities(np.array([k]), np.array([k]), np.ones(1), 0.0)
-    cells = cells_of(_prepared(source.tally(), int(k), guarantee))
+    prepared: Any = request.prepare(request.source.tally())
+    cells = cells_of(prepared)
     return ClassProbabilities(
         np.append(k, cells.h), np.append(k, cells.t + 1), np.append(cells.top, cells.probability), cells.error
     )
@@ -120,15 +120,14 @@ def subset_probability(
     >>> discreet.subset_probability({"dune": 9, "alien": 7, "heat": 2}, ["dune", "alien"], epsilon=2).value > 0.99
     True
     """
-    source = as_source(scores, None)
     items = _distinct(subset)
-    guarantee = promise_compared(source, len(items), epsilon, mechanism, sensitivity, adjacency)
-    check_computed(guarantee.mechanism)
-    if len(items) == source.d:
+    request = make_analysis_request(scores, len(items), epsilon, mechanism, sensitivity, adjacency)
+    chosen = request.guarantee.mechanism
+    check_computed(chosen)
+    if request.takes_all_items:
         return Chance(1.0, 0.0)
-    ranks, mechanism = _ranks(source, items), guarantee.mechanism
-    prepared = _prepared(source.tally(), len(ranks), guarantee)
-    return _SET_FORMULAS[mechanism.form](mechanism, prepared, ranks)
+    ranks = _ranks(request.source, items)
+    return _SET_FORMULAS[chosen.form](chosen, request.prepare(request.source.tally()), ranks)
 
 
 @dataclass(frozen=True)
@@ -185,19 +184,14 @@ def expected(
     True
     """
     sure, apart = check_confidence(confidence), check_width(width)
-    source = as_source(scores, None)
-    guarantee = promise(source, k, epsilon, mechanism, sensitivity, adjacency)
-    if k == source.d:
+    request = make_request(scores, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency)
+    if request.takes_all_items:
         return Expected(1.0, 0.0, 0.0, 0.0)
-    tally = source.tally()
-    prepared = _prepared(tally, int(k), guarantee)
-    if guarantee.mechanism.form is Form.CLASSES:
-        return _on_average(tally, int(k), cells_of(prepared))
-    return _by_draws(tally, int(k), prepared, apart, sure)
-
-
-def _prepared(tally: Tally, k: int, guarantee: Guarantee) -> Any:
-    return guarantee.mechanism.prepare(tally, k, guarantee.epsilon, guarantee.sensitivity)
+    tally = request.source.tally()
+    prepared: Any = request.prepare(tally)
+    if request.guarantee.mechanism.form is Form.CLASSES:
+        return _on_average(tally, request.k, cells_of(prepared))
+    return _by_draws(tally, request.k, prepared, apart, sure)
 
 
 def _distinct(subset: Any) -> list[Any]:

@@ -14,10 +14,8 @@ from discreet.mechanisms.base import Form, Mechanism, Prepared
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.registry import check_mechanism
 from discreet.privacy import Sensitivity
-from discreet.release import Guarantee
-from discreet.sources.base import Source
+from discreet.request import Request, make_request
 from discreet.tally import Tally
-from discreet.topk import promise
 
 
 @dataclass(frozen=True)
@@ -70,12 +68,13 @@ def check_comparable(mechanism: Any) -> Mechanism:
     return mechanism if isinstance(mechanism, JointOverSets) else check_mechanism(mechanism)
 
 
-def promise_compared(
-    source: Source, k: Any, epsilon: Any, mechanism: Any, sensitivity: Any, adjacency: Any
-) -> Guarantee:
-    """What a release would promise, of a mechanism that need not have a sampler."""
+def make_analysis_request(
+    scores: Any, k: Any, epsilon: Any, mechanism: Any = None, sensitivity: Any = None, adjacency: Any = None
+) -> Request:
+    """A request that is only asked how good its release would be: its mechanism need not have a sampler."""
     compared = None if mechanism is None else check_comparable(mechanism)
     if compared is None or compared.is_drawable:
-        return promise(source, k, epsilon, compared, sensitivity, adjacency)
-    # Over sequences the promise is the same: it is that of the loss.
-    return replace(promise(source, k, epsilon, Joint(), sensitivity, adjacency), mechanism=compared)
+        return make_request(scores, k, epsilon, mechanism=compared, sensitivity=sensitivity, adjacency=adjacency)
+    # Over sequences the guarantee is the same: it is that of the loss.
+    request = make_request(scores, k, epsilon, mechanism=Joint(), sensitivity=sensitivity, adjacency=adjacency)
+    return replace(request, guarantee=replace(request.guarantee, mechanism=compared))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.analysis.classes import cells_of
-from discreet.analysis.joint_sets import promise_compared
+from discreet.analysis.joint_sets import make_analysis_request
 from discreet.analysis.layers import Layers
 from discreet.analysis.shots import Shots
 from discreet.analysis.statistics import check_confidence, draws_needed, lower_bound, upper_bound
@@ -27,9 +27,9 @@ from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.noise import Noise
 from discreet.privacy import Number, Sensitivity, exact
-from discreet.release import Guarantee, decimal
+from discreet.release import Guarantee
 from discreet.tally import Tally, to_float
-from discreet.topk import as_source
+from discreet.text import decimal
 
 Region = tuple[int, int]
 """What is good enough: h at least the first number, t at most the second."""
@@ -115,12 +115,13 @@ def utility(
     >>> discreet.utility([90, 80, 5, 1], k=2, epsilon=1).top > 0.999
     True
     """
-    source = as_source(scores, None)
-    guarantee = promise_compared(source, k, epsilon, mechanism, sensitivity, adjacency)
-    if k == source.d:
+    request = make_analysis_request(scores, k, epsilon, mechanism, sensitivity, adjacency)
+    if request.takes_all_items:
         return Utility(1.0, 1.0, 1.0, 1.0, 0.0)
-    tally, precision = source.tally(), Precision(width=check_width(width), confidence=check_confidence(confidence))
-    return at_epsilon(meter(tally, int(k), guarantee, goals(tally, int(k)), precision), guarantee.epsilon)
+    tally = request.source.tally()
+    precision = Precision(width=check_width(width), confidence=check_confidence(confidence))
+    read = meter(tally, request.k, request.guarantee, goals(tally, request.k), precision)
+    return at_epsilon(read, request.guarantee.epsilon)
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options as shared
-from discreet.cli.commands import TextCommand
-from discreet.cli.output import OutputError, check_out, print_json, print_text, save
-from discreet.cli.stdin import as_file, check_input, files_behind, name_of
-from discreet.cli.terminal import bar
-from discreet.cli.values import as_adjacency, as_choice, as_count, as_format, as_jobs, as_sensitivity
+from discreet.cli.options import (
+    check_input_format,
+    parse_adjacency,
+    parse_choice,
+    parse_count,
+    parse_format,
+    parse_jobs,
+    parse_sensitivity,
+)
+from discreet.cli.output import OutputError, check_out, print_json, print_text, progress_bar, save
+from discreet.cli.stdin import input_files, input_name, open_input
 from discreet.errors import InvalidValueError
 from discreet.mechanisms.registry import to_dict
-from discreet.progress import silenced, stage
+from discreet.progress import show_progress, stage
 from discreet.sources.files import file_source
 
 if TYPE_CHECKING:
@@ -39,12 +45,7 @@ Examples:
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the commands to the program."""
-    app.command("plan", cls=TextCommand, short_help="Tell which epsilon a release needs.", epilog=PLAN_HELP)(plan)
-    app.command("study", cls=TextCommand, short_help="Compare all mechanisms on score vectors.", epilog=STUDY_HELP)(
-        study
-    )
+app = typer.Typer(rich_markup_mode=None)
 
 
 def _goals() -> list[str]:
@@ -53,6 +54,7 @@ def _goals() -> list[str]:
     return list(GOALS)
 
 
+@app.command("plan", short_help="Tell which epsilon a release needs.", epilog=PLAN_HELP)
 def plan(
     file: Annotated[
         str,
@@ -65,6 +67,7 @@ def plan(
     goal: Annotated[
         str,
         typer.Option(
+            "--goal",
             metavar="GOAL",
             help="What is good enough: top, the exact top-k; optimal, any of equal scores; great, the best tenth of k "
             "and none beyond 11/10 of it; good, the best hundredth and none beyond 3/2.",
@@ -94,28 +97,28 @@ def plan(
     """
     from discreet.study.plan import make_plan
 
-    count, shape = as_count(k), as_format(form, as_json, shared.TABLE_OR_JSON)
-    as_choice("goal", goal, _goals())
-    as_adjacency(adjacency)
-    limits = None if sensitivity is None else as_sensitivity(sensitivity)
+    count, shape = parse_count(k), parse_format(form, as_json, shared.TABLE_OR_JSON)
+    parse_choice("goal", goal, _goals())
+    parse_adjacency(adjacency)
+    limits = None if sensitivity is None else parse_sensitivity(sensitivity)
     if out is not None and Path(out).suffix.lower() not in (".html", ".htm"):
         raise InvalidValueError(f"out must be a page, with a name that ends in .html, not {out!r}")
-    check_out(out, {"scores": files_behind(file)})
-    check_input(file, input_format)
-    with silenced(quiet), as_file(file, input_format) as path, stage("computing what each mechanism needs"):
+    check_out(out, {"scores": input_files(file)})
+    check_input_format(file, input_format)
+    with show_progress(not quiet), open_input(file, input_format) as path, stage("computing what each mechanism needs"):
         found = make_plan(
             file_source(path, item, score), count, goal=goal, probability=probability, epsilon=epsilon,
-            sensitivity=limits, adjacency=adjacency, name=name_of(file),
+            sensitivity=limits, adjacency=adjacency, name=input_name(file),
         )  # fmt: skip
     if out is not None:
         save(found.page(), out)
     if shape == "json":
-        print_json(_as_dict(found))
+        print_json(_plan_to_dict(found))
     else:
         print_text(str(found), heading=True)
 
 
-def _as_dict(found: Plan) -> dict[str, Any]:
+def _plan_to_dict(found: Plan) -> dict[str, Any]:
     """What a plan says, in terms that JSON can hold; exact numbers are strings, as in a release."""
     table, best = found.comparison, found.best
     return {
@@ -140,6 +143,7 @@ def _as_dict(found: Plan) -> dict[str, Any]:
     }
 
 
+@app.command("study", short_help="Compare all mechanisms on score vectors.", epilog=STUDY_HELP)
 def study(
     out: Annotated[str, typer.Option(metavar="DIR", help="The folder to write to.")],
     names: Annotated[
@@ -167,14 +171,17 @@ def study(
     from discreet.study.tasks import study_tasks
     from discreet.study.vectors import found, made
 
-    processes, folder = as_jobs(jobs), Path(out)
+    processes, folder = parse_jobs(jobs), Path(out)
     if folder.exists() and not folder.is_dir():
         raise InvalidValueError(f"out must be a directory, not {str(folder)!r}, a file")
     vectors = made(names or []) if data is None else found(Path(data), names or [])
     try:
-        with silenced(quiet):
+        with show_progress(not quiet):
             files = studied(
-                study_tasks(vectors, full), folder, jobs=processes, progress=lambda total: bar("studying", total)
+                study_tasks(vectors, full),
+                folder,
+                jobs=processes,
+                progress=lambda total: progress_bar("studying", total),
             )
     except OSError as error:
         raise OutputError(f"writing to {str(folder)!r} fails: {error.strerror}") from None

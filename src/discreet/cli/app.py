@@ -1,22 +1,25 @@
-"""The program: its commands, and the one way out.
+"""The program: `app`, whose commands are imported when they are called, and the one way out.
 
-A complaint is one line on standard error, and no password of a connection URL is in it. The exit code is 0 after
-success, 2 after bad use, 1 after a failure, and 130 after Ctrl-C. Everything that is given as a number travels as text,
-so that 0.1 is exactly one tenth. A command is imported when it is called, or when all are listed.
+An error is one line on standard error, and no password of a connection URL is in it. The exit code is 0 after success,
+2 after bad use, 1 after a failure, and 130 after Ctrl-C. Everything that is given as a number travels as text, so that
+0.1 is exactly one tenth.
+
+`app` is an ordinary Typer application: `typer.testing.CliRunner().invoke(app, ["select", ...])` runs it in a test.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from discreet import __version__
-from discreet.cli.commands import TextGroup
-from discreet.cli.complain import INTERRUPTED, SUCCESS, explained
+from discreet.cli.errors import INTERRUPTED, SUCCESS, report_error
 from discreet.cli.output import flush, print_text
 
 HELP = """
@@ -37,10 +40,58 @@ Examples:
 """
 
 MODULES = {
-    "select": "select", "budget": "budget", "plan": "analysis", "study": "analysis",
-    "verify": "evidence", "audit": "evidence",
+    "select": "select", "plan": "analysis", "study": "analysis", "verify": "evidence", "audit": "evidence",
+    "budget": "budget",
 }  # fmt: skip
-"""Where each command is."""
+"""Which module of this package has each command, in an `app` of its own."""
+
+
+class Program(TyperGroup):
+    """A group that imports a command when it is called or listed, and tells errors in the words of this program."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands, in the order of the help."""
+        return list(MODULES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name, or None."""
+        if cmd_name in MODULES and cmd_name not in self.commands:
+            module = import_module(f"discreet.cli.{MODULES[cmd_name]}")
+            self.commands.update(typer.main.get_group(module.app).commands)
+        return super().get_command(ctx, cmd_name)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Runs a command, and ends the process by its exit code unless `standalone_mode` is off."""
+        # What comes before, Python's start and the modules that are imported above, sees no data.
+        context = {"obj": time.monotonic(), **extra}
+        try:
+            # Not standalone, so that the errors arrive here and none is printed in another form.
+            code = int(super().main(args, prog_name, complete_var, False, windows_expand_args, **context) or SUCCESS)
+            flush()
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        except Exception as error:
+            code = report_error(error, sys.argv[1:] if args is None else args)
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+
+app = typer.Typer(
+    name="discreet",
+    cls=Program,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def main() -> int:
@@ -51,33 +102,7 @@ def main() -> int:
     int
         The exit code.
     """
-    # What comes before, Python's start and the modules that are imported above, sees no data.
-    begun, args = time.monotonic(), sys.argv[1:]
-    try:
-        # Not standalone, so that the errors arrive here and none is printed in another form.
-        code = program(args).main(args=args, prog_name="discreet", standalone_mode=False, obj=begun)
-        flush()
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except Exception as error:
-        return explained(error)
-    return int(code or SUCCESS)
-
-
-def program(args: list[str]) -> Any:
-    """The commands: the one that is called, or else all of them."""
-    one = args[0] if args and args[0] in MODULES else None
-    app = typer.Typer(
-        cls=TextGroup,
-        add_completion=one is None,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback(epilog=HELP)(discreet)
-    for module in dict.fromkeys(MODULES.values() if one is None else [MODULES[one]]):
-        import_module(f"discreet.cli.{module}").add_to(app)
-    return typer.main.get_command(app)
+    return int(app(prog_name="discreet", standalone_mode=False))
 
 
 def _print_version(wanted: bool) -> None:
@@ -86,6 +111,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+@app.callback(epilog=HELP)
 def discreet(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")

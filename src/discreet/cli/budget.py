@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options as shared
-from discreet.cli.commands import TextCommand, TextGroup
+from discreet.cli.options import parse_adjacency, parse_format
 from discreet.cli.output import check_out, print_json, print_text, save
-from discreet.cli.values import as_adjacency, as_format
-from discreet.release import decimal, printable
+from discreet.text import decimal, printable
 
 if TYPE_CHECKING:
     from discreet.ledger.account import Entry
@@ -31,7 +30,7 @@ EXAMPLES = {
 }
 
 
-def _help(*names: str) -> str:
+def _examples_of(*names: str) -> str:
     """The examples of some commands, as the end of a help text."""
     lines = [line for name in names for line in EXAMPLES[name]]
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
@@ -57,17 +56,12 @@ OutOption = Annotated[
     str | None, typer.Option(metavar="FILE", help="Write to this file, whole or not at all; else it is printed.")
 ]
 
-app = typer.Typer(
-    cls=TextGroup, help="Keeps a privacy budget in a file, which releases are charged to before they are drawn."
-)
+group = typer.Typer(help="Keeps a privacy budget in a file, which releases are charged to before they are drawn.")
+app = typer.Typer(rich_markup_mode=None)
+app.add_typer(group, name="budget", short_help="Keep a privacy budget in a file.", epilog=_examples_of(*EXAMPLES))
 
 
-def add_to(program: typer.Typer) -> None:
-    """Adds the commands to the program."""
-    program.add_typer(app, name="budget", short_help="Keep a privacy budget in a file.", epilog=_help(*EXAMPLES))
-
-
-@app.command("init", cls=TextCommand, short_help="Make a new budget.", epilog=_help("init"))
+@group.command("init", short_help="Make a new budget.", epilog=_examples_of("init"))
 def init(
     file: FileArgument,
     epsilon: EpsilonOption,
@@ -80,36 +74,34 @@ def init(
     from discreet.ledger.ledger import Ledger
 
     ledger = Ledger.create(
-        file, epsilon=epsilon, delta=delta, adjacency=as_adjacency(adjacency), unit=unit, dataset=dataset
+        file, epsilon=epsilon, delta=delta, adjacency=parse_adjacency(adjacency), unit=unit, dataset=dataset
     )
-    print_text(_summary(ledger, file), heading=True)
+    print_text(_summarize(ledger, file), heading=True)
 
 
-@app.command("show", cls=TextCommand, short_help="Show what is spent and what is left.", epilog=_help("show"))
+@group.command("show", short_help="Show what is spent and what is left.", epilog=_examples_of("show"))
 def show(file: FileArgument, form: shared.FormatOption = None, as_json: shared.JsonOption = False) -> None:
     """Shows the budget in FILE, what is spent of it by both ways of adding up, what is left, and the head.
 
     Keep the head elsewhere, in a mail to yourself for example: 'discreet budget check' compares it.
     """
-    shape, ledger = as_format(form, as_json, shared.TABLE_OR_JSON), _opened(file)
+    shape, ledger = parse_format(form, as_json, shared.TABLE_OR_JSON), _open_ledger(file)
     if shape == "json":
-        print_json(_as_dict(ledger))
+        print_json(_budget_to_dict(ledger))
     else:
-        print_text(_summary(ledger, file), heading=True)
+        print_text(_summarize(ledger, file), heading=True)
 
 
-@app.command("history", cls=TextCommand, short_help="List what the budget was spent on.", epilog=_help("history"))
+@group.command("history", short_help="List what the budget was spent on.", epilog=_examples_of("history"))
 def history(file: FileArgument) -> None:
     """Lists the charges to FILE in order. One without a stored release is spent all the same."""
-    print_text("\n".join(map(_line, _opened(file).history())) or "nothing is spent yet")
+    print_text("\n".join(map(_describe_charge, _open_ledger(file).history())) or "nothing is spent yet")
 
 
-@app.command(
-    "check", cls=TextCommand, short_help="Find records that were edited, removed or reordered.", epilog=_help("check")
-)
+@group.command("check", short_help="Find records that were edited, removed or reordered.", epilog=_examples_of("check"))
 def check(file: FileArgument, head: HeadOption = None) -> None:
     """Checks every record of FILE. With --head it also finds that records at the end were removed."""
-    ledger = _opened(file)
+    ledger = _open_ledger(file)
     count = ledger.check(head)
     if head is None:
         print_text(f"{count} records, none edited, removed from between or reordered; their head is {ledger.head}")
@@ -117,24 +109,24 @@ def check(file: FileArgument, head: HeadOption = None) -> None:
         print_text(f"no record was edited, removed or reordered; {count} came after the head given")
 
 
-@app.command("export", cls=TextCommand, short_help="Write all records as JSON.", epilog=_help("export"))
+@group.command("export", short_help="Write all records as JSON.", epilog=_examples_of("export"))
 def export(file: FileArgument, out: OutOption = None) -> None:
     """Writes all records of FILE as JSON, with their hashes, so that others can check the chain."""
     check_out(out, {"budget": [file]})
-    text = json.dumps(_opened(file).export(), indent=2)
+    text = json.dumps(_open_ledger(file).export(), indent=2)
     if out is None:
         print_text(text)
     else:
         save(text, out)
 
 
-def _opened(file: str) -> Ledger:
+def _open_ledger(file: str) -> Ledger:
     from discreet.ledger.ledger import Ledger
 
     return Ledger(file)
 
 
-def _summary(ledger: Ledger, file: str) -> str:
+def _summarize(ledger: Ledger, file: str) -> str:
     budget, composition, entries = ledger.budget, ledger.composition, ledger.history()
     lost = sum(entry.stored is None for entry in entries)
     promised = [
@@ -147,7 +139,7 @@ def _summary(ledger: Ledger, file: str) -> str:
         "spent": decimal(composition.spent(budget.delta)),
         "left": decimal(ledger.left),
         "by sum": decimal(composition.epsilon),
-        "by zCDP": _by_zcdp(composition.by_zcdp(budget.delta), composition.rho),
+        "by zCDP": _describe_zcdp(composition.by_zcdp(budget.delta), composition.rho),
         "releases": f"{len(entries)}" + (f", {lost} of them without a stored release" if lost else ""),
         "head": ledger.head,
     }  # fmt: skip
@@ -155,7 +147,7 @@ def _summary(ledger: Ledger, file: str) -> str:
     return "\n".join([title, *(f"  {name:<9} {text}" for name, text in rows.items())])
 
 
-def _as_dict(ledger: Ledger) -> dict[str, Any]:
+def _budget_to_dict(ledger: Ledger) -> dict[str, Any]:
     """A budget in terms that JSON can hold; exact numbers are strings, as in a release."""
     budget, composition, entries = ledger.budget, ledger.composition, ledger.history()
     zcdp = composition.by_zcdp(budget.delta)
@@ -176,11 +168,11 @@ def _as_dict(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _by_zcdp(epsilon: Fraction | None, rho: Fraction) -> str:
+def _describe_zcdp(epsilon: Fraction | None, rho: Fraction) -> str:
     return f"rho {decimal(rho)}" + (", which needs a delta" if epsilon is None else f", epsilon {decimal(epsilon)}")
 
 
-def _line(entry: Entry) -> str:
+def _describe_charge(entry: Entry) -> str:
     words = [f"{entry.number:>5}", entry.time, f"epsilon {decimal(entry.epsilon)}", f"top {entry.k:,} of {entry.d:,}"]
     words += [entry.mechanism["name"], printable(entry.purpose or "no purpose given")]
     words += [] if entry.request_id is None else [f"request {printable(entry.request_id)}"]

@@ -6,16 +6,16 @@ import glob
 import re
 from collections.abc import Callable
 
+from discreet.cli.options import parse_count
 from discreet.cli.output import check_out
-from discreet.cli.stdin import STANDARD, files_behind
-from discreet.cli.values import as_count
+from discreet.cli.stdin import STANDARD, input_files
 from discreet.errors import InvalidValueError, shown
 from discreet.sources.base import Source
-from discreet.sources.domain import Integers, integers
-from discreet.sources.events import events
+from discreet.sources.events.domain import Integers, integers
+from discreet.sources.events.source import events
 
 
-def events_of(
+def prepare_events(
     file: str | None, user: str, item: str | None, adjacency: str, options: dict[str, str | None], out: str | None
 ) -> Callable[[str | None], Source]:
     """Opens the events in a file, or in the database of the options; all that is given is checked before."""
@@ -27,19 +27,22 @@ def events_of(
             "because a list made from the events would tell what somebody touched"
         )
     most = options["max_items_per_user"]
-    _check_place(connect := options["connect"], options["name"])
-    listed, clip = _domain(domain), _clip(options["clip"])
-    inputs = _files(connect) if file is None else [each for name in files_behind(file) for each in _files(name)]
-    check_out(out, {"events": inputs, "domain": _files(domain) + _files(domain.rpartition(":")[0])})
+    _check_table(connect := options["connect"], options["name"])
+    items, clip = _parse_domain(domain), _parse_clip(options["clip"])
+    inputs = (
+        _list_files(connect) if file is None else [each for name in input_files(file) for each in _list_files(name)]
+    )
+    check_out(out, {"events": inputs, "domain": _list_files(domain) + _list_files(domain.rpartition(":")[0])})
     return lambda path: events(
-        connect if path is None else path, user=user, item=item, domain=listed, label=options["label"],
+        connect if path is None else path, user=user, item=item, domain=items, label=options["label"],
         where=options["where"], value=options["value"], clip=clip, resolution=options["resolution"],
-        adjacency=adjacency, name=options["name"], delimiter=_character(options["delimiter"]), escape=options["escape"],
-        max_items_per_user=None if most is None else as_count(most, "max_items_per_user"),
+        adjacency=adjacency, name=options["name"], escape=options["escape"],
+        delimiter=_parse_character(options["delimiter"]),
+        max_items_per_user=None if most is None else parse_count(most, "max_items_per_user"),
     )  # fmt: skip
 
 
-def _check_place(connect: str | None, name: str | None) -> None:
+def _check_table(connect: str | None, name: str | None) -> None:
     """Raises unless the URL of a database and the name of a table are both given, or neither."""
     if connect is None:
         if name is not None:
@@ -51,7 +54,7 @@ def _check_place(connect: str | None, name: str | None) -> None:
         raise InvalidValueError("name must be given with connect: the table of the events in the database")
 
 
-def _domain(text: str) -> str | Integers:
+def _parse_domain(text: str) -> str | Integers:
     if _is_url(text):
         raise InvalidValueError("domain must be FILE:COLUMN or integers:LO:HI, not the URL of a database")
     if text.partition(":")[0] == STANDARD:
@@ -64,7 +67,7 @@ def _domain(text: str) -> str | Integers:
     return integers(int(ends[1]), int(ends[2]))
 
 
-def _clip(text: str | None) -> tuple[str, str] | None:
+def _parse_clip(text: str | None) -> tuple[str, str] | None:
     if text is None:
         return None
     low, comma, high = text.partition(",")
@@ -73,7 +76,7 @@ def _clip(text: str | None) -> tuple[str, str] | None:
     return low, high
 
 
-def _character(text: str | None) -> str | None:
+def _parse_character(text: str | None) -> str | None:
     """A character as the shell has it; a tab is hard to type there."""
     return "\t" if text == r"\t" else text
 
@@ -82,7 +85,7 @@ def _is_url(text: str) -> bool:
     return "://" in text
 
 
-def _files(table: str | None) -> list[str]:
+def _list_files(table: str | None) -> list[str]:
     """The files behind a path, a pattern of paths or the URL of a database in a file."""
     if table is None:
         return []

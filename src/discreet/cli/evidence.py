@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options as shared
-from discreet.cli.commands import TextCommand
-from discreet.cli.complain import FAILURE, SUCCESS
-from discreet.cli.output import print_json, print_text
-from discreet.cli.terminal import bar
-from discreet.cli.values import as_adjacency, as_count, as_format, as_jobs, as_mechanism, as_numbers
+from discreet.cli.errors import FAILURE, SUCCESS
+from discreet.cli.options import (
+    parse_adjacency,
+    parse_count,
+    parse_format,
+    parse_jobs,
+    parse_mechanism,
+    parse_numbers,
+)
+from discreet.cli.output import print_json, print_text, progress_bar
 from discreet.errors import InvalidValueError
 from discreet.mechanisms.registry import to_dict
 from discreet.privacy import ADJACENCIES
-from discreet.progress import silenced
+from discreet.progress import show_progress
 
 if TYPE_CHECKING:
     from discreet.evidence.audit import Audit
@@ -41,12 +46,10 @@ Examples:
 """
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the commands to the program."""
-    app.command("verify", cls=TextCommand, short_help="Verify epsilon exactly.", epilog=VERIFY_HELP)(verify)
-    app.command("audit", cls=TextCommand, short_help="Audit the sampler by many draws.", epilog=AUDIT_HELP)(audit)
+app = typer.Typer(rich_markup_mode=None)
 
 
+@app.command("verify", short_help="Verify epsilon exactly.", epilog=VERIFY_HELP)
 def verify(
     every: Annotated[
         bool, typer.Option("--all", help="Verify every mechanism, with every noise and several gammas.")
@@ -65,8 +68,8 @@ def verify(
         str | None,
         typer.Option(
             metavar="NAME",
-            help=f"What may differ by one user: {shared.choices(ADJACENCIES)}. By default both.",
-            autocompletion=shared.completed(ADJACENCIES),
+            help=f"What may differ by one user: {shared.join_choices(ADJACENCIES)}. By default both.",
+            autocompletion=shared.complete_from(ADJACENCIES),
         ),
     ] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Many more inputs, which takes hours.")] = False,
@@ -92,38 +95,39 @@ def verify(
     if self_test:
         if every or deep or mechanism or any(options.values()) or k or scores or adjacency or epsilon != "1":
             raise InvalidValueError("self-test must be left out with options other than jobs, format, json and quiet")
-        return _tested(as_jobs(jobs), as_format(form, as_json, shared.TABLE_OR_JSON), quiet)
-    chosen, shape = None if every else as_mechanism(mechanism, options), as_format(form, as_json, shared.TABLE_OR_JSON)
+        return _run_self_test(parse_jobs(jobs), parse_format(form, as_json, shared.TABLE_OR_JSON), quiet)
+    chosen = None if every else parse_mechanism(mechanism, options)
+    shape = parse_format(form, as_json, shared.TABLE_OR_JSON)
     if every and (mechanism is not None or any(value is not None for value in options.values())):
         raise InvalidValueError("all must be left out with a mechanism or one of its options")
-    processes = as_jobs(jobs)
+    processes = parse_jobs(jobs)
     tasks = plan(
         chosen,
-        None if k is None else as_count(k),
+        None if k is None else parse_count(k),
         epsilon=epsilon,
-        scores=[as_numbers(vector, "scores") for vector in scores] if scores else None,
-        adjacency=None if adjacency is None else as_adjacency(adjacency),
+        scores=[parse_numbers(vector, "scores") for vector in scores] if scores else None,
+        adjacency=None if adjacency is None else parse_adjacency(adjacency),
         deep=deep,
     )
     verdicts = []
-    with silenced(quiet), bar("verifying", len(tasks)) as step:
+    with show_progress(not quiet), progress_bar("verifying", len(tasks)) as step:
         for verdict in each_examined(tasks, processes):
             verdicts.append(verdict)
             step()
     report = as_report(verdicts)
     if shape == "json":
-        print_json(_report_as_dict(report))
+        print_json(_verification_to_dict(report))
     else:
         print_text(str(report), heading=True)
     return SUCCESS if report.holds else FAILURE
 
 
-def _tested(jobs: int, shape: str, quiet: bool) -> int:
+def _run_self_test(jobs: int, shape: str, quiet: bool) -> int:
     """Plants every fault, and prints which were caught and by what."""
     from discreet.evidence.selftest import SelfTest, cases, each_finding
 
     findings, chosen = [], cases()
-    with silenced(quiet), bar("planting", len(chosen)) as step:
+    with show_progress(not quiet), progress_bar("planting", len(chosen)) as step:
         for finding in each_finding(chosen, jobs):
             findings.append(finding)
             step()
@@ -139,14 +143,14 @@ def _tested(jobs: int, shape: str, quiet: bool) -> int:
     return SUCCESS if report.holds else FAILURE
 
 
-def _report_as_dict(report: Verification) -> dict[str, Any]:
+def _verification_to_dict(report: Verification) -> dict[str, Any]:
     """A report in terms that JSON can hold; releases with counts are there where all is verified."""
-    rows = [_as_dict(verdict) for verdict in report.verdicts]
+    rows = [_verdict_to_dict(verdict) for verdict in report.verdicts]
     plain = {"holds": report.holds, "pairs": report.pairs, "verdicts": rows}
-    return {**plain, "counts": [_counts_as_dict(verdict) for verdict in report.counts]} if report.counts else plain
+    return {**plain, "counts": [_counts_to_dict(verdict) for verdict in report.counts]} if report.counts else plain
 
 
-def _counts_as_dict(verdict: CountVerdict) -> dict[str, Any]:
+def _counts_to_dict(verdict: CountVerdict) -> dict[str, Any]:
     return {
         "mechanism": None if verdict.mechanism is None else to_dict(verdict.mechanism),
         "adjacency": verdict.adjacency,
@@ -154,15 +158,15 @@ def _counts_as_dict(verdict: CountVerdict) -> dict[str, Any]:
         "pairs": verdict.pairs,
         "worst": verdict.worst,
         "counts": float(verdict.counts),
-        "failures": _failures(verdict.failures),
+        "failures": _list_failures(verdict.failures),
     }
 
 
-def _failures(found: list[Failure]) -> list[dict[str, str]]:
+def _list_failures(found: list[Failure]) -> list[dict[str, str]]:
     return [{"check": failure.check, "what": failure.what} for failure in found]
 
 
-def _as_dict(verdict: Verdict) -> dict[str, Any]:
+def _verdict_to_dict(verdict: Verdict) -> dict[str, Any]:
     """A verdict in terms that JSON can hold, with the pairs of inputs as the table spells them."""
     return {
         "mechanism": to_dict(verdict.mechanism),
@@ -173,10 +177,11 @@ def _as_dict(verdict: Verdict) -> dict[str, Any]:
         "renyi": verdict.renyi,
         "renyi_pair": str(verdict.renyi_pair),
         "reachable": None if verdict.witness is None else verdict.witness.share,
-        "failures": _failures(verdict.failures),
+        "failures": _list_failures(verdict.failures),
     }
 
 
+@app.command("audit", short_help="Audit the sampler by many draws.", epilog=AUDIT_HELP)
 def audit(
     mechanism: shared.MechanismOption = None,
     noise: shared.NoiseOption = None,
@@ -206,27 +211,27 @@ def audit(
     """
     from discreet.evidence.audit import audit as audited
 
-    shape = as_format(form, as_json, shared.TABLE_OR_JSON)
-    with silenced(quiet):
+    shape = parse_format(form, as_json, shared.TABLE_OR_JSON)
+    with show_progress(not quiet):
         found = audited(
-            as_mechanism(mechanism, {"gamma": gamma, "noise": noise, "ceil": ceil or None}),
-            None if k is None else as_count(k),
+            parse_mechanism(mechanism, {"gamma": gamma, "noise": noise, "ceil": ceil or None}),
+            None if k is None else parse_count(k),
             epsilon=epsilon,
-            scores=None if scores is None else as_numbers(scores, "scores"),
-            neighbour=None if neighbour is None else as_numbers(neighbour, "neighbour"),
-            adjacency=as_adjacency(adjacency),
-            draws=as_count(draws, "draws"),
+            scores=None if scores is None else parse_numbers(scores, "scores"),
+            neighbour=None if neighbour is None else parse_numbers(neighbour, "neighbour"),
+            adjacency=parse_adjacency(adjacency),
+            draws=parse_count(draws, "draws"),
             confidence=confidence,
-            progress=lambda total: bar("drawing", total),
+            progress=lambda total: progress_bar("drawing", total),
         )
     if shape == "json":
-        print_json(_found_as_dict(found))
+        print_json(_audit_to_dict(found))
     else:
         print_text(str(found))
     return SUCCESS if found.holds else FAILURE
 
 
-def _found_as_dict(found: Audit) -> dict[str, Any]:
+def _audit_to_dict(found: Audit) -> dict[str, Any]:
     """What an audit found, in terms that JSON can hold; exact numbers are strings, as in a release."""
     pair = found.pair
     return {

@@ -1,29 +1,37 @@
-"""The options that several commands share, with what a shell may complete them to.
+"""The options that several commands share: how they are declared, what a shell completes, and what their text means.
 
-Everything travels as text, so that 0.1 is exactly one tenth; `values` turns it into what the library takes.
+Everything travels as text, so that 0.1 is exactly one tenth; the functions `parse_...` turn it into what the library
+takes. Each error names the option, and what may be meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Annotated
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from fractions import Fraction
+from typing import Annotated, Any
 
 import typer
 
-from discreet.cli.stdin import INPUT_FORMATS
+from discreet.cli.stdin import STANDARD
+from discreet.errors import InvalidValueError, shown
+from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import MECHANISMS
-from discreet.noise import NOISES
-from discreet.privacy import ADJACENCIES
+from discreet.noise import NOISES, check_noise
+from discreet.privacy import ADJACENCIES, Sensitivity, check_adjacency, exact
+from discreet.sources.column_hints import suggestion
 
 TABLE_OR_JSON = ("table", "json")
+INPUT_FORMATS = ("csv", "tsv", "json", "parquet", "npy")
 
 
-def completed(names: Iterable[str]) -> Callable[[], list[str]]:
+def complete_from(names: Iterable[str]) -> Callable[[], list[str]]:
     """What a shell asks for the values of an option."""
     return lambda: list(names)
 
 
-def choices(names: Iterable[str]) -> str:
+def join_choices(names: Iterable[str]) -> str:
     """The values of an option in a sentence: a, b or c."""
     *first, last = names
     return f"{', '.join(first)} or {last}"
@@ -53,8 +61,8 @@ AdjacencyOption = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help=f"What may differ by one user: {choices(ADJACENCIES)}.",
-        autocompletion=completed(ADJACENCIES),
+        help=f"What may differ by one user: {join_choices(ADJACENCIES)}.",
+        autocompletion=complete_from(ADJACENCIES),
     ),
 ]
 MechanismOption = Annotated[
@@ -62,7 +70,7 @@ MechanismOption = Annotated[
     typer.Option(
         metavar="NAME",
         help=f"How to draw: {', '.join(MECHANISMS)}. By default canonical.",
-        autocompletion=completed(MECHANISMS),
+        autocompletion=complete_from(MECHANISMS),
     ),
 ]
 GammaOption = Annotated[
@@ -74,7 +82,7 @@ NoiseOption = Annotated[
     typer.Option(
         metavar="NAME",
         help=f"For all but joint: {', '.join(NOISES)}. By default gumbel, with one-shot exponential.",
-        autocompletion=completed(NOISES),
+        autocompletion=complete_from(NOISES),
     ),
 ]
 CeilOption = Annotated[
@@ -84,8 +92,8 @@ InputFormatOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help=f"With - for FILE: what standard input holds, {choices(INPUT_FORMATS)}. By default csv.",
-        autocompletion=completed(INPUT_FORMATS),
+        help=f"With - for FILE: what standard input holds, {join_choices(INPUT_FORMATS)}. By default csv.",
+        autocompletion=complete_from(INPUT_FORMATS),
     ),
 ]
 FormatOption = Annotated[
@@ -93,10 +101,95 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help=f"How to print: {choices(TABLE_OR_JSON)}. By default table.",
-        autocompletion=completed(TABLE_OR_JSON),
+        help=f"How to print: {join_choices(TABLE_OR_JSON)}. By default table.",
+        autocompletion=complete_from(TABLE_OR_JSON),
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress: only the result and errors.")]
 JobsOption = Annotated[str | None, typer.Option(metavar="N", help="How many processes. By default one a core.")]
+
+
+def parse_mechanism(name: str | None, options: dict[str, Any]) -> Mechanism:
+    """The mechanism of this name with the options that were given, all of which must be its own."""
+    name = parse_choice("mechanism", name or "canonical", MECHANISMS)
+    given = {option: value for option, value in options.items() if value is not None}
+    own = list(MECHANISMS[name]().parameters())
+    for option in given:
+        if option not in own:
+            takes = f"takes only {' and '.join(own)}" if own else "takes no options"
+            raise InvalidValueError(f"{option} must be left out with the mechanism {name}, which {takes}")
+    if "noise" in given:
+        with _suggest_on_error(given["noise"], NOISES):
+            check_noise(given["noise"])
+    return MECHANISMS[name](**given)
+
+
+def parse_choice(name: str, given: str, allowed: Iterable[str]) -> str:
+    """One of the names that are allowed."""
+    names = list(allowed)
+    if given not in names:
+        hint = suggestion(given, names, private=False)
+        raise InvalidValueError(f"{name} must be one of {', '.join(names)}, not {shown(given)}{hint}")
+    return given
+
+
+def parse_adjacency(text: str) -> str:
+    """What two neighbouring inputs differ by."""
+    with _suggest_on_error(text, ADJACENCIES):
+        check_adjacency(text)
+    return text
+
+
+def parse_format(given: str | None, as_json: bool, allowed: Iterable[str]) -> str:
+    """How to print the result: as --format says, or as JSON with --json; by default as a table."""
+    if as_json and given not in (None, "json"):
+        raise InvalidValueError(f"json must be left out with format {shown(given)}: it is short for --format json")
+    return parse_choice("format", "json" if as_json else given or "table", allowed)
+
+
+def parse_sensitivity(text: str) -> Sensitivity:
+    """DOWN,UP as a sensitivity."""
+    parts = text.split(",")
+    if len(parts) != 2:
+        raise InvalidValueError(f"sensitivity must be two numbers DOWN,UP such as 0,1, not {shown(text)}")
+    return Sensitivity(down=parts[0], up=parts[1])
+
+
+def parse_count(text: str, name: str = "k") -> int:
+    """A whole number."""
+    with suppress(ValueError):
+        return int(text)
+    raise InvalidValueError(f"{name} must be a whole number such as 10, not {shown(text)}")
+
+
+def parse_jobs(text: str | None) -> int:
+    """How many processes to use: by default one a core."""
+    jobs = (os.cpu_count() or 1) if text is None else parse_count(text, "jobs")
+    if not 1 <= jobs <= 256:
+        raise InvalidValueError(f"jobs must be from 1 to 256, not {text!r}")
+    return jobs
+
+
+def parse_numbers(text: str, name: str) -> list[Fraction]:
+    """Numbers with commas between them."""
+    return [exact(number.strip(), name) for number in text.split(",")]
+
+
+def check_input_format(file: str | None, kind: str | None, events: bool = False) -> None:
+    """Raises unless the format is given for standard input alone, and is one that can be read."""
+    if kind is None:
+        return
+    if file != STANDARD:
+        raise InvalidValueError("input_format must be left out unless FILE is -: the name of a file tells what it is")
+    # An array has no columns, so it cannot hold events.
+    parse_choice("input_format", kind, [name for name in INPUT_FORMATS if not (events and name == "npy")])
+
+
+@contextmanager
+def _suggest_on_error(given: str, names: Iterable[str]) -> Iterator[None]:
+    """Ends what the library complains about inside with the name that is most likely meant."""
+    try:
+        yield
+    except InvalidValueError as error:
+        raise InvalidValueError(f"{error}{suggestion(given, list(names), private=False)}") from None

@@ -1,17 +1,27 @@
-"""What the commands print and write: text that the terminal can spell, and files whole or not at all."""
+"""What the commands print and write: formats of a release, whole files, and what a terminal alone is shown.
+
+Text is printed as standard output can spell it, and a file is written whole or not at all. Colours are left out where
+NO_COLOR is set and not empty (no-color.org) or TERM is dumb, and always in pipes and files.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from discreet.cli.formats import FORMATS
-from discreet.cli.terminal import BOLD, styled
 from discreet.errors import InvalidValueError
+from discreet.progress import is_shown
 from discreet.release import Release
+from discreet.text import count_for_programs, escape_line
+
+BOLD, RED = "1", "1;31"
 
 
 class OutputError(Exception):
@@ -22,11 +32,11 @@ def check_out(out: str | None, inputs: dict[str, list[str]]) -> None:
     """The release must not replace what it is made from."""
     if out is None:
         return
-    from discreet.whole import check_target
+    from discreet.atomic_write import check_writable
 
     if out == "-":
         raise InvalidValueError("out must be a file, not '-': what is printed goes to standard output without it")
-    check_target(Path(out), "out")
+    check_writable(Path(out), "out")
     for role, files in inputs.items():
         if os.path.exists(out) and any(os.path.exists(file) and os.path.samefile(out, file) for file in files):
             raise InvalidValueError(f"out must be another file than the {role}, not {str(Path(out))!r}")
@@ -44,10 +54,10 @@ def deliver(release: Release, shape: str, out: str | None) -> None:
 
 def save(text: str, out: str) -> None:
     """Writes the text to `out`, whole or not at all."""
-    from discreet.whole import write_whole
+    from discreet.atomic_write import atomic_write
 
     try:
-        write_whole(Path(out), text + "\n")
+        atomic_write(Path(out), text + "\n")
     except OSError as error:
         raise OutputError(f"writing {str(Path(out))!r} fails: {error.strerror}") from None
 
@@ -68,7 +78,7 @@ def print_text(text: str, heading: bool = False) -> None:
         raise OutputError("standard output must be open, but is closed")
     text = text.encode(_encoding(), "backslashreplace").decode(_encoding())
     first, line, rest = text.partition("\n")
-    print(f"{styled(first, BOLD, sys.stdout) if heading else first}{line}{rest}")
+    print(f"{apply_style(first, BOLD, sys.stdout) if heading else first}{line}{rest}")
 
 
 def flush() -> None:
@@ -79,3 +89,73 @@ def flush() -> None:
 
 def _encoding() -> str:
     return getattr(sys.stdout, "encoding", None) or "utf-8"
+
+
+def format_csv(release: Release) -> str:
+    """A header and a row for each item, in the order of the table, with the rank and the counts where released."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    ranks = {_key(item): rank for rank, item in enumerate(release.order or [], 1)}
+    counts = {_key(count.item): count for count in release.counts or []}
+    writer.writerow(["item", *(["order"] if ranks else []), *(["count", "low", "high"] if counts else [])])
+    for item in _order_items(release):
+        count = counts.get(_key(item))
+        figures = [] if count is None else [count_for_programs(each) for each in (count.value, count.low, count.high)]
+        writer.writerow([item, *([ranks[_key(item)]] if ranks else []), *figures])
+    # Half of a surrogate pair can be a label but not a character of a file.
+    return file.getvalue().encode("utf-8", "backslashreplace").decode().removesuffix("\n")
+
+
+def format_items(release: Release) -> str:
+    r"""An item a line and nothing else; a backslash is written as \\ and a control character as \n or \x1b."""
+    return "\n".join(escape_line(item) for item in _order_items(release))
+
+
+def _order_items(release: Release) -> list[Any]:
+    """The items as the table has them: by count, else in the released order, else by label."""
+    if release.counts is not None:
+        return [count.item for count in release.counts]
+    return release.items if release.order is None else release.order
+
+
+def _format_json(release: Release) -> str:
+    return release.to_json(indent=2)
+
+
+FORMATS: dict[str, Callable[[Release], str]] = {
+    "table": str, "json": _format_json, "csv": format_csv, "items": format_items,
+}  # fmt: skip
+"""How a release can be printed: a table for people, JSON that reads back, CSV, or its items alone for a pipe."""
+
+
+def _key(item: Any) -> tuple[type, Any]:
+    """A label as a key: 1 and True are two."""
+    return type(item), item
+
+
+def apply_style(text: str, style: str, stream: Any) -> str:
+    """The text in a style, if the stream is a terminal that may have colours."""
+    return f"\x1b[{style}m{text}\x1b[0m" if text and supports_colour(stream) else text
+
+
+def supports_colour(stream: Any) -> bool:
+    """Whether colours may be written to a stream."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
+        return False
+    return stream is not None and bool(stream.isatty())
+
+
+@contextmanager
+def progress_bar(name: str, total: int) -> Iterator[Callable[[], Any]]:
+    """A progress bar on standard error, where progress is shown; gives what is to be called after each step."""
+    if not is_shown():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True, no_color=not supports_colour(sys.stderr))
+    columns = TextColumn(name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(name, total=total)
+        yield lambda: progress.advance(task)

@@ -10,19 +10,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options as shared
-from discreet.cli.commands import TextCommand
-from discreet.cli.complain import first_example
-from discreet.cli.formats import FORMATS
-from discreet.cli.output import check_out, deliver
-from discreet.cli.stdin import as_file, check_input, files_behind, suffix_of
-from discreet.cli.values import as_adjacency, as_count, as_format, as_mechanism, as_sensitivity
+from discreet.cli.errors import first_example
+from discreet.cli.options import (
+    check_input_format,
+    parse_adjacency,
+    parse_count,
+    parse_format,
+    parse_mechanism,
+    parse_sensitivity,
+)
+from discreet.cli.output import FORMATS, check_out, deliver
+from discreet.cli.stdin import input_files, input_suffix, open_input
 from discreet.errors import InvalidValueError
 from discreet.padding import Padding, check_auto
 from discreet.privacy import Sensitivity, positive
-from discreet.progress import silenced
+from discreet.progress import show_progress
+from discreet.request import make_request
 from discreet.sources.base import Source
 from discreet.sources.files import TEXTS, file_source
-from discreet.topk import release_from
+from discreet.topk import plan_charge, release_from
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
@@ -81,9 +87,7 @@ _EVENTS_ONLY = {
 }
 
 
-def add_to(app: typer.Typer) -> None:
-    """Adds the command to the program."""
-    app.command("select", cls=TextCommand, short_help="Release the k items that score highest.", epilog=HELP)(select)
+app = typer.Typer(rich_markup_mode=None)
 
 
 def _check_file(context: typer.Context, file: str | None) -> str | None:
@@ -98,6 +102,7 @@ def _check_file(context: typer.Context, file: str | None) -> str | None:
     return file
 
 
+@app.command("select", short_help="Release the k items that score highest.", epilog=HELP)
 def select(
     context: typer.Context,
     k: shared.KOption,
@@ -198,7 +203,7 @@ def select(
         typer.Option(
             metavar="auto",
             help="With 'auto': release noisy scores too, for half of epsilon.",
-            autocompletion=shared.completed(["auto"]),
+            autocompletion=shared.complete_from(["auto"]),
         ),
     ] = None,
     ledger: Annotated[
@@ -234,7 +239,7 @@ def select(
             metavar="NAME",
             help="How to print: table, for people; json, with the guarantee; csv; or items, a line each, with "
             "a backslash as \\\\ and a line break as \\n. By default table.",
-            autocompletion=shared.completed(FORMATS),
+            autocompletion=shared.complete_from(FORMATS),
         ),
     ] = None,
     as_json: shared.JsonOption = False,
@@ -257,57 +262,58 @@ def select(
     ranks and tell about scores.
     """
     # Everything public is checked before the scores or the events are read.
-    drawn_by = as_mechanism(mechanism, {"gamma": gamma, "noise": noise, "ceil": ceil or None})
-    count, shape = as_count(k), as_format(form, as_json, FORMATS)
+    drawn_by = parse_mechanism(mechanism, {"gamma": gamma, "noise": noise, "ceil": ceil or None})
+    count, shape = parse_count(k), parse_format(form, as_json, FORMATS)
     positive(epsilon, "epsilon")
     if counts is not None:
         positive(counts, "counts")
-    as_adjacency(adjacency)
+    parse_adjacency(adjacency)
     padding = Padding(pad_to, context.obj, from_file=True)
-    check_input(file, input_format, events=user is not None)
-    book = _opened(ledger, out)
+    check_input_format(file, input_format, events=user is not None)
+    book = _open_ledger(ledger, out)
     options = {
         "domain": domain, "label": label, "where": where, "value": value,
         "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
         "connect": connect, "name": name, "delimiter": delimiter, "escape": escape,
     }  # fmt: skip
     if padding.is_auto:
-        check_auto(user is None and suffix_of(str(file), input_format) not in TEXTS)
-    limits = Sensitivity() if sensitivity is None else as_sensitivity(sensitivity)
+        check_auto(user is None and input_suffix(str(file), input_format) not in TEXTS)
+    limits = Sensitivity() if sensitivity is None else parse_sensitivity(sensitivity)
     source_of: Callable[[Any], Source]
     if user is None:
-        _refuse(options, _EVENTS_ONLY, "without user")
-        check_out(out, {"scores": files_behind(str(file))})
+        _refuse_options(options, _EVENTS_ONLY, "without user")
+        check_out(out, {"scores": input_files(str(file))})
         source_of = partial(file_source, item=item, score=score)
     else:
-        from discreet.cli.events import events_of
+        from discreet.cli.events import prepare_events
 
-        _refuse({"score": score, "sensitivity": sensitivity}, _SCORES_ONLY, "with user")
-        source_of = events_of(file, user, item, adjacency, options, out)
+        _refuse_options({"score": score, "sensitivity": sensitivity}, _SCORES_ONLY, "with user")
+        source_of = prepare_events(file, user, item, adjacency, options, out)
     # Progress would show when a stage ends.
-    with silenced(quiet or pad_to is not None):
-        release = release_from(
-            partial(_opening, file, input_format, source_of), count, epsilon, padding, mechanism=drawn_by,
-            sensitivity=limits if user is None else None, adjacency=adjacency, counts=counts, split=split, ledger=book,
-            purpose=purpose, request_id=request_id, dataset=dataset,
+    with show_progress(not quiet and pad_to is None):
+        ask = partial(
+            make_request, k=count, epsilon=epsilon, mechanism=drawn_by, adjacency=adjacency,
+            sensitivity=limits if user is None else None, counts=counts, split=split,
         )  # fmt: skip
+        charge = plan_charge(book, purpose, request_id, dataset)
+        release = release_from(partial(_open_source, file, input_format, source_of), ask, padding, charge)
     deliver(release, shape, out)
 
 
 @contextmanager
-def _opening(file: str | None, kind: str | None, source_of: Callable[[Any], Source]) -> Iterator[Source]:
+def _open_source(file: str | None, kind: str | None, source_of: Callable[[Any], Source]) -> Iterator[Source]:
     """The source behind FILE; a copy of standard input is there until it is let go."""
-    with as_file(file, kind) as path:
+    with open_input(file, kind) as path:
         yield source_of(path)
 
 
-def _refuse(options: dict[str, str | None], reasons: dict[str, str], when: str) -> None:
+def _refuse_options(options: dict[str, str | None], reasons: dict[str, str], when: str) -> None:
     for option, value in options.items():
         if value is not None:
             raise InvalidValueError(f"{option} must be left out {when}: {reasons[option]}")
 
 
-def _opened(ledger: str | None, out: str | None) -> Ledger | None:
+def _open_ledger(ledger: str | None, out: str | None) -> Ledger | None:
     """The ledger that a release is charged to, which `out` must not replace."""
     check_out(out, {"ledger": [] if ledger is None else [ledger]})
     if ledger is None:

@@ -14,52 +14,40 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from discreet.cli.output import OutputError
-from discreet.cli.values import as_choice
 from discreet.errors import Error, InvalidValueError
 from discreet.progress import is_shown
 
 STANDARD = "-"
-INPUT_FORMATS = ("csv", "tsv", "json", "parquet", "npy")
 _NAME = "standard input"
 _KIND = "csv"
 _PART = 1 << 20
 
 
-def check_input(file: str | None, kind: str | None, events: bool = False) -> None:
-    """Raises unless the format is given for standard input alone, and is one that can be read."""
-    if kind is None:
-        return
-    if file != STANDARD:
-        raise InvalidValueError("input_format must be left out unless FILE is -: the name of a file tells what it is")
-    # An array has no columns, so it cannot hold events.
-    as_choice("input_format", kind, [name for name in INPUT_FORMATS if not (events and name == "npy")])
-
-
-def files_behind(file: str) -> list[str]:
+def input_files(file: str) -> list[str]:
     """The files that FILE stands for, as far as it names some."""
     return ["/dev/stdin"] if file == STANDARD else [file]
 
 
-def name_of(file: str) -> str:
+def input_name(file: str) -> str:
     """What to call FILE."""
     return _NAME if file == STANDARD else os.path.basename(file)
 
 
-def suffix_of(file: str, kind: str | None) -> str:
+def input_suffix(file: str, kind: str | None) -> str:
     """The ending that tells what FILE holds."""
     return f".{kind or _KIND}" if file == STANDARD else os.path.splitext(file)[1].lower()
 
 
 @contextmanager
-def as_file(file: str | None, kind: str | None) -> Iterator[Any]:
+def open_input(file: str | None, kind: str | None) -> Iterator[Any]:
     """The path of FILE, if there is one, or for `-` that of a copy of standard input that is there inside only."""
     if file != STANDARD:
         # An engine may have written rows to a folder of its own by then, which goes as the process ends in order.
-        with _leaving_in_order():
+        with _exit_on_signals():
             yield file
         return
-    with _leaving_in_order(), _private_folder() as folder:
-        path = os.path.join(folder, f"stdin{suffix_of(file, kind)}")
+    with _exit_on_signals(), _private_folder() as folder:
+        path = os.path.join(folder, f"stdin{input_suffix(file, kind)}")
         _copy_to(path)
         try:
             yield path
@@ -75,12 +63,12 @@ def _private_folder() -> Iterator[str]:
     import shutil
     import tempfile
 
-    with _failing_as("making a temporary folder"):
+    with _name_failure("making a temporary folder"):
         folder = tempfile.mkdtemp(prefix="discreet-")
     try:
         yield folder
     finally:
-        with _failing_as(f"removing the copy of {_NAME} in {folder!r}"):
+        with _name_failure(f"removing the copy of {_NAME} in {folder!r}"):
             shutil.rmtree(folder)
 
 
@@ -91,14 +79,14 @@ def _copy_to(path: str) -> None:
     if source.isatty() and is_shown():
         print("discreet: reading what you type, until Ctrl-D on a line of its own", file=sys.stderr)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    with _failing_as(f"copying {_NAME} to a temporary file"), open(os.open(path, flags, 0o600), "wb") as copy:
+    with _name_failure(f"copying {_NAME} to a temporary file"), open(os.open(path, flags, 0o600), "wb") as copy:
         # Not read(), which at a keyboard waits for a second Ctrl-D.
         while part := source.read1(_PART):
             copy.write(part)
 
 
 @contextmanager
-def _failing_as(what: str) -> Iterator[None]:
+def _name_failure(what: str) -> Iterator[None]:
     """Tells what failed where the system refuses something inside."""
     try:
         yield
@@ -107,7 +95,7 @@ def _failing_as(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def _leaving_in_order() -> Iterator[None]:
+def _exit_on_signals() -> Iterator[None]:
     """Lets signals that end a process end it as Ctrl-C does, so that what is inside is cleaned up."""
     import signal
     import threading
@@ -118,7 +106,7 @@ def _leaving_in_order() -> Iterator[None]:
         # Under nohup, for example, a signal is ignored, and stays so.
         caught = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
     for number in caught:
-        signal.signal(number, _leave)
+        signal.signal(number, _exit_by_signal)
     try:
         yield
     finally:
@@ -126,5 +114,5 @@ def _leaving_in_order() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _leave(number: int, _: Any) -> NoReturn:
+def _exit_by_signal(number: int, _: Any) -> NoReturn:
     raise SystemExit(128 + number)

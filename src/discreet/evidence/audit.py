@@ -28,8 +28,9 @@ from discreet.evidence.telling import telling_event
 from discreet.exact.entropy import Entropy, as_entropy
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import DEFAULT, check_mechanism
-from discreet.privacy import Number, check_adjacency, exact, positive
-from discreet.release import Release, decimal
+from discreet.privacy import Number, check_adjacency, exact, positive, whole_number
+from discreet.release import Release
+from discreet.text import decimal
 
 Sampler = Callable[[dict[str, Any]], Any]
 """What is audited: from labelled scores to something that can be seen, a Release or any other hashable value."""
@@ -37,7 +38,7 @@ Sampler = Callable[[dict[str, Any]], Any]
 Progress = Callable[[int], AbstractContextManager[Callable[[], None]]]
 """Called with the number of draws in all; gives a context with a function to call after each."""
 
-_LARGEST = 10**9
+_MOST_DRAWS = 10**9
 _LONGEST = 26
 """How many items there are letters for."""
 
@@ -164,11 +165,9 @@ def audit(
     True
     """
     chosen = check_mechanism(DEFAULT if mechanism is None else mechanism)
-    budget = positive(epsilon, "epsilon")
+    budget, sure = positive(epsilon, "epsilon"), check_confidence(confidence)
     check_adjacency(adjacency)
-    sure = check_confidence(confidence)
-    if isinstance(draws, bool) or not isinstance(draws, int) or not 100 <= draws <= _LARGEST:
-        raise InvalidValueError(f"draws must be a whole number from 100 to {_LARGEST}, not {shown(draws)}")
+    draws = whole_number(draws, "draws", 100, _MOST_DRAWS)
     if (scores is None) != (neighbour is None):
         raise InvalidValueError("scores and neighbour must be given together or both left out")
     pair, longer = _inputs(chosen, k, budget, scores, neighbour, adjacency, draws, k is not None or sampler is None)
@@ -307,8 +306,8 @@ def _inputs(
         Input(vector, 1 if k is None else k, epsilon, mechanism, family.sensitivity, adjacency)
         for vector in (first, second)
     )
-    # A k that is no number of items is refused by the promise.
-    if one.guarantee and one.k < len(first):
+    # A k that is no number of items is refused by the request.
+    if not one.request().takes_all_items:
         check_enumerable(mechanism, len(first), one.k)
     return (one, other), None
 

@@ -173,7 +173,7 @@ def _broken(trial: CountTrial, found: Counted) -> list[Failure]:
 
 def misdrawn(rate: Fraction) -> list[Failure]:
     """The noise that `top_k` draws at a rate, judged on short strings of bits: no probability outside its bounds."""
-    decided, undecided = walk(lambda entropy: topk.counting_noise(entropy)(rate), _RUNS)
+    decided, undecided = walk(lambda entropy: topk.count_noise(entropy)(rate), _RUNS)
     for steps in dict.fromkeys([*range(-3, 4), *decided]):
         low, defined = float(decided.get(steps, 0)), math.exp(definition.discrete_laplace_log(steps, rate))
         if not low - 1e-12 <= defined <= low + float(undecided) + 1e-12:

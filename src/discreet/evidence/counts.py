@@ -22,8 +22,9 @@ from discreet.evidence.seen import Laws
 from discreet.exact.arrays import Ranks
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.release import Release
+from discreet.request import make_request
 from discreet.selection import Selection
-from discreet.sources.array import ArraySource
+from discreet.sources.arrays.array import ArraySource
 
 _MARK = 10**6
 """More steps than any score of a small input has."""
@@ -117,9 +118,10 @@ class CountedLaws(Laws):
     ) -> None:
         super().__init__(mechanism, k, epsilon, family)
         self._grid, self._per_user = grid, per_user
-        source, limit = self.source(family.scores[0]), family.sensitivity
-        self.guarantee = topk.promise(source, k, epsilon, mechanism, limit, family.adjacency, counts)
-        self._plan = topk.planned(source, k, limit, self.guarantee)
+        self.request = make_request(
+            self.source(family.scores[0]), k, epsilon,
+            mechanism=mechanism, sensitivity=family.sensitivity, adjacency=family.adjacency, counts=counts,
+        )  # fmt: skip
         self._rates: set[Fraction] = set()
         self._centres: dict[Scores, dict[Any, int | Fraction]] = {}
 
@@ -170,9 +172,11 @@ class CountedLaws(Laws):
             self._rates.add(rate)
             return noise(next(calls))
 
+        counted = self.request.count_mechanism
         # Without the floor, which could only hide a difference.
-        plan = None if self._plan is None else replace(self._plan, floor=False)
-        return topk.released(source, self.k, self.guarantee, lambda prepared: Selection(draw(prepared)), plan, scripted)
+        counted = None if counted is None else replace(counted, floor=False)
+        request = replace(self.request, source=source, count_mechanism=counted)
+        return topk.draw_release(request, lambda prepared: Selection(draw(prepared)), scripted)
 
     def _steps(self, value: int | Fraction) -> Fraction:
         return Fraction(value) / self._grid

@@ -24,10 +24,12 @@ from discreet.evidence.seen import label, labelled, outcome_of
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.privacy import Sensitivity
-from discreet.release import Guarantee, Release
+from discreet.release import Release
+from discreet.request import Request, make_request
 from discreet.selection import Selection
-from discreet.sources.array import ArraySource, array_source
-from discreet.sources.sorting import LARGE
+from discreet.sources.arrays.array import ArraySource, array_source
+from discreet.sources.arrays.sorting import LARGE
+from discreet.sources.base import Source
 
 _BATCH = 100
 _TURNS = ("small", "small", "lazy", "small", "small", "counted", "small", "small", "lazy", "small")
@@ -73,11 +75,12 @@ class Input:
     sensitivity: Sensitivity
     adjacency: str
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """What a release promises; it depends on no score."""
-        source = array_source(labelled(self.scores))
-        return topk.promise(source, self.k, self.epsilon, self.mechanism, self.sensitivity, self.adjacency)
+    def request(self, source: Source | None = None) -> Request:
+        """What is asked of these scores, or of a source that hands them over in another form."""
+        return make_request(
+            labelled(self.scores) if source is None else source, self.k, self.epsilon,
+            mechanism=self.mechanism, sensitivity=self.sensitivity, adjacency=self.adjacency,
+        )  # fmt: skip
 
 
 def releases(drawn_from: Input, entropy: Entropy, forms: tuple[str, ...] = ("small",)) -> Iterator[tuple[str, Outcome]]:
@@ -120,9 +123,9 @@ def _batch(drawn_from: Input, form: str, entropy: Entropy) -> Iterator[Outcome]:
         rng=entropy,
     )
     yield _seen(front_door, form)
-    guarantee, draw = drawn_from.guarantee, _draw_from_first(entropy)
+    request, draw = drawn_from.request(source), _draw_from_first(entropy)
     for _ in range(_BATCH - 1):
-        yield _seen(topk.released(source, drawn_from.k, guarantee, draw), form)
+        yield _seen(topk.draw_release(request, draw), form)
 
 
 def _draw_from_first(entropy: Entropy) -> Callable[[Prepared], Selection]:

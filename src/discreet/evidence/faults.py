@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from discreet import topk
+from discreet import request, topk
 from discreet.columns import LazyColumn
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import ball
@@ -27,7 +27,7 @@ from discreet.mechanisms import canonical
 from discreet.mechanisms.registry import MECHANISMS
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
-from discreet.sources.places import Places
+from discreet.sources.arrays.positions import PositionFinder
 
 Plant = Callable[[], AbstractContextManager[None]]
 
@@ -118,22 +118,22 @@ def next_rank() -> AbstractContextManager[None]:
     def shifted(right: Any) -> Any:
         return lambda self, ranks: right(self, np.minimum(ranks + 1, len(self.scores) - 1))
 
-    return replaced(Places, "of", shifted)
+    return replaced(PositionFinder, "find", shifted)
 
 
 def shifted_range() -> AbstractContextManager[None]:
     """In large arrays: of a range of ranks, the one that begins and ends one rank higher."""
 
     def shifted(right: Any) -> Any:
-        def selected(self: Places, selection: Selection) -> Any:
-            some = selection.some
-            if some is not None:
-                selection = replace(selection, some=replace(some, first=some.first - 1, last=some.last - 1))
+        def find_selected(self: PositionFinder, selection: Selection) -> Any:
+            subset = selection.subset
+            if subset is not None:
+                selection = replace(selection, subset=replace(subset, first=subset.first - 1, last=subset.last - 1))
             return right(self, selection)
 
-        return selected
+        return find_selected
 
-    return replaced(Places, "selected", shifted)
+    return replaced(PositionFinder, "find_selected", shifted)
 
 
 def shifted_lazy_column() -> AbstractContextManager[None]:
@@ -153,13 +153,13 @@ def planned_with_half_the_noise() -> AbstractContextManager[None]:
     """Counts whose noise is planned at twice the rate."""
 
     def doubled(right: Any) -> Any:
-        def counting(*arguments: Any) -> Any:
-            plan = right(*arguments)
-            return replace(plan, rate=2 * plan.rate)
+        def make_count_mechanism(*arguments: Any) -> Any:
+            made = right(*arguments)
+            return replace(made, rate=2 * made.rate)
 
-        return counting
+        return make_count_mechanism
 
-    return replaced(topk, "counting", doubled)
+    return replaced(request, "make_count_mechanism", doubled)
 
 
 def drawn_with_half_the_noise() -> AbstractContextManager[None]:

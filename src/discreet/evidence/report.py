@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from discreet.evidence.neighbours import Scores
 from discreet.evidence.witnesses import SHARP, Witness
 from discreet.mechanisms.base import Mechanism
+from discreet.text import align_columns
 
 if TYPE_CHECKING:
     from discreet.evidence.count_rows import CountVerdict
@@ -197,13 +198,7 @@ def verdict_word(verdict: Judged) -> str:
 
 
 def _table(verdicts: Sequence[Judged]) -> list[str]:
-    return in_columns([verdicts[0].headings, *(verdict.cells() for verdict in verdicts)])
-
-
-def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return align_columns([verdicts[0].headings, *(verdict.cells() for verdict in verdicts)])
 
 
 def share(number: float) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -23,8 +23,9 @@ from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import precision
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.release import Guarantee, Release
+from discreet.request import make_request
 from discreet.selection import Selection
-from discreet.sources.array import ArraySource, array_source
+from discreet.sources.arrays.array import ArraySource, array_source
 
 _BITS = 112
 _WIDEST = 1e-18
@@ -45,10 +46,16 @@ class Laws:
 
     def __init__(self, mechanism: Mechanism, k: int, epsilon: Fraction, family: Family) -> None:
         self.k, self.epsilon, self.family = k, epsilon, family
-        self.guarantee: Guarantee = topk.promise(
-            array_source(dict(enumerate(family.scores[0]))), k, epsilon, mechanism, family.sensitivity, family.adjacency
-        )
+        self.request = make_request(
+            dict(enumerate(family.scores[0])), k, epsilon,
+            mechanism=mechanism, sensitivity=family.sensitivity, adjacency=family.adjacency,
+        )  # fmt: skip
         self._known: dict[Scores, dict[Outcome, tuple[float, float]]] = {}
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all these releases promise."""
+        return self.request.guarantee
 
     def pair(self, scores: Scores, neighbour: Scores) -> Pair:
         """The pair with the outcome at which it is worst."""
@@ -82,7 +89,7 @@ class Laws:
 
     def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Ranks]) -> Release:
         """What is released of the input behind `source` where `draw` chooses the ranks."""
-        return topk.released(source, self.k, self.guarantee, lambda prepared: Selection(draw(prepared)))
+        return topk.draw_release(replace(self.request, source=source), lambda prepared: Selection(draw(prepared)))
 
     def _visible(self, scores: Scores) -> dict[Outcome, tuple[float, float]]:
         source = self.source(scores)

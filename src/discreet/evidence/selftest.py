@@ -19,13 +19,14 @@ from discreet.evidence import faults
 from discreet.evidence.audit import draw_counts, fit_to_definition
 from discreet.evidence.count_rows import CountTask, CountVerdict, count_tasks
 from discreet.evidence.inputs import long_input
-from discreet.evidence.report import Verdict, in_columns
+from discreet.evidence.report import Verdict
 from discreet.evidence.verify import verify_witness
 from discreet.evidence.witnesses import best_witness
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.registry import MECHANISMS, all_variants
+from discreet.text import align_columns
 
 ALPHA = 1e-9
 """The probability that the draws of another seed accuse a right sampler, for each that is audited."""
@@ -161,7 +162,7 @@ class SelfTest:
         rows += [(one.fault, one.by_verify(), one.by_audit(), one.verdict) for one in self.findings]
         caught = sum(one.is_faulty and one.accused for one in self.findings)
         planted = sum(one.is_faulty for one in self.findings)
-        return "\n".join([*in_columns(rows), f"{caught} of {planted} planted faults caught"])
+        return "\n".join([*align_columns(rows), f"{caught} of {planted} planted faults caught"])
 
 
 def cases() -> list[Case]:

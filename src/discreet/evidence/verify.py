@@ -23,7 +23,7 @@ from discreet.evidence.seen import Laws
 from discreet.evidence.witnesses import Witness, best_witness
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import all_variants, check_mechanism
-from discreet.privacy import Number, check_adjacency, exact, positive
+from discreet.privacy import Number, check_adjacency, exact, positive, whole_number
 
 Mechanisms = Mechanism | Iterable[Mechanism] | None
 """One mechanism, several, or None for all of them."""
@@ -135,8 +135,8 @@ def plan(
 ) -> list[Task | CountTask]:
     """What `verify` will do with these arguments, in pieces that can be done apart."""
     budget = positive(epsilon, "epsilon")
-    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
-        raise InvalidValueError(f"k must be a whole number from 1, not {shown(k)}")
+    if k is not None:
+        k = whole_number(k, "k", 1)
     if adjacency is not None:
         check_adjacency(adjacency)
     chosen = families(deep) if scores is None else _own(scores)

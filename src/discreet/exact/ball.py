@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,9 @@ from discreet.exact.entropy import Entropy, Uniform
 
 START = 96
 """The precision in bits at which a comparison is first tried."""
+
+LARGEST = sys.float_info.max
+"""The largest float, which stands for all numbers beyond it."""
 
 RELATIVE = 2.0**-40
 """What `bound_above` adds, relative to the value: far more than the rounding of what it is given."""
@@ -111,6 +115,11 @@ def log_binomial_stirling(a: Floats, b: Floats) -> Floats:
 def bound_above(value: Floats) -> Floats:
     """A float certainly above a quantity that `value` approximates to a relative (or absolute) 2^-41."""
     return value + RELATIVE * (np.abs(value) + 64.0)
+
+
+def bound_below(value: Floats) -> Floats:
+    """A float certainly below a quantity that `value` approximates to a relative (or absolute) 2^-41."""
+    return value - RELATIVE * (np.abs(value) + 64.0)
 
 
 def sample_bernoulli_exp(entropy: Entropy, log_probability: Callable[[], arb]) -> bool:

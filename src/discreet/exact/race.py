@@ -18,7 +18,16 @@ from flint import arb
 from numpy.typing import NDArray
 
 from discreet.exact.arrays import Floats, Ranks, Words
-from discreet.exact.ball import RELATIVE, START, is_less, precision, sum_exponentials
+from discreet.exact.ball import (
+    LARGEST,
+    RELATIVE,
+    START,
+    bound_above,
+    bound_below,
+    is_less,
+    precision,
+    sum_exponentials,
+)
 from discreet.exact.entropy import Entropy, Uniform
 from discreet.exact.times import BallTime, NoiseFormula, bound_exponentials, evaluate_noise
 
@@ -228,9 +237,9 @@ def _bound_arrivals(
     log_rate = np.log(race.runners.cells[stream].astype(np.float64))
     most, most_off = evaluate_noise(race.noise, low, log_rate)
     least, least_off = evaluate_noise(race.noise, high, log_rate)
-    gain_low, gain_high = np.minimum(gain, 1e308), np.maximum(gain, -1e308)
-    value_low = gain_low - RELATIVE * (np.abs(gain_low) + 64.0) + least - least_off - RELATIVE * np.abs(least)
-    value_high = gain_high + RELATIVE * (np.abs(gain_high) + 64.0) + most + most_off + RELATIVE * np.abs(most)
+    gain_low, gain_high = np.minimum(gain, LARGEST), np.maximum(gain, -LARGEST)
+    value_low = bound_below(gain_low) + least - least_off - RELATIVE * np.abs(least)
+    value_high = bound_above(gain_high) + most + most_off + RELATIVE * np.abs(most)
     return _Arrivals(stream, turn, element, np.where(np.isnan(value_low), -np.inf, value_low), value_high)
 
 

@@ -21,8 +21,9 @@ from discreet.exact.ball import float_above
 from discreet.mechanisms.base import Mechanism
 from discreet.privacy import Number, Sensitivity, positive
 from discreet.release import Guarantee
-from discreet.sources.array import ArraySource
-from discreet.topk import promise, top_k
+from discreet.request import make_request
+from discreet.sources.arrays.array import ArraySource
+from discreet.topk import top_k
 
 if TYPE_CHECKING:
     from opendp.mod import Domain, Measurement, Metric, _PartialConstructor
@@ -92,7 +93,7 @@ def make_top_k(
         raise InvalidTypeError(f"negate must be True or False, not {shown(negate)}")
     # What is promised is told by the number of items: the scores that stand here take no memory.
     anything = ArraySource(np.broadcast_to(np.int64(0), size))
-    guarantee = promise(anything, k, epsilon, mechanism, sensitivity, None)
+    guarantee = make_request(anything, k, epsilon, mechanism=mechanism, sensitivity=sensitivity).guarantee
     chosen, budget = guarantee.mechanism, positive(epsilon, "epsilon")
 
     def function(scores: list[Any]) -> list[int]:

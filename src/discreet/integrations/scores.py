@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.exact.arrays import Floats
 from discreet.integrations.cells import as_array, blocks, matrix, numbers
+from discreet.labels import unwrap_label
 from discreet.privacy import Number, Sensitivity, exact
-from discreet.sources.labels import plain
 
 STEPS = 2**20
 """How many steps a term of a clipped correlation has between 0 and 1."""
@@ -230,7 +230,7 @@ def _public(given: Any, name: str) -> float | tuple[float, ...]:
 
 
 def _float(given: Any, name: str) -> float:
-    number = exact(plain(given), name)
+    number = exact(unwrap_label(given), name)
     try:
         return float(number)
     except OverflowError:
@@ -238,7 +238,7 @@ def _float(given: Any, name: str) -> float:
 
 
 def _label(given: Any) -> Any:
-    label = plain(given)
+    label = unwrap_label(given)
     if not isinstance(label, str | bytes | int | float) or label != label:
         raise InvalidTypeError(f"positive must be a label such as 1 or 'yes', not {shown(given)}")
     return label

@@ -17,7 +17,7 @@ from discreet.errors import InvalidValueError, MissingExtraError, shown
 from discreet.integrations.cells import as_array, matrix
 from discreet.integrations.scores import ClassCounts, ClippedCorrelation, Score, check_score
 from discreet.mechanisms.base import Mechanism
-from discreet.privacy import Number
+from discreet.privacy import Number, is_whole_number
 from discreet.topk import top_k
 
 try:
@@ -222,13 +222,13 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         """The ledger, which must be for these data, before any row is looked at."""
         if self.ledger is None:
             return None
-        from discreet.ledger.charges import opened_for
+        from discreet.ledger.charges import open_charge
 
-        return opened_for(self.ledger, _PURPOSE, None, self.dataset)
+        return open_charge(self.ledger, _PURPOSE, None, self.dataset).ledger
 
     def _kept(self) -> Any:
         """K, or the number of features where that is less."""
-        if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k <= self.n_features_in_:
+        if not is_whole_number(self.k) or self.k <= self.n_features_in_:
             return self.k
         warnings.warn(
             f"k={self.k} is more than the {self.n_features_in_} features of X: all are kept, and nothing is spent",

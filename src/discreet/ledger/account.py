@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, broken, unbroken
+from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, check_chain, damage_error
 from discreet.ledger.composition import Composition
 from discreet.release import Release
 
@@ -139,15 +139,15 @@ class Account:
         return Account(self.budget, record, time, spent, self.requests, self.stores)
 
 
-def read_on(account: Account | None, records: Iterable[Record]) -> Account:
+def extend_account(account: Account | None, records: Iterable[Record]) -> Account:
     """The account after these records, each of which is checked; without one before, the first is the budget."""
-    for record in unbroken(None if account is None else account.last, records):
+    for record in check_chain(None if account is None else account.last, records):
         try:
-            account = _opened(record) if account is None else account.after(record)
+            account = _open_account(record) if account is None else account.after(record)
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
-            raise broken(record.number, "is not one that discreet writes") from None
+            raise damage_error(record.number, "is not one that discreet writes") from None
     if account is None:
-        raise broken(1, "is missing")
+        raise damage_error(1, "is missing")
     return account
 
 
@@ -165,7 +165,7 @@ _KEYS = {each.name for each in fields(Entry)} - {"number", "stored"}
 """What every charge says."""
 
 
-def _opened(record: Record) -> Account:
+def _open_account(record: Record) -> Account:
     if record.kind != BUDGET:
         raise ValueError
     return Account(Budget.read(record.content), record, datetime.fromisoformat(record.content["time"]))

@@ -58,27 +58,27 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def linked(last: Record | None, kind: str, content: dict[str, Any]) -> Record:
+def next_record(last: Record | None, kind: str, content: dict[str, Any]) -> Record:
     """The record that comes after `last`."""
     number, previous = (1, START) if last is None else (last.number + 1, last.hash)
     body = canonical(content)
     return Record(number, kind, body, previous, digest(f"{number}\n{kind}\n{previous}\n{body}"))
 
 
-def unbroken(last: Record | None, records: Iterable[Record]) -> Iterator[Record]:
+def check_chain(last: Record | None, records: Iterable[Record]) -> Iterator[Record]:
     """The records that follow `last`, each once it is known to be whole and in its place."""
     for record in records:
         number, previous = (1, START) if last is None else (last.number + 1, last.hash)
         if record.number != number:
-            raise broken(number, "is missing")
+            raise damage_error(number, "is missing")
         if record.hash != digest(f"{number}\n{record.kind}\n{record.previous}\n{record.body}"):
-            raise broken(number, "was edited")
+            raise damage_error(number, "was edited")
         if record.previous != previous:
-            raise broken(number, "does not follow the one before it")
+            raise damage_error(number, "does not follow the one before it")
         last = record
         yield record
 
 
-def broken(number: int, what: str) -> LedgerError:
+def damage_error(number: int, what: str) -> LedgerError:
     """The error for a record that is not as it was written."""
     return LedgerError(f"the ledger is damaged: record {number} {what}; it must not be used for releases")

@@ -1,9 +1,10 @@
-"""What a charge says, and whether it is granted: the budget, the adjacency, the clock, and requests made before."""
+"""Charges: what one says, and whether it is granted, by the budget, the adjacency, the clock and earlier requests."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from sqlite3 import Connection
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 import discreet
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.ledger.account import Account, Entry
-from discreet.ledger.chain import CHARGE, Record, broken, linked, unbroken
+from discreet.ledger.chain import CHARGE, Record, check_chain, damage_error, next_record
 from discreet.ledger.composition import Composition
-from discreet.ledger.errors import LedgerError
-from discreet.ledger.query import Query
+from discreet.ledger.errors import BudgetSpentError, LedgerError
+from discreet.ledger.query import Query, query_of
 from discreet.ledger.store import record_at
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
-from discreet.release import Release, decimal
+from discreet.release import Release
+from discreet.request import Request
+from discreet.text import decimal
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
@@ -29,42 +32,48 @@ _BACK = timedelta(minutes=1)
 _LONGEST = 1000
 
 
-def opened_for(
+@dataclass(frozen=True)
+class Charge:
+    """What a release is to be charged to, and what its caller says of it."""
+
+    ledger: Ledger
+    purpose: str | None
+    request_id: str | None
+    dataset: str | None
+
+    def query(self, request: Request) -> Query:
+        """What is charged: the public query behind a request."""
+        return query_of(request, self.dataset)
+
+    def spend(self, query: Query, draw: Callable[[], Release], finish: Callable[[Release], Release]) -> Release:
+        """Charges, draws, finishes, stores and returns; or finishes what was released for the same request before."""
+        granted = self.ledger.charge(query, self.purpose, self.request_id)
+        if isinstance(granted, Release):
+            return finish(granted)
+        release = finish(draw())
+        self.ledger.keep(granted, release)
+        return release
+
+
+def open_charge(
     ledger: str | os.PathLike[str] | Ledger, purpose: str | None, request_id: str | None, dataset: str | None
-) -> Ledger:
-    """The ledger that a release is to be charged to; what the caller says about the release is checked here."""
+) -> Charge:
+    """The charge that a release will make, on a ledger that is for its data; the words of the caller are checked."""
     from discreet.ledger.ledger import Ledger
 
     for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset)):
         if given is not None:
-            text(given, name)
+            check_text(given, name)
     book = ledger if isinstance(ledger, Ledger) else Ledger.unread(ledger)
     book.check_dataset(dataset)
-    return book
+    return Charge(book, purpose, request_id, dataset)
 
 
-def spend(
-    book: Ledger,
-    query: Query,
-    purpose: str | None,
-    request_id: str | None,
-    draw: Callable[[], Release],
-    finish: Callable[[Release], Release],
-) -> Release:
-    """Charges, draws, finishes, stores and returns; or finishes what was released for the same request before."""
-    granted = book.charge(query, purpose, request_id)
-    if isinstance(granted, Release):
-        return finish(granted)
-    release = finish(draw())
-    book.keep(granted, release)
-    return release
-
-
-def charged(account: Account, query: Query, purpose: str | None, request_id: str | None) -> Record:
+def charge_record(account: Account, query: Query, purpose: str | None, request_id: str | None) -> Record:
     """The record of a charge, where it is granted."""
     check_dataset(account, query.dataset)
     _check_adjacency(account, query)
-    _check_room(account, Composition(query.guarantee.epsilon, query.guarantee.zcdp))
+    _check_budget(account, Composition(query.guarantee.epsilon, query.guarantee.zcdp))
     content = {
         "time": stamp(_time(account)),
         "purpose": purpose,
@@ -78,12 +87,12 @@ def charged(account: Account, query: Query, purpose: str | None, request_id: str
         "fingerprint": query.fingerprint,
         "request_id": request_id,
     }
-    return linked(account.last, CHARGE, content)
+    return next_record(account.last, CHARGE, content)
 
 
-def answered(connection: Connection, account: Account, request_id: str, query: Query) -> Release:
+def stored_release(connection: Connection, account: Account, request_id: str, query: Query) -> Release:
     """The release that is stored for a request, which must ask the same."""
-    entry = Entry.read(_whole(connection, account.requests[request_id]))
+    entry = Entry.read(_checked_record(connection, account.requests[request_id]))
     if entry.fingerprint != query.fingerprint:
         raise InvalidValueError(f"request_id must be new for a new query, and {shown(request_id)} was for another one")
     stored = account.stores[entry.number]
@@ -92,10 +101,10 @@ def answered(connection: Connection, account: Account, request_id: str, query: Q
             f"request_id {shown(request_id)} was charged at {entry.time} and has no release: it is still being drawn, "
             "or was lost in a crash; it is spent and will not be drawn again"
         )
-    return Release.from_dict(_whole(connection, stored).content["release"])
+    return Release.from_dict(_checked_record(connection, stored).content["release"])
 
 
-def left(account: Account) -> Fraction:
+def epsilon_left(account: Account) -> Fraction:
     """The epsilon of the budget less what is spent."""
     return max(Fraction(0), account.budget.epsilon - account.spent.spent(account.budget.delta))
 
@@ -109,7 +118,7 @@ def check_dataset(account: Account, dataset: str | None) -> None:
         raise InvalidValueError(f"dataset must be that of the ledger, {shown(own)}, not {shown(dataset)}")
 
 
-def text(given: Any, name: str) -> str:
+def check_text(given: Any, name: str) -> str:
     """A text for people to read later: not empty, and of a length that can be printed."""
     if not isinstance(given, str):
         raise InvalidTypeError(f"{name} must be a text, not {shown(given)}")
@@ -128,12 +137,12 @@ def stamp(time: datetime) -> str:
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _whole(connection: Connection, number: int) -> Record:
+def _checked_record(connection: Connection, number: int) -> Record:
     """A record that was checked when it was first read, checked again."""
     record, before = record_at(connection, number), record_at(connection, number - 1)
     if record is None:
-        raise broken(number, "is missing")
-    return next(unbroken(before, [record]))
+        raise damage_error(number, "is missing")
+    return next(check_chain(before, [record]))
 
 
 def _check_adjacency(account: Account, query: Query) -> None:
@@ -142,15 +151,15 @@ def _check_adjacency(account: Account, query: Query) -> None:
         raise InvalidValueError(f"adjacency must be that of the ledger, {own!r}, not {given!r}")
 
 
-def _check_room(account: Account, cost: Composition) -> None:
+def _check_budget(account: Account, cost: Composition) -> None:
     budget, total = account.budget, account.spent.plus(cost)
     if total.fits(budget.epsilon, budget.delta):
         return
-    rest = f"{decimal(left(account))} of {decimal(budget.epsilon)} is left, and nothing was drawn"
+    rest = f"{decimal(epsilon_left(account))} of {decimal(budget.epsilon)} is left, and nothing was drawn"
     if budget.delta is not None:
         after = decimal(total.spent(budget.delta))
         rest = f"it would bring what is spent at delta {decimal(budget.delta)} to {after}; {rest}"
-    raise LedgerError(f"epsilon {decimal(cost.epsilon)} does not fit: {rest}")
+    raise BudgetSpentError(f"epsilon {decimal(cost.epsilon)} does not fit: {rest}")
 
 
 def _time(account: Account) -> datetime:

@@ -51,7 +51,7 @@ class Composition:
         """The epsilon for this delta by zCDP, or None where there is no delta left for the conversion."""
         if delta is None or delta <= self.delta:
             return None
-        return converted(self.rho, delta - self.delta)
+        return zcdp_to_epsilon(self.rho, delta - self.delta)
 
     def spent(self, delta: Fraction | None) -> Fraction:
         """The epsilon for this delta, by the better of the two."""
@@ -65,12 +65,12 @@ class Composition:
         return self.epsilon <= epsilon or self.spent(delta) <= epsilon
 
 
-def converted(rho: Fraction, delta: Fraction) -> Fraction:
+def zcdp_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     """The smallest epsilon for which rho-zCDP is shown to be (epsilon, delta)-DP, rounded up.
 
     Examples
     --------
-    >>> float(converted(Fraction(1, 8), Fraction(1, 10**6)))
+    >>> float(zcdp_to_epsilon(Fraction(1, 8), Fraction(1, 10**6)))
     2.419093177
     """
     if rho == 0:

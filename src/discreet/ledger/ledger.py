@@ -10,25 +10,22 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from sqlite3 import Connection
-from typing import Any, TypeVar
+from typing import Any
 
 import discreet
 from discreet.errors import InvalidValueError, shown
 from discreet.ledger import charges, store
-from discreet.ledger.account import Account, Budget, Entry, read_on
-from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, broken, linked
+from discreet.ledger.account import Account, Budget, Entry, extend_account
+from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, damage_error, next_record
 from discreet.ledger.composition import Composition
 from discreet.ledger.errors import LedgerError
-from discreet.ledger.place import as_path
+from discreet.ledger.path import as_path
 from discreet.ledger.query import Query
 from discreet.privacy import Number, check_adjacency, exact, positive
 from discreet.release import Release
-
-Answer = TypeVar("Answer")
 
 WAIT = 30.0
 """Seconds to wait for other processes."""
@@ -57,14 +54,14 @@ class Ledger:
     [('monthly chart', True)]
     >>> discreet.top_k(loans, k=1, epsilon=3, ledger=ledger)
     Traceback (most recent call last):
-    discreet.ledger.errors.LedgerError: epsilon 3 does not fit: 2.9 of 3 is left, and nothing was drawn
+    discreet.ledger.errors.BudgetSpentError: epsilon 3 does not fit: 2.9 of 3 is left, and nothing was drawn
     >>> folder.cleanup()
     """
 
     def __init__(self, path: str | os.PathLike[str], *, wait: float = WAIT) -> None:
         self._path, self._wait = as_path(path), _seconds(wait)
         self._account: Account | None = None
-        self._brought_up(self._read)
+        self._read()
 
     @classmethod
     def unread(cls, path: str | os.PathLike[str]) -> Ledger:
@@ -111,14 +108,14 @@ class Ledger:
             "epsilon": str(positive(epsilon, "epsilon")),
             "delta": None if delta is None else str(_delta(delta)),
             "adjacency": adjacency,
-            "unit": charges.text(unit, "unit"),
-            "dataset": None if dataset is None else charges.text(dataset, "dataset"),
+            "unit": charges.check_text(unit, "unit"),
+            "dataset": None if dataset is None else charges.check_text(dataset, "dataset"),
             "time": charges.stamp(charges.now()),
             "version": discreet.__version__,
             # So that no two ledgers have a hash in common.
             "id": secrets.token_hex(16),
         }
-        store.make_file(as_path(path), linked(None, BUDGET, budget))
+        store.make_file(as_path(path), next_record(None, BUDGET, budget))
         return cls(path, wait=wait)
 
     def __repr__(self) -> str:
@@ -148,7 +145,7 @@ class Ledger:
     @property
     def left(self) -> Fraction:
         """The epsilon of the budget less what is spent."""
-        return charges.left(self._read())
+        return charges.epsilon_left(self._read())
 
     @property
     def head(self) -> str:
@@ -195,7 +192,7 @@ class Ledger:
     def check_dataset(self, dataset: str | None) -> None:
         """Raises where the ledger is for other data than those of this name; `top_k` calls this before it reads any."""
         # What was read once is enough: a charge finds a file that was replaced since.
-        charges.check_dataset(self._account or self._brought_up(self._read), dataset)
+        charges.check_dataset(self._account or self._read(), dataset)
 
     def charge(self, query: Query, purpose: str | None, request_id: str | None) -> Record | Release:
         """Charges a query, or finds the release of a request that was answered before; `top_k` calls this.
@@ -205,57 +202,46 @@ class Ledger:
         Record or Release
             The charge, which is on the disk; or what was released for the same request.
         """
-        return self._brought_up(lambda: self._charge(query, purpose, request_id))
-
-    def _charge(self, query: Query, purpose: str | None, request_id: str | None) -> Record | Release:
-        with store.writing(self._path, self._wait) as connection:
-            account = self._caught_up(connection)
+        with store.write_transaction(self._path, self._wait) as connection:
+            account = self._catch_up(connection)
             if request_id is not None and request_id in account.requests:
-                return charges.answered(connection, account, request_id, query)
-            record = charges.charged(account, query, purpose, request_id)
+                return charges.stored_release(connection, account, request_id, query)
+            record = charges.charge_record(account, query, purpose, request_id)
             store.append(connection, record)
         return record
 
     def keep(self, charge: Record, release: Release) -> None:
         """Stores what was released for a charge; `top_k` calls this before the caller sees the release."""
         try:
-            with store.writing(self._path, self._wait) as connection:
-                account = self._caught_up(connection)
+            with store.write_transaction(self._path, self._wait) as connection:
+                account = self._catch_up(connection)
                 if store.record_at(connection, charge.number) != charge or account.stores[charge.number] is not None:
                     raise LedgerError("the ledger does not hold its charge, or holds a release for it already")
                 content = {"charge": charge.number, "release": release.to_dict()}
-                store.append(connection, linked(account.last, STORE, content))
+                store.append(connection, next_record(account.last, STORE, content))
         except (LedgerError, InvalidValueError) as error:
             reason = str(error)
         else:
             return
         raise LedgerError(f"the release could not be stored, so it is withheld, and its epsilon spent: {reason}")
 
-    def _brought_up(self, task: Callable[[], Answer]) -> Answer:
-        """Does a task on the file, which is brought to our schema first if it has an older one."""
-        try:
-            return task()
-        except store.OutdatedError:
-            store.migrate(self._path, self._wait)
-        return task()
-
     def _read(self) -> Account:
-        with store.reading(self._path, self._wait) as connection:
-            return self._caught_up(connection)
+        with store.read_transaction(self._path, self._wait) as connection:
+            return self._catch_up(connection)
 
     def _all(self) -> tuple[Account, list[Record]]:
         """All records, each checked anew, and what they come to."""
-        with store.reading(self._path, self._wait) as connection:
+        with store.read_transaction(self._path, self._wait) as connection:
             found = list(store.records(connection))
-        return read_on(None, found), found
+        return extend_account(None, found), found
 
-    def _caught_up(self, connection: Connection) -> Account:
+    def _catch_up(self, connection: Connection) -> Account:
         """The account of all records; those that were checked before are not read again, but for the last of them."""
         account = self._account
         if account is not None and store.record_at(connection, account.last.number) != account.last:
-            raise broken(account.last.number, "was edited or removed")
+            raise damage_error(account.last.number, "was edited or removed")
         first = store.LEAST if account is None else account.last.number + 1
-        self._account = account = read_on(account, store.records(connection, first))
+        self._account = account = extend_account(account, store.records(connection, first))
         return account
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.labels import sort_labels
 from discreet.ledger.chain import canonical, digest
 from discreet.release import Guarantee
+from discreet.request import Request
 from discreet.sources.base import Source
-from discreet.sources.labels import in_order
 
 MOST_LABELS = 100_000
 """Labels of larger domains are not read for the fingerprint: it would take longer than the release."""
@@ -36,15 +37,16 @@ class Query:
         return digest(canonical({"k": self.k, "d": self.d, "guarantee": promised, "source": self.source, **named}))
 
 
-def asked(source: Source, k: int, guarantee: Guarantee, dataset: str | None = None) -> Query:
-    """The query of a release."""
-    return Query(k, source.d, guarantee, {**source.description(), **_labels(source)}, dataset)
+def query_of(request: Request, dataset: str | None = None) -> Query:
+    """The query that a request asks of the data of this name, if it has one."""
+    described = {**request.source.description(), **_hash_of_labels(request.source)}
+    return Query(request.k, request.d, request.guarantee, described, dataset)
 
 
-def _labels(source: Source) -> dict[str, Any]:
+def _hash_of_labels(source: Source) -> dict[str, Any]:
     """A hash of the labels that the caller gave, in an order of the labels alone: theirs can be that of the scores."""
     labels = getattr(source, "labels", None)
     if labels is None or len(labels) > MOST_LABELS:
         return {}
     # The text of a list tells its members and their types apart, and is made quickly.
-    return {"labels": digest(repr(in_order(labels)))}
+    return {"labels": digest(repr(sort_labels(labels)))}

@@ -10,23 +10,20 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from discreet.errors import InvalidValueError
 from discreet.ledger.chain import Record
 from discreet.ledger.errors import LedgerError
-from discreet.ledger.place import check_same, is_writable, looked_at, speaking, sync_folder
+from discreet.ledger.path import check_same, is_writable, stat_ledger, sync_folder, translate_errors
 
 APPLICATION = 0x64736372
 """The application id in the header of the file: "dscr"."""
 
 SCHEMA = 1
 """The version of the table, in the header as well."""
-
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], object]] = {}
-"""For each older version, what makes it the next one; it runs within a transaction."""
 
 TABLE = (
     "CREATE TABLE records (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, body TEXT NOT NULL, "
@@ -40,10 +37,6 @@ LEAST = -(2**63)
 """The least number that SQLite can give a record; ours begin with 1."""
 
 
-class OutdatedError(LedgerError):
-    """The file has an older schema, from which `migrate` leads to ours."""
-
-
 def make_file(path: Path, first: Record) -> None:
     """Makes the file of a new ledger, for its owner alone; what is there already is left alone."""
     try:
@@ -55,7 +48,7 @@ def make_file(path: Path, first: Record) -> None:
     try:
         os.close(file)
         path.chmod(0o600)  # whatever the umask
-        with speaking(path), closing(_connected(path, 0.0, "rw")) as connection:
+        with translate_errors(path), closing(_connect(path, 0.0, "rw")) as connection:
             connection.execute("BEGIN IMMEDIATE")
             for statement in (f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {SCHEMA}", TABLE):
                 connection.execute(statement)
@@ -69,39 +62,31 @@ def make_file(path: Path, first: Record) -> None:
 
 
 @contextmanager
-def reading(path: Path, wait: float) -> Iterator[sqlite3.Connection]:
+def read_transaction(path: Path, wait: float) -> Iterator[sqlite3.Connection]:
     """A snapshot of the records."""
-    mode = "rw" if is_writable(looked_at(path), path) else "ro"
-    with speaking(path), closing(_connected(path, wait, mode)) as connection:
+    mode = "rw" if is_writable(stat_ledger(path), path) else "ro"
+    with translate_errors(path), closing(_connect(path, wait, mode)) as connection:
         connection.execute("BEGIN")
         _check_format(connection, path)
         yield connection
 
 
 @contextmanager
-def writing(path: Path, wait: float, migrating: bool = False) -> Iterator[sqlite3.Connection]:
+def write_transaction(path: Path, wait: float) -> Iterator[sqlite3.Connection]:
     """A transaction that no other overlaps; once it has ended without an error, it is on the disk."""
-    before = looked_at(path)
+    before = stat_ledger(path)
     if not is_writable(before, path):
         raise LedgerError(f"the ledger {str(path)!r} is read-only, so nothing can be charged to it")
-    with speaking(path), closing(_connected(path, wait, "rw")) as connection:
+    with translate_errors(path), closing(_connect(path, wait, "rw")) as connection:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            _check_format(connection, path, migrating)
+            _check_format(connection, path)
             yield connection
             connection.execute("COMMIT")
             check_same(before, path)
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-
-
-def migrate(path: Path, wait: float) -> None:
-    """Brings an older file to our schema, all at once."""
-    with writing(path, wait, migrating=True) as connection:
-        while (version := _number(connection, "user_version")) < SCHEMA:
-            MIGRATIONS[version](connection)
-            connection.execute(f"PRAGMA user_version = {version + 1}")
 
 
 def append(connection: sqlite3.Connection, record: Record) -> None:
@@ -124,7 +109,7 @@ def record_at(connection: sqlite3.Connection, number: int) -> Record | None:
     return found if found is not None and found.number == number else None
 
 
-def _connected(path: Path, wait: float, mode: str) -> sqlite3.Connection:
+def _connect(path: Path, wait: float, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.as_uri()}?mode={mode}", timeout=wait, isolation_level=None, uri=True)
     try:
         # fullfsync matters on macOS alone, where fsync does not reach the disk.
@@ -138,18 +123,14 @@ def _connected(path: Path, wait: float, mode: str) -> sqlite3.Connection:
     return connection
 
 
-def _check_format(connection: sqlite3.Connection, path: Path, migrating: bool = False) -> None:
+def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     """Raises unless the file is a ledger of our version, with our table and nothing else, such as a trigger."""
     if _number(connection, "application_id") != APPLICATION:
         raise InvalidValueError(f"ledger must be a ledger made by discreet, and {str(path)!r} is another kind of file")
     version = _number(connection, "user_version")
-    if version > SCHEMA or (version < SCHEMA and version not in MIGRATIONS):
+    if version != SCHEMA:
         kind = "newer" if version > SCHEMA else "unknown"
         raise LedgerError(f"the ledger {str(path)!r} has version {version} of a {kind} discreet, not {SCHEMA}")
-    if version < SCHEMA:
-        if not migrating:
-            raise OutdatedError(f"the ledger {str(path)!r} has version {version} and must be opened anew")
-        return
     journal = connection.execute("PRAGMA journal_mode").fetchone()[0]
     if connection.execute("SELECT sql FROM sqlite_master").fetchall() != [(TABLE,)] or journal != "delete":
         raise LedgerError(f"the ledger {str(path)!r} is damaged: its table is not the one that discreet makes")

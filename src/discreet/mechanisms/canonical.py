@@ -30,7 +30,7 @@ from discreet.exact.race import sample_winner
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.noise import GUMBEL, NOISES, Noise, check_noise, noise_of
 from discreet.privacy import Number, Sensitivity, exact
-from discreet.selection import Selection, Some
+from discreet.selection import Selection, UniformSubset
 from discreet.tally import LARGEST, IntegerColumn, Tally, to_float
 
 Class = tuple[int, int]
@@ -176,14 +176,14 @@ class Losses:
         with np.errstate(all="ignore"):
             total = height_h + height_t
             if self.step is None:
-                return -np.minimum(total, 1e308)
+                return -np.minimum(total, LARGEST)
             weight = min(to_float(self.s * self.step), LARGEST)
             rounded = (np.rint(total) if self._is_whole else np.ceil(total)) * weight
             # Where a float cannot tell on which side of a whole number of steps the loss is, it is counted exactly.
             close = ~(np.abs(total - np.rint(total)) > 2.0**-40 * total) & (not self._is_whole) | (total > 1e300)
         for i in np.flatnonzero(close).tolist():
             rounded[i] = to_float(self.excess(int(h[i]), int(t[i])))
-        return -np.minimum(rounded, 1e308)
+        return -np.minimum(rounded, LARGEST)
 
     @cached_property
     def _is_whole(self) -> bool:
@@ -238,7 +238,7 @@ class Classes:
 
     def subset(self, h: int, t: int, entropy: Entropy) -> Ranks:
         """Returns a uniform subset of the class."""
-        return self.choice(h, t, entropy).drawn()
+        return self.choice(h, t, entropy).draw_ranks()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -262,7 +262,7 @@ class TailClasses(Classes):
 
 def _select_with_some(h: int, count: int, first: int, t: int, entropy: Entropy) -> Selection:
     """Returns ranks 0..h-1, rank t, and so many of the ranks from `first` to before t."""
-    return Selection(np.array([t]), h, Some(count, first, t - 1, entropy) if count else None)
+    return Selection(np.array([t]), h, UniformSubset(count, first, t - 1, entropy) if count else None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -280,7 +280,7 @@ class Prepared:
 
     def draw(self, entropy: Entropy) -> Ranks:
         """Returns a k-subset of the ranks, distributed as the mechanism says."""
-        return self.select(entropy).drawn()
+        return self.select(entropy).draw_ranks()
 
     def select(self, entropy: Entropy) -> Selection:
         """Returns a k-subset of the ranks, distributed as the mechanism says; all but the class may be open."""

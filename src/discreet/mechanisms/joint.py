@@ -68,7 +68,7 @@ class Joint(Mechanism):
         rate = self.unit_cost(scale(epsilon, sensitivity), k)
         if isinstance(tally.column, ExactColumn) or not 2.0**-900 < to_float(rate) < 2.0**900:
             # Scores that floats may not reach are brought to the scale on which one unit of loss matters.
-            return Prepared(tally.scaled(rate), k, Fraction(1))
+            return Prepared(tally.scale_by(rate), k, Fraction(1))
         return Prepared(tally, k, rate)
 
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:

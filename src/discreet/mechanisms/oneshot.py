@@ -136,7 +136,7 @@ class Prepared:
 
     @cached_property
     def bound(self) -> Floats:
-        return bound_above(np.maximum(self.gain_float(self.start), -1e308))
+        return bound_above(np.maximum(self.gain_float(self.start), -LARGEST))
 
 
 def _with_infinity(gaps: Floats) -> Floats:

@@ -44,9 +44,9 @@ class Source(ABC):
     def items(self, ranks: Ranks) -> list[Any]:
         """The labels of the items at these ranks of the tally, in the order of the ranks."""
 
-    def selected(self, selection: Selection) -> list[Any] | Ranks:
+    def draw_items(self, selection: Selection) -> list[Any] | Ranks:
         """The labels of a selection, in an array where they are positions; what it leaves open is drawn."""
-        return self.items(selection.drawn())
+        return self.items(selection.draw_ranks())
 
     @abstractmethod
     def every_item(self) -> list[Any]:

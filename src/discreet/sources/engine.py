@@ -18,7 +18,18 @@ Answer = TypeVar("Answer")
 
 
 class EngineError(Error, RuntimeError):
-    """A query failed; why is the engine's secret."""
+    """A query failed on an engine. The message names the engine and the stage; its own words may quote private rows.
+
+    Examples
+    --------
+    >>> import discreet, ibis
+    >>> nowhere = ibis.table({"who": "int64", "what": "string"}, name="nowhere")
+    >>> try:
+    ...     discreet.events(nowhere, user="who", item="what", domain=["a", "b"])
+    ... except discreet.EngineError as error:
+    ...     print(str(error).partition(";")[0])
+    the query failed on ibis at finding the engine of table
+    """
 
 
 def ask(engine: str, what: str, question: Callable[[], Answer]) -> Answer:

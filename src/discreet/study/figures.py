@@ -11,11 +11,11 @@ from html import escape
 from itertools import count, groupby
 from pathlib import Path
 
+from discreet.atomic_write import atomic_write
 from discreet.study import charts
 from discreet.study.panels import Panel, figures_of, panels_of
 from discreet.study.results import NeededEpsilon, Point, Results, Time
 from discreet.study.theme import LIGHT, style
-from discreet.whole import write_whole
 
 _HEAD, _ROW = 58, 24
 
@@ -113,5 +113,5 @@ def _numbered(name: str) -> Iterator[str]:
 def _write(texts: dict[str, str], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
-        write_whole(folder / name, text)
+        atomic_write(folder / name, text)
     return [folder / name for name in texts]

@@ -9,12 +9,12 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from discreet.atomic_write import atomic_write
 from discreet.study import charts
 from discreet.study.panels import Panel, figures_of, panels_of
 from discreet.study.results import Figure, Point, Results
 from discreet.study.tables import budget_table, time_table
 from discreet.study.theme import DARK, LIGHT, style
-from discreet.whole import write_whole
 
 
 def write_page(results: Results, notes: list[str], path: Path) -> None:
@@ -31,7 +31,7 @@ def write_page(results: Results, notes: list[str], path: Path) -> None:
     path
         The HTML file to write or to replace.
     """
-    write_whole(path, page(results, notes))
+    atomic_write(path, page(results, notes))
 
 
 def page(results: Results, notes: list[str]) -> str:

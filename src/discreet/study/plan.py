@@ -12,11 +12,11 @@ from discreet.errors import InvalidValueError, shown
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.registry import all_contenders
 from discreet.privacy import Number, Sensitivity
-from discreet.release import Guarantee, decimal
+from discreet.request import Request, make_request
 from discreet.sources.base import Source
 from discreet.study.page import page
 from discreet.study.results import Point, Results
-from discreet.topk import promise
+from discreet.text import decimal
 
 _MEANING = {
     "top": "exactly the top {k}",
@@ -130,10 +130,10 @@ def make_plan(
         sensitivity=sensitivity, adjacency=adjacency,
     )  # fmt: skip
     needed, best = table.ranked(goal)[0]
-    guarantee = promise(source, k, needed, best.mechanism, sensitivity, adjacency)
+    request = make_request(source, k, needed, mechanism=best.mechanism, sensitivity=sensitivity, adjacency=adjacency)
     regions = goals(source.tally(), k)
     numbers = {"k": k, **{key: value for each in ("great", "good") for key, value in _ends(each, regions[each])}}
-    curve, limits = _curve(source, k, guarantee), Sensitivity() if sensitivity is None else sensitivity
+    curve, limits = _curve(request), Sensitivity() if sensitivity is None else sensitivity
     return Plan(name, source.d, goal, _MEANING[goal].format(**numbers), table, curve, limits, adjacency)
 
 
@@ -150,9 +150,10 @@ def _ends(goal: str, region: tuple[int, int]) -> list[tuple[str, int]]:
     return [(goal, region[0]), (f"{goal}_last", region[1])]
 
 
-def _curve(source: Source, k: int, guarantee: Guarantee) -> dict[float, dict[str, float]]:
+def _curve(request: Request) -> dict[float, dict[str, float]]:
     """The goals at epsilons from an eighth of the one recommended to eight times it."""
-    read: Any = meter(source.tally(), k, guarantee, goals(source.tally(), k))
+    tally, guarantee = request.source.tally(), request.guarantee
+    read: Any = meter(tally, request.k, guarantee, goals(tally, request.k))
     middle = float(guarantee.epsilon)
     epsilons = [middle * _SPAN ** (2.0 * step / (_STEPS - 1) - 1.0) for step in range(_STEPS)]
     return {epsilon: read(Fraction(epsilon)).values for epsilon in epsilons}

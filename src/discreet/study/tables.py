@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 from discreet.study.results import NeededEpsilon, Time
+from discreet.text import duration, three_digits
 
 _Row = NeededEpsilon | Time
 _NONE = '<td class="none">&ndash;</td>'
@@ -20,27 +21,12 @@ def budget_table(budgets: list[NeededEpsilon]) -> str:
 def time_table(times: list[Time]) -> str:
     """The time that one release takes with each method, and how it grows."""
     growths = {row.method: row.growth for row in times}
-    return _table(times, {_key(row): f"<td>{duration(row.seconds)}</td>" for row in times}, growths)
+    return _table(times, {_key(row): f"<td>{_or_dash(row.seconds, duration)}</td>" for row in times}, growths)
 
 
-def number(value: float) -> str:
-    """A number to three digits."""
-    if not math.isfinite(value):
-        return "&ndash;"
-    if value == 0 or 1e-4 <= abs(value) < 1e6:
-        decimals = 0 if value == 0 else max(0, 2 - math.floor(math.log10(abs(value))))
-        return f"{value:,.{decimals}f}"
-    return f"{value:.2e}"
-
-
-def duration(seconds: float) -> str:
-    """A time in the unit that suits it."""
-    if not math.isfinite(seconds):
-        return "&ndash;"
-    for size, unit in ((60, "min"), (1, "s"), (1e-3, "ms")):
-        if seconds >= size:
-            return f"{number(seconds / size)} {unit}"
-    return f"{number(seconds * 1e6)} µs"
+def _or_dash(value: float, spell: Callable[[float], str]) -> str:
+    """A figure as text, or a dash where there is none."""
+    return spell(value) if math.isfinite(value) else "&ndash;"
 
 
 def _key(row: _Row) -> tuple[str, int, str]:
@@ -49,12 +35,11 @@ def _key(row: _Row) -> tuple[str, int, str]:
 
 def _budget_cell(row: NeededEpsilon) -> str:
     heat = min(1, max(0, math.log10(row.ratio) / 3)) if math.isfinite(row.ratio) and row.ratio > 0 else 0
-    return f'<td style="--heat:{heat:.2f}">{number(row.epsilon)} <small>{_times(row.ratio)}</small></td>'
+    epsilon, ratio = _or_dash(row.epsilon, three_digits), _or_dash(row.ratio, _times)
+    return f'<td style="--heat:{heat:.2f}">{epsilon} <small>{ratio}</small></td>'
 
 
 def _times(ratio: float) -> str:
-    if not math.isfinite(ratio):
-        return "&ndash;"
     return f"{ratio:,.0f}&times;" if ratio >= 99.5 else f"{ratio:.2g}&times;"
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Floats
-from discreet.sources.array import array_source
+from discreet.sources.arrays.array import array_source
 from discreet.tally import Tally
 
 ZIPF_TOTAL = 15**7

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-import numpy as np
-
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidValueError, shown
 from discreet.mechanisms.base import scale
 from discreet.mechanisms.canonical import check_gamma
 from discreet.noise import Noise, PairwiseTail, check_noise
-from discreet.privacy import Number, Sensitivity, exact, positive
+from discreet.privacy import Number, Sensitivity, exact, positive, sensitivity_or_default, whole_number
 
 _MOST = 1 << 63
 """The largest domain that a release can have."""
@@ -38,16 +35,15 @@ def check_setting(
 ) -> Setting:
     """The release that the arguments describe, if they describe one."""
     items, chosen = check_sizes(d, k)
-    if sensitivity is not None and not isinstance(sensitivity, Sensitivity):
-        raise InvalidTypeError(f"sensitivity must be a Sensitivity(down=..., up=...), not {shown(sensitivity)}")
-    s = scale(positive(epsilon, "epsilon"), (sensitivity or Sensitivity()).under(adjacency))
+    limit = sensitivity_or_default(sensitivity)
+    s = scale(positive(epsilon, "epsilon"), limit.under(adjacency))
     return Setting(items, chosen, s, check_noise(noise))
 
 
 def check_sizes(d: int, k: int) -> tuple[int, int]:
     """The number of items, and how many of them are released."""
-    items = _check_whole(d, "d", _MOST, "2^63")
-    return items, _check_whole(k, "k", items, f"{items}, the number of items")
+    items = whole_number(d, "d", 1, _MOST, "2^63")
+    return items, whole_number(k, "k", 1, items, f"{items}, the number of items")
 
 
 def check_alpha(alpha: Number) -> Fraction:
@@ -72,12 +68,3 @@ def check_not_negative(value: Number, name: str) -> Fraction:
     if number < 0:
         raise InvalidValueError(f"{name} must be zero or more, not {shown(value)}")
     return number
-
-
-def _check_whole(value: Any, name: str, most: int, limit: str) -> int:
-    message = f"{name} must be a whole number from 1 to {limit}, not {shown(value)}"
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InvalidTypeError(message)
-    if not 1 <= value <= most:
-        raise InvalidValueError(message)
-    return int(value)

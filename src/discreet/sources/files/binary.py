@@ -10,9 +10,9 @@ import numpy as np
 from numpy.lib.format import open_memmap
 
 from discreet.errors import Error, InvalidTypeError, InvalidValueError, shown
-from discreet.sources.array import ArraySource, array_source
-from discreet.sources.files.columns import find_columns, refuse_columns
-from discreet.sources.files.wording import not_finite, quoted
+from discreet.sources.arrays.array import ArraySource, array_source
+from discreet.sources.files.roles import find_columns, refuse_columns
+from discreet.sources.files.wording import describe_not_finite, quote_path
 
 
 def read_npy(path: Path, item: str | None, score: str | None) -> ArraySource:
@@ -29,7 +29,9 @@ def read_npy(path: Path, item: str | None, score: str | None) -> ArraySource:
         # NumPy evaluates the header as a Python literal, and a broken one raises whatever that meets.
         scores = None
     if scores is None:
-        raise InvalidValueError(f"{quoted(path)} must be a whole .npy file that holds an array of numbers, but is not")
+        raise InvalidValueError(
+            f"{quote_path(path)} must be a whole .npy file that holds an array of numbers, but is not"
+        )
     return array_source(np.asarray(scores))
 
 
@@ -45,7 +47,7 @@ def read_parquet(path: Path, item: str | None, score: str | None) -> ArraySource
         except (ArrowException, OSError, ValueError):
             # Arrow tells of a broken file in all these ways, and may quote what is in it.
             problem = "is not"
-    raise InvalidValueError(f"{quoted(path)} must be a whole Parquet file, but {problem}")
+    raise InvalidValueError(f"{quote_path(path)} must be a whole Parquet file, but {problem}")
 
 
 def _from_parquet(file: Any, item: str | None, score: str | None, path: Path) -> ArraySource:
@@ -57,10 +59,10 @@ def _from_parquet(file: Any, item: str | None, score: str | None, path: Path) ->
     labels, scores = (_plain_column(content.column(name)) for name in (item, score))
     _check_types(labels.type, scores.type, item, score, path)
     if not len(scores):
-        raise InvalidValueError(f"{quoted(path)} must have at least one row, but has none")
+        raise InvalidValueError(f"{quote_path(path)} must have at least one row, but has none")
     if labels.null_count:
-        raise InvalidValueError(f"items must not be missing, but one is in column {shown(item)} of {quoted(path)}")
-    return array_source(_from_arrow(scores, f"column {shown(score)} of {quoted(path)}"), labels.to_pylist())
+        raise InvalidValueError(f"items must not be missing, but one is in column {shown(item)} of {quote_path(path)}")
+    return array_source(_from_arrow(scores, f"column {shown(score)} of {quote_path(path)}"), labels.to_pylist())
 
 
 def _plain_column(column: Any) -> Any:
@@ -77,11 +79,11 @@ def _check_types(item_type: Any, score_type: Any, item: str, score: str, path: P
     if not any(test(item_type) for test in (*tests, types.is_boolean)):
         raise InvalidTypeError(
             f"item must name a column of strings, whole numbers, dates or booleans, and {shown(item)} of "
-            f"{quoted(path)} is one of {item_type}"
+            f"{quote_path(path)} is one of {item_type}"
         )
     if not any(test(score_type) for test in (types.is_integer, types.is_floating, types.is_decimal)):
         raise InvalidTypeError(
-            f"score must name a column of numbers, and {shown(score)} of {quoted(path)} is one of {score_type}"
+            f"score must name a column of numbers, and {shown(score)} of {quote_path(path)} is one of {score_type}"
         )
 
 
@@ -96,5 +98,5 @@ def _from_arrow(column: Any, where: str) -> Any:
         # The way through DLPack is the one that does not import pandas.
         values = np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks])
     if column.null_count or (types.is_floating(column.type) and not np.isfinite(values).all()):
-        raise InvalidValueError(not_finite(where))
+        raise InvalidValueError(describe_not_finite(where))
     return values

@@ -9,10 +9,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from discreet.errors import InvalidValueError
-from discreet.sources.array import ArraySource
+from discreet.sources.arrays.array import ArraySource
 from discreet.sources.files.binary import read_npy, read_parquet
 from discreet.sources.files.text import read_json, read_table
-from discreet.sources.files.wording import empty, quoted
+from discreet.sources.files.wording import describe_empty, quote_path
 
 TEXTS = (".csv", ".tsv", ".json")
 """What spells its numbers, so that a number has no type."""
@@ -50,7 +50,7 @@ def file_source(path: str | Path, item: str | None = None, score: str | None = N
         return replace(source, grid=Fraction(1)) if file.suffix.lower() in TEXTS else source
     except OSError as error:
         problem = _problem(error)
-    raise InvalidValueError(f"{quoted(file)} must be a file that can be read, but {problem}")
+    raise InvalidValueError(f"{quote_path(file)} must be a file that can be read, but {problem}")
 
 
 def _reader(path: Path) -> Callable[[Path, str | None, str | None], ArraySource]:
@@ -60,9 +60,9 @@ def _reader(path: Path) -> Callable[[Path, str | None, str | None], ArraySource]
         raise IsADirectoryError
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        raise InvalidValueError(f"a file of scores must end in one of {', '.join(_READERS)}, not be {quoted(path)}")
+        raise InvalidValueError(f"a file of scores must end in one of {', '.join(_READERS)}, not be {quote_path(path)}")
     if stat.S_ISREG(info.st_mode) and not info.st_size:
-        raise InvalidValueError(empty(path))
+        raise InvalidValueError(describe_empty(path))
     return reader
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def quoted(path: Path) -> str:
+def quote_path(path: Path) -> str:
     """The name of a file."""
     return repr(str(path))
 
 
-def empty(path: Path) -> str:
+def describe_empty(path: Path) -> str:
     """The sentence about a file that holds nothing."""
-    return f"{quoted(path)} must hold scores, but is empty"
+    return f"{quote_path(path)} must hold scores, but is empty"
 
 
-def not_finite(where: str) -> str:
+def describe_not_finite(where: str) -> str:
     """The sentence about scores of which one is no finite number."""
     return f"scores must be finite numbers, and {where} holds one that is not"

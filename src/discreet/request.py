@@ -1,0 +1,129 @@
+"""Request: k items of a source, and what their release promises.
+
+Every public parameter of a release is checked here, in one place and before anything private is read. What selects,
+verifies, analyses or charges a release takes the request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.counts import CountMechanism, check_counts, make_count_mechanism, split_budget
+from discreet.errors import InvalidValueError
+from discreet.mechanisms.base import Prepared
+from discreet.mechanisms.registry import DEFAULT, check_mechanism
+from discreet.privacy import Sensitivity, check_adjacency, positive, sensitivity_or_default, whole_number
+from discreet.release import Guarantee
+from discreet.sources.arrays.array import array_source, is_tensor
+from discreet.sources.base import Source
+from discreet.tally import Tally
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Request:
+    """What a release is asked for; the scores are in the source alone, unread.
+
+    Attributes
+    ----------
+    source
+        Where the scores come from.
+    k
+        How many items to release.
+    guarantee
+        What the release promises.
+    count_mechanism
+        What makes the counts of the release, or None where it has none.
+    """
+
+    source: Source
+    k: int
+    guarantee: Guarantee
+    count_mechanism: CountMechanism | None = None
+
+    @property
+    def d(self) -> int:
+        """How many items the public domain has."""
+        return self.source.d
+
+    @property
+    def takes_all_items(self) -> bool:
+        """Whether the selection is the whole domain, which needs no draw and costs nothing."""
+        return self.k == self.d
+
+    def prepare(self, tally: Tally) -> Prepared:
+        """The mechanism on the scores of the source."""
+        promised = self.guarantee
+        return promised.mechanism.prepare(tally, self.k, promised.selection_epsilon, promised.sensitivity)
+
+
+def make_request(
+    scores: Any,
+    k: Any,
+    epsilon: Any,
+    *,
+    mechanism: Any = None,
+    sensitivity: Any = None,
+    adjacency: Any = None,
+    counts: Any = None,
+    split: Any = None,
+) -> Request:
+    """The request that the arguments of `top_k` describe.
+
+    Parameters
+    ----------
+    scores, k, epsilon, mechanism, sensitivity, adjacency, counts, split
+        What `top_k` takes, as the caller gave it.
+    """
+    source = as_source(scores)
+    budget = positive(epsilon, "epsilon")
+    check_counts(source.grid, counts, split)
+    neighbours = _adjacency(source, adjacency)
+    chosen = check_mechanism(DEFAULT if mechanism is None else mechanism)
+    own = _sensitivity(source, sensitivity)
+    limit = own.under(neighbours)
+    size = whole_number(k, "k", 1, source.d, f"{source.d}, the number of items")
+    selection, rest = split_budget(budget, counts, split, everything=size == source.d)
+    # Both privacy parameters of two releases add up, whatever the second makes of the first; rest-DP is rest^2/2-zCDP.
+    rho = chosen.zcdp(selection, size) + rest**2 / 2
+    guarantee = Guarantee(selection + rest, neighbours, limit, chosen, rho, rest)
+    return Request(source, size, guarantee, _count_mechanism(source, size, own, guarantee))
+
+
+def as_source(scores: Any, labels: Any = None) -> Source:
+    """What the caller gave as scores, as a source."""
+    if not isinstance(scores, Source):
+        if not is_tensor(scores):
+            return array_source(scores, labels)
+        from discreet.sources.arrays.tensor import tensor_source
+
+        return tensor_source(scores, labels)
+    if labels is not None:
+        raise InvalidValueError("labels must be left out when scores is a source, which has its own")
+    return scores
+
+
+def _count_mechanism(source: Source, k: int, own: Sensitivity, guarantee: Guarantee) -> CountMechanism | None:
+    """What makes the counts, where `own` is the sensitivity of adding one user."""
+    epsilon = guarantee.counts_epsilon
+    if not epsilon or source.grid is None:
+        return None
+    return make_count_mechanism(own, guarantee.adjacency, source.grid, k, source.max_items_per_user, epsilon)
+
+
+def _adjacency(source: Source, given: Any) -> str:
+    if given is not None:
+        check_adjacency(given)
+    if source.adjacency is not None and given not in (None, source.adjacency):
+        raise InvalidValueError(
+            f"adjacency must be that of the source, {source.adjacency!r}, or left out, not {given!r}"
+        )
+    return str(given or source.adjacency or "add-remove")
+
+
+def _sensitivity(source: Source, given: Any) -> Sensitivity:
+    if source.sensitivity is None:
+        return sensitivity_or_default(given)
+    if given is not None:
+        raise InvalidValueError("sensitivity must be left out, because the source knows its own")
+    return source.sensitivity

@@ -1,0 +1,241 @@
+"""Scores that the caller holds: mappings, lists, arrays and one-dimensional frames. The reference for all sources.
+
+Scores are sorted or counted by value (`sorting`), and the chosen items are found by their scores (`positions`): no
+positions are ever sorted.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidTypeError, InvalidValueError
+from discreet.exact.arrays import Ranks
+from discreet.labels import check_labels, is_column, labels_at, unwrap_label
+from discreet.selection import Selection
+from discreet.sources.arrays.positions import PositionFinder
+from discreet.sources.arrays.sorting import FINITE, LARGE, tally_of_array
+from discreet.sources.base import Source
+from discreet.tally import Tally, common_unit
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ArraySource(Source):
+    """Scores in an array, with labels or, without, the positions as labels."""
+
+    scores: NDArray[Any]
+    labels: Sequence[Any] | None = None
+    unit: Fraction = Fraction(1)
+    grid: Fraction | None = None
+    typed: bool = False
+
+    @property
+    def d(self) -> int:
+        return len(self.scores)
+
+    def tally(self) -> Tally:
+        return self._tally
+
+    def items(self, ranks: Ranks) -> list[Any]:
+        return labels_at(self.labels, self._positions(ranks))
+
+    def draw_items(self, selection: Selection) -> list[Any] | Ranks:
+        if self.d < LARGE or self.scores.dtype == object:
+            return super().draw_items(selection)
+        positions = PositionFinder(self.scores, self._tally).find_selected(selection)
+        return positions if self.labels is None else labels_at(self.labels, positions)
+
+    def every_item(self) -> list[Any]:
+        return labels_at(self.labels, np.arange(self.d))
+
+    @cached_property
+    def _tally(self) -> Tally:
+        return tally_of_array(self.scores, self.unit)
+
+    def _positions(self, ranks: Ranks) -> Ranks:
+        """Where in the input the items at some ranks are."""
+        if self.scores.dtype == object:
+            ascending = sorted(range(self.d), key=self.scores.__getitem__)
+            return np.array(ascending, np.int64)[self.d - 1 - ranks]
+        return PositionFinder(self.scores, self._tally).find(ranks)
+
+
+def array_source(scores: Any, labels: Any = None) -> ArraySource:
+    """The source behind whatever one-dimensional scores a caller may hold."""
+    typed = is_typed(scores)
+    if isinstance(scores, Mapping):
+        if labels is not None:
+            raise InvalidValueError("labels must be left out when scores is a mapping, whose keys are the labels")
+        scores, labels = list(scores.values()), list(scores.keys())
+    elif labels is None:
+        scores, labels = _split_frame(scores)
+    else:
+        scores, _ = _split_frame(scores)
+    values = _as_array(scores)
+    listed = check_score_labels(labels, values.shape)
+    gridded, unit = _put_on_grid(values)
+    return ArraySource(gridded, listed, unit, Fraction(1) if _is_whole(scores, values) else None, typed)
+
+
+def is_tensor(scores: Any) -> bool:
+    """Whether scores are a tensor, or an array of a library that hands its memory over by DLPack."""
+    package = type(scores).__module__.partition(".")[0]
+    return package not in _ARRAYS and hasattr(type(scores), "__dlpack_device__")
+
+
+_ARRAYS = ("numpy", "pandas", "polars", "pyarrow")
+
+
+def is_typed(scores: Any) -> bool:
+    """Whether scores are an array or a column that is declared to hold numbers of the machine, and no objects."""
+    dtype = getattr(scores, "dtype", getattr(scores, "type", None))
+    if isinstance(dtype, np.dtype):
+        return dtype.kind in "biuf" and dtype.itemsize <= 8
+    # pandas' "Int64" and "double[pyarrow]", polars' "Float32" and pyarrow's "int64".
+    return _NUMERIC.fullmatch(str(dtype).lower().removesuffix("[pyarrow]")) is not None
+
+
+_NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|halffloat|double|bool(ean)?")
+
+
+def check_score_labels(labels: Any, shape: tuple[int, ...]) -> Sequence[Any] | None:
+    """The labels of scores of some shape, which must be one-dimensional and not empty; None where there are none."""
+    if len(shape) != 1:
+        raise InvalidValueError(f"scores must have one dimension, not {len(shape)}")
+    (length,) = shape
+    if not length:
+        raise InvalidValueError("scores must hold at least one item, not none")
+    if labels is None:
+        return None
+    if isinstance(labels, str | bytes | Mapping | set | frozenset) or not isinstance(labels, Iterable):
+        raise InvalidTypeError(f"labels must be a list with one label for each score, not a {type(labels).__name__}")
+    listed = check_labels(_as_python(labels), private=is_column(labels))
+    if len(listed) != length:
+        raise InvalidValueError(f"labels must be as many as the scores, {length}, not {len(listed)}")
+    return listed
+
+
+def _as_python(labels: Any) -> Any:
+    """The labels of a column of Arrow or pandas as Python has them, and others as they are."""
+    if hasattr(labels, "to_pylist"):
+        return labels.to_pylist()
+    # Not what NumPy makes of its own dates, which are numbers in it.
+    is_pandas = type(labels).__module__.partition(".")[0] == "pandas" and hasattr(labels, "tolist")
+    return labels.tolist() if is_pandas else labels
+
+
+def _split_frame(scores: Any) -> tuple[Any, Any]:
+    """One-dimensional data of pandas, polars or pyarrow as (scores, labels); anything else as it is.
+
+    Only a library that is already imported can have made the object, so none is imported here.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(scores, pandas.Series):
+        default = scores.index.equals(pandas.RangeIndex(len(scores)))
+        return _column_values(scores), None if default else scores.index
+    package = type(scores).__module__.partition(".")[0]
+    if package not in sys.modules or package not in ("pandas", "polars", "pyarrow"):
+        return scores, None
+    kind = type(scores).__name__
+    if kind in ("DataFrame", "LazyFrame", "Table", "RecordBatch"):
+        raise InvalidTypeError(f"scores must be one column, not a {package} {kind}: pass the column that holds them")
+    # What has no length or cannot say whether it holds nulls, pandas' NA or a pyarrow scalar, is no column.
+    counts_nulls = hasattr(scores, "__len__") and (hasattr(scores, "isna") or hasattr(scores, "null_count"))
+    return _column_values(scores) if counts_nulls else scores, None
+
+
+def _column_values(column: Any) -> Any:
+    """The values of a pandas, polars or pyarrow column, which must not hold nulls."""
+    nulls = column.isna().sum() if hasattr(column, "isna") else column.null_count
+    if nulls() if callable(nulls) else nulls:
+        raise InvalidValueError(FINITE)
+    kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
+    try:
+        if "decimal" not in kind:
+            return np.asarray(column)
+        return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    except Exception:
+        failed = kind
+    # Raised outside the handler: the library's own words may quote a score.
+    raise InvalidTypeError(f"scores must be a column of numbers, not of {failed}")
+
+
+def _as_array(scores: Any) -> NDArray[Any]:
+    """Scores as an array of whole numbers, of float64, or of Fractions where neither holds them exactly."""
+    if isinstance(scores, str | bytes) or not hasattr(scores, "__len__"):
+        kind = type(scores).__name__
+        raise InvalidTypeError(f"scores must be a mapping, a list or a one-dimensional array, not a {kind}")
+    # To ask for a masked array imports what makes them, so plain ones are not asked about.
+    if isinstance(scores, np.ndarray) and type(scores) is not np.ndarray and isinstance(scores, np.ma.MaskedArray):
+        if np.ma.getmaskarray(scores).any():
+            raise InvalidValueError(FINITE)
+        scores = scores.data
+    if not isinstance(scores, np.ndarray):
+        if isinstance(scores, set | frozenset):
+            raise InvalidTypeError("scores must be a mapping, a list or a one-dimensional array, not a set")
+        return _from_list(list(scores))
+    if scores.dtype == object:
+        return _from_list(scores.tolist()) if scores.ndim == 1 else scores
+    if scores.dtype.kind in "bui":
+        return scores.view(np.uint8) if scores.dtype.kind == "b" else _to_native_order(scores)
+    if scores.dtype.kind == "f" and scores.dtype.itemsize <= 8:
+        return scores.astype(np.float32) if scores.dtype.itemsize == 2 else _to_native_order(scores)
+    if scores.dtype.kind == "f":
+        return _from_list(list(scores)) if scores.ndim == 1 else scores
+    raise InvalidTypeError(f"scores must be numbers, not an array of {scores.dtype}")
+
+
+def _to_native_order(scores: NDArray[Any]) -> NDArray[Any]:
+    """The array in the byte order of the machine."""
+    return scores.astype(scores.dtype.newbyteorder("="), copy=False)
+
+
+def _from_list(values: list[Any]) -> NDArray[Any]:
+    """An array that holds a list of numbers exactly."""
+    kinds = {type(value) for value in values}
+    if kinds <= {int, bool} and all(-(2**63) <= value < 2**63 for value in values):
+        return np.array(values, np.int64)
+    if kinds <= {float, np.float64}:
+        return np.array(values, np.float64)
+    exact = np.empty(len(values), object)
+    for i, value in enumerate(values):
+        exact[i] = _to_fraction(value)
+    return exact
+
+
+def _to_fraction(value: Any) -> Fraction:
+    number = unwrap_label(value)
+    if isinstance(number, list | tuple | np.ndarray):
+        raise InvalidValueError("scores must have one dimension, not more")
+    if not isinstance(number, int | float | Fraction | Decimal | np.longdouble):
+        raise InvalidTypeError(f"scores must be numbers, not values of type {type(value).__name__}")
+    if isinstance(number, Decimal) and number.is_finite() and abs(number.adjusted()) > 5000:
+        raise InvalidValueError("scores must be numbers of at most 5000 digits, and one has more")
+    try:
+        return Fraction(*number.as_integer_ratio())
+    except (ValueError, OverflowError):
+        raise InvalidValueError(FINITE) from None
+
+
+def _is_whole(scores: Any, values: NDArray[Any]) -> bool:
+    """Whether the scores are whole numbers by their type, which is public, and not only by their values."""
+    if values.dtype == object:
+        return all(issubclass(kind, int | np.integer | np.bool_) for kind in set(map(type, scores)))
+    return values.dtype.kind in "ui"
+
+
+def _put_on_grid(values: NDArray[Any]) -> tuple[NDArray[Any], Fraction]:
+    """Rationals as whole multiples of a unit where that can be, which is how decimals are sorted fast."""
+    unit = common_unit(values.tolist()) if values.dtype == object else None
+    if unit is None:
+        return values, Fraction(1)
+    return np.array([int(value / unit) for value in values.tolist()], np.int64), unit

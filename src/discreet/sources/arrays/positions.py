@@ -1,0 +1,225 @@
+"""From ranks back to positions in an unsorted array, without a second sort of it.
+
+The items are ordered by score, highest first, and equal ones by position, the last first. So the item at a rank is the
+one with a known score that has a known number of equals at lower positions, and the items between two ranks are those
+between two such items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.exact.arrays import Mask, Ranks, sorted_distinct
+from discreet.selection import Selection, UniformSubset
+from discreet.sources.arrays.sorting import as_bits, iterate_blocks
+from discreet.tally import Tally
+
+_FEW = 8
+"""Up to how many items are looked for one by one."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PositionFinder:
+    """The positions of ranks, for scores in an array and their tally."""
+
+    scores: NDArray[Any]
+    tally: Tally
+
+    def find(self, ranks: Ranks) -> Ranks:
+        """The positions of the items at some ranks."""
+        lowest = int(ranks.max())
+        near, held = self._take_top(lowest)
+        if len(held) <= 64 * len(ranks):
+            return _take_positions(near, _argsort(held)[len(held) - 1 - ranks])
+        return _take_positions(near, _find_equals(held, *self._name_ranks(ranks)))
+
+    def find_selected(self, selection: Selection) -> Ranks:
+        """Returns the positions of a selection; what it leaves open is drawn, every subset being equally likely."""
+        if selection.is_listed:
+            return self.find(selection.ranks)
+        head, some, single = selection.head, selection.subset, len(selection.ranks)
+        ends = [0, head - 1] * (head > 0) + ([] if some is None else [some.first, some.last])
+        ranks = np.concatenate([selection.ranks, ends]).astype(np.int64)
+        values, before = self._name_ranks(ranks)
+        near, held = self._take_top(int(ranks.max()))
+        # An end of a range needs its position only where it cuts through a run of equals.
+        sought = np.arange(len(ranks)) < single
+        sought[single::2] = self._cuts_run(ranks[single::2])
+        sought[single + 1 :: 2] = before[single + 1 :: 2] > 0
+        marks = np.full(len(ranks), -1)
+        marks[sought] = _find_equals(held, values[sought], before[sought])
+        marks[single::2][~sought[single::2]] = len(held)
+        ranges = [_Range(*values[i : i + 2], *marks[i : i + 2].tolist()) for i in range(single, len(ranks), 2)]
+        parts = [marks[:single]]
+        if head:
+            parts.append(ranges[0].all(held))
+        if some is not None:
+            parts.append(ranges[-1].some(held, some))
+        return _take_positions(near, np.concatenate(parts))
+
+    def _name_ranks(self, ranks: Ranks) -> tuple[NDArray[Any], Ranks]:
+        """The score at each rank, as the array holds it, and how many equals are at lower positions."""
+        values = self.tally.raw(ranks)
+        if values.dtype == np.uint64:
+            # The array's own bits, be it signed or not.
+            values = values.view(np.uint64 if self.scores.dtype.kind == "u" else np.int64).astype(self.scores.dtype)
+        return values, self.tally.last_of_run(ranks) - ranks
+
+    def _cuts_run(self, ranks: Ranks) -> Mask:
+        """Whether the rank before each of these has the same score."""
+        cuts: Mask = (ranks > 0) & (self.tally.last_of_run(np.maximum(ranks - 1, 0)) >= ranks)
+        return cuts
+
+    def _take_top(self, rank: int) -> tuple[Ranks | None, NDArray[Any]]:
+        """The positions and scores of all items down to the score of a rank; where these are many, of all items."""
+        if 4 * rank > len(self.scores):
+            return None, self.scores
+        (lowest,), _ = self._name_ranks(np.array([rank]))
+        near = _positions_where(self.scores, lambda block: block >= lowest)
+        return near, self.scores[near]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Range:
+    """The items between two, in an array: by score, and among the equals of either end by position."""
+
+    high: Any
+    low: Any
+    first: int
+    last: int
+
+    def all(self, scores: NDArray[Any]) -> Ranks:
+        """The positions of all of them."""
+        return self._keep_inside(
+            scores, _positions_where(scores, lambda block: (block <= self.high) & (block >= self.low))
+        )
+
+    def some(self, scores: NDArray[Any], some: UniformSubset) -> Ranks:
+        """Returns the positions of a uniform subset of so many of them."""
+        size, d = some.last - some.first + 1, len(scores)
+        if 4 * size < d or 2 * some.count > size:
+            subset: Ranks = self.all(scores)[some.entropy.subset(some.count, size - 1)]
+            return subset
+        # The distinct ones among uniform positions that are inside, until there are enough.
+        chosen = _Marks(d) if 64 * some.count > d else _Distinct()
+        while (missing := some.count - len(chosen)) > 0:
+            drawn = some.entropy.upto_all(missing * d // size + 8, d - 1)
+            chosen.add(self._keep_inside(scores, drawn)[:missing])
+        return chosen.all()
+
+    def _keep_inside(self, scores: NDArray[Any], positions: Ranks) -> Ranks:
+        """Those of some positions that belong to them."""
+        held = scores[positions]
+        below = (held < self.high) | ((held == self.high) & (positions <= self.first))
+        above = (held > self.low) | ((held == self.low) & (positions >= self.last))
+        kept: Ranks = positions[below & above]
+        return kept
+
+
+class _Distinct:
+    """A set of positions, kept as a sorted array."""
+
+    def __init__(self) -> None:
+        self._held = np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, positions: Ranks) -> None:
+        self._held = sorted_distinct(np.concatenate([self._held, positions]))
+
+    def all(self) -> Ranks:
+        return self._held
+
+
+class _Marks:
+    """A set of positions, kept as marks: faster where it is no small part of all."""
+
+    def __init__(self, d: int) -> None:
+        self._marked = np.zeros(d, bool)
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._marked))
+
+    def add(self, positions: Ranks) -> None:
+        self._marked[positions] = True
+
+    def all(self) -> Ranks:
+        return np.flatnonzero(self._marked)
+
+
+def _take_positions(positions: Ranks | None, indices: Ranks) -> Ranks:
+    """The positions at some indices of a list of them, or of the list of all."""
+    return indices if positions is None else positions[indices]
+
+
+def _positions_where(scores: NDArray[Any], holds: Callable[[NDArray[Any]], Mask]) -> Ranks:
+    """The positions whose scores pass a test."""
+    return np.concatenate([start + np.flatnonzero(holds(block)) for start, block in iterate_blocks(scores)])
+
+
+def _find_equals(scores: NDArray[Any], values: NDArray[Any], before: Ranks) -> Ranks:
+    """The positions of the items with these scores that have so many equals at lower positions."""
+    if len(values) <= _FEW:
+        return _scan_for_equals(scores, values, before)
+    candidates = _find_candidates(scores, np.unique(values), 16 * len(values))
+    held = scores[candidates]
+    order = _argsort(held)
+    found: Ranks = candidates[order[np.searchsorted(held[order], values, side="left") + before]]
+    return found
+
+
+def _argsort(values: NDArray[Any]) -> Ranks:
+    """The indices of some values in ascending order, equal ones as they come."""
+    bits = max(1, (len(values) - 1).bit_length())
+    if values.dtype.kind != "f" and (int(values.max()) - int(values.min())).bit_length() + bits <= 64:
+        # Whole numbers with their indices in the low bits: a plain sort is several times faster than one of indices.
+        above = as_bits(values) - as_bits(values.min(keepdims=True))
+        keys = above << np.uint64(bits) | np.arange(len(values), dtype=np.uint64)
+        return (np.sort(keys) & np.uint64((1 << bits) - 1)).astype(np.int64)
+    return np.argsort(values, kind="stable")
+
+
+def _scan_for_equals(scores: NDArray[Any], values: NDArray[Any], before: Ranks) -> Ranks:
+    """The same for few of them, in one pass that counts the equals of each."""
+    found, left = np.full(len(values), -1), before.copy()
+    sought = {value: np.flatnonzero(values == value) for value in values}
+    for start, block in iterate_blocks(scores):
+        for value, wanted in list(sought.items()):
+            equal = block == value
+            count = np.count_nonzero(equal)
+            here = wanted[left[wanted] < count]
+            if len(here):
+                found[here] = start + np.flatnonzero(equal)[left[here]]
+                sought[value] = wanted = wanted[found[wanted] < 0]
+                if not len(wanted):
+                    del sought[value]
+                    continue
+            left[wanted] -= count
+        if not sought:
+            break
+    return found
+
+
+def _find_candidates(scores: NDArray[Any], values: NDArray[Any], enough: int) -> Ranks:
+    """Ascending positions with all that have one of some ascending scores among them, and not many others."""
+    inside = _positions_where(scores, lambda block: (block >= values[0]) & (block <= values[-1]))
+    if len(inside) <= enough:
+        return inside
+    table = np.zeros(1 << 22, bool)
+    table[_hash_to_22_bits(values)] = True
+    likely: Ranks = inside[
+        np.concatenate([table[_hash_to_22_bits(scores[part])] for _, part in iterate_blocks(inside)])
+    ]
+    return likely
+
+
+def _hash_to_22_bits(values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Numbers below 2^22 that equal values share; the multiplier is one whose multiples spread well."""
+    bits = (values + 0.0 if values.dtype.kind == "f" else values).astype(np.float64, copy=False).view(np.uint64)
+    return (bits * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(42)

@@ -1,0 +1,1 @@
+"""Scores counted from raw events: who did what, in files, frames and databases."""

@@ -1,0 +1,240 @@
+"""One cell of a table read as a kind of value, by expressions that cannot fail on a row.
+
+The public domain and the caller's condition say which kind. What a cell is read as depends on that cell alone and not
+on the type that an engine has guessed for its column: a whole number is the same item in a column of integers, of
+floats and of text. A reading is exact or nothing. `7`, `7.0` and the text `07` are the integer 7, and `7.5` is none; as
+text a number is its digits, and a number that is not whole or not below 2^53 in size as a float is no text.
+
+Columns of mixed cells, which a pandas frame or several files can have, come as a structure of two fields, `text` and
+`number`: a cell that has a spelling has it in `text`, and a number that has none is in `number`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet.sources.events.dialects import Dialect
+
+LARGEST_EXACT = 2**53 - 1
+"""The largest whole number up to which every whole number is a float of its own."""
+
+_MONTH_DAYS = r"(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8])"
+_LEAP_YEAR = r"([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)"
+_YEAR = r"([0-9]{3}[1-9]|[0-9]{2}[1-9][0-9]|[0-9][1-9][0-9]{2}|[1-9][0-9]{3})"
+_DATE = rf"({_YEAR}-({_MONTH_DAYS})|{_LEAP_YEAR}-02-29)"
+_CLOCK = r"[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
+
+SPELLINGS = {
+    "integer": r"([+-]?[0-9]{1,40})(\.0{0,20})?",
+    "float": r"[+-]?(([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,3})?|[iI]nf(inity)?|[nN]a[nN])",
+    "date": _DATE,
+    "timestamp": rf"{_DATE}({_CLOCK})?",
+    "timestamp with time zone": rf"{_DATE}{_CLOCK}(Z|[+-]([01][0-9]|2[0-3])(:[0-5][0-9])?)",
+}
+"""How text spells a value of each kind, whole, without blanks; the patterns mean the same to every engine."""
+
+_TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
+_TYPES = {
+    "string": "string",
+    "integer": "int64",
+    "float": "float64",
+    "date": "date",
+    "boolean": "boolean",
+    "timestamp": "timestamp",
+    "timestamp with time zone": "timestamp('UTC')",
+}
+
+
+@cache
+def engine_function(name: str, result: str, *arguments: str) -> Callable[..., Any]:
+    """A function that engines have and ibis does not, by the ibis types of its result and its arguments."""
+    import ibis
+
+    def call(*_: Any) -> None: ...
+
+    names = [inspect.Parameter(f"arg{i}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for i in range(len(arguments))]
+    call.__name__, call.__signature__ = name, inspect.Signature(names)  # type: ignore[attr-defined]  # ibis reads it
+    made: Callable[..., Any] = ibis.udf.scalar.builtin(call, name=name, signature=(arguments, result))
+    return made
+
+
+def read_cell(dialect: Dialect, column: Any, kind: str) -> Any:
+    """A column read as a kind, NULL in rows where it is none.
+
+    Parameters
+    ----------
+    dialect
+        That of the column's engine.
+    column
+        An ibis column.
+    kind
+        "string", "integer", "float", "date", "boolean", "timestamp" or "timestamp with time zone".
+    """
+    import ibis
+
+    found = _read(dialect, column, kind)
+    return ibis.null(_TYPES[kind]) if found is None else found
+
+
+def has_reading(dialect: Dialect, column: Any, kind: str) -> bool:
+    """Whether a column of this type can hold something that reads as the kind at all."""
+    return _read(dialect, column, kind) is not None
+
+
+def _read(dialect: Dialect, column: Any, kind: str) -> Any | None:
+    if dialect.cell_readers is not None:
+        return dialect.cell_readers[kind](column)
+    if is_mixed(column.type()):
+        return _read_mixed(dialect, column, kind)
+    return _READ[kind](dialect, column)
+
+
+def is_mixed(dtype: Any) -> bool:
+    """Whether a type is that of a column of mixed cells."""
+    return bool(dtype.is_struct() and set(dtype.names) == {"text", "number"})
+
+
+def is_missing(column: Any) -> Any:
+    """Whether a cell is missing, as an expression."""
+    if is_mixed(column.type()):
+        return column["text"].isnull() & column["number"].isnull()
+    return column.isnull()
+
+
+def user_key(dialect: Dialect, column: Any, declared: bool) -> Any:
+    """What to tell users apart by: their spelling, or the value itself where its equality is that of spellings."""
+    import ibis
+
+    if is_mixed(column.type()):
+        column = ibis.coalesce(column["text"], column["number"].cast("string"))
+    elif dialect.spell_user is not None and not declared:
+        column = dialect.spell_user(column)
+    return dialect.group_key(column)
+
+
+def _read_mixed(dialect: Dialect, column: Any, kind: str) -> Any:
+    import ibis
+
+    text = column["text"]
+    if kind == "string":
+        return text
+    spelled = _READ[kind](dialect, text)
+    return ibis.coalesce(column["number"], spelled) if kind == "float" else spelled
+
+
+def _is_spelling(dialect: Dialect, text: Any, kind: str) -> Any:
+    """Whether a text is a spelling of a kind as a whole."""
+    return text.re_search(f"^({SPELLINGS[kind]}){dialect.text_end}")
+
+
+def _null_unless(condition: Any, value: Any) -> Any:
+    import ibis
+
+    return ibis.cases((condition, value), else_=ibis.null(value.type()))
+
+
+def _read_text(dialect: Dialect, column: Any) -> Any | None:
+    dtype = column.type()
+    if dtype.is_string():
+        return column
+    if dtype.is_signed_integer() or dtype.is_unsigned_integer():
+        return column.cast("string")
+    if dtype.is_numeric():
+        return read_cell(dialect, column, "integer").cast("string")
+    if not dialect.spells_iso:
+        return None
+    if dtype.is_timestamp() and dtype.timezone is None:
+        # At midnight it is spelled as the date that it is too.
+        day, moment = column.try_cast("date"), column.try_cast("timestamp")
+        return (day.try_cast("timestamp") == moment).ifelse(day.cast("string"), moment.cast("string"))
+    return column.cast("string") if dtype.is_boolean() or dtype.is_date() or dtype.is_uuid() else None
+
+
+def _read_integer(dialect: Dialect, column: Any) -> Any | None:
+    dtype = column.type()
+    if dtype.is_signed_integer():
+        return column.cast("int64")
+    if dtype.is_floating():
+        value = column.cast("float64")
+        return _null_unless(value.between(-LARGEST_EXACT, LARGEST_EXACT), _to_integer(dialect, value))
+    if dtype.is_numeric():
+        return _to_integer(dialect, column)
+    if not dtype.is_string():
+        return None
+    digits = column.re_extract(f"^{SPELLINGS['integer']}{dialect.text_end}", 1)
+    return digits.try_cast("int64") if dialect.has_try_cast else _to_integer(dialect, digits.cast("decimal"))
+
+
+def _to_integer(dialect: Dialect, number: Any) -> Any:
+    """A number as an integer of 64 bits, NULL where it is none."""
+    if dialect.has_try_cast:
+        nearest = number.try_cast("int64")
+        return _null_unless(nearest.try_cast(number.type()) == number, nearest)
+    # A cast that does not fit fails here, and CASE does not reach it.
+    if number.type().is_floating():
+        inside = number.between(-LARGEST_EXACT, LARGEST_EXACT)
+        return _null_unless(
+            inside, _null_unless(number == number.clip(-LARGEST_EXACT, LARGEST_EXACT).floor(), number.cast("int64"))
+        )
+    return _null_unless(number.between(-(2**63), 2**63 - 1), _null_unless(number % 1 == 0, number.cast("int64")))
+
+
+def _read_number(dialect: Dialect, column: Any) -> Any | None:
+    dtype = column.type()
+    if dtype.is_numeric():
+        return column.cast("float64")
+    if not dtype.is_string() or not dialect.has_try_cast:
+        return None
+    return _null_unless(_is_spelling(dialect, column, "float"), column.try_cast("float64"))
+
+
+def _read_date(dialect: Dialect, column: Any) -> Any | None:
+    dtype = column.type()
+    if dtype.is_date():
+        return column
+    if dtype.is_timestamp() and dtype.timezone is None and dialect.spells_iso:
+        day = column.try_cast("date")
+        return _null_unless(day.try_cast("timestamp") == column.try_cast("timestamp"), day)
+    if not dtype.is_string():
+        return None
+    day = column.try_cast("date") if dialect.has_try_cast else column.cast("date")
+    return _null_unless(_is_spelling(dialect, column, "date"), day)
+
+
+def _read_boolean(dialect: Dialect, column: Any) -> Any | None:
+    if column.type().is_boolean():
+        return column
+    return read_truth(column) if column.type().is_string() else None
+
+
+def read_truth(text: Any) -> Any:
+    """A text as a boolean, NULL where it spells none."""
+    import ibis
+
+    return ibis.cases((text.isin(_TRUE), True), (text.isin(_FALSE), False), else_=ibis.null("boolean"))
+
+
+def _read_moment(dialect: Dialect, column: Any, zone: bool) -> Any | None:
+    dtype, kind = column.type(), "timestamp with time zone" if zone else "timestamp"
+    if dtype.is_timestamp() and (dtype.timezone is not None) == zone:
+        return column
+    if dtype.is_date() and not zone:
+        return column.try_cast("timestamp")
+    if not dtype.is_string() or not dialect.spells_iso:
+        return None
+    return _null_unless(_is_spelling(dialect, column, kind), column.try_cast(_TYPES[kind]))
+
+
+_READ: dict[str, Callable[[Dialect, Any], Any | None]] = {
+    "string": _read_text,
+    "integer": _read_integer,
+    "float": _read_number,
+    "date": _read_date,
+    "boolean": _read_boolean,
+    "timestamp": lambda dialect, column: _read_moment(dialect, column, zone=False),
+    "timestamp with time zone": lambda dialect, column: _read_moment(dialect, column, zone=True),
+}

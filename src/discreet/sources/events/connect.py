@@ -1,0 +1,333 @@
+"""Whatever a caller may hold as a table, as one ibis table with the name of its engine.
+
+Files and frames run on an embedded DuckDB. A text file has no schema, and guessing one would look at private rows, so
+its columns are read as text; the public domain and the public condition say what to make of them.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import uuid
+import warnings
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, shown
+from discreet.sources.column_hints import choices, suggestion
+from discreet.sources.engine import ask
+from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvFormat
+from discreet.sources.events.dialects import Dialect, dialect_named, dialect_of
+from discreet.sources.events.embedded import connect_in_memory
+
+_ENDINGS = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson")
+_COMPRESSIONS = (".gz", ".zst", ".bz2", ".xz")
+
+
+@dataclass(eq=False, repr=False)
+class Opened:
+    """An ibis table and its engine, as it was opened.
+
+    Attributes
+    ----------
+    table, engine
+        The ibis table, and what messages call its engine.
+    undeclared
+        The columns whose type nobody has declared: their cells are read one by one, as what they are compared with.
+    is_text
+        Whether the table is a text file, whose header may be somebody's row.
+    csv_format
+        What the caller says of CSV files.
+    frame
+        The pandas frame behind it, if it is one.
+    cleanup
+        What to do when it is no longer needed.
+    """
+
+    table: Any
+    engine: str
+    undeclared: frozenset[str] = frozenset()
+    is_text: bool = False
+    frame: Any = None
+    csv_format: CsvFormat = USUAL
+    cleanup: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def dialect(self) -> Dialect:
+        """That of the engine."""
+        return dialect_of(self.table)
+
+    def adopt(self, rows: Any) -> Any:
+        """An Arrow table as a table of this engine, which lasts until this one is closed."""
+        local = _import_ibis().memtable(rows)
+        if not self.dialect.views_local_tables:
+            return local
+        backend, name = self.table.get_backend(), _unused_name("domain")
+        view = ask(self.engine, "sending the domain", lambda: backend.create_view(name, local))
+        self.cleanup.append(lambda: (backend.drop_view(name), local)[0])
+        return view
+
+    def close(self) -> None:
+        """Drops what opening made; a failure to do so is not reported."""
+        while self.cleanup:
+            # The engine may be gone already, and its words are private.
+            with suppress(Exception):
+                self.cleanup.pop()()
+
+
+def open_table(
+    given: Any,
+    name: str | None,
+    argument: str,
+    wanted: Collection[str] | None = None,
+    csv_format: CsvFormat = USUAL,
+) -> Opened:
+    """The table behind a path, a URL, a frame, a relation, an ibis table or a Spark DataFrame.
+
+    Parameters
+    ----------
+    given
+        What the caller passed.
+    name
+        The table's name in the database, where `given` is a URL.
+    argument
+        What error messages call it.
+    wanted
+        The columns of private rows that will be asked for; None where the table is public, and read as it is.
+    csv_format
+        What the caller says of CSV files.
+    """
+    if name is not None and not is_url(given):
+        raise InvalidValueError(f"name must be left out unless {argument} is a connection URL")
+    if is_url(given):
+        return _open_url(given, name, argument)
+    if isinstance(given, str | os.PathLike):
+        return _open_files(os.fspath(given), argument, wanted, csv_format)
+    package = type(given).__module__.partition(".")[0]
+    if package == "pandas" and wanted is not None and is_frame(given):
+        return _open_pandas(given, wanted, argument)
+    if package in ("pandas", "polars", "pyarrow"):
+        return _open_arrow(as_arrow(given, argument))
+    if package in ("duckdb", "_duckdb") and hasattr(given, "to_arrow_table"):
+        return _open_arrow(ask("DuckDB", f"reading {argument}", given.to_arrow_table))
+    if package == "ibis" and hasattr(given, "columns"):
+        return _open_ibis(given, argument, wanted)
+    if package == "pyspark" and hasattr(given, "createOrReplaceTempView"):
+        return _open_spark(given)
+    raise InvalidTypeError(
+        f"{argument} must be a path, a connection URL, a pandas, polars or pyarrow table, a DuckDB relation, "
+        f"an ibis table or a Spark DataFrame, not a {type(given).__name__}"
+    )
+
+
+def is_url(given: Any) -> bool:
+    """Whether something is the URL of a database."""
+    return isinstance(given, str) and re.match(r"^[a-z][a-z0-9+]*://", given) is not None
+
+
+def as_arrow(frame: Any, argument: str) -> Any:
+    """A pandas, polars or pyarrow table as an Arrow table."""
+    import pyarrow as pa
+
+    def convert() -> Any:
+        if isinstance(frame, pa.Table):
+            return frame
+        if hasattr(frame, "collect"):
+            return frame.collect().to_arrow()
+        if hasattr(frame, "to_arrow"):
+            return frame.to_arrow()
+        if isinstance(frame, pa.RecordBatch):
+            return pa.Table.from_batches([frame])
+        return pa.Table.from_pandas(frame, preserve_index=False)
+
+    if not is_frame(frame):
+        raise InvalidTypeError(f"{argument} must be a table with columns, not a {type(frame).__name__}")
+    return ask("Arrow", f"reading {argument}", convert)
+
+
+def is_frame(given: Any) -> bool:
+    """Whether something of pandas, polars or pyarrow has columns; the names of the types, because asking may warn."""
+    return type(given).__name__ in ("DataFrame", "LazyFrame", "Table", "RecordBatch")
+
+
+def _import_ibis() -> Any:
+    try:
+        import ibis
+    except ImportError:
+        raise MissingExtraError("tables need ibis with DuckDB: pip install discreet") from None
+    return ibis
+
+
+def _start_duckdb() -> tuple[Any, Callable[[], None]]:
+    """A DuckDB of our own, and what closes it."""
+    _import_ibis()
+    return ask("DuckDB", "starting", connect_in_memory)
+
+
+def _open_arrow(table: Any) -> Opened:
+    connection, close = _start_duckdb()
+
+    def view() -> Any:
+        from discreet.sources.events.frames import decode_frame
+
+        decoded = decode_frame(connection, table)
+        if decoded is not None:
+            return decoded
+        return connection.create_view(_unused_name("frame"), _import_ibis().memtable(table))
+
+    return _open_embedded(close, "opening the frame", lambda: (view(), frozenset()))
+
+
+def _open_embedded(
+    close: Callable[[], None], what: str, read: Callable[[], tuple[Any, frozenset[str]]], is_text: bool = False
+) -> Opened:
+    """A table on a DuckDB of our own, which is closed with it, and at once where it cannot be opened."""
+    try:
+        table, undeclared = ask("DuckDB", what, read)
+    except BaseException:
+        close()
+        raise
+    return Opened(table, "DuckDB", undeclared, is_text, cleanup=[close])
+
+
+def _open_pandas(frame: Any, wanted: Collection[str], argument: str) -> Opened:
+    from discreet.sources.events.frames import frame_to_arrow
+
+    table, guessed = ask("Arrow", f"reading {argument}", lambda: frame_to_arrow(frame, wanted))
+    opened = _open_arrow(table)
+    opened.undeclared, opened.frame = guessed, frame
+    return opened
+
+
+def _open_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Opened:
+    backend = ask("ibis", f"finding the engine of {argument}", given.get_backend)
+    declare_types = dialect_named(backend.name).declare_types
+    if declare_types is None or wanted is None:
+        return Opened(given, backend.name)
+    table, undeclared = declare_types(backend, given)
+    return Opened(table, backend.name, undeclared)
+
+
+def _open_files(path: str, argument: str, wanted: Collection[str] | None, csv_format: CsvFormat) -> Opened:
+    ending, found = ending_of(path), sorted(glob.glob(path)) or ([path] if os.path.exists(path) else [])
+    if not found:
+        raise InvalidValueError(f"{argument} must be a file that exists, not {shown(path)}")
+    if any(os.path.isdir(each) for each in found):
+        raise InvalidValueError(f"{argument} must be a file or a pattern of files, not the folder {shown(path)}")
+    if ending is None:
+        raise InvalidValueError(f"{argument} must end in one of {', '.join(_ENDINGS)}, not be {shown(path)}")
+    unreadable = next((each for each in found if not os.access(each, os.R_OK)), None)
+    if unreadable is not None:
+        raise InvalidValueError(f"{argument} must be a file that can be read, not {shown(unreadable)}")
+    connection, close = _start_duckdb()
+    several = glob.has_magic(path) and not os.path.exists(path)
+    read = partial(_read_files, connection, found, ending, wanted, several, csv_format)
+    return _open_embedded(close, f"opening {Path(path).name}", read, is_text=ending != ".parquet")
+
+
+def files_of(given: Any) -> set[str]:
+    """The real paths of the files that a path or a pattern stands for."""
+    path = os.fspath(given)
+    return {os.path.realpath(each) for each in glob.glob(path) or [path]}
+
+
+def ending_of(path: str) -> str | None:
+    """The ending that says what is inside, looking through compression and patterns."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    while suffixes and suffixes[-1] in _COMPRESSIONS:
+        suffixes.pop()
+    return suffixes[-1] if suffixes and suffixes[-1] in _ENDINGS else None
+
+
+def _read_files(
+    connection: Any,
+    files: list[str],
+    ending: str,
+    wanted: Collection[str] | None,
+    several: bool,
+    csv_format: CsvFormat,
+) -> tuple[Any, frozenset[str]]:
+    """A table of files, and its columns without a declared type."""
+    from discreet.sources.events.parquet import read_parquet
+    from discreet.sources.events.text_files import read_delimited, read_json
+
+    if ending == ".parquet" and wanted is None:
+        return connection.read_parquet(files), frozenset()
+    if ending == ".parquet":
+        return read_parquet(connection, files, wanted or (), several, _unused_name("files"))
+    if ending in DELIMITERS:
+        table = read_delimited(
+            connection, files, csv_format.delimiter_for(ending), csv_format.escape, _unused_name("files")
+        )
+    else:
+        table = read_json(connection, files, ending, wanted, _unused_name("json"))
+    return table, frozenset(table.columns)
+
+
+def _open_url(url: str, name: str | None, argument: str) -> Opened:
+    if not isinstance(name, str) or not name:
+        raise InvalidValueError(f"name must be given, the table to read, when {argument} is a connection URL")
+    dialect = dialect_named(url.partition("://")[0])
+    engine = dialect.title
+    if dialect.is_file:
+        _check_database_file(url, argument)
+    connection, close = _connect(url, dialect, argument)
+    tables = ask(engine, "listing tables", connection.list_tables)
+    if name not in tables:
+        close()
+        hint = suggestion(name, sorted(tables), private=False)
+        raise InvalidValueError(
+            f"name must be a table of {engine}, one of {choices(sorted(tables))}, not {shown(name)}{hint}"
+        )
+    if dialect.declare_types is not None:
+        table, undeclared = dialect.declare_types(connection, name)
+    else:
+        table, undeclared = ask(engine, "opening the table", lambda: connection.table(name)), frozenset()
+    return Opened(table, engine, undeclared, cleanup=[close])
+
+
+def _connect(url: str, dialect: Dialect, argument: str) -> tuple[Any, Callable[[], None]]:
+    """A connection and what closes it; what is wrong with one can hold a password and stays untold."""
+    _import_ibis()
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return dialect.connect(url)
+    except ImportError:
+        package = f"discreet[{dialect.extra}]" if dialect.extra else f"ibis-framework[{dialect.name}]"
+        line = f"pip install '{package}'"
+    except Exception:
+        line = None
+    if line is not None:
+        raise MissingExtraError(f"{argument} needs the driver of {dialect.title}: {line}")
+    raise InvalidValueError(
+        f"{argument} must be the URL of a server that answers, and the one on {dialect.title} does not"
+    )
+
+
+def _check_database_file(url: str, argument: str) -> None:
+    """A file database that is not there would be made by opening it."""
+    path = url.partition("://")[2].partition("?")[0]
+    if not os.path.isfile(path):
+        # A name and a password may stand before the path, and options after it.
+        raise InvalidValueError(
+            f"{argument} must be the URL of a database file that exists, not one of {shown(path.rpartition('@')[2])}"
+        )
+
+
+def _open_spark(frame: Any) -> Opened:
+    ibis, name = _import_ibis(), _unused_name("frame")
+    session = frame.sparkSession
+    connection = ask("Spark", "connecting", lambda: ibis.pyspark.connect(session))
+    frame.createOrReplaceTempView(name)
+    table = ask("Spark", "opening the frame", lambda: connection.table(name))
+    return Opened(table, "Spark", cleanup=[lambda: session.catalog.dropTempView(name)])
+
+
+def _unused_name(kind: str) -> str:
+    """A name that nobody has used; it depends on nothing."""
+    return f"discreet_{kind}_{uuid.uuid4().hex}"

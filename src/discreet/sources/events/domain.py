@@ -1,0 +1,252 @@
+"""The public domain of items: a list, a table's column, or a range of whole numbers that is never written out.
+
+The domain must not come from the events: an item that is listed because somebody touched it tells just that, and no
+epsilon covers it. Being public, a domain may be complained about in full, but for a column or a frame: that may be a
+copy of the events that nobody recognised, so no message shows what is in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.labels import is_column, unwrap_label
+from discreet.privacy import is_whole_number
+from discreet.sources.column_hints import choices, suggestion
+from discreet.sources.engine import ask
+from discreet.sources.events.cells import LARGEST_EXACT, read_cell
+from discreet.sources.events.connect import Opened, is_frame, open_table
+from discreet.sources.events.dialects import DUCKDB
+
+
+@dataclass(frozen=True)
+class Integers:
+    """The whole numbers from `lo` to `hi`, both included."""
+
+    lo: int
+    hi: int
+
+    @property
+    def d(self) -> int:
+        """How many there are."""
+        return self.hi - self.lo + 1
+
+
+def integers(lo: int, hi: int) -> Integers:
+    """The domain of all whole numbers from `lo` to `hi`, both included, up to 2^63 of them, never written out.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> discreet.integers(0, 9)
+    Integers(lo=0, hi=9)
+    """
+    for name, value in (("lo", lo), ("hi", hi)):
+        if not is_whole_number(value):
+            raise InvalidTypeError(f"{name} must be a whole number, not {shown(value)}")
+        if not -(2**63) <= value < 2**63:
+            raise InvalidValueError(f"{name} must be from -2^63 to 2^63 - 1, not {shown(value)}")
+    if hi < lo:
+        raise InvalidValueError(f"hi must be at least lo, {lo}, not {hi}")
+    if hi - lo >= 2**63:
+        raise InvalidValueError(f"hi must be less than 2^63 above lo, not {hi - lo} above")
+    return Integers(int(lo), int(hi))
+
+
+@dataclass(eq=False, repr=False)
+class ListedDomain:
+    """A domain with a row for each item: columns `item` and, where it is shown instead, `label`."""
+
+    table: Any
+    kind: str
+    d: int
+    labelled: bool
+
+
+def open_listed_domain(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> ListedDomain:
+    """The domain behind a list or a table, on the engine of the events.
+
+    Parameters
+    ----------
+    given
+        A list of items, a path such as "movies.csv:movie_id", or any table.
+    label
+        The column to show in place of the item.
+    item
+        The name of the item column of the events, which a table is searched for.
+    events
+        The events that the domain will be joined to.
+    kind
+        What the items of the events were declared to be, or None where nobody has.
+    """
+    if _is_list(given):
+        if label is not None:
+            raise InvalidValueError("label must be left out unless domain is a table with that column")
+        return _open_list(given, events)
+    return _open_column(given, label, item, events, kind)
+
+
+def _is_list(given: Any) -> bool:
+    package = type(given).__module__.partition(".")[0]
+    if package in ("pandas", "polars", "pyarrow"):
+        return not is_frame(given)
+    if package in ("ibis", "pyspark", "duckdb", "_duckdb"):
+        return False
+    return not isinstance(given, str | bytes | os.PathLike | Mapping) and isinstance(given, Iterable)
+
+
+def _open_list(given: Any, events: Opened) -> ListedDomain:
+    import pyarrow as pa
+
+    raw = given.to_pylist() if hasattr(given, "to_pylist") else given.tolist() if hasattr(given, "tolist") else given
+    values = [unwrap_label(value) for value in raw]
+    if not values:
+        raise InvalidValueError("domain must hold at least one item, not none")
+    if any(value is None or value != value for value in values):
+        raise InvalidValueError("domain must not hold missing items, and one is missing")
+    kind = _kind_of_values(values)
+    seen: set[Any] = set()
+    for value in values:
+        if value in seen:
+            repeated = "one" if is_column(given) else shown(value)
+            raise InvalidValueError(f"domain must hold each item once, but {repeated} is there twice")
+        seen.add(value)
+    types = {"string": pa.string(), "integer": pa.int64(), "date": pa.date32(), "boolean": pa.bool_()}
+    try:
+        column = pa.array(values, types[kind])
+    except (pa.ArrowInvalid, OverflowError, UnicodeError):
+        raise InvalidValueError("domain must hold whole numbers of 64 bits or proper text") from None
+    return ListedDomain(events.adopt(pa.table({"item": column})), kind, len(values), False)
+
+
+def _kind_of_values(values: list[Any]) -> str:
+    tests = {
+        "string": lambda value: isinstance(value, str),
+        "boolean": lambda value: isinstance(value, bool),
+        "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+        "date": lambda value: isinstance(value, date) and not isinstance(value, datetime),
+    }
+    for kind, test in tests.items():
+        if all(map(test, values)):
+            return kind
+    raise InvalidTypeError("domain must hold only strings, only whole numbers, only dates or only booleans")
+
+
+def _open_column(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> ListedDomain:
+    source, column = split_column(given)
+    opened = open_table(source, None, "domain", csv_format=events.csv_format)
+    try:
+        return _check_table(opened, column, label, item, events, kind)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def split_column(given: Any) -> tuple[Any, str | None]:
+    """The path and the column of "movies.csv:movie_id"; anything else as it is."""
+    split = re.fullmatch(r"(.+\.[A-Za-z0-9.]+):([^:/\\]+)", given) if isinstance(given, str) else None
+    return (given, None) if split is None else (split.group(1), split.group(2))
+
+
+def _check_table(
+    opened: Opened, column: str | None, label: str | None, item: str, events: Opened, kind: str | None
+) -> ListedDomain:
+    names = list(opened.table.columns)
+    if column is None:
+        column = item if item in names else names[0] if len(names) == 1 else None
+    if column is None or column not in names:
+        wanted, hint = f"a column called {shown(column or item)}", suggestion(column or item, names, private=False)
+        raise InvalidValueError(f"domain must have {wanted}, and has {choices(names)}; name one as 'file:column'{hint}")
+    if label is not None and label not in names:
+        hint = suggestion(label, names, private=False)
+        raise InvalidValueError(
+            f"label must be a column of the domain, one of {choices(names)}, not {shown(label)}{hint}"
+        )
+    chosen = opened.table.select(item=opened.table[column], **({} if label is None else {"label": opened.table[label]}))
+    table, own_kind = _convert_kind(chosen, opened, events, kind)
+    _check_rows(table, opened, label is not None)
+    d = int(ask(opened.engine, "counting the domain", lambda: table.count().to_pyarrow().as_py()))
+    return ListedDomain(_move_to(table, opened, events), own_kind, d, label is not None)
+
+
+def _convert_kind(table: Any, opened: Opened, events: Opened, kind: str | None) -> tuple[Any, str]:
+    """The domain with items of a known kind; text of a file takes the kind that the events were declared with.
+
+    Where nobody has declared one the domain decides: text beside text, else whole numbers where all items are.
+    """
+    own = kind_of_type(table["item"].type())
+    if own is None:
+        raise InvalidTypeError(
+            f"domain must hold strings, whole numbers, dates or booleans, not a column of {table['item'].type()}"
+        )
+    if not opened.is_text or kind == "string" or (kind is None and events.is_text):
+        return table, own
+    cast = table.mutate(item=read_cell(DUCKDB, table["item"], kind or "integer"))
+    lost = table.filter(table["item"].notnull() & _is_lost(table["item"], kind))
+    some_lost = ask(opened.engine, "reading the domain", lambda: bool(lost.count().to_pyarrow().as_py()))
+    if kind is None:
+        return (table, own) if some_lost else (cast, "integer")
+    if some_lost:
+        raise InvalidTypeError(f"domain must hold items like those of the events, {kind}s, and one is not")
+    return cast, kind
+
+
+def _is_lost(item: Any, kind: str | None) -> Any:
+    """Whether a text of a domain is no spelling of the kind; where none was declared, only 7 is an integer, not 07."""
+    read = read_cell(DUCKDB, item, kind or "integer")
+    return read.isnull() if kind is not None else read.isnull() | (read.cast("string") != item)
+
+
+def holds_long_numbers(domain: Integers | ListedDomain) -> bool:
+    """Whether whole numbers beyond 2^53 are in a domain, as numbers or spelled."""
+    if isinstance(domain, Integers):
+        return max(-domain.lo, domain.hi) > LARGEST_EXACT
+    if domain.kind not in ("integer", "string"):
+        return False
+    item = domain.table["item"]
+    spelled = item.re_search("^[+-]?[0-9]+$") if domain.kind == "string" else True
+    long = domain.table.filter(spelled & (read_cell(DUCKDB, item, "float").abs() > LARGEST_EXACT))
+    return bool(ask("DuckDB", "reading the domain", lambda: long.count().to_pyarrow().as_py()))
+
+
+def _check_rows(table: Any, opened: Opened, labelled: bool) -> None:
+    def counts() -> dict[str, Any]:
+        column = table["item"]
+        asked = {"rows": table.count(), "nulls": column.isnull().sum(), "different": column.nunique()}
+        if labelled:
+            asked |= {"label_nulls": table["label"].isnull().sum(), "labels": table["label"].nunique()}
+        row: dict[str, Any] = table.aggregate(**asked).to_pyarrow().to_pylist()[0]
+        return row
+
+    found = ask(opened.engine, "checking the domain", counts)
+    if not found["rows"]:
+        raise InvalidValueError("domain must hold at least one item, not none")
+    if found["nulls"]:
+        raise InvalidValueError("domain must not hold missing items, and one is missing")
+    if found["different"] < found["rows"]:
+        raise InvalidValueError("domain must hold each item once, and one is there twice")
+    if labelled and found["label_nulls"]:
+        raise InvalidValueError("label must be there for each item of the domain, and one is missing")
+    if labelled and found["labels"] < found["rows"]:
+        raise InvalidValueError("label must be different for each item of the domain, and one is there twice")
+
+
+def _move_to(table: Any, opened: Opened, events: Opened) -> Any:
+    """The domain on the engine of the events: as it is where that is the same one, as a copy elsewhere."""
+    if opened.table.get_backend() is events.table.get_backend():
+        return table
+    rows = ask(opened.engine, "reading the domain", table.to_pyarrow)
+    opened.close()
+    return events.adopt(rows)
+
+
+def kind_of_type(dtype: Any) -> str | None:
+    """The kind of item that an ibis type holds."""
+    tests = {"string": dtype.is_string(), "integer": dtype.is_integer(), "date": dtype.is_date(),
+             "boolean": dtype.is_boolean()}  # fmt: skip
+    return next((kind for kind, holds in tests.items() if holds), None)

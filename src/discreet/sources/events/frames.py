@@ -1,0 +1,196 @@
+"""Frames as DuckDB can read them: cell by cell where pandas has guessed what a column holds, and without broken text.
+
+The types that pandas gives by itself follow from the rows: one gap makes floats of whole numbers, one text makes
+objects of everything. Such columns are read by their cells. Nullable types (Int64, Float64, boolean, string) and those
+of Arrow were declared by somebody, and are what they say. Text that is not UTF-8, on which DuckDB fails, is read as
+bytes and converted value by value: what is no text is missing, like any other value that does not convert.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.sources.events.cells import LARGEST_EXACT
+from discreet.sources.events.text_files import quote_identifier
+
+MIXED = pa.struct([("text", pa.string()), ("number", pa.float64())])
+"""The Arrow type of a column of mixed cells."""
+
+Cell = tuple[str | None, float | None]
+
+
+def frame_to_arrow(frame: Any, wanted: Collection[str]) -> tuple[pa.Table, frozenset[str]]:
+    """The wanted columns of a pandas frame, all others empty, and the names of those without a declared type."""
+    guessed = frozenset(str(name) for name, dtype in zip(frame.columns, frame.dtypes, strict=True) if _is_guess(dtype))
+    folded = {name.casefold() for name in wanted}
+    names = [str(name) for name in frame.columns]
+    arrays = [
+        _convert_column(frame.iloc[:, place]) if name.casefold() in folded else pa.nulls(len(frame))
+        for place, name in enumerate(names)
+    ]
+    return pa.Table.from_arrays(arrays, names=names), guessed
+
+
+def is_float_column(frame: Any, name: str) -> bool:
+    """Whether a column of a pandas frame is of NumPy's floats, in which large whole numbers have been merged."""
+    found = [dtype for column, dtype in zip(frame.columns, frame.dtypes, strict=True) if str(column) == name]
+    return bool(found) and isinstance(found[0], np.dtype) and found[0].kind == "f"
+
+
+def _is_guess(dtype: Any) -> bool:
+    """Whether pandas gives this type by itself: those of NumPy, categories, and text with NaN for gaps."""
+    import pandas as pd
+
+    if isinstance(dtype, pd.StringDtype):
+        return dtype.na_value is not pd.NA
+    declared = isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "na_value", None) is pd.NA
+    return not declared
+
+
+def _convert_column(series: Any) -> Any:
+    import pandas as pd
+
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        codes = pa.array(series.cat.codes.to_numpy(), mask=series.isna().to_numpy())
+        return _convert_column(pd.Series(series.cat.categories.to_numpy())).take(codes)
+    if series.dtype == object:
+        return _convert_objects(series.to_numpy())
+    try:
+        found = pa.array(series, from_pandas=True)
+    except (pa.ArrowException, ValueError, TypeError):
+        return _convert_objects(series.astype(object).to_numpy())
+    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    return _cut_to_microseconds(found)
+
+
+def _cut_to_microseconds(column: Any) -> Any:
+    """Timestamps in the one resolution that Python has too."""
+    if not pa.types.is_timestamp(column.type):
+        return column
+    # What is finer is cut off, here and in _spell_moment.
+    return column.cast(pa.timestamp("us", column.type.tz), safe=False)
+
+
+def _convert_objects(values: Any) -> Any:
+    """Objects of Python as text where all of them are, else as mixed cells."""
+    try:
+        return pa.array(values, pa.string(), from_pandas=True)
+    except (pa.ArrowException, UnicodeError, TypeError, ValueError):
+        cells = [_convert_object(value) for value in values]
+    texts = pa.array([text for text, _ in cells], pa.string())
+    numbers = pa.array([number for _, number in cells], pa.float64())
+    return pa.StructArray.from_arrays([texts, numbers], fields=list(MIXED))
+
+
+def _convert_object(value: Any) -> Cell:
+    """The spelling of an object, or the number that has none; neither where it is missing or something else."""
+    if isinstance(value, str):
+        return _check_text(value), None
+    if isinstance(value, bytes):
+        return _decode(value), None
+    if isinstance(value, UUID):
+        return str(value), None
+    if isinstance(value, bool | np.bool_):
+        return ("true" if value else "false"), None
+    if isinstance(value, int | np.integer):
+        return _spell_integer(int(value)), None
+    if isinstance(value, float | np.floating):
+        return _convert_float(float(value))
+    if isinstance(value, Decimal):
+        return _convert_decimal(value)
+    if isinstance(value, datetime):
+        return _spell_moment(value), None
+    return (value.isoformat(), None) if isinstance(value, date) else (None, None)
+
+
+def _spell_integer(number: int) -> str | None:
+    # Python writes no number of thousands of digits as text.
+    return str(number) if abs(number) < 10**100 else None
+
+
+def _check_text(text: str) -> str | None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return None
+    return text
+
+
+def _decode(text: bytes) -> str | None:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _convert_float(number: float) -> Cell:
+    if number != number:
+        return None, None
+    return (str(int(number)), None) if abs(number) <= LARGEST_EXACT and number.is_integer() else (None, number)
+
+
+def _convert_decimal(number: Decimal) -> Cell:
+    if number.is_nan():
+        return None, None
+    whole = number.is_finite() and number.adjusted() < 40 and number == number.to_integral_value()
+    return (str(int(number)), None) if whole else (None, float(number))
+
+
+def _spell_moment(moment: datetime) -> str | None:
+    """A timestamp as DuckDB spells it, at midnight as its date; pandas' NaT is none."""
+    if moment != moment:
+        return None
+    if moment.tzinfo is not None:
+        return str(moment.isoformat(sep=" "))
+    text = str(moment.isoformat(sep=" ", timespec="microseconds"))[:26].rstrip("0").rstrip(".")
+    return text.removesuffix(" 00:00:00")
+
+
+def decode_frame(connection: Any, table: pa.Table) -> Any:
+    """An Arrow table as one of DuckDB's without its broken text, or None where it has none."""
+    broken = [name for name in table.column_names if _is_broken(table, name)]
+    if not broken:
+        return None
+    fields = [field.with_type(as_bytes(field.type)) if field.name in broken else field for field in table.schema]
+    return _create_view(connection, table.cast(pa.schema(fields)), dict.fromkeys(broken, _DECODE))
+
+
+_DECODE = "TRY(decode({0})) AS {0}"
+
+
+def as_bytes(dtype: Any) -> Any:
+    """The type of the bytes of a text, plain or in a dictionary; any other type as it is."""
+    plain = dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+    if pa.types.is_string(plain):
+        return pa.binary()
+    if pa.types.is_large_string(plain):
+        return pa.large_binary()
+    return pa.binary_view() if pa.types.is_string_view(plain) else dtype
+
+
+def _is_broken(table: pa.Table, name: str) -> bool:
+    """Whether a column is of text, and some of it is no UTF-8."""
+    if table.column_names.count(name) > 1 or as_bytes(table.schema.field(name).type) == table.schema.field(name).type:
+        return False
+    try:
+        table.column(name).validate(full=True)
+    except pa.ArrowInvalid:
+        return True
+    return False
+
+
+def _create_view(connection: Any, rows: Any, conversions: dict[str, str]) -> Any:
+    """A view of Arrow rows in which some columns are converted."""
+    name = f"discreet_arrow_{uuid.uuid4().hex}"
+    connection.con.register(name, rows)
+    columns = ", ".join(conversions.get(each, "{0}").format(quote_identifier(each)) for each in rows.schema.names)
+    connection.con.execute(f"CREATE TEMP VIEW {name}_view AS SELECT {columns} FROM {name}")  # noqa: S608  # all quoted
+    return connection.table(f"{name}_view")

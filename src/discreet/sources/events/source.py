@@ -1,0 +1,168 @@
+"""`discreet.events`: its arguments, checked, become a source of scores."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, NoReturn
+
+from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.privacy import Number, check_adjacency, whole_number
+from discreet.sources.column_hints import choices, suggestion
+from discreet.sources.events.connect import Opened, ending_of, is_url, open_table
+from discreet.sources.events.csv_format import check_csv_format
+from discreet.sources.events.domain import split_column
+from discreet.sources.events.origin import origin_of
+from discreet.sources.events.rowwise import check_plan, check_rowwise
+from discreet.sources.events.steps import steps_of
+from discreet.sources.events.table import TableSource
+
+
+def events(
+    table: Any,
+    *,
+    user: str,
+    item: str,
+    domain: Any,
+    label: str | None = None,
+    where: str | None = None,
+    value: str | None = None,
+    clip: tuple[Number, Number] | None = None,
+    resolution: Number | None = None,
+    max_items_per_user: int | None = None,
+    adjacency: str = "add-remove",
+    name: str | None = None,
+    delimiter: str | None = None,
+    escape: str | None = None,
+) -> TableSource:
+    """A source of scores from a table of events, one row for something that a user did to an item.
+
+    Parameters
+    ----------
+    table
+        A path or pattern (.parquet, .csv, .tsv, .json, compressed or not), a pandas, polars or pyarrow table, a DuckDB
+        relation, an ibis table of any engine, a Spark DataFrame, or a connection URL together with `name`.
+    user, item
+        The columns that say who and what. Rows without either are dropped, and so are items outside the domain.
+    domain
+        The public list of items: a list, a table, a file with its column ("movies.csv:movie_id"), or
+        `discreet.integers(lo, hi)`. It must not come from the events.
+    label
+        A column of the domain to show in place of the item.
+    where
+        A condition on single rows, in DuckDB's SQL. What could look at other rows, or fail on one, is refused.
+    value, clip, resolution
+        Without `value` a score counts distinct users. With it, a score is the sum over users of the user's total for
+        the item, clipped to the range `clip`, in whole steps of `resolution`.
+    max_items_per_user
+        Of each user's items in the domain, after `where`, only this many are scored: which ones is decided by these
+        items alone, in an order that looks random. Counts then need less noise; the selection does not need it.
+    adjacency
+        "add-remove" or "swap": what two neighbouring tables differ by, in terms of whole users.
+    name
+        The table's name, where `table` is a URL.
+    delimiter, escape
+        In CSV files, of the events and of the domain: the character between fields, by default a comma (a .tsv has
+        tabs), and the one before a quote inside quotes, by default another quote; Spark and MySQL write a backslash.
+
+    Returns
+    -------
+    TableSource
+        What `top_k` takes; it knows how far one user can move a score.
+
+    Examples
+    --------
+    >>> import discreet, pyarrow
+    >>> ratings = pyarrow.table({"who": [1, 1, 2, 3], "movie": ["dune", "dune", "dune", "heat"]})
+    >>> source = discreet.events(ratings, user="who", item="movie", domain=["dune", "heat", "alien"])
+    >>> discreet.top_k(source, k=1, epsilon=100).items
+    ['dune']
+    """
+    begun = time.monotonic()
+    check_adjacency(adjacency)
+    most = _check_most_items(max_items_per_user)
+    steps = steps_of(value, clip, resolution)
+    csv_format = check_csv_format(delimiter, escape, map(_find_ending, (table, domain)))
+    _refuse_own_domain(table, domain, name)
+    check_plan(table)
+    opened = open_table(table, name, "table", _find_named_columns(user, item, value, where), csv_format)
+    opened.csv_format = csv_format
+    try:
+        check_rowwise(opened.table, user)
+        columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
+        for argument, column in columns.items():
+            _check_column(opened, argument, column)
+        _check_float_users(opened, user, strict=most is not None or steps is not None)
+        source = TableSource(opened, columns, domain, label, where, steps, adjacency, most)
+        source.opened_since(begun)
+        return source
+    except BaseException:
+        opened.close()
+        raise
+
+
+def _find_named_columns(user: Any, item: Any, value: Any, where: Any) -> list[str]:
+    """The columns that the caller names, those of the condition as far as it can be read."""
+    names = [column for column in (user, item, value) if isinstance(column, str)]
+    if isinstance(where, str):
+        from discreet.sources.events.where import named_columns
+
+        names += named_columns(where)
+    return names
+
+
+def _find_ending(given: Any) -> str | None:
+    """The ending of a file, looking through compression; None where there is no file."""
+    path = split_column(given)[0]
+    return ending_of(os.fspath(path)) if isinstance(path, str | os.PathLike) and not is_url(path) else None
+
+
+def _check_most_items(given: Any) -> int | None:
+    if given is None:
+        return None
+    return min(whole_number(given, "max_items_per_user", 1), 2**63 - 1)
+
+
+def _check_column(opened: Opened, argument: str, column: Any) -> None:
+    names = list(opened.table.columns)
+    if not isinstance(column, str) or column not in names:
+        _refuse_column(argument, column, names, opened.is_text)
+    dtype = opened.table[column].type()
+    if argument == "value" and column not in opened.undeclared and not dtype.is_numeric():
+        raise InvalidTypeError(f"value must be a column of numbers, not of {dtype}")
+
+
+def _check_float_users(opened: Opened, user: str, strict: bool) -> None:
+    """Refuses users in NumPy's floats where two people who have become one would count for more than one.
+
+    Rows without a user, which make floats of whole numbers, are nobody's, so that the type may decide.
+    """
+    from discreet.sources.events.frames import is_float_column
+
+    if strict and opened.frame is not None and is_float_column(opened.frame, user):
+        raise InvalidTypeError(
+            f"user must not be a column of floats with value or max_items_per_user, and {shown(user)} of the pandas "
+            'frame is: large ids are merged in it; read it as .astype("Int64"), as text or with Arrow'
+        )
+
+
+def _refuse_column(argument: str, column: Any, names: list[str], is_text: bool) -> NoReturn:
+    hint = suggestion(column, names, private=is_text)
+    if is_text:
+        raise InvalidValueError(
+            f"{argument} must be a column of the table, and {shown(column)} is not in the header of the file{hint}"
+        )
+    raise InvalidValueError(
+        f"{argument} must be a column of the table, one of {choices(names)}, not {shown(column)}{hint}"
+    )
+
+
+def _refuse_own_domain(table: Any, domain: Any, name: Any) -> None:
+    """Refuses the events themselves as their domain, or a piece of them, where that can be seen."""
+    origin = origin_of(domain)
+    # To find the files of a large table takes time, and a list of one's own has no origin.
+    if domain is table or (origin and origin.meets(origin_of(table, name if isinstance(name, str) else None))):
+        raise InvalidValueError(
+            "domain must be a public list of items, not the events themselves or a column of them: an item that is "
+            "listed because somebody touched it tells just that, and no epsilon covers it"
+        )

@@ -1,0 +1,239 @@
+"""SQLite: columns by what somebody declared, and functions that read a cell.
+
+SQLite keeps a value of any type in any column, and a column of a view need not have a type at all. ibis then takes the
+type of the first row, which is private. Here such a column has no type, and its cells are read one by one.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+from discreet.errors import InvalidTypeError, shown
+from discreet.sources.engine import ask
+from discreet.sources.events.cells import LARGEST_EXACT, SPELLINGS, engine_function, read_truth
+
+
+def connect(url: str) -> tuple[Any, Callable[[], None]]:
+    """A connection to a file that threads may use in turn, which is what they do with a source, and what closes it."""
+    import ibis
+
+    if "?" in url:
+        backend = ibis.connect(url)
+        return backend, backend.disconnect
+    connection = sqlite3.connect(url.partition("://")[2], check_same_thread=False)
+    try:
+        backend = ibis.sqlite.from_connection(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return backend, backend.disconnect
+
+
+def declare_types(backend: Any, table: Any) -> tuple[Any, frozenset[str]]:
+    """A table of SQLite without guessed types, and the names of its columns that have none.
+
+    Parameters
+    ----------
+    backend
+        The connection of ibis.
+    table
+        The name of a table or view, or an ibis table that is one or is made of some.
+    """
+    _register(backend.con)
+    if isinstance(table, str):
+        return _table_without_guesses(backend, table, "main")
+    from ibis.expr.operations import DatabaseTable
+
+    bases = {(op.name, op.namespace.database or "main") for op in table.op().find(DatabaseTable)}
+    if isinstance(table.op(), DatabaseTable):
+        ((name, database),) = bases
+        return _table_without_guesses(backend, name, database)
+    for name, database in sorted(bases):
+        _refuse_undeclared(name, _read_declarations(backend, name, database))
+    return table, frozenset()
+
+
+def _read_declarations(backend: Any, name: str, database: str) -> dict[str, str]:
+    """The type that each column was declared with, "" for none."""
+    query = "SELECT name, type FROM pragma_table_info(?, ?)"
+    rows = ask("SQLite", "reading the columns", lambda: backend.con.execute(query, (name, database)).fetchall())
+    return dict(rows)
+
+
+def _table_without_guesses(backend: Any, name: str, database: str) -> tuple[Any, frozenset[str]]:
+    import ibis.expr.operations as ops
+    import ibis.expr.schema as sch
+
+    declared = _read_declarations(backend, name, database)
+    schema = {column: _parse_type_name(backend, type_name) for column, type_name in declared.items()}
+    table = ops.DatabaseTable(
+        name=name,
+        schema=sch.Schema({column: dtype or "string" for column, dtype in schema.items()}),
+        source=backend,
+        namespace=ops.Namespace(database=None if database == "main" else database),
+    ).to_expr()
+    return table, frozenset(column for column, dtype in schema.items() if dtype is None)
+
+
+def _parse_type_name(backend: Any, declared: str) -> Any:
+    """The type that ibis has for a declaration, None where there is none or it means nothing."""
+    from ibis.common.exceptions import UnsupportedBackendType
+
+    if not declared:
+        return None
+    try:
+        dtype = backend._parse_type(declared, True)
+    except (UnsupportedBackendType, ValueError, TypeError):
+        return None
+    return None if dtype.is_unknown() else dtype
+
+
+def _refuse_undeclared(name: str, declared: dict[str, str]) -> None:
+    without = [column for column, type_name in declared.items() if not type_name]
+    if without:
+        raise InvalidTypeError(
+            f"table must be the table {shown(name)} itself and no expression of it, because its column "
+            f"{shown(without[0])} was declared without a type, and ibis has guessed one from a row: use where"
+        )
+
+
+def _register(connection: Any) -> None:
+    """Gives a connection the functions that read cells."""
+    for name, function in _FUNCTIONS.items():
+        connection.create_function(name, 1, function, deterministic=True)
+
+
+def _decode_spelling(cell: Any, kind: str) -> str | None:
+    """The text of a cell, if it is a spelling of the kind."""
+    if not isinstance(cell, bytes):
+        return None
+    try:
+        text = cell.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if re.fullmatch(SPELLINGS[kind], text, re.ASCII) else None
+
+
+def _parse_integer(cell: Any) -> int | None:
+    if isinstance(cell, float):
+        return int(cell) if abs(cell) <= LARGEST_EXACT and cell == int(cell) else None
+    text = _decode_spelling(cell, "integer")
+    number = None if text is None else int(text.partition(".")[0])
+    return number if number is not None and -(2**63) <= number < 2**63 else None
+
+
+def _parse_float(cell: Any) -> float | None:
+    if isinstance(cell, int | float):
+        return float(cell)
+    text = _decode_spelling(cell, "float")
+    return None if text is None else float(text)
+
+
+def _parse_date(cell: Any) -> str | None:
+    return _decode_spelling(cell, "date")
+
+
+def _parse_timestamp(cell: Any) -> str | None:
+    """A timestamp as conditions compare it: with a blank between its parts, and no zeros at its end."""
+    text = _decode_spelling(cell, "timestamp")
+    if text is None:
+        return None
+    day, clock = text[:10], text[11:] or "00:00:00"
+    clock = clock if clock.count(":") == 2 else f"{clock}:00"
+    return f"{day} {clock.rstrip('0').rstrip('.') if '.' in clock else clock}"
+
+
+def _spell_float(cell: Any) -> str | None:
+    """The spelling of a float that stands for a user: a whole one by its digits."""
+    if not isinstance(cell, float) or cell != cell:
+        return None
+    return str(int(cell)) if cell.is_integer() else repr(cell)
+
+
+_FUNCTIONS = {
+    "discreet_integer": _parse_integer,
+    "discreet_float": _parse_float,
+    "discreet_date": _parse_date,
+    "discreet_timestamp": _parse_timestamp,
+    "discreet_spelling": _spell_float,
+}
+
+
+def _choose_by_storage(column: Any, **values: Any) -> Any:
+    """SQLite gives every cell a type of its own: the value for the type of the cell, NULL for others."""
+    import ibis
+
+    stored = column.typeof()
+    branches = [(stored == name, value) for name, value in values.items()]
+    return ibis.cases(*branches, else_=ibis.null(branches[0][1].type()))
+
+
+def _as_blob(column: Any) -> Any:
+    """The bytes of a text, which need not be UTF-8, as a function of Python may take them."""
+    return (column if column.type().is_string() else column.cast("string")).cast("binary")
+
+
+def _call(name: str, result: str, argument: Any) -> Any:
+    """One of the functions that are registered with a connection."""
+    return engine_function(name, result, str(argument.type()).removeprefix("!"))(argument)
+
+
+def _read_integer(column: Any) -> Any:
+    return _choose_by_storage(
+        column,
+        integer=column.cast("int64"),
+        real=_call("discreet_integer", "int64", column),
+        text=_call("discreet_integer", "int64", _as_blob(column)),
+    )
+
+
+def _read_text(column: Any) -> Any:
+    whole = _call("discreet_integer", "int64", column).cast("string")
+    return _choose_by_storage(column, text=column.cast("string"), integer=column.cast("string"), real=whole)
+
+
+def spell_user(column: Any) -> Any:
+    """The spelling of a user: also of floats that are no whole numbers, and of blobs."""
+    import ibis
+
+    text = column.cast("string")
+    return ibis.cases((column.typeof() == "real", _call("discreet_spelling", "string", column)), else_=text)
+
+
+def _read_number(column: Any) -> Any:
+    import ibis
+
+    stored = column.typeof()
+    if column.type().is_numeric():
+        return stored.isin(["integer", "real"]).ifelse(column.cast("float64"), None)
+    # Two branches in place of four, because SQLite's parser does not go deep.
+    text = _call("discreet_float", "float64", _as_blob(column))
+    return ibis.cases((stored == "text", text), else_=_call("discreet_float", "float64", column))
+
+
+def _read_boolean(column: Any) -> Any:
+    import ibis
+
+    number = column.cast("int64")
+    bit = ibis.cases((number == 1, True), (number == 0, False), else_=ibis.null("boolean"))
+    return _choose_by_storage(column, integer=bit, text=read_truth(column.cast("string")))
+
+
+def _read_moment(name: str, result: str) -> Callable[[Any], Any]:
+    """Dates and timestamps are text to SQLite, and stay so, in one spelling."""
+    return lambda column: _choose_by_storage(column, text=_call(name, result, _as_blob(column)))
+
+
+CELL_READERS: dict[str, Callable[[Any], Any | None]] = {
+    "string": _read_text,
+    "integer": _read_integer,
+    "float": _read_number,
+    "boolean": _read_boolean,
+    "date": _read_moment("discreet_date", "date"),
+    "timestamp": _read_moment("discreet_timestamp", "string"),
+    "timestamp with time zone": lambda column: None,
+}
+"""How a cell is read as each kind, by the type that the cell itself has."""

@@ -1,0 +1,171 @@
+"""Text files as tables of text: CSV, TSV, and JSON with one record a line or one array of records.
+
+No row can make reading fail or change how another row is read: the format comes from the ending of the file, its
+header and what the caller says of it, and a row or record that cannot be read is passed over. A JSON array is one
+value, and broken as a whole.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Any
+
+from sqlglot import exp
+
+from discreet.errors import InvalidValueError, shown
+from discreet.sources.events.csv_format import QUOTE
+
+_FIXED = {"auto_detect": False, "ignore_errors": True, "null_padding": False, "strict_mode": False}
+_LONGEST_LINE = 2**24
+_LARGEST_IN_ARRAY = 2**26
+_SAMPLE = 1000
+"""How many records of a JSON file stand for its header, and how many of their keys at most."""
+
+
+def read_delimited(connection: Any, files: list[str], delimiter: str, escape: str | None, name: str) -> Any:
+    """A CSV or TSV table, each file by its own header, whose format depends on headers and the caller alone.
+
+    DuckDB would guess quotes, delimiters and types from rows, and one user's row could change how all are read.
+    """
+    import ibis
+
+    groups = defaultdict(list)
+    for file in files:
+        groups[_read_header(connection, file, delimiter, escape)].append(file)
+    parts = [_read_group(connection, group, header, delimiter, escape) for header, group in groups.items()]
+    if len(parts) == 1:
+        return parts[0]
+    columns = list(dict.fromkeys(column for part in parts for column in part.columns))
+    empty = ibis.null("string")
+    unions = [
+        part.select(**{each: part[each] if each in part.columns else empty for each in columns}) for part in parts
+    ]
+    return connection.create_view(name, unions[0].union(*unions[1:]))
+
+
+def _read_header(connection: Any, file: str, delimiter: str, escape: str | None) -> tuple[str, ...]:
+    first = _read_lines(connection, [file], apart_from=delimiter).limit(1).to_pyarrow()["line"].to_pylist()
+    own_escape = None if escape in (None, QUOTE) else escape
+    reader = csv.reader(first, delimiter=delimiter, escapechar=own_escape, doublequote=own_escape is None)
+    names = tuple(name.removeprefix("\ufeff") for name in next(reader, []))
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise InvalidValueError(f"{shown(file)} must begin with a header of different column names, and does not")
+    return names
+
+
+def _read_group(connection: Any, files: list[str], header: tuple[str, ...], delimiter: str, escape: str | None) -> Any:
+    """Files of one header, all of whose columns are text."""
+    columns = dict.fromkeys(header, "VARCHAR")
+    # In one piece: a piece that begins inside a quoted field would take its lines for rows.
+    quotes = {"quote": QUOTE, "escape": escape or QUOTE, "parallel": False}
+    return connection.read_csv(files, header=True, columns=columns, delim=delimiter, **quotes, **_FIXED)
+
+
+def read_json(connection: Any, files: list[str], ending: str, wanted: Collection[str] | None, name: str) -> Any:
+    """A JSON table whose columns are the wanted ones in exactly their spelling, NULL where a record has no such key.
+
+    Which keys records have is theirs, so a name that the caller gives is a column; of a public file, where no names are
+    given, the columns are the keys of its first records. DuckDB's own reader of lines fails on some broken records, and
+    loses the line after others. So a record is a line of text here, and its fields are taken one by one: a record of
+    which that cannot be done has none.
+    """
+    arrays = [file for file in files if ending == ".json" and _opens_an_array(file)]
+    lines = [file for file in files if file not in arrays]
+    view = _read_lines(connection, lines).get_name() if lines else ""
+    names = _find_public_columns(connection, view, arrays, files) if wanted is None else list(dict.fromkeys(wanted))
+    _check_spellings(names)
+    tables = [_select_from_lines(view, names)] if lines else []
+    tables += [_select_from_arrays(arrays, names)] if arrays else []
+    connection.con.execute(f"CREATE TEMP VIEW {quote_identifier(name)} AS {' UNION ALL '.join(tables)}")
+    return connection.table(name)
+
+
+def _check_spellings(names: list[str]) -> None:
+    """Refuses two names that are one to DuckDB, which does not tell Who from who."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if seen.setdefault(name.casefold(), name) != name:
+            raise InvalidValueError(
+                f"columns of JSON must not differ in case alone, as {shown(seen[name.casefold()])} and {shown(name)} do"
+            )
+
+
+def _find_public_columns(connection: Any, view: str, arrays: list[str], files: list[str]) -> list[str]:
+    """The keys of the first records, most frequent first, that can be columns side by side."""
+    records = [f"SELECT line FROM {quote_identifier(view)}"] if view else []  # noqa: S608  # a view of our own
+    records += [f"SELECT json AS line FROM read_json_objects({_array_options(arrays)})"] if arrays else []  # noqa: S608
+    found: dict[str, str] = {}
+    for key in _read_keys(connection, " UNION ALL ".join(records)):
+        if key and key.isprintable():
+            found.setdefault(key.casefold(), key)
+    if not found:
+        raise InvalidValueError(
+            f"{shown(files[0])} must hold one record on each line or one array of records, and none can be read"
+        )
+    return list(found.values())
+
+
+def quote_identifier(name: str) -> str:
+    """A name as DuckDB's SQL has it."""
+    return str(exp.to_identifier(name, quoted=True).sql("duckdb"))
+
+
+def _read_lines(connection: Any, files: list[str], apart_from: str = "") -> Any:
+    """The lines of text files, less those that are no UTF-8 or too long."""
+    # No line of a table of text has the delimiter of this one, a control character that is not the table's own.
+    delimiter = next(mark for mark in "\x1f\x1e" if mark != apart_from)
+    plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": delimiter, "quote": "", "escape": ""}
+    sizes = {"max_line_size": _LONGEST_LINE, "buffer_size": 2 * _LONGEST_LINE}
+    return connection.read_csv(files, **plain, **sizes, **_FIXED)
+
+
+def _opens_an_array(file: str) -> bool:
+    """Whether a JSON file, compressed or not, begins with a bracket."""
+    import pyarrow as pa
+
+    with pa.input_stream(file) as stream:
+        begin: bytes = stream.read(2**16)
+    return begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
+
+
+def _array_options(files: list[str]) -> str:
+    listed = ", ".join(map(_literal, files))
+    return f"[{listed}], format = 'array', maximum_object_size = {_LARGEST_IN_ARRAY}"
+
+
+def _read_keys(connection: Any, records: str) -> list[str]:
+    """The keys of the first records, most frequent first."""
+    objects = f"SELECT line FROM ({records}) WHERE TRY(json_type(line)) = 'OBJECT' LIMIT {_SAMPLE}"  # noqa: S608
+    keys = f"SELECT unnest(json_keys(line)) AS key FROM ({objects})"  # noqa: S608
+    query = f"SELECT key FROM ({keys}) GROUP BY key ORDER BY count(*) DESC, key LIMIT {_SAMPLE}"  # noqa: S608
+    return [row[0] for row in connection.con.execute(query).fetchall()]
+
+
+def _select_from_lines(view: str, names: list[str]) -> str:
+    fields = ", ".join(f"{_select_field(_pointer(name))} AS {quote_identifier(name)}" for name in names)
+    return f"SELECT {fields} FROM {quote_identifier(view)}"  # noqa: S608  # all quoted
+
+
+def _select_field(pointer: str) -> str:
+    """The text of a field; 7 and 7.0 are one number, so that they are one user too."""
+    text = f"TRY(json_extract_string(line, {pointer}))"
+    is_float = f"TRY(json_type(line, {pointer})) = 'DOUBLE'"
+    return f"CASE WHEN {is_float} THEN regexp_replace({text}, '[.]0+$', '') ELSE {text} END"
+
+
+def _select_from_arrays(files: list[str], names: list[str]) -> str:
+    """The fields by DuckDB's own reader; errors that it ignores here are elements that are no records."""
+    columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
+    reader = f"read_json({_array_options(files)}, columns = {{{columns}}}, ignore_errors = true)"
+    return f"SELECT {', '.join(map(quote_identifier, names))} FROM {reader}"  # noqa: S608  # all quoted
+
+
+def _pointer(key: str) -> str:
+    """The place of a key in a record, as JSON Pointer has it."""
+    return _literal("/" + key.replace("~", "~0").replace("/", "~1"))
+
+
+def _literal(text: str) -> str:
+    return str(exp.Literal.string(text).sql("duckdb"))

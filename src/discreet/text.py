@@ -1,0 +1,100 @@
+"""Numbers, labels and tables as people read them: what releases, reports, errors and the command line all print.
+
+Nothing here is read back: JSON has exact forms of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+_LINE_BREAKING = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""What could end a line or change a terminal, half of a surrogate pair, and the sign that escapes begin with."""
+
+
+def decimal(number: Fraction) -> str:
+    """A fraction as people write it: 0.1 where that is exact and short, else 1/3, else about 1e-320.
+
+    Examples
+    --------
+    >>> decimal(Fraction(1, 10)), decimal(Fraction(1, 3)), decimal(Fraction(10**400))
+    ('0.1', '1/3', 'about 10^400')
+    """
+    if number > 10**300:
+        return f"about 10^{len(str(int(number))) - 1}"
+    text = f"{float(number):.12g}"
+    if Fraction(text) == number:
+        return text
+    return str(number) if len(str(number)) < 20 else f"about {text}" if float(number) else "almost 0"
+
+
+def count_with_commas(count: int | Fraction) -> str:
+    """A count for people: a whole number with commas between thousands, a fraction as `decimal` has it."""
+    sign = "-" if count < 0 else ""
+    return f"{count:,}" if isinstance(count, int) else sign + decimal(abs(count))
+
+
+def count_for_programs(count: int | Fraction) -> str:
+    """A count that a program can read: no commas, a decimal where that is exact and short, else a fraction."""
+    text = str(count) if isinstance(count, int) else decimal(count)
+    return text if text[:1] in "-0123456789" else str(count)
+
+
+def three_digits(number: float) -> str:
+    """A finite number to three digits.
+
+    Examples
+    --------
+    >>> three_digits(0.12345), three_digits(1234.5), three_digits(2e-7)
+    ('0.123', '1,234', '2.00e-07')
+    """
+    if number == 0 or 1e-4 <= abs(number) < 1e6:
+        places = 0 if number == 0 else max(0, 2 - math.floor(math.log10(abs(number))))
+        return f"{number:,.{places}f}"
+    return f"{number:.2e}"
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it: minutes, seconds, ms or µs."""
+    for size, unit in ((60, "min"), (1, "s"), (1e-3, "ms")):
+        if seconds >= size:
+            return f"{three_digits(seconds / size)} {unit}"
+    return f"{three_digits(seconds * 1e6)} µs"
+
+
+def printable(label: Any) -> str:
+    r"""A label on one line: what would move the cursor or change the terminal is escaped.
+
+    Examples
+    --------
+    >>> print(printable("a\nb"))
+    a\nb
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(label))
+
+
+def escape_line(label: Any) -> str:
+    r"""A label on one line from which it can be read back: a backslash is \\, a control character \n or \x1b."""
+    # Lone surrogates have no encoding, but this one, which is of ASCII alone.
+    return _LINE_BREAKING.sub(lambda found: found[0].encode("unicode_escape").decode(), str(label))
+
+
+def align_columns(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> list[str]:
+    """Rows of a table as lines, with two spaces between columns.
+
+    Parameters
+    ----------
+    rows
+        The cells, as many in each row.
+    numbers
+        Whether all columns but the first hold numbers, which are moved to the right.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = "<" + (">" if numbers else "<") * (len(widths) - 1)
+    return [
+        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,282 @@
+"""Large arrays: counted or partly sorted scores answer as sorted ones do, and selections become items exactly."""
+
+import itertools
+import random
+import threading
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import discreet
+import draws
+from definitions import definition
+from discreet.columns import FloatColumn, LazyColumn
+from discreet.errors import Error
+from discreet.evidence.walk import walk
+from discreet.exact.entropy import Entropy
+from discreet.labels import sort_labels
+from discreet.selection import Selection, UniformSubset
+from discreet.sources.arrays import array, positions, sorting
+from discreet.sources.arrays.array import array_source
+
+KINDS = [np.int64, np.uint64, np.int8, np.int32, np.float32, np.float64]
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Makes every array a large one: few scores a block, a small sample, and small numbers that end early."""
+    monkeypatch.setattr(sorting, "LARGE", 1)
+    monkeypatch.setattr(array, "LARGE", 1)
+    monkeypatch.setattr(sorting, "BLOCK", 5)
+    monkeypatch.setattr(sorting, "_SMALL", 8)
+    monkeypatch.setattr(sorting, "_SAMPLE", 11)
+
+
+def numbers(kind):
+    if np.dtype(kind).kind == "f":
+        width = 32 if kind is np.float32 else 64
+        return st.floats(allow_nan=False, allow_infinity=False, width=width) | st.sampled_from([0.0, -0.0, 0.5, 1.0])
+    info = np.iinfo(kind)
+    return st.integers(int(info.min), int(info.max)) | st.integers(0, 9)
+
+
+arrays = st.sampled_from(KINDS).flatmap(
+    lambda kind: st.lists(numbers(kind), min_size=1, max_size=60).map(lambda values: np.array(values, kind))
+)
+fast = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def in_rank_order(scores):
+    """Positions by descending score; of equal scores the last comes first."""
+    return sorted(range(len(scores)), key=lambda i: (Fraction(scores[i].item()), i), reverse=True)
+
+
+@given(arrays, st.integers(1, 10), st.sampled_from([0.0, 0.5, 3.0, 1e300]))
+@fast
+def test_a_tally_is_that_of_the_sorted_scores(tiny, scores, focus, reach):
+    tally = array_source(scores).tally()
+    tally.focus(min(focus, len(scores)), reach)
+    expected = sorted((Fraction(score.item()) for score in scores), reverse=True)
+    ranks = np.arange(len(scores))
+    assert tally.d == len(scores)
+    assert [tally.exact(rank) for rank in ranks.tolist()] == expected
+    assert tally.last_of_run(ranks).tolist() == [max(i for i in ranks if expected[i] == score) for score in expected]
+    within = [max(i for i in ranks if expected[i] > score - Fraction(3, 2)) for score in expected]
+    assert tally.within(ranks, np.full(len(ranks), 1.5)).tolist() == within
+
+
+@given(arrays, st.data())
+@fast
+def test_the_items_at_ranks_are_found_by_value(tiny, scores, data):
+    source, order = array_source(scores), in_rank_order(scores)
+    ranks = data.draw(st.lists(st.integers(0, len(scores) - 1), min_size=1, max_size=20, unique=True))
+    assert source.items(np.array(ranks)) == [order[rank] for rank in ranks]
+
+
+def test_many_items_are_found_where_most_scores_are_others():
+    scores = np.random.default_rng(3).permutation(np.arange(300_000.0))
+    ranks = np.random.default_rng(4).choice(300_000, 500, replace=False)
+    found = array_source(scores).items(ranks)
+    assert (scores[found] == 299_999 - ranks).all()
+
+
+SCORES = np.array([4, 7, 7, 1, 4, 9, 7, 4, 0, 4, 2, 4])
+
+
+@pytest.mark.parametrize(
+    ("head", "first", "last", "count", "ranks"),
+    [
+        (0, 1, 10, 2, [11]),
+        (2, 3, 9, 3, [10]),
+        (1, 2, 3, 1, [4]),
+        (3, 4, 8, 4, [9]),
+        (0, 0, 6, 3, [7]),
+        (5, 0, -1, 0, []),
+    ],
+)
+@pytest.mark.parametrize("kind", [np.int64, np.float32])
+def test_a_selection_draws_every_subset_of_the_range_equally_often(tiny, kind, head, first, last, count, ranks):
+    """The range cuts through runs of equal scores, of which only some belong to it."""
+    scores = SCORES.astype(kind)
+    order, source = in_rank_order(scores), array_source(scores)
+    fixed = {order[rank] for rank in [*range(head), *ranks]}
+    subsets = list(itertools.combinations(order[first : last + 1], count))
+    probabilities = {tuple(sorted({*fixed, *subset})): Fraction(1, len(subsets)) for subset in subsets}
+
+    def sampler(entropy):
+        some = UniformSubset(count, first, last, entropy) if count else None
+        return tuple(sort_labels(source.draw_items(Selection(np.array(ranks, np.int64), head, some))))
+
+    decided, undecided = walk(sampler, 1500)
+    assert set(decided) <= set(probabilities)
+    assert all(decided.get(y, 0) <= p <= decided.get(y, 0) + undecided for y, p in probabilities.items())
+    drawn = Counter(sampler(Entropy(random.Random(seed))) for seed in range(40 * len(subsets)))
+    assert set(drawn) == set(probabilities)
+    assert len(subsets) == 1 or draws.fits(drawn, {y: float(p) for y, p in probabilities.items()})
+
+
+@pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.Canonical(gamma=1), discreet.OneShot("gumbel")])
+@pytest.mark.parametrize("scores", [np.array([3, 9, 2, 2, 9, 0]), np.array([2.5, 0.25, 2.0, 2.0, 9.5, 0.0])], ids=str)
+def test_large_arrays_release_by_the_definition(tiny, mechanism, scores):
+    probabilities = definition(mechanism, scores.tolist(), 2, 2)
+    entropy = Entropy(random.Random(8))
+    releases = (discreet.top_k(scores, 2, 2, mechanism=mechanism, rng=entropy) for _ in range(3000))
+    counts = Counter(tuple(release.order or release.items) for release in releases)
+    assert draws.fits(counts, probabilities)
+
+
+def falling(d):
+    """Scores whose top is far above the rest."""
+    return 1e6 / np.arange(1.0, d + 1.0)
+
+
+def test_only_the_top_is_sorted_where_only_the_top_matters():
+    scores = np.random.default_rng(5).permutation(falling(2**18))
+    tally = array_source(scores).tally()
+    ready = discreet.Canonical().prepare(tally, 20, Fraction(1), discreet.Sensitivity())
+    ready.draw(Entropy(random.Random(1)))
+    assert isinstance(tally.column, LazyColumn)
+    assert 20 < tally.known < 2**12
+    boxes = ready.boxes
+    assert sum(boxes.cells(j) for j in range(len(boxes.h1))) == 20 * (2**18 - 20)
+    # Asked for a rank below, it sorts the rest, and the answers stay what they were.
+    before = tally.exact(7)
+    assert tally.exact(2**18 - 1) == Fraction(float(scores.min()))
+    assert tally.known == tally.d
+    assert tally.exact(7) == before
+
+
+def test_boxes_below_what_is_sorted_bound_their_cells():
+    scores = np.random.default_rng(6).permutation(falling(2**17))
+    tally = array_source(scores).tally()
+    ready = discreet.Canonical(noise="exponential").prepare(tally, 3, Fraction(1), discreet.Sensitivity())
+    boxes, known = ready.boxes, tally.known
+    assert known < tally.d
+    deep = [j for j in range(len(boxes.h1)) if boxes.t1[j] >= known]
+    assert deep
+    rng = random.Random(2)
+    for j in deep:
+        for _ in range(50):
+            cell = boxes.cell(j, Entropy(rng))
+            assert -float(ready.excess(cell)) <= boxes.gain[j]
+            assert float(ready.log_size(cell).mid()) <= boxes.size[j]
+
+
+def test_where_everything_matters_everything_is_sorted():
+    scores = np.random.default_rng(7).random(2**17)
+    tally = array_source(scores).tally()
+    tally.focus(10, 1.0)
+    assert tally.known == tally.d
+
+
+def test_scores_counted_by_value_need_no_sort():
+    scores = np.random.default_rng(8).integers(0, 1000, 2**18)
+    tally = array_source(scores).tally()
+    assert tally.last is not None
+    assert len(tally.column) == 1000
+    counts = np.bincount(scores)
+    assert tally.last_of_run(np.array([0])).tolist() == [counts[999] - 1]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0, 77_777, 2**17 - 1])
+@pytest.mark.parametrize("scale", [1.0, 1.5e308])
+def test_one_score_that_is_not_finite_is_found(bad, place, scale):
+    """Whether the top alone or all is sorted, and where sums of blocks are beyond all floats too."""
+    for scores in (falling(2**17) * (scale / 1e6), np.random.default_rng(9).random(2**17)):
+        assert discreet.top_k(scores, 3, 1, sensitivity=discreet.Sensitivity(0, scale / 1e6)).d == 2**17
+        scores[place] = bad
+        with pytest.raises(Error, match="finite"):
+            discreet.top_k(scores, 3, 1)
+
+
+def test_float32_is_compared_as_what_it_denotes():
+    values = np.array([0.1, 0.2, 0.3, 16777216.0, 16777218.0], np.float32)
+    column = FloatColumn(values)
+    reach = float(np.float64(values[4]) - 16777217.0)
+    # 16777216 is not above 16777218 - 1 = 16777217, which float32 does not hold.
+    assert column.within(np.array([4]), np.array([reach])).tolist() == [4]
+    assert column.within(np.array([4]), np.array([np.nextafter(2.0, 3.0)])).tolist() == [3]
+    assert column.exact(0) == Fraction(float(np.float32(0.1)))
+
+
+def test_a_rank_that_is_asked_for_twice_costs_one_sort(monkeypatch):
+    calls = []
+    whole = sorting._sort_column
+    monkeypatch.setattr(sorting, "_sort_column", lambda *args: calls.append(1) or whole(*args))
+    tally = array_source(np.random.default_rng(1).random(2**17)).tally()
+    for rank in (5, 2**17 - 1, 70_000):
+        tally.exact(rank)
+    assert len(calls) == 1
+    source = array_source(np.array([3, 1]))
+    assert positions.PositionFinder(source.scores, source.tally()).find(np.array([1])).tolist() == [1]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+@pytest.mark.parametrize("below", [0, 1, 600, 5000, 2**40, 2**62 - 200])
+@pytest.mark.parametrize("epsilon", ["0.001", 1, 1000])
+def test_large_whole_numbers_that_tie_at_the_top_are_no_error(kind, below, epsilon):
+    """Numbers that floats round up, even beyond their type, on 5% of the items: the bar is found in whole numbers."""
+    rng = np.random.default_rng(1)
+    scores = rng.integers(2**30, 2**31, 2**17).astype(kind)
+    scores[rng.random(2**17) < 0.05] = np.iinfo(kind).max - below
+    release = discreet.top_k(scores, 10, epsilon)
+    assert len(release.items) == 10
+    assert epsilon == "0.001" or (scores[release.items] > 2**31).all()
+
+
+def test_a_sample_that_misleads_costs_a_sort_and_no_more():
+    """Every score that the sample sees is small, and hardly any other is."""
+    scores = np.random.default_rng(2).integers(2**40, 2**50, 2**18)
+    scores[:: 2**18 // sorting._SAMPLE] = 3
+    tally = array_source(scores).tally()
+    assert isinstance(tally.column, LazyColumn)
+    assert tally.exact(0) == scores.max()
+    assert tally.exact(2**18 - 1) == 3
+
+
+def test_threads_may_complete_a_column_that_others_read():
+    scores = np.random.default_rng(3).permutation(falling(2**17))
+    expected = np.sort(scores)[::-1][:50]
+    wrong = []
+
+    def read(tally, begin):
+        begin.wait()
+        for _ in range(200):
+            if not (tally.raw(np.arange(50)) == expected).all():
+                wrong.append(1)
+
+    def complete(tally, begin):
+        begin.wait()
+        tally.exact(2**17 - 1)
+
+    for _ in range(8):
+        tally, begin = array_source(scores).tally(), threading.Barrier(3)
+        tally.focus(50, 10.0)
+        assert tally.known < tally.d
+        threads = [threading.Thread(target=task, args=(tally, begin)) for task in (read, read, complete)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float64])
+def test_a_mapped_file_is_read_in_pieces_and_let_go(tmp_path, kind):
+    """Its pages do not stay in memory beside a sorted copy; a mapping that was written to keeps what was written."""
+    scores = (np.random.default_rng(4).random(2**17) * 1e9).astype(kind)
+    np.save(tmp_path / "scores.npy", scores)
+    mapped, private = (np.load(tmp_path / "scores.npy", mmap_mode=mode) for mode in ("r", "c"))
+    assert sorting._find_mapping(np.asarray(mapped)[5:]) is not None
+    assert sorting._find_mapping(private) is None
+    assert sorting._find_mapping(scores) is None
+    private[7] = 2 * scores.max()
+    assert array_source(mapped).tally().exact(0) == Fraction(scores.max().item())
+    assert array_source(private).tally().exact(0) == Fraction(2 * scores.max().item())
+    assert private[7] == 2 * scores.max()
+    assert discreet.top_k(mapped, 5, 1, rng=random.Random(1)) == discreet.top_k(scores, 5, 1, rng=random.Random(1))

@@ -1,0 +1,169 @@
+"""CSV files that are not separated by commas, or do not double their quotes: `delimiter` and `escape`."""
+
+import csv
+import gzip
+import io
+from fractions import Fraction
+
+import ibis
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from engines import spark  # noqa: F401  # fixture
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import discreet
+from discreet.sources.events.text_files import read_delimited
+
+NOTE = 'they call it "Dune", mostly\n9,dune,yes'
+"""A field with quotes, a comma, and a line that would be a row."""
+ROWS = [*((str(who), "dune", NOTE) for who in range(5)), ("7", 'the "7"', "no"), ("8", "a;b", "\\ and \\\\")]
+NAMES = ("who", "what", "note")
+SCORES = {"dune": 5, 'the "7"': 1, "a;b": 1, "heat": 0}
+
+
+def written(path, delimiter=",", escape=None, header=NAMES, rows=ROWS):
+    """The rows as a program writes them that puts an escape, or another quote, before a quote."""
+    text = io.StringIO()
+    quotes = {"doublequote": escape is None, "escapechar": escape, "quoting": csv.QUOTE_MINIMAL}
+    csv.writer(text, delimiter=delimiter, lineterminator="\n", **quotes).writerows([header, *rows])
+    content = text.getvalue().encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+def scores(table, domain=tuple(SCORES), **options):
+    source = discreet.events(table, user="who", item="what", domain=domain, **options)
+    tally, items = source.tally(), source.items(np.arange(source.d))
+    source.close()
+    return {item: tally.exact(rank) for rank, item in enumerate(items)}
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.csv.gz"])
+@pytest.mark.parametrize(
+    "dialect",
+    [{}, {"escape": '"'}, {"escape": "\\"}, {"delimiter": ";"}, {"delimiter": "|", "escape": "\\"},
+     {"delimiter": "\t"}, {"delimiter": "\x1f"}, {"delimiter": "\x01", "escape": "^"},
+     {"delimiter": "¦"}, {"delimiter": "'", "escape": "/"}],
+)  # fmt: skip
+def test_a_file_is_read_as_the_caller_says(tmp_path, name, dialect):
+    spelled = {key: mark for key, mark in dialect.items() if mark != '"'}
+    path = written(tmp_path / name, **spelled)
+    assert scores(path, **dialect) == SCORES
+    domain = written(tmp_path / "items.csv", **spelled, header=("what",), rows=[(item,) for item in SCORES])
+    assert scores(path, f"{domain}:what", **dialect) == SCORES
+
+
+def test_backslashes_take_a_file_apart_unless_the_caller_says_so(tmp_path):
+    """What the default does: a backslash is a letter like any other, so that the quote after it ends the field."""
+    path = written(tmp_path / "e.csv", escape="\\")
+    assert scores(path) != SCORES
+    assert scores(path, escape="\\") == SCORES
+
+
+def test_a_tsv_has_tabs_whatever_the_delimiter_of_the_other_file(tmp_path):
+    path = written(tmp_path / "e.tsv", delimiter="\t", escape="\\")
+    domain = written(tmp_path / "i.csv", ";", "\\", ("n", "what"), [(n, item) for n, item in enumerate(SCORES)])
+    assert scores(path, f"{domain}:what", delimiter=";", escape="\\") == SCORES
+
+
+def test_a_domain_in_a_file_may_have_a_dialect_where_the_events_have_none(tmp_path):
+    events = pa.Table.from_pylist([dict(zip(NAMES, row, strict=True)) for row in ROWS])
+    domain = written(tmp_path / "i.csv", ";", None, ("n", "what"), [(n, item) for n, item in enumerate(SCORES)])
+    pa.parquet.write_table(events, tmp_path / "e.parquet")
+    for table in (events, tmp_path / "e.parquet"):
+        assert scores(table, f"{domain}:what", delimiter=";") == SCORES
+
+
+def test_lines_inside_quotes_are_no_rows_after_an_escaped_quote(tmp_path):
+    """As MySQL writes them: a backslash before the line break too, and outside of quotes."""
+    (tmp_path / "e.csv").write_text('who,what,note\n1,dune,"so \\"big\\"\\\n9,dune,x\n8,dune,y"\n2,du\\ne,z\n')
+    assert scores(tmp_path / "e.csv", ["dune", "heat"], escape="\\") == {"dune": 2, "heat": 0}
+
+
+@pytest.mark.slow
+def test_lines_inside_quotes_are_no_rows_however_large_the_file(tmp_path):
+    inner = "\n".join(f'fake{i},c,\\"z\\"' for i in range(2000))
+    with open(tmp_path / "e.csv", "w", encoding="utf-8") as file:
+        file.write("who,what,t\n")
+        file.writelines(f"{i},a,hello world hello world\n" for i in range(230_000))
+        file.write(f'"eve",b,"hi \\"\n{inner}\nbye"\n')
+        file.writelines(f"{i},a,hello world hello world\n" for i in range(230_000, 460_000))
+    assert scores(tmp_path / "e.csv", ["a", "b", "c"], escape="\\") == {"a": 460_000, "b": 1, "c": 0}
+
+
+BACKEND = ibis.duckdb.connect()
+FIELD = st.text(st.sampled_from('ab"\\;,\n\r\t é'), max_size=8)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.tuples(FIELD, FIELD), min_size=1, max_size=5), delimiter=st.sampled_from(",;\t"))
+def test_what_was_written_is_what_is_read(tmp_path, rows, delimiter):
+    """All fields quoted, with a backslash before quotes and backslashes: every row comes back, and no other."""
+    marked = [tuple(field.replace("\\", "\\\\").replace('"', '\\"') for field in row) for row in rows]
+    lines = "".join(f'"{one}"{delimiter}"{two}"\n' for one, two in marked)
+    (tmp_path / "e.csv").write_text(f"one{delimiter}two\n{lines}", encoding="utf-8", newline="")
+    table = read_delimited(BACKEND, [str(tmp_path / "e.csv")], delimiter, "\\", "read")
+    found = [tuple(field or "" for field in row.values()) for row in table.to_pyarrow().to_pylist()]
+    assert found == rows
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_what_spark_writes_is_read_with_its_escape(tmp_path, spark):  # noqa: F811  # the fixture
+    spark.createDataFrame([row for row in ROWS if "\n" not in row[2]] + [("9", "dune", 'a "b", c')], NAMES).coalesce(
+        1
+    ).write.option("header", True).csv(str(tmp_path / "out"))
+    found = scores(str(tmp_path / "out" / "*.csv"), escape="\\")
+    assert found == {"dune": 1, 'the "7"': 1, "a;b": 1, "heat": 0}
+
+
+FRAME = pd.DataFrame({"who": [1], "what": ["a"]})
+BAD = [
+    ({"delimiter": ";;"}, "delimiter must be one character, such as ';', and no letter, digit, quote or line break"),
+    ({"delimiter": ""}, "delimiter must be one character"),
+    ({"delimiter": "x"}, "delimiter must be one character"),
+    ({"delimiter": '"'}, "delimiter must be one character"),
+    ({"delimiter": "\n"}, "delimiter must be one character"),
+    (
+        {"delimiter": 7},
+        "and no letter, digit, quote or line break, not 7",
+    ),
+    ({"escape": "\\\\"}, r"escape must be one character, such as '\\', and no letter"),
+    ({"escape": "\0"}, "escape must be one character"),
+    ({"escape": True}, "escape must be one character"),
+    ({"escape": ","}, "escape must be an ASCII character other than the delimiter, not ','"),
+    ({"escape": ";", "delimiter": ";"}, "escape must be an ASCII character other than the delimiter, not ';'"),
+    ({"escape": "¬"}, "escape must be an ASCII character other than the delimiter, not '¬'"),
+    ({"table": FRAME, "delimiter": ";"}, "delimiter must be left out unless the table or the domain is a .csv file"),
+    ({"table": FRAME, "escape": "\\"}, "escape must be left out unless the table or the domain is a .csv or .tsv file"),
+    ({"table": "e.parquet", "delimiter": ";"}, "delimiter must be left out unless"),
+    ({"table": "e.tsv", "delimiter": ";"}, "delimiter must be left out unless"),
+    ({"table": "e.jsonl", "escape": "\\"}, "escape must be left out unless"),
+    ({"table": "duckdb://e.csv", "name": "e", "escape": "\\"}, "escape must be left out unless"),
+    (
+        {"table": ibis.table({"who": "int64"}), "domain": FRAME, "escape": "\\"},
+        "escape must be left out unless",
+    ),
+    ({"delimiter": ";"}, "; the header is one column: are its names separated by another delimiter?"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD, ids=range(len(BAD)))
+def test_what_no_file_can_have_is_refused(tmp_path, monkeypatch, change, message):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "e.csv")
+    with pytest.raises(discreet.Error) as raised:
+        discreet.events(**{"table": "e.csv", "user": "who", "item": "what", "domain": ["a", "b"], **change})
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_sums_from_a_file_with_semicolons(tmp_path):
+    (tmp_path / "e.csv").write_text('who;what;amount\n1;a;"1.5"\n2;a;2\n3;a;1,5\n')
+    assert scores(
+        tmp_path / "e.csv", ["a", "b"], delimiter=";", value="amount", clip=(0, 5), resolution="0.5"
+    ) == {"a": Fraction(7, 2), "b": 0}  # fmt: skip

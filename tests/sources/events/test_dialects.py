@@ -1,0 +1,86 @@
+"""A dialect is all that is known of an engine; one that nobody has described is promised little and sent nothing."""
+
+import ast
+from pathlib import Path
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet
+from discreet.errors import Error
+from discreet.sources.events import dialects
+from discreet.sources.events.dialects import DUCKDB, Dialect, dialect_named
+
+SOURCES = Path(discreet.__file__).parent / "sources"
+NAMES = {name for each in dialects._KNOWN.values() for name in (each.name, each.title)} | {"postgresql"}
+EVENTS = pa.table({"who": [1, 1, 2, 3, 3, 4], "what": ["a", "b", "a", "A", "a", "b "], "stars": [5, 4, 3, 5, 1, 2]})
+
+
+def compared_names(tree):
+    """The names of engines in comparisons, patterns and lookups, but for those of the package that an object is of."""
+    for node in ast.walk(tree):
+        asked = isinstance(node, ast.Compare | ast.MatchValue | ast.Dict)
+        of_a_package = isinstance(node, ast.Compare) and "package" in ast.unparse(node.left)
+        if asked and not of_a_package:
+            parts = node.keys if isinstance(node, ast.Dict) else [node]
+            found = {part.value for each in parts if each for part in ast.walk(each) if isinstance(part, ast.Constant)}
+            yield from found & NAMES
+
+
+def test_no_other_module_asks_for_the_name_of_an_engine():
+    modules = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES.rglob("*.py")}
+    assert {path.name for path, tree in modules.items() if set(compared_names(tree))} == {"dialects.py"}
+
+
+def test_a_question_about_a_name_would_be_found():
+    asked = ['engine == "sqlite"', 'backend.name not in ("duckdb", "x")', '{"postgres": 1}[engine]', 'title == "Spark"']
+    found = [list(compared_names(ast.parse(each))) for each in asked]
+    assert found == [["sqlite"], ["duckdb"], ["postgres"], ["Spark"]]
+    assert not list(compared_names(ast.parse('package in ("duckdb", "_duckdb")')))
+
+
+@pytest.fixture
+def newcomer(monkeypatch):
+    """A table on an engine that nobody has described: DuckDB, without its dialect."""
+    monkeypatch.delitem(dialects._KNOWN, "duckdb")
+    return ibis.duckdb.connect().create_table("events", EVENTS)
+
+
+def scores(table, **options):
+    """The score of each item."""
+    source = discreet.events(table, user="who", item="what", domain=["a", "b", "A"], **options)
+    tally = source.tally()
+    found = {item: int(tally.exact(rank)) for rank, item in enumerate(source.items(np.arange(3)))}
+    source.close()
+    return found
+
+
+USES = [
+    ({"where": "what < 'b'"}, "where must not order strings on duckdb, as it does with what", (3, 0, 1)),
+    ({"where": "trim(what) = 'b'"}, "where must not trim strings on duckdb, as it does with what", (0, 1, 0)),
+    ({"max_items_per_user": 2}, "max_items_per_user must be left out for items of text on duckdb: ", (3, 1, 1)),
+]
+
+
+@pytest.mark.parametrize(("options", "sentence", "_"), USES)
+def test_what_cannot_be_promised_is_refused(newcomer, options, sentence, _):
+    with pytest.raises(Error, match=f"^{sentence}"):
+        scores(newcomer, **options)
+
+
+def test_plain_counts_need_no_promise(newcomer):
+    assert scores(newcomer, where="stars > 1 AND what LIKE '%'") == {"a": 2, "b": 1, "A": 1}
+
+
+@pytest.mark.parametrize(("options", "_", "expected"), USES)
+def test_one_value_makes_an_engine_known(newcomer, options, _, expected, monkeypatch):
+    described = Dialect(name="duckdb", title="a newcomer", text_bytes=DUCKDB.text_bytes, trim=DUCKDB.trim)
+    monkeypatch.setitem(dialects._KNOWN, "duckdb", described)
+    assert scores(newcomer, **options) == dict(zip(("a", "b", "A"), expected, strict=True))
+
+
+def test_nothing_private_is_sent_to_an_engine_unless_it_says_how():
+    assert dialect_named("unheard-of").send_unlogged is None
+    assert all(each.text_bytes is not None for each in dialects._KNOWN.values())

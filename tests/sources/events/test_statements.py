@@ -1,0 +1,215 @@
+"""What an engine is told, and may log: the same for two tables whose scores all differ, run for run."""
+
+import random
+import re
+import sqlite3
+from itertools import islice
+from pathlib import Path
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from engines import postgres, spark  # noqa: F401  # fixtures
+
+import discreet
+from discreet.sources.events import lookup
+from discreet.sources.events.dialects import dialect_named
+
+LENGTHS = (1, 2, 150, 1, 90, 2)
+"""How many items have the highest score, the next and so on; the long runs are looked up by buckets."""
+
+SCORES = ((90_677, 81_799, 76_103, 64_513, 53_987, 41_213), (99_013, 98_017, 56_527, 44_971, 31_337, 27_893))
+"""The scores of the runs, of two tables."""
+
+ITEMS = [f"{word} {i}" for i, word in enumerate(["ada", "adam", "bela"] * 82)]
+WIDE = discreet.integers(-(2**62), 2**62 - 1)
+KINDS = {"string": ITEMS, "integer": [2**40 * (i - 99) for i in range(len(ITEMS))]}
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    monkeypatch.setattr(lookup, "FETCHED", 8)
+    monkeypatch.setattr(lookup, "BITS", 5)
+
+
+def table_of(scores, kind):
+    """One user, whose amounts are the scores."""
+    amounts = [score for score, length in zip(scores, LENGTHS, strict=True) for _ in range(length)]
+    return pa.table({"who": [1] * len(amounts), "what": KINDS[kind], "amount": pa.array(amounts, pa.float64())})
+
+
+def source_of(table, kind, domain=None):
+    return discreet.events(
+        table,
+        user="who",
+        item="what",
+        domain=KINDS[kind] if domain is None else domain,
+        value="amount",
+        clip=(0, 10**5),
+        resolution=1,
+    )
+
+
+def look_up(table, kind, domain=None):
+    """Two releases and a lookup by buckets, of what was touched and what was not."""
+    source = source_of(table, kind, domain)
+    found = [discreet.top_k(source, k, 10**4, rng=random.Random(3)).items for k in (1, 200)]
+    source.tally()
+    touched = [0, 2, 77, 152, 153, 199, 245]
+    untouched = [] if domain is None else [246, 2**62 - 10**6, 2**62 + 5 * 2**40]
+    found.append(source.items(np.array([*touched, *untouched])))
+    source.close()
+    assert found[-1][:7] == [by_rank(kind)[rank] for rank in touched]
+    return found
+
+
+def by_rank(kind):
+    """All items that were touched: run for run, and by their own order inside each."""
+    items = iter(KINDS[kind])
+    return [item for length in LENGTHS for item in sorted(islice(items, length))]
+
+
+def without_names(text):
+    """A text whose random names are replaced by numbers, in their order."""
+    seen = {}
+    random_name = r"\b(?:ibis|discreet)_[a-z_]+_[0-9a-z]{20,}\b"
+    return re.sub(random_name, lambda found: f"name{seen.setdefault(found[0], len(seen))}", text)
+
+
+def check_same(first, second):
+    """Raises unless what was said is the same both times, and has no score in it."""
+    first, second = without_names(first), without_names(second)
+    assert "name1" in first, "there is something to compare"
+    assert not private_numbers(first + second)
+    assert first == second
+
+
+def private_numbers(text):
+    return {str(score) for scores in SCORES for score in scores} & set(re.findall(r"\d+", text))
+
+
+CASES = [("string", None), ("integer", None), ("integer", WIDE)]
+kinds_and_ranges = pytest.mark.parametrize(("kind", "domain"), CASES, ids=["text", "numbers", "range"])
+
+
+@kinds_and_ranges
+def test_duckdb(kind, domain, narrow):
+    def said(scores):
+        connection = ibis.duckdb.connect()
+        table = connection.create_table("events", table_of(scores, kind))
+        connection.con.execute("CALL enable_logging('QueryLog')")
+        found = look_up(table, kind, domain)
+        connection.con.execute("CALL disable_logging()")
+        rows = connection.con.execute("SELECT message FROM duckdb_logs WHERE type = 'QueryLog'").fetchall()
+        connection.disconnect()
+        return found, "\n".join(row[0] for row in rows)
+
+    (items, first), (again, second) = map(said, SCORES)
+    assert items == again
+    check_same(first, second)
+    assert "SEMI JOIN" in first
+
+
+@kinds_and_ranges
+def test_sqlite_traced_with_its_parameters(kind, domain, narrow, tmp_path):
+    def said(scores):
+        statements = []
+        with sqlite3.connect(tmp_path / f"{scores[0]}.db") as connection:
+            connection.execute("CREATE TABLE events (who INTEGER, what " + SQLITE[kind] + ", amount REAL)")
+            rows = [tuple(row.values()) for row in table_of(scores, kind).to_pylist()]
+            connection.executemany("INSERT INTO events VALUES (?, ?, ?)", rows)
+        backend = ibis.sqlite.from_connection(connection)
+        connection.set_trace_callback(statements.append)
+        found = look_up(backend.table("events"), kind, domain)
+        backend.disconnect()
+        return found, "\n".join(statements)
+
+    (items, first), (again, second) = map(said, SCORES)
+    assert items == again
+    check_same(first, second)
+    assert "INSERT INTO discreet_wanted_" in first
+
+
+SQLITE = {"string": "TEXT", "integer": "INTEGER"}
+
+
+@pytest.fixture
+def logging_database(postgres):  # noqa: F811
+    """The URL of a database whose every statement is logged, with its parameters."""
+    with ibis.connect(postgres).con as connection:
+        connection.autocommit = True
+        connection.execute("CREATE DATABASE logging")
+        connection.execute("ALTER DATABASE logging SET log_statement = 'all'")
+        connection.execute("ALTER DATABASE logging SET log_duration = off")
+        connection.execute("ALTER DATABASE logging SET log_parameter_max_length = -1")
+    yield postgres.replace("/contract?", "/logging?")
+    with ibis.connect(postgres).con as connection:
+        connection.autocommit = True
+        connection.execute("DROP DATABASE logging")
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("postgres")
+def test_postgresql(logging_database, narrow):
+    def said(scores, kind, domain):
+        backend = ibis.connect(logging_database)
+        log = Path(backend.con.execute("SHOW data_directory").fetchone()[0]) / "log"
+        backend.create_table("events", table_of(scores, kind))
+        before = log.stat().st_size
+        found = look_up(backend.table("events"), kind, domain)
+        with log.open("rb") as file:
+            file.seek(before)
+            text = file.read().decode()
+        backend.drop_table("events")
+        backend.disconnect()
+        # A line begins with the time and the process, and temporary tables have a schema for each connection.
+        text = re.sub(r"(?m)^.*? (LOG|DETAIL|ERROR|STATEMENT|WARNING|CONTEXT):", r"\1:", text)
+        return found, re.sub(r"pg_temp_\d+", "pg_temp", text)
+
+    for kind, domain in CASES:
+        (items, first), (again, second) = (said(scores, kind, domain) for scores in SCORES)
+        assert items == again
+        check_same(first, second)
+        assert "COPY discreet_wanted_" in first
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_spark_shows_the_same_plans(spark, tmp_path):  # noqa: F811
+    """What the pages of Spark show of queries, and what its event log keeps."""
+    shown = spark._jsparkSession.sharedState().statusStore()
+    spark.conf.set("spark.sql.maxMetadataStringLength", 10**6)
+
+    def said(scores):
+        pa.parquet.write_table(table_of(scores, "integer"), tmp_path / "events.parquet")
+        before = shown.executionsCount()
+        source = source_of(spark.read.parquet(str(tmp_path / "events.parquet")), "integer", WIDE)
+        found = discreet.top_k(source, 3, 10**4).items
+        executions = shown.executionsList(before, 10**6)
+        plans = [executions.apply(i).physicalPlanDescription() for i in range(executions.size())]
+        # Columns, RDDs and parts of plans are numbered on and on in a session.
+        text = re.sub(r"(#|plan_id=|RDD\[|Exchange )\d+", r"\1", "\n".join(plans))
+        # How large the parts of a result are is shown, as docs/known-limits.md says.
+        return found, re.sub(r"Statistics\(.*?\)", "Statistics", text)
+
+    (items, first), (again, second) = map(said, SCORES)
+    spark.conf.unset("spark.sql.maxMetadataStringLength")
+    assert items == again == KINDS["integer"][:3]
+    check_same(first, second)
+    assert "BroadcastHashJoin LeftSemi" in first
+
+
+@kinds_and_ranges
+def test_an_engine_that_is_not_known_is_sent_nothing(kind, domain, narrow, monkeypatch):
+    """Then all rows are fetched, and the wanted ones found here."""
+    table = ibis.duckdb.connect().create_table("events", table_of(SCORES[0], kind))
+    usual = look_up(table, kind, domain)
+    monkeypatch.setattr(lookup, "dialect_of", lambda table: dialect_named("unheard-of"))
+    table.get_backend().con.execute("CALL enable_logging('QueryLog')")
+    assert look_up(table, kind, domain) == usual
+    log = table.get_backend().con.execute("SELECT string_agg(message, '\n') FROM duckdb_logs").fetchone()[0]
+    assert "GROUP BY" in log
+    assert "discreet_wanted" not in log
+    assert not private_numbers(log)

@@ -1,0 +1,89 @@
+"""Numbers, labels and tables as text."""
+
+from fractions import Fraction
+
+import pytest
+
+from discreet.text import (
+    align_columns,
+    count_for_programs,
+    count_with_commas,
+    decimal,
+    duration,
+    escape_line,
+    printable,
+    three_digits,
+)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (Fraction(0), "0"),
+        (Fraction(1, 10), "0.1"),
+        (Fraction(-1, 3), "-1/3"),
+        (Fraction(10**18 + 1, 10**18), "about 1"),
+        (Fraction(1, 3 * 10**30), "about 3.33333333333e-31"),
+        (Fraction(1, 10**400), "almost 0"),
+        (Fraction(3 * 10**300 + 1), "about 10^300"),
+    ],
+)
+def test_a_fraction_is_a_decimal_where_that_is_exact_and_short(number, text):
+    assert decimal(number) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "people", "programs"),
+    [
+        (1234567, "1,234,567", "1234567"),
+        (-1234, "-1,234", "-1234"),
+        (Fraction(-5, 2), "-2.5", "-2.5"),
+        (Fraction(1, 3), "1/3", "1/3"),
+        (Fraction(10**21 + 1, 10**20), "about 10", f"{10**21 + 1}/{10**20}"),
+    ],
+)
+def test_a_count_for_people_and_for_programs(count, people, programs):
+    assert (count_with_commas(count), count_for_programs(count)) == (people, programs)
+
+
+def test_numbers_have_three_digits():
+    values = (0, 0.00123456, 0.5, 12.345, 1234.5, 2.5e-7, -3e7)
+    assert [three_digits(value) for value in values] == [
+        *("0", "0.00123", "0.500", "12.3", "1,234", "2.50e-07", "-3.00e+07")
+    ]
+
+
+def test_times_have_a_unit_that_suits_them():
+    assert [duration(value) for value in (2e-6, 0.0123, 4, 90)] == ["2.00 µs", "12.3 ms", "4.00 s", "1.50 min"]
+
+
+@pytest.mark.parametrize(
+    ("label", "shown", "line"),
+    [
+        ("a\nb", r"a\nb", r"a\nb"),
+        ("\x1b[31m", r"\x1b[31m", r"\x1b[31m"),
+        ("back\\slash", r"back\slash", r"back\\slash"),
+        ("\ud800", r"\ud800", r"\ud800"),
+        ("caf\xe9 \u65e5\u672c", "caf\xe9 \u65e5\u672c", "caf\xe9 \u65e5\u672c"),
+        (7, "7", "7"),
+    ],
+)
+def test_a_label_stays_on_its_line(label, shown, line):
+    assert (printable(label), escape_line(label)) == (shown, line)
+
+
+def test_an_escaped_line_can_be_read_back():
+    label = "".join(map(chr, range(0x100))) + "\u2028\u2029\udc80"
+    assert len(escape_line(label).splitlines()) == 1
+    assert escape_line(label).encode("latin-1").decode("unicode_escape") == label
+
+
+def test_columns_are_as_wide_as_their_widest_cell():
+    rows = [("item", "about"), ("a", "1,000"), ("banana", "7")]
+    assert align_columns(rows) == ["item    about", "a       1,000", "banana  7"]
+    assert align_columns(rows, numbers=True) == ["item    about", "a       1,000", "banana      7"]
+
+
+def test_rows_of_a_table_have_as_many_cells():
+    with pytest.raises(ValueError, match="shorter"):
+        align_columns([("a", "b"), ("c",)])
