@@ -67,7 +67,8 @@ study: .venv/.installed
 # The pages need nothing from elsewhere to be built or read.
 docs: .venv/.installed-docs
 	@$(BIN)/python docs/_build/pictures.py
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@$(BIN)/python docs/_build/command_line.py > docs/cli.md
+	@rm -rf site && $(BIN)/zensical build --strict --clean
 	@echo 'Open site/index.html in a browser.'
 
 docs-check: docs .venv/.installed-test
@@ -88,7 +89,7 @@ house: .venv/.installed-test
 	@$(BIN)/python tools/house.py $(REVS:%=--rev %) $(ARGS)
 
 clean:
-	rm -rf .venv .venv-peers .venv-torch mutants demo report site docs/pictures dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-torch mutants demo report site docs/cli.md docs/pictures dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("discreet needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'

@@ -1,6 +1,6 @@
 """The reference of the command line as Markdown, read off the program: every command, argument and option.
 
-    python docs/_build/command_line.py
+    python docs/_build/command_line.py > docs/cli.md
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from typing import Any
-
 
 from discreet.cli.app import program
 
