@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+
 from discreet.cli.app import program
 
 INTRODUCTION = """# Command line
