@@ -67,6 +67,13 @@ def test_the_files_of_the_guide_are_there():
     assert not missing
 
 
+def test_the_rooms_of_the_design_are_there():
+    design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    rooms = set(re.findall(r"`([\w/]+(?:\.py|/))`", design.partition("## The rooms")[2].partition("\n## ")[0]))
+    assert len(rooms) > 15
+    assert {room for room in rooms if not any((root / room).exists() for root in (ROOT, ROOT / "src/discreet"))} == set()
+
+
 def test_the_targets_of_the_guide_are_in_the_makefile():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"`make ([\w-]+)", GUIDE))
