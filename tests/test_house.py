@@ -52,6 +52,8 @@ def test_knowing_is_a_matter_of_code(house, tree):
     assert house.find_knowing(tree, house.KNOWN["the mechanism Peeling"]) == ["small.late"]
     assert house.find_knowing(tree, house.KNOWN["the noise half-logistic"]) == ["small.late"]
     assert house.find_knowing(tree, house.KNOWN["the engine Spark"]) == []
+    assert house.find_knowing(tree, "peeling", "logistic") == ["small.late"]
+    assert house.find_knowing(tree, "peeling", "drawn") == []
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ How each row is counted:
   noun too, such as `read` or `bound`, is none.
 - A file knows of a thing if its code names it: an identifier, an import or a string has the name in it. Docstrings and
   comments do not count.
+- A file that names every noise, mechanism or engine is one to touch for a further one, beside its own if it has one.
 - Pairs of duplicates are those of the command `duplicates`, where there is one: six or more lines alike.
 """
 
@@ -50,6 +51,13 @@ KNOWN = {
     "the engine Spark": r"spark",
 }
 """What a file may know of, and how its name is spelt in code, in lower case."""
+
+KINDS = {
+    "noise": ["gumbel", "exponential", "laplace", "logistic", r"half[-_ ]?logistic"],
+    "mechanism": ["canonical", r"one[-_ ]?shot", "peeling", r"(?<![a-z])joint"],
+    "engine": ["duckdb", "postgres", "sqlite", "spark"],
+}
+"""How all of a kind are spelt."""
 
 IRREGULAR = (
     "begun broken brought built caught chosen done drawn felt found given gone grown heard held hidden kept known laid "
@@ -144,9 +152,10 @@ def _body_length(function: Function) -> int:
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
-def find_knowing(tree: Tree, pattern: str) -> list[str]:
-    """The modules whose code has a name that fits the pattern."""
-    return [name for name, module in tree.modules.items() if any(re.search(pattern, word) for word in _words(module))]
+def find_knowing(tree: Tree, *patterns: str) -> list[str]:
+    """The modules whose code has, for every pattern, a name that fits it."""
+    texts = {name: "\n".join(_words(module)) for name, module in tree.modules.items()}
+    return [name for name, text in texts.items() if all(re.search(pattern, text) for pattern in patterns)]
 
 
 def _words(module: ast.Module) -> Iterator[str]:
@@ -190,6 +199,9 @@ def measure(tree: Tree) -> list[Row]:
     for thing, pattern in KNOWN.items():
         knowing = find_knowing(tree, pattern)
         rows.append((f"files that know of {thing}", knowing, str(len(knowing))))
+    for kind, patterns in KINDS.items():
+        knowing = find_knowing(tree, *patterns)
+        rows.append((f"files that name every {kind}", knowing, str(len(knowing))))
     if shutil.which("duplicates"):
         rows.append(("pairs of duplicates", [], count_duplicates(tree)))
     return rows
