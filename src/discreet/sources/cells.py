@@ -13,9 +13,9 @@ has a spelling has it in `text`, and a number that has none is in `number`. What
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
 from typing import Any
 
+from discreet.sources.calendar_years import in_calendar
 from discreet.sources.raw import builtin, by_bytes
 
 LARGEST_EXACT = 2**53 - 1
@@ -35,9 +35,6 @@ SPELLINGS = {
     "timestamp with time zone": rf"{_DATE}{_CLOCK}(Z|[+-]([01][0-9]|2[0-3])(:[0-5][0-9])?)",
 }
 """How text spells a value of each kind, whole, without blanks; the patterns mean the same to every engine."""
-
-_FIRST_MICROSECOND, _LAST_MICROSECOND = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""Those of the years 1 and 9999, counted from 1970."""
 
 _MIXED = {"text": "string", "number": "float64", "other": "string"}
 _TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
@@ -168,28 +165,14 @@ def _read_text(engine: str, column: Any) -> Any | None:
         return None
     if dtype.is_timestamp() and dtype.timezone is None:
         # At midnight it is spelled as the date that it is too.
-        moment = _in_calendar(column, "timestamp")
+        moment = in_calendar(column, "timestamp")
         day = moment.try_cast("date")
         return (day.try_cast("timestamp") == moment).ifelse(day.cast("string"), moment.cast("string"))
     if dtype.is_timestamp():
-        return _in_calendar(column, _TYPES["timestamp with time zone"]).cast("string")
+        return in_calendar(column, _TYPES["timestamp with time zone"]).cast("string")
     if dtype.is_date():
-        return _in_calendar(column, "date").cast("string")
+        return in_calendar(column, "date").cast("string")
     return column.cast("string") if dtype.is_boolean() or dtype.is_uuid() else None
-
-
-def _in_calendar(column: Any, kind: str) -> Any:
-    """A date or timestamp of DuckDB's, in microseconds, NULL outside of the years 1 to 9999, which have a spelling."""
-    found = column if kind == "date" else column.try_cast(kind)
-    steps, unit = (builtin("epoch_us", "int64", str(found.type())), 1) if kind != "date" else (_days, 86_400_000_000)
-    return _when(steps(found).between(_FIRST_MICROSECOND // unit, _LAST_MICROSECOND // unit), found)
-
-
-def _days(day: Any) -> Any:
-    """The days since 1970, also of a day that no timestamp can be of."""
-    import ibis
-
-    return builtin("date_diff", "int64", "string", "date", "date")("day", ibis.literal(date(1970, 1, 1)), day)
 
 
 def _read_integer(engine: str, column: Any) -> Any | None:
@@ -238,9 +221,9 @@ def _read_number(engine: str, column: Any) -> Any | None:
 def _read_date(engine: str, column: Any) -> Any | None:
     dtype = column.type()
     if dtype.is_date():
-        return _in_calendar(column, "date") if engine == "duckdb" else column
+        return in_calendar(column, "date") if engine == "duckdb" else column
     if dtype.is_timestamp() and dtype.timezone is None and engine == "duckdb":
-        moment = _in_calendar(column, "timestamp")
+        moment = in_calendar(column, "timestamp")
         day = moment.try_cast("date")
         return _when(day.try_cast("timestamp") == moment, day)
     if not dtype.is_string():
@@ -262,9 +245,9 @@ def _read_boolean(engine: str, column: Any) -> Any | None:
 def _read_moment(engine: str, column: Any, zone: bool) -> Any | None:
     dtype, kind = column.type(), "timestamp with time zone" if zone else "timestamp"
     if engine == "duckdb" and dtype.is_timestamp() and (dtype.timezone is not None) == zone:
-        return _in_calendar(column, _TYPES[kind])
+        return in_calendar(column, _TYPES[kind])
     if engine == "duckdb" and dtype.is_date() and not zone:
-        return _in_calendar(column, "date").try_cast("timestamp")
+        return in_calendar(column, "date").try_cast("timestamp")
     if not dtype.is_string() or engine != "duckdb":
         return None
     return _when(_spells(engine, column, kind), column.try_cast(_TYPES[kind]))
