@@ -10,13 +10,14 @@
 # make test-torch  the tests of torch tensors, in an environment of their own: several gigabytes
 # make peers  sets up the libraries that make test compares with where they are there
 # make mutants  counts the small wrong changes of the sampler that the tests find; ARGS=--help says more
+# make house  counts modules, hops and who knows of what; REVS="85c18ae ." puts two revisions side by side
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS ?= -n auto
 SECONDS ?= 60
 
-.PHONY: demo test quick test-torch soak lint bench bench-full bench-compare study docs docs-check package fuzz peers mutants clean
+.PHONY: demo test quick test-torch soak lint bench bench-full bench-compare study docs docs-check package fuzz peers mutants house clean
 
 DEMO := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
   --domain demo/movies.csv:movie_id --label title -k 20 --epsilon 1 --ledger demo/budget.db
@@ -66,7 +67,8 @@ study: .venv/.installed
 # The pages need nothing from elsewhere to be built or read.
 docs: .venv/.installed-docs
 	@$(BIN)/python docs/_build/pictures.py
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@$(BIN)/python docs/_build/command_line.py > docs/cli.md
+	@rm -rf site && $(BIN)/zensical build --strict --clean
 	@echo 'Open site/index.html in a browser.'
 
 docs-check: docs .venv/.installed-test
@@ -83,8 +85,11 @@ peers: .venv-peers/.installed
 mutants: .venv/.installed-mutants
 	@$(BIN)/python -m mutation.run $(ARGS)
 
+house: .venv/.installed-test
+	@$(BIN)/python tools/house.py $(REVS:%=--rev %) $(ARGS)
+
 clean:
-	rm -rf .venv .venv-peers .venv-torch mutants demo report site docs/pictures dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-torch mutants demo report site docs/cli.md docs/pictures dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("discreet needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'

@@ -27,6 +27,20 @@ def test_every_page_is_there(site):
     assert {str(page.relative_to(site)) for page in site.rglob("*.html")} == pages | {"404.html"}
 
 
+def test_every_page_is_in_the_navigation():
+    listed = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted({str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} | {"cli.md"})
+
+
+def test_every_picture_is_there(site):
+    seen = 0
+    for page in site.rglob("*.html"):
+        for picture in re.findall(r"<img\b[^>]*src=[\"']?([^\"' >]+)", page.read_text(encoding="utf-8")):
+            assert picture.startswith("data:") or (page.parent / picture).is_file(), (page, picture)
+            seen += 1
+    assert seen > 5
+
+
 def test_every_fence_became_a_block(site):
     for page in site.rglob("*.html"):
         assert "```" not in page.read_text(encoding="utf-8"), page
@@ -72,15 +86,19 @@ def test_the_site_opens_from_the_disk_and_its_search_finds(site, tmp_path):
             page.open(site / f"{name}.html", width=400)
             assert page.ask("document.documentElement.scrollWidth") <= 400, name
             assert page.ask("[...document.images].every(image => image.complete && image.naturalWidth > 0)"), name
-        page.ask("""(() => {
-            const field = document.querySelector(".md-search__input")
-            field.focus()
-            field.value = "neighbours"
-            for (const kind of ["input", "keyup"]) field.dispatchEvent(new Event(kind, {bubbles: true}))
-        })()""")
+        page.open(site / "index.html")
+        page.ask("document.querySelector('.md-search__button').click()")
         found = page.ask("""new Promise((resolve, reject) => {
-            const links = () => [...document.querySelectorAll(".md-search-result__link")].map(link => link.href)
-            const look = setInterval(() => links().length && (clearInterval(look), resolve(links())), 50)
+            const inside = chosen => [...document.querySelectorAll("*")].flatMap(
+                each => each.shadowRoot ? [...each.shadowRoot.querySelectorAll(chosen)] : [])
+            const look = setInterval(() => {
+                const [field] = inside("input"), links = inside("a[href*='.html']").map(link => link.href)
+                if (field && field.value == "") {
+                    field.value = "neighbours"
+                    field.dispatchEvent(new InputEvent("input", {bubbles: true, composed: true}))
+                }
+                if (links.length) (clearInterval(look), resolve(links))
+            }, 50)
             setTimeout(() => reject(Error("nothing is found")), 20000)
         })""")
         assert any("concepts.html" in link for link in found)

@@ -1,6 +1,6 @@
 """The reference of the command line as Markdown, read off the program: every command, argument and option.
 
-    python docs/_build/command_line.py
+    python docs/_build/command_line.py > docs/cli.md
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 /* A page that is opened from the disk may not start a worker, and the search of the site is one. Here the worker's script
-   runs in a hidden frame instead. Its name is what MkDocs Material looks for before it takes one from another host. */
+   runs in a hidden frame instead. Its name is what Zensical looks for before it takes one from another host. */
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {
@@ -8,7 +8,11 @@ if (location.protocol === "file:") {
       frame.hidden = true
       document.body.append(frame)
       const inside = frame.contentWindow
-      inside.postMessage = data => this.dispatchEvent(new MessageEvent("message", {data}))
+      inside.postMessage = data => {
+        const event = new MessageEvent("message", {data})
+        this.dispatchEvent(event)
+        this.onmessage?.(event)
+      }
       const script = inside.document.createElement("script")
       this.ready = new Promise(resolve => script.addEventListener("load", resolve))
       this.inside = inside
@@ -17,6 +21,9 @@ if (location.protocol === "file:") {
     }
     postMessage(data) {
       this.ready.then(() => this.inside.dispatchEvent(new MessageEvent("message", {data})))
+    }
+    terminate() {
+      this.inside.frameElement?.remove()
     }
   }
 }

@@ -12,15 +12,19 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from datetime import date
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from discreet.sources.events import sqlite
-from discreet.sources.events.cells import engine_function
+from discreet.sources.events.cells import engine_function, null_unless
 from discreet.sources.events.embedded import Close, connect_to_file
 
 _LAST_DECIMAL_PLACE = 300
 """The last place of a decimal of PostgreSQL's that counts; floats go a little further."""
+
+_FIRST_MICROSECOND, _LAST_MICROSECOND = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""Those of the years 1 and 9999, counted from 1970."""
 
 
 def _connect_by_ibis(url: str) -> tuple[Any, Close]:
@@ -82,6 +86,9 @@ class Dialect:
         Whether dates and timestamps are kept as text.
     total_type
         A type in which sums of 64-bit integers do not overflow, or turn into what is beyond them.
+    keep_calendar_years
+        A date or timestamp as a type of microseconds, NULL outside of the years 1 to 9999, which have a spelling; as it
+        is where the engine has no other years or they are not read.
     drop_strange_decimals
         A decimal column without what neither is a number nor converts to a float.
     """
@@ -106,6 +113,7 @@ class Dialect:
     spell_user: Callable[[Any], Any] | None = None
     dates_are_text: bool = False
     total_type: str = "decimal(38, 0)"
+    keep_calendar_years: Callable[[Any, str], Any] = lambda value, dtype: value
     drop_strange_decimals: Callable[[Any], Any] = lambda value: value
 
     @property
@@ -150,6 +158,24 @@ def _glob(text: Any, pattern: str) -> Any:
 
 def _cast_to_bytes(text: Any) -> Any:
     return text.cast("binary")
+
+
+def _keep_calendar_years(column: Any, dtype: str) -> Any:
+    """A date or timestamp of DuckDB's, in microseconds, NULL outside of the years 1 to 9999."""
+    if dtype == "date":
+        found, steps, unit = column, _days_since_1970(column), 86_400_000_000
+    else:
+        found, unit = column.try_cast(dtype), 1
+        steps = engine_function("epoch_us", "int64", str(found.type()))(found)
+    return null_unless(steps.between(_FIRST_MICROSECOND // unit, _LAST_MICROSECOND // unit), found)
+
+
+def _days_since_1970(day: Any) -> Any:
+    """The days since 1970, also of a day that no timestamp can be of."""
+    import ibis
+
+    days = engine_function("date_diff", "int64", "string", "date", "date")
+    return days("day", ibis.literal(date(1970, 1, 1)), day)
 
 
 def _drop_odd_numerics(value: Any) -> Any:
@@ -266,6 +292,7 @@ DUCKDB = Dialect(
     text_bytes=lambda text: engine_function("encode", "binary", "string")(text),
     trim=_trim_spaces,
     spells_iso=True,
+    keep_calendar_years=_keep_calendar_years,
 )
 
 POSTGRES = Dialect(

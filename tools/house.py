@@ -1,0 +1,255 @@
+"""Measures how the code is laid out: what a reader passes, and what somebody touches who adds something.
+
+    python tools/house.py                           the tree as it is
+    python tools/house.py --rev 85c18ae --rev .     a revision, and beside it the tree as it is
+    python tools/house.py --list                    what is behind the rows that can be listed
+
+How each row is counted:
+
+- A module is a file that ends in .py under src; its importers are the other modules that import it, anywhere in the
+  file, or load it by a name that stands in a string. Packages are not asked for their importers.
+- The walks are real runs in a process of their own; `walk.py`, beside this file, says what a hop is.
+- A function is a `def` at any level whose name has no double underscore in front; its length is that of its body in
+  lines, without the docstring.
+- A bare participle is a name of one word that ends in -ed, or an irregular one such as `drawn`; what is a verb or a
+  noun too, such as `read` or `bound`, is none.
+- A file knows of a thing if its code names it: an identifier, an import or a string has the name in it. Docstrings and
+  comments do not count.
+- A file that names every noise, mechanism or engine is one to touch for a further one, beside its own if it has one.
+- Pairs of duplicates are those of the command `duplicates`, where there is one: six or more lines alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import median, quantiles
+
+ROOT = Path(__file__).parents[1]
+WORKING_TREE = "."
+
+KNOWN = {
+    "the noise half-logistic": r"half[-_ ]?logistic",
+    "the noise gumbel": r"gumbel",
+    "the mechanism Peeling": r"peeling",
+    "the mechanism Joint": r"(?<![a-z])joint",
+    "the engine PostgreSQL": r"postgres|psycopg",
+    "the engine Spark": r"spark",
+}
+"""What a file may know of, and how its name is spelt in code, in lower case."""
+
+KINDS = {
+    "noise": ["gumbel", "exponential", "laplace", "logistic", r"half[-_ ]?logistic"],
+    "mechanism": ["canonical", r"one[-_ ]?shot", "peeling", r"(?<![a-z])joint"],
+    "engine": ["duckdb", "postgres", "sqlite", "spark"],
+}
+"""How all of a kind are spelt."""
+
+IRREGULAR = (
+    "begun broken brought built caught chosen done drawn felt found given gone grown heard held hidden kept known laid "
+    "left lost made meant met overspent paid proven said seen sent shown spelt spent spoken stood taken thrown told "
+    "torn unbroken understood unknown unread withdrawn written"
+)
+NO_PARTICIPLES = "bed embed exceed feed need proceed red seed shed speed succeed"
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Row = tuple[str, list[str], str]
+"""What is counted, what was found where that can be listed, and the count."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The modules below a folder of sources."""
+
+    source: Path
+
+    @cached_property
+    def modules(self) -> dict[str, ast.Module]:
+        """Each module by its dotted name, as Python reads it."""
+        paths = sorted(self.source.rglob("*.py"))
+        return {self._dotted(path): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+    def _dotted(self, path: Path) -> str:
+        *folders, last = path.relative_to(self.source).with_suffix("").parts
+        return ".".join(folders if last == "__init__" else [*folders, last])
+
+    @cached_property
+    def functions(self) -> dict[str, list[Function]]:
+        """The functions of each module, but for those that Python itself calls, such as `__init__`."""
+        return {
+            name: [n for n in ast.walk(module) if isinstance(n, Function) and not n.name.startswith("__")]
+            for name, module in self.modules.items()
+        }
+
+
+def find_importers(tree: Tree) -> dict[str, set[str]]:
+    """Which modules import each module."""
+    importers: dict[str, set[str]] = {name: set() for name in tree.modules}
+    for importer, module in tree.modules.items():
+        for name in _imports(module, set(tree.modules)) - {importer}:
+            importers[name].add(importer)
+    return importers
+
+
+def find_single_imports(tree: Tree) -> list[str]:
+    """The modules that one other module imports, packages aside."""
+    packages = {name.rpartition(".")[0] for name in tree.modules}
+    return [name for name, users in find_importers(tree).items() if len(users) == 1 and name not in packages]
+
+
+def _imports(module: ast.Module, names: set[str]) -> set[str]:
+    """The modules among `names` that are imported, or loaded by a name in a string, whole or behind a prefix."""
+    found: set[str] = set()
+    strings = {node.value for node in ast.walk(module) if isinstance(node, ast.Constant)}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            members = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= members & names or {node.module}
+            found |= {node.module} if members - names else set()
+        elif isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
+            found |= {f"{node.values[0].value!s}{string!s}" for string in strings}
+    return names & (found | {str(string) for string in strings})
+
+
+def find_participles(tree: Tree) -> list[str]:
+    """The functions whose name is one participle."""
+    return [
+        f"{module}.{function.name}"
+        for module, functions in tree.functions.items()
+        for function in functions
+        if _is_participle(function.name.strip("_"))
+    ]
+
+
+def _is_participle(word: str) -> bool:
+    regular = word.isalpha() and word.endswith("ed") and word not in NO_PARTICIPLES.split()
+    return regular or word in IRREGULAR.split()
+
+
+def measure_lengths(tree: Tree) -> list[int]:
+    """How many lines the body of each function has."""
+    return [_body_length(function) for functions in tree.functions.values() for function in functions]
+
+
+def _body_length(function: Function) -> int:
+    body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def find_knowing(tree: Tree, *patterns: str) -> list[str]:
+    """The modules whose code has, for every pattern, a name that fits it."""
+    texts = {name: "\n".join(_words(module)) for name, module in tree.modules.items()}
+    return [name for name, text in texts.items() if all(re.search(pattern, text) for pattern in patterns)]
+
+
+def _words(module: ast.Module) -> Iterator[str]:
+    """All identifiers, imports and strings of a module in lower case, without the docstrings."""
+    prose = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
+    for node in ast.walk(module):
+        if id(node) not in prose:
+            for field, value in ast.iter_fields(node):
+                if isinstance(value, str) and field != "type_comment":
+                    yield value.lower()
+
+
+def count_duplicates(tree: Tree) -> str:
+    """How many pairs of places share lines, by the command `duplicates`."""
+    printed = _run("duplicates", "--repo", str(tree.source), "--most", "1", "--seconds", "120")
+    first = printed.splitlines()[0]
+    return "0" if first.startswith("no duplicates") else first.split()[0]
+
+
+def walk(tree: Tree, name: str) -> dict[str, int]:
+    """The files and the hops of one walk through the tree."""
+    environment = {**os.environ, "PYTHONPATH": str(tree.source), "PYTHONDONTWRITEBYTECODE": "1"}
+    return dict(json.loads(_run(sys.executable, str(ROOT / "tools" / "walk.py"), name, environment=environment)))
+
+
+def measure(tree: Tree) -> list[Row]:
+    """All rows, in the order in which they are printed."""
+    alone = find_single_imports(tree)
+    participles = find_participles(tree)
+    rows: list[Row] = [("modules", [], str(len(tree.modules))), ("modules with one importer", alone, str(len(alone)))]
+    for name, title in {"top_k": "top_k(array)", "select": "select events.parquet --where"}.items():
+        passed = walk(tree, name)
+        rows.append((f"{title}: files", [], str(passed["files"])))
+        rows.append((f"{title}: hops, and calls that make them", [], f"{passed['pairs']}, {passed['calls']}"))
+    lengths = measure_lengths(tree)
+    rows.append(("functions", [], str(len(lengths))))
+    rows.append(("functions that are bare participles", participles, str(len(participles))))
+    tenths = quantiles(lengths, n=10, method="inclusive")
+    spread = f"{median(lengths):g} / {tenths[-1]:g} / {max(lengths)}"
+    rows.append(("lines of a function: median / p90 / max", [], spread))
+    for thing, pattern in KNOWN.items():
+        knowing = find_knowing(tree, pattern)
+        rows.append((f"files that know of {thing}", knowing, str(len(knowing))))
+    for kind, patterns in KINDS.items():
+        knowing = find_knowing(tree, *patterns)
+        rows.append((f"files that name every {kind}", knowing, str(len(knowing))))
+    if shutil.which("duplicates"):
+        rows.append(("pairs of duplicates", [], count_duplicates(tree)))
+    return rows
+
+
+@contextmanager
+def checked_out(revision: str) -> Iterator[Tree]:
+    """The sources of a revision, in a temporary folder, or those of the working tree."""
+    if revision == WORKING_TREE:
+        yield Tree(ROOT / "src")
+        return
+    archive = subprocess.run(["git", "-C", str(ROOT), "archive", revision, "src"], check=True, stdout=subprocess.PIPE)
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+            files.extractall(folder, filter="data")
+        yield Tree(Path(folder) / "src")
+
+
+def _run(*command: str, environment: dict[str, str] | None = None) -> str:
+    return subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, text=True).stdout
+
+
+def render(revisions: list[str], columns: list[list[Row]]) -> str:
+    """A Markdown table with a column for each revision."""
+    heads = ["the tree as it is" if revision == WORKING_TREE else revision for revision in revisions]
+    table = [["", *heads], *([rows[0][0], *(row[2] for row in rows)] for rows in zip(*columns, strict=True))]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    table.insert(1, ["-" * width for width in widths])
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in table
+    )
+
+
+def main() -> None:
+    """Reads the arguments, measures, and prints."""
+    parser = argparse.ArgumentParser(description="Measures how the code is laid out.")
+    parser.add_argument("--rev", action="append", metavar="REV", help="a git revision, or . for the tree as it is")
+    parser.add_argument("--list", action="store_true", help="also list what was found, for the last revision")
+    options = parser.parse_args()
+    revisions, columns = options.rev or [WORKING_TREE], []
+    for revision in revisions:
+        with checked_out(revision) as tree:
+            columns.append(measure(tree))
+    print(render(revisions, columns))
+    for title, found, _ in columns[-1] if options.list else []:
+        if found:
+            print("", f"{title}:", *found, sep="\n  ")
+
+
+if __name__ == "__main__":
+    main()
