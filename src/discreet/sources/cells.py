@@ -5,8 +5,9 @@ on the type that an engine has guessed for its column: a whole number is the sam
 floats and of text. A reading is exact or nothing. `7`, `7.0` and the text `07` are the integer 7, and `7.5` is none; as
 text a number is its digits, and a number that is not whole or not below 2^53 in size as a float is no text.
 
-Columns of mixed cells, which a pandas frame or several files can have, come as a structure of two fields, `text` and
-`number`: a cell that has a spelling has it in `text`, and a number that has none is in `number`.
+Columns of mixed cells, which a pandas frame or several files can have, come as a structure of three fields: a cell that
+has a spelling has it in `text`, and a number that has none is in `number`. What is not in `text` has something in
+`other`, by which users are told apart and a cell is there or missing; it is never an item.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from discreet.sources.calendar_years import in_calendar
 from discreet.sources.raw import builtin, by_bytes
 
 LARGEST_EXACT = 2**53 - 1
@@ -34,6 +36,7 @@ SPELLINGS = {
 }
 """How text spells a value of each kind, whole, without blanks; the patterns mean the same to every engine."""
 
+_MIXED = {"text": "string", "number": "float64", "other": "string"}
 _TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
 _TYPES = {
     "string": "string",
@@ -79,13 +82,13 @@ def _reading(engine: str, column: Any, kind: str) -> Any | None:
 
 def is_mixed(dtype: Any) -> bool:
     """Whether a type is that of a column of mixed cells."""
-    return bool(dtype.is_struct() and set(dtype.names) == {"text", "number"})
+    return bool(dtype.is_struct() and {name: str(each) for name, each in dtype.items()} == _MIXED)
 
 
 def is_missing(column: Any) -> Any:
     """Whether a cell is missing, as an expression."""
     if is_mixed(column.type()):
-        return column["text"].isnull() & column["number"].isnull()
+        return column["text"].isnull() & column["other"].isnull()
     return column.isnull()
 
 
@@ -94,7 +97,7 @@ def user_key(engine: str, column: Any, declared: bool) -> Any:
     import ibis
 
     if is_mixed(column.type()):
-        column = ibis.coalesce(column["text"], column["number"].cast("string"))
+        column = ibis.coalesce(column["text"], column["other"])
     elif engine == "sqlite" and not declared:
         column = _sqlite_spelling(column)
     return by_bytes(engine, column)
@@ -104,12 +107,24 @@ def spell_mixed(column: Any) -> Any:
     """A column of one type of DuckDB's as one of mixed cells."""
     import ibis
 
-    if is_mixed(column.type()):
-        return column
     text, number = read_cell("duckdb", column, "string"), ibis.null("float64")
     if column.type().is_numeric():
         number = _when(text.isnull(), column.cast("float64"))
-    return ibis.struct({"text": text, "number": number})
+    return ibis.struct({"text": text, "number": number, "other": _when(text.isnull(), _spell_any(column))})
+
+
+def _spell_any(column: Any) -> Any:
+    """A text for every cell of a column of DuckDB's that is not missing, which others do not have."""
+    import ibis
+
+    dtype = column.type()
+    if dtype.is_numeric() and not _is_whole(dtype):
+        whole = column.try_cast("decimal(38, 0)")
+        return ibis.coalesce(_when(whole.try_cast(dtype) == column, whole.cast("string")), column.cast("string"))
+    if dtype.is_timestamp():
+        # Those beyond the calendar have no text.
+        return builtin("epoch_us", "int64", str(dtype))(column).cast("string")
+    return builtin("hex", "string", str(dtype))(column) if dtype.is_binary() else column.cast("string")
 
 
 def _read_mixed(engine: str, column: Any, kind: str) -> Any:
@@ -150,9 +165,14 @@ def _read_text(engine: str, column: Any) -> Any | None:
         return None
     if dtype.is_timestamp() and dtype.timezone is None:
         # At midnight it is spelled as the date that it is too.
-        day, moment = column.try_cast("date"), column.try_cast("timestamp")
+        moment = in_calendar(column, "timestamp")
+        day = moment.try_cast("date")
         return (day.try_cast("timestamp") == moment).ifelse(day.cast("string"), moment.cast("string"))
-    return column.cast("string") if dtype.is_boolean() or dtype.is_date() or dtype.is_uuid() else None
+    if dtype.is_timestamp():
+        return in_calendar(column, _TYPES["timestamp with time zone"]).cast("string")
+    if dtype.is_date():
+        return in_calendar(column, "date").cast("string")
+    return column.cast("string") if dtype.is_boolean() or dtype.is_uuid() else None
 
 
 def _read_integer(engine: str, column: Any) -> Any | None:
@@ -174,12 +194,19 @@ def _whole(engine: str, number: Any) -> Any:
     """A number as an integer of 64 bits, NULL where it is none."""
     if engine != "postgres":
         nearest = number.try_cast("int64")
-        return _when(nearest.try_cast(number.type()) == number, nearest)
+        # A HUGEINT, which ibis calls a decimal of 38 digits, need not fit into one.
+        back = nearest if _is_whole(number.type()) else nearest.try_cast(number.type())
+        return _when(back == number, nearest)
     # A cast that does not fit fails here, and CASE does not reach it.
     if number.type().is_floating():
         inside = number.between(-LARGEST_EXACT, LARGEST_EXACT)
         return _when(inside, _when(number == number.clip(-LARGEST_EXACT, LARGEST_EXACT).floor(), number.cast("int64")))
     return _when(number.between(-(2**63), 2**63 - 1), _when(number % 1 == 0, number.cast("int64")))
+
+
+def _is_whole(dtype: Any) -> bool:
+    """Whether a type holds whole numbers alone."""
+    return bool(dtype.is_integer() or (dtype.is_decimal() and dtype.scale == 0))
 
 
 def _read_number(engine: str, column: Any) -> Any | None:
@@ -194,10 +221,11 @@ def _read_number(engine: str, column: Any) -> Any | None:
 def _read_date(engine: str, column: Any) -> Any | None:
     dtype = column.type()
     if dtype.is_date():
-        return column
+        return in_calendar(column, "date") if engine == "duckdb" else column
     if dtype.is_timestamp() and dtype.timezone is None and engine == "duckdb":
-        day = column.try_cast("date")
-        return _when(day.try_cast("timestamp") == column.try_cast("timestamp"), day)
+        moment = in_calendar(column, "timestamp")
+        day = moment.try_cast("date")
+        return _when(day.try_cast("timestamp") == moment, day)
     if not dtype.is_string():
         return None
     day = column.cast("date") if engine == "postgres" else column.try_cast("date")
@@ -216,10 +244,10 @@ def _read_boolean(engine: str, column: Any) -> Any | None:
 
 def _read_moment(engine: str, column: Any, zone: bool) -> Any | None:
     dtype, kind = column.type(), "timestamp with time zone" if zone else "timestamp"
-    if dtype.is_timestamp() and (dtype.timezone is not None) == zone:
-        return column
-    if dtype.is_date() and not zone:
-        return column.try_cast("timestamp")
+    if engine == "duckdb" and dtype.is_timestamp() and (dtype.timezone is not None) == zone:
+        return in_calendar(column, _TYPES[kind])
+    if engine == "duckdb" and dtype.is_date() and not zone:
+        return in_calendar(column, "date").try_cast("timestamp")
     if not dtype.is_string() or engine != "duckdb":
         return None
     return _when(_spells(engine, column, kind), column.try_cast(_TYPES[kind]))

@@ -88,7 +88,7 @@ def events(
     dialect = csv_dialect(delimiter, escape, map(_ending, (table, domain)))
     _refuse_own_domain(table, domain, name)
     check_plan(table)
-    opened = open_table(table, name, "table", _named(user, item, value, where), dialect)
+    opened = open_table(table, name, "table", _named(user, item, value, where), dialect, user)
     opened.dialect = dialect
     try:
         check_rowwise(opened.table, user)
