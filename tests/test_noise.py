@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from discreet.cli.values import as_mechanism
+from discreet.sources.array import array_source
 from flint import arb
 
 import discreet
@@ -15,7 +17,6 @@ import draws
 from definitions import definition
 from discreet.analysis import bounds
 from discreet.analysis.bounds.race import one_against
-from discreet.cli.values import as_mechanism
 from discreet.evidence import definition as by_definition
 from discreet.evidence.chances import winners
 from discreet.evidence.law import law
@@ -24,7 +25,6 @@ from discreet.exact.ball import precision
 from discreet.mechanisms.registry import from_dict, to_dict
 from discreet.noise import GUMBEL, LOGISTIC, NOISES, Distribution, Noise, PairwiseTail, Piece
 from discreet.noise_registry import check_facts, register_noise
-from discreet.sources.array import array_source
 from sampling import sample
 
 
