@@ -5,8 +5,9 @@ on the type that an engine has guessed for its column: a whole number is the sam
 floats and of text. A reading is exact or nothing. `7`, `7.0` and the text `07` are the integer 7, and `7.5` is none; as
 text a number is its digits, and a number that is not whole or not below 2^53 in size as a float is no text.
 
-Columns of mixed cells, which a pandas frame or several files can have, come as a structure of two fields, `text` and
-`number`: a cell that has a spelling has it in `text`, and a number that has none is in `number`.
+Columns of mixed cells, which a pandas frame or several files can have, come as a structure of three fields: a cell that
+has a spelling has it in `text`, and a number that has none is in `number`. What is not in `text` has something in
+`other`, by which users are told apart and a cell is there or missing; it is never an item.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ SPELLINGS = {
 }
 """How text spells a value of each kind, whole, without blanks; the patterns mean the same to every engine."""
 
+_MIXED = {"text": "string", "number": "float64", "other": "string"}
 _TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
 _TYPES = {
     "string": "string",
@@ -95,13 +97,13 @@ def _read(dialect: Dialect, column: Any, kind: str) -> Any | None:
 
 def is_mixed(dtype: Any) -> bool:
     """Whether a type is that of a column of mixed cells."""
-    return bool(dtype.is_struct() and set(dtype.names) == {"text", "number"})
+    return bool(dtype.is_struct() and {name: str(each) for name, each in dtype.items()} == _MIXED)
 
 
 def is_missing(column: Any) -> Any:
     """Whether a cell is missing, as an expression."""
     if is_mixed(column.type()):
-        return column["text"].isnull() & column["number"].isnull()
+        return column["text"].isnull() & column["other"].isnull()
     return column.isnull()
 
 
@@ -110,7 +112,7 @@ def user_key(dialect: Dialect, column: Any, declared: bool) -> Any:
     import ibis
 
     if is_mixed(column.type()):
-        column = ibis.coalesce(column["text"], column["number"].cast("string"))
+        column = ibis.coalesce(column["text"], column["other"])
     elif dialect.spell_user is not None and not declared:
         column = dialect.spell_user(column)
     return dialect.group_key(column)
@@ -131,7 +133,8 @@ def _is_spelling(dialect: Dialect, text: Any, kind: str) -> Any:
     return text.re_search(f"^({SPELLINGS[kind]}){dialect.text_end}")
 
 
-def _null_unless(condition: Any, value: Any) -> Any:
+def null_unless(condition: Any, value: Any) -> Any:
+    """A value where a condition holds, and NULL elsewhere."""
     import ibis
 
     return ibis.cases((condition, value), else_=ibis.null(value.type()))
@@ -145,13 +148,19 @@ def _read_text(dialect: Dialect, column: Any) -> Any | None:
         return column.cast("string")
     if dtype.is_numeric():
         return read_cell(dialect, column, "integer").cast("string")
-    if not dialect.spells_iso:
+    limit = dialect.limit_to_calendar
+    if limit is None:
         return None
     if dtype.is_timestamp() and dtype.timezone is None:
         # At midnight it is spelled as the date that it is too.
-        day, moment = column.try_cast("date"), column.try_cast("timestamp")
+        moment = limit(column, "timestamp")
+        day = moment.try_cast("date")
         return (day.try_cast("timestamp") == moment).ifelse(day.cast("string"), moment.cast("string"))
-    return column.cast("string") if dtype.is_boolean() or dtype.is_date() or dtype.is_uuid() else None
+    if dtype.is_timestamp():
+        return limit(column, _TYPES["timestamp with time zone"]).cast("string")
+    if dtype.is_date():
+        return limit(column, "date").cast("string")
+    return column.cast("string") if dtype.is_boolean() or dtype.is_uuid() else None
 
 
 def _read_integer(dialect: Dialect, column: Any) -> Any | None:
@@ -160,7 +169,7 @@ def _read_integer(dialect: Dialect, column: Any) -> Any | None:
         return column.cast("int64")
     if dtype.is_floating():
         value = column.cast("float64")
-        return _null_unless(value.between(-LARGEST_EXACT, LARGEST_EXACT), _to_integer(dialect, value))
+        return null_unless(value.between(-LARGEST_EXACT, LARGEST_EXACT), _to_integer(dialect, value))
     if dtype.is_numeric():
         return _to_integer(dialect, column)
     if not dtype.is_string():
@@ -173,14 +182,21 @@ def _to_integer(dialect: Dialect, number: Any) -> Any:
     """A number as an integer of 64 bits, NULL where it is none."""
     if dialect.has_try_cast:
         nearest = number.try_cast("int64")
-        return _null_unless(nearest.try_cast(number.type()) == number, nearest)
+        # A HUGEINT, which ibis calls a decimal of 38 digits, need not fit into one.
+        back = nearest if is_whole_type(number.type()) else nearest.try_cast(number.type())
+        return null_unless(back == number, nearest)
     # A cast that does not fit fails here, and CASE does not reach it.
     if number.type().is_floating():
         inside = number.between(-LARGEST_EXACT, LARGEST_EXACT)
-        return _null_unless(
-            inside, _null_unless(number == number.clip(-LARGEST_EXACT, LARGEST_EXACT).floor(), number.cast("int64"))
+        return null_unless(
+            inside, null_unless(number == number.clip(-LARGEST_EXACT, LARGEST_EXACT).floor(), number.cast("int64"))
         )
-    return _null_unless(number.between(-(2**63), 2**63 - 1), _null_unless(number % 1 == 0, number.cast("int64")))
+    return null_unless(number.between(-(2**63), 2**63 - 1), null_unless(number % 1 == 0, number.cast("int64")))
+
+
+def is_whole_type(dtype: Any) -> bool:
+    """Whether a type holds whole numbers alone."""
+    return bool(dtype.is_integer() or (dtype.is_decimal() and dtype.scale == 0))
 
 
 def _read_number(dialect: Dialect, column: Any) -> Any | None:
@@ -189,20 +205,21 @@ def _read_number(dialect: Dialect, column: Any) -> Any | None:
         return column.cast("float64")
     if not dtype.is_string() or not dialect.has_try_cast:
         return None
-    return _null_unless(_is_spelling(dialect, column, "float"), column.try_cast("float64"))
+    return null_unless(_is_spelling(dialect, column, "float"), column.try_cast("float64"))
 
 
 def _read_date(dialect: Dialect, column: Any) -> Any | None:
-    dtype = column.type()
+    dtype, limit = column.type(), dialect.limit_to_calendar
     if dtype.is_date():
-        return column
-    if dtype.is_timestamp() and dtype.timezone is None and dialect.spells_iso:
-        day = column.try_cast("date")
-        return _null_unless(day.try_cast("timestamp") == column.try_cast("timestamp"), day)
+        return column if limit is None else limit(column, "date")
+    if dtype.is_timestamp() and dtype.timezone is None and limit is not None:
+        moment = limit(column, "timestamp")
+        day = moment.try_cast("date")
+        return null_unless(day.try_cast("timestamp") == moment, day)
     if not dtype.is_string():
         return None
     day = column.try_cast("date") if dialect.has_try_cast else column.cast("date")
-    return _null_unless(_is_spelling(dialect, column, "date"), day)
+    return null_unless(_is_spelling(dialect, column, "date"), day)
 
 
 def _read_boolean(dialect: Dialect, column: Any) -> Any | None:
@@ -220,13 +237,16 @@ def read_truth(text: Any) -> Any:
 
 def _read_moment(dialect: Dialect, column: Any, zone: bool) -> Any | None:
     dtype, kind = column.type(), "timestamp with time zone" if zone else "timestamp"
-    if dtype.is_timestamp() and (dtype.timezone is not None) == zone:
-        return column
-    if dtype.is_date() and not zone:
-        return column.try_cast("timestamp")
-    if not dtype.is_string() or not dialect.spells_iso:
+    limit = dialect.limit_to_calendar
+    if limit is None:
         return None
-    return _null_unless(_is_spelling(dialect, column, kind), column.try_cast(_TYPES[kind]))
+    if dtype.is_timestamp() and (dtype.timezone is not None) == zone:
+        return limit(column, _TYPES[kind])
+    if dtype.is_date() and not zone:
+        return limit(column, "date").try_cast("timestamp")
+    if not dtype.is_string():
+        return None
+    return null_unless(_is_spelling(dialect, column, kind), column.try_cast(_TYPES[kind]))
 
 
 _READ: dict[str, Callable[[Dialect, Any], Any | None]] = {

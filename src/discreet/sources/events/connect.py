@@ -86,6 +86,7 @@ def open_table(
     argument: str,
     wanted: Collection[str] | None = None,
     csv_format: CsvFormat = USUAL,
+    user: str | None = None,
 ) -> Opened:
     """The table behind a path, a URL, a frame, a relation, an ibis table or a Spark DataFrame.
 
@@ -101,6 +102,8 @@ def open_table(
         The columns of private rows that will be asked for; None where the table is public, and read as it is.
     csv_format
         What the caller says of CSV files.
+    user
+        The column of the users, where the table has some.
     """
     if name is not None and not is_url(given):
         raise InvalidValueError(f"name must be left out unless {argument} is a connection URL")
@@ -110,7 +113,7 @@ def open_table(
         return _open_files(os.fspath(given), argument, wanted, csv_format)
     package = type(given).__module__.partition(".")[0]
     if package == "pandas" and wanted is not None and is_frame(given):
-        return _open_pandas(given, wanted, argument)
+        return _open_pandas(given, wanted, argument, user)
     if package in ("pandas", "polars", "pyarrow"):
         return _open_arrow(as_arrow(given, argument))
     if package in ("duckdb", "_duckdb") and hasattr(given, "to_arrow_table"):
@@ -195,10 +198,10 @@ def _open_embedded(
     return Opened(table, "DuckDB", undeclared, is_text, cleanup=[close])
 
 
-def _open_pandas(frame: Any, wanted: Collection[str], argument: str) -> Opened:
+def _open_pandas(frame: Any, wanted: Collection[str], argument: str, user: str | None) -> Opened:
     from discreet.sources.events.frames import frame_to_arrow
 
-    table, guessed = ask("Arrow", f"reading {argument}", lambda: frame_to_arrow(frame, wanted))
+    table, guessed = ask("Arrow", f"reading {argument}", lambda: frame_to_arrow(frame, wanted, user))
     opened = _open_arrow(table)
     opened.undeclared, opened.frame = guessed, frame
     return opened
@@ -254,16 +257,15 @@ def _read_files(
 ) -> tuple[Any, frozenset[str]]:
     """A table of files, and its columns without a declared type."""
     from discreet.sources.events.parquet import read_parquet
-    from discreet.sources.events.text_files import read_delimited, read_json
+    from discreet.sources.events.text_files import literal_paths, read_delimited, read_json
 
     if ending == ".parquet" and wanted is None:
-        return connection.read_parquet(files), frozenset()
+        return connection.read_parquet(literal_paths(files)), frozenset()
     if ending == ".parquet":
         return read_parquet(connection, files, wanted or (), several, _unused_name("files"))
     if ending in DELIMITERS:
-        table = read_delimited(
-            connection, files, csv_format.delimiter_for(ending), csv_format.escape, _unused_name("files")
-        )
+        names, delimiter = (wanted or ()) if several else (), csv_format.delimiter_for(ending)
+        table = read_delimited(connection, files, delimiter, csv_format.escape, _unused_name("files"), names)
     else:
         table = read_json(connection, files, ending, wanted, _unused_name("json"))
     return table, frozenset(table.columns)

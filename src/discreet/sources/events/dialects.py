@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from datetime import date
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
@@ -21,6 +22,9 @@ from discreet.sources.events.embedded import Close, connect_to_file
 
 _LAST_DECIMAL_PLACE = 300
 """The last place of a decimal of PostgreSQL's that counts; floats go a little further."""
+
+_FIRST_MICROSECOND, _LAST_MICROSECOND = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""Those of the years 1 and 9999, counted from 1970."""
 
 
 def _connect_by_ibis(url: str) -> tuple[Any, Close]:
@@ -73,8 +77,9 @@ class Dialect:
         The end of a text in a regular expression.
     has_try_cast
         Whether TRY_CAST gives NULL where a cast fails; else a cast must be kept from cells on which it would.
-    spells_iso
-        Whether dates, timestamps and booleans convert to text and back as ISO 8601 has them, for every cell.
+    limit_to_calendar
+        A date or timestamp, NULL outside of the years 1 to 9999; those convert to text and back as ISO 8601 has them,
+        and so do booleans. None where the engine is not known to do so.
     cell_readers, spell_user
         Where a cell has a type of its own, whatever its column was declared as: how one is read as each kind, and how
         it spells a user. None where columns have types.
@@ -101,7 +106,7 @@ class Dialect:
     trim: Callable[[Any, str], Any] | None = None
     text_end: str = "$"
     has_try_cast: bool = True
-    spells_iso: bool = False
+    limit_to_calendar: Callable[[Any, str], Any] | None = None
     cell_readers: Mapping[str, Callable[[Any], Any | None]] | None = None
     spell_user: Callable[[Any], Any] | None = None
     dates_are_text: bool = False
@@ -158,6 +163,21 @@ def _drop_odd_numerics(value: Any) -> Any:
 
     value = value.nullif(ibis.literal("NaN").cast(value.type()))
     return engine_function("round", "decimal", "decimal", "int32")(value, _LAST_DECIMAL_PLACE)
+
+
+def _limit_duckdb_to_calendar(column: Any, kind: str) -> Any:
+    """A date or timestamp of DuckDB's, in microseconds, NULL outside of the years 1 to 9999, which have a spelling."""
+    import ibis
+
+    found = column if kind == "date" else column.try_cast(kind)
+    if kind == "date":
+        # Counted as days, because no timestamp can be of the farthest.
+        count = engine_function("date_diff", "int64", "string", "date", "date")
+        steps, unit = count("day", ibis.literal(date(1970, 1, 1)), found), 86_400_000_000
+    else:
+        steps, unit = engine_function("epoch_us", "int64", str(found.type()))(found), 1
+    inside = steps.between(_FIRST_MICROSECOND // unit, _LAST_MICROSECOND // unit)
+    return ibis.cases((inside, found), else_=ibis.null(found.type()))
 
 
 @contextmanager
@@ -265,7 +285,7 @@ DUCKDB = Dialect(
     send_unlogged=_register_with_duckdb,
     text_bytes=lambda text: engine_function("encode", "binary", "string")(text),
     trim=_trim_spaces,
-    spells_iso=True,
+    limit_to_calendar=_limit_duckdb_to_calendar,
 )
 
 POSTGRES = Dialect(

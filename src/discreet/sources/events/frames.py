@@ -1,17 +1,20 @@
 """Frames as DuckDB can read them: cell by cell where pandas has guessed what a column holds, and without broken text.
 
 The types that pandas gives by itself follow from the rows: one gap makes floats of whole numbers, one text makes
-objects of everything. Such columns are read by their cells. Nullable types (Int64, Float64, boolean, string) and those
-of Arrow were declared by somebody, and are what they say. Text that is not UTF-8, on which DuckDB fails, is read as
-bytes and converted value by value: what is no text is missing, like any other value that does not convert.
+objects of everything. Such columns are read by their cells, and whole numbers as the floats that a gap would make of
+them. Users alone keep all their digits: a row without a user is nobody's. Nullable types (Int64, Float64, boolean,
+string) and those of Arrow were declared by somebody, and are what they say. Text that is not UTF-8, on which DuckDB
+fails, is read as bytes and converted value by value: what is no text is missing, like any other value that does not
+convert.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Collection
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from math import inf
 from typing import Any
 from uuid import UUID
 
@@ -21,20 +24,31 @@ import pyarrow as pa
 from discreet.sources.events.cells import LARGEST_EXACT
 from discreet.sources.events.text_files import quote_identifier
 
-MIXED = pa.struct([("text", pa.string()), ("number", pa.float64())])
+MIXED = pa.struct([("text", pa.string()), ("number", pa.float64()), ("other", pa.string())])
 """The Arrow type of a column of mixed cells."""
 
-Cell = tuple[str | None, float | None]
+Cell = tuple[str | None, float | None, str | None]
+MISSING: Cell = (None, None, None)
 
 
-def frame_to_arrow(frame: Any, wanted: Collection[str]) -> tuple[pa.Table, frozenset[str]]:
-    """The wanted columns of a pandas frame, all others empty, and the names of those without a declared type."""
+def frame_to_arrow(frame: Any, wanted: Collection[str], user: str | None = None) -> tuple[pa.Table, frozenset[str]]:
+    """The wanted columns of a pandas frame, all others empty, and the names of those without a declared type.
+
+    Parameters
+    ----------
+    frame
+        The pandas frame.
+    wanted
+        The columns that will be asked for.
+    user
+        The one of them that tells users apart.
+    """
     guessed = frozenset(str(name) for name, dtype in zip(frame.columns, frame.dtypes, strict=True) if _is_guess(dtype))
     folded = {name.casefold() for name in wanted}
     names = [str(name) for name in frame.columns]
     arrays = [
-        _convert_column(frame.iloc[:, place]) if name.casefold() in folded else pa.nulls(len(frame))
-        for place, name in enumerate(names)
+        _convert_column(frame.iloc[:, index], exact=name == user) if name.casefold() in folded else pa.nulls(len(frame))
+        for index, name in enumerate(names)
     ]
     return pa.Table.from_arrays(arrays, names=names), guessed
 
@@ -55,18 +69,31 @@ def _is_guess(dtype: Any) -> bool:
     return not declared
 
 
-def _convert_column(series: Any) -> Any:
+def _is_plain(dtype: Any) -> bool:
+    """Whether a type that pandas has guessed reads the same as a whole and cell by cell."""
+    import pandas as pd
+
+    if isinstance(dtype, np.dtype):
+        return dtype.kind in "iubM" or dtype in (np.float32, np.float64)
+    return isinstance(dtype, pd.StringDtype | pd.DatetimeTZDtype)
+
+
+def _convert_column(series: Any, exact: bool) -> Any:
     import pandas as pd
 
     if isinstance(series.dtype, pd.CategoricalDtype):
         codes = pa.array(series.cat.codes.to_numpy(), mask=series.isna().to_numpy())
-        return _convert_column(pd.Series(series.cat.categories.to_numpy())).take(codes)
-    if series.dtype == object:
-        return _convert_objects(series.to_numpy())
+        return _convert_column(pd.Series(series.cat.categories.to_numpy()), exact).take(codes)
+    guessed = _is_guess(series.dtype)
+    if guessed and not _is_plain(series.dtype):
+        return _convert_objects(series.astype(object).to_numpy(), exact)
+    if guessed and not exact and isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu":
+        series = series.astype("float64")
     try:
         found = pa.array(series, from_pandas=True)
     except (pa.ArrowException, ValueError, TypeError):
-        return _convert_objects(series.astype(object).to_numpy())
+        cells = _convert_objects(series.astype(object).to_numpy(), exact)
+        return cells if guessed else cells.field("text")
     found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
     return _cut_to_microseconds(found)
 
@@ -79,41 +106,60 @@ def _cut_to_microseconds(column: Any) -> Any:
     return column.cast(pa.timestamp("us", column.type.tz), safe=False)
 
 
-def _convert_objects(values: Any) -> Any:
+def _convert_objects(values: Any, exact: bool) -> Any:
     """Objects of Python as text where all of them are, else as mixed cells."""
     try:
         return pa.array(values, pa.string(), from_pandas=True)
     except (pa.ArrowException, UnicodeError, TypeError, ValueError):
-        cells = [_convert_object(value) for value in values]
-    texts = pa.array([text for text, _ in cells], pa.string())
-    numbers = pa.array([number for _, number in cells], pa.float64())
-    return pa.StructArray.from_arrays([texts, numbers], fields=list(MIXED))
+        cells = [_convert_object(value, exact) for value in values]
+    fields = [pa.array([cell[index] for cell in cells], field.type) for index, field in enumerate(MIXED)]
+    return pa.StructArray.from_arrays(fields, fields=list(MIXED))
 
 
-def _convert_object(value: Any) -> Cell:
-    """The spelling of an object, or the number that has none; neither where it is missing or something else."""
-    if isinstance(value, str):
-        return _check_text(value), None
-    if isinstance(value, bytes):
-        return _decode(value), None
-    if isinstance(value, UUID):
-        return str(value), None
+def _convert_object(value: Any, exact: bool) -> Cell:
+    """The spelling of an object, or the number and a name for one that has none; all missing for anything else."""
     if isinstance(value, bool | np.bool_):
-        return ("true" if value else "false"), None
+        return _text_cell("true" if value else "false")
     if isinstance(value, int | np.integer):
-        return _spell_integer(int(value)), None
+        return _convert_integer(int(value), exact)
     if isinstance(value, float | np.floating):
         return _convert_float(float(value))
     if isinstance(value, Decimal):
         return _convert_decimal(value)
+    return (None, None, str(value)) if _is_span(value) else _text_cell(_spell(value))
+
+
+def _text_cell(text: str | None) -> Cell:
+    return text, None, None
+
+
+def _spell(value: Any) -> str | None:
+    """The spelling of an object that is no number; None where it has none."""
+    if isinstance(value, str):
+        return _check_text(value)
+    if isinstance(value, bytes):
+        return _decode(value)
+    if isinstance(value, UUID):
+        return str(value)
     if isinstance(value, datetime):
-        return _spell_moment(value), None
-    return (value.isoformat(), None) if isinstance(value, date) else (None, None)
+        return _spell_moment(value)
+    return value.isoformat() if isinstance(value, date) else None
 
 
-def _spell_integer(number: int) -> str | None:
-    # Python writes no number of thousands of digits as text.
-    return str(number) if abs(number) < 10**100 else None
+def _is_span(value: Any) -> bool:
+    """Whether an object is a span or a time of the day, which are users at most."""
+    import pandas as pd
+
+    return isinstance(value, timedelta | time | pd.Period | pd.Interval)
+
+
+def _convert_integer(number: int, exact: bool) -> Cell:
+    if abs(number) <= LARGEST_EXACT:
+        return _text_cell(str(number))
+    if exact:
+        # Python writes no number of thousands of digits as text.
+        return _text_cell(str(number) if abs(number) < 10**100 else None)
+    return _convert_float(float(number) if abs(number) < 10**308 else inf if number > 0 else -inf)
 
 
 def _check_text(text: str) -> str | None:
@@ -133,25 +179,32 @@ def _decode(text: bytes) -> str | None:
 
 def _convert_float(number: float) -> Cell:
     if number != number:
-        return None, None
-    return (str(int(number)), None) if abs(number) <= LARGEST_EXACT and number.is_integer() else (None, number)
+        return MISSING
+    digits = str(int(number)) if number.is_integer() else repr(number)
+    return _text_cell(digits) if number.is_integer() and abs(number) <= LARGEST_EXACT else (None, number, digits)
 
 
 def _convert_decimal(number: Decimal) -> Cell:
     if number.is_nan():
-        return None, None
+        return MISSING
     whole = number.is_finite() and number.adjusted() < 40 and number == number.to_integral_value()
-    return (str(int(number)), None) if whole else (None, float(number))
+    return _text_cell(str(int(number))) if whole else (None, float(number), str(number))
 
 
 def _spell_moment(moment: datetime) -> str | None:
-    """A timestamp as DuckDB spells it, at midnight as its date; pandas' NaT is none."""
+    """A timestamp as DuckDB spells it, at midnight as its date, with a zone in UTC; pandas' NaT is none."""
     if moment != moment:
         return None
-    if moment.tzinfo is not None:
-        return str(moment.isoformat(sep=" "))
-    text = str(moment.isoformat(sep=" ", timespec="microseconds"))[:26].rstrip("0").rstrip(".")
-    return text.removesuffix(" 00:00:00")
+    if moment.tzinfo is None:
+        return _spell_clock(moment).removesuffix(" 00:00:00")
+    try:
+        return f"{_spell_clock(moment.astimezone(UTC))}+00"
+    except (OverflowError, ValueError):
+        return None
+
+
+def _spell_clock(moment: datetime) -> str:
+    return str(moment.isoformat(sep=" ", timespec="microseconds"))[:26].rstrip("0").rstrip(".")
 
 
 def decode_frame(connection: Any, table: pa.Table) -> Any:

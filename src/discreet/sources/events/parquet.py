@@ -8,13 +8,15 @@ not its cells are spelled. The scores are the same either way.
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Collection
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, unquote_to_bytes
 
-from discreet.sources.events.cells import is_mixed, read_cell
+from discreet.sources.events.cells import engine_function, is_whole_type, null_unless, read_cell
 from discreet.sources.events.dialects import DUCKDB
+from discreet.sources.events.text_files import literal_paths, spell_columns
 
 Schema = dict[str, str]
 """The type of each column of a file, as DuckDB calls it."""
@@ -39,22 +41,26 @@ def read_parquet(
         A name for the view.
     """
     if not several:
-        table = connection.read_parquet(files, hive_partitioning=True, hive_types_autocast=False)
+        table = connection.read_parquet(literal_paths(files), hive_partitioning=True, hive_types_autocast=False)
         return table, frozenset(_partition_columns(files[0]))
-    parts = [_read_group(connection, group) for group in _group_by_schema(connection, files)]
-    columns = list(dict.fromkeys(column for part in parts for column in part.columns))
-    folded = {column.casefold() for column in wanted}
-    asked = [column for column in columns if column.casefold() in folded]
+    import ibis
+
+    spelled = {column.casefold(): column for column in wanted}
+    parts = [spell_columns(_read_group(connection, group), spelled) for group in _group_by_schema(connection, files)]
+    columns = {column.casefold(): column for part in reversed(parts) for column in part.columns}
+    asked = [column for folded, column in columns.items() if folded in spelled]
     common = {column: _common_type(parts, column) for column in asked}
-    unions = [_align_columns(part, columns, common) for part in parts]
+    unions = [_align_columns(part, common) for part in parts]
     joined = unions[0].union(*unions[1:]) if len(unions) > 1 else unions[0]
-    return connection.create_view(name, joined), frozenset(columns)
+    others = {column: ibis.null("string") for column in columns.values() if column not in common}
+    return connection.create_view(name, joined.mutate(**others)), frozenset(columns.values())
 
 
 def _group_by_schema(connection: Any, files: list[str]) -> list[list[str]]:
     """The files in groups that have the same columns of the same types, in their folders too."""
     listed = connection.con.execute(
-        "SELECT file_name, name, coalesce(duckdb_type, ''), coalesce(num_children, 0) FROM parquet_schema(?)", [files]
+        "SELECT file_name, name, coalesce(duckdb_type, ''), coalesce(num_children, 0) FROM parquet_schema(?)",
+        [literal_paths(files)],
     ).fetchall()
     schemas = defaultdict(list)
     for file, *column in listed:
@@ -67,13 +73,24 @@ def _group_by_schema(connection: Any, files: list[str]) -> list[list[str]]:
 
 def _read_group(connection: Any, files: list[str]) -> Any:
     partitioned = bool(_partition_columns(files[0]))
-    return connection.read_parquet(files, hive_partitioning=partitioned, hive_types_autocast=False)
+    return connection.read_parquet(literal_paths(files), hive_partitioning=partitioned, hive_types_autocast=False)
 
 
 def _partition_columns(file: str) -> list[str]:
-    """The columns that the folders of a file are named after, as DuckDB finds them."""
-    folders = os.path.dirname(file).split(os.sep)
-    return [unquote(folder.partition("=")[0]) for folder in folders if folder.count("=") == 1]
+    """The columns that the folders of a file are named after, as DuckDB finds them; none where it would fail."""
+    folders = [folder for folder in os.path.dirname(file).split(os.sep) if folder.count("=") == 1]
+    if not all(map(_is_partition, folders)):
+        return []
+    return [unquote(folder.partition("=")[0]) for folder in folders]
+
+
+def _is_partition(folder: str) -> bool:
+    """Whether DuckDB finds a partition in the name of a folder, and text in it."""
+    try:
+        unquote_to_bytes(folder).decode()
+    except UnicodeDecodeError:
+        return False
+    return not re.search(r"[?\\\n\r]", folder)
 
 
 def _common_type(parts: list[Any], column: str) -> Any:
@@ -82,16 +99,14 @@ def _common_type(parts: list[Any], column: str) -> Any:
     return types.pop() if len(types) == 1 else None
 
 
-def _align_columns(part: Any, columns: list[str], common: dict[str, Any]) -> Any:
-    """A part with all columns: the wanted ones in their common type or spelled, the others empty."""
+def _align_columns(part: Any, common: dict[str, Any]) -> Any:
+    """A part with all wanted columns, in their common type or spelled."""
     import ibis
 
     found = {}
-    for column in columns:
-        if column not in common:
-            found[column] = ibis.null("string")
-        elif common[column] is not None:
-            found[column] = part[column] if column in part.columns else ibis.null(common[column])
+    for column, dtype in common.items():
+        if dtype is not None:
+            found[column] = part[column] if column in part.columns else ibis.null(dtype)
         else:
             found[column] = spell_mixed(part[column] if column in part.columns else ibis.null("string"))
     return part.select(**found)
@@ -101,9 +116,21 @@ def spell_mixed(column: Any) -> Any:
     """A column of one type of DuckDB's as one of mixed cells."""
     import ibis
 
-    if is_mixed(column.type()):
-        return column
     text, number = read_cell(DUCKDB, column, "string"), ibis.null("float64")
     if column.type().is_numeric():
-        number = text.isnull().ifelse(column.cast("float64"), number)
-    return ibis.struct({"text": text, "number": number})
+        number = null_unless(text.isnull(), column.cast("float64"))
+    return ibis.struct({"text": text, "number": number, "other": null_unless(text.isnull(), _spell_any(column))})
+
+
+def _spell_any(column: Any) -> Any:
+    """A text for every cell of a column of DuckDB's that is not missing, which others do not have."""
+    import ibis
+
+    dtype = column.type()
+    if dtype.is_numeric() and not is_whole_type(dtype):
+        whole = column.try_cast("decimal(38, 0)")
+        return ibis.coalesce(null_unless(whole.try_cast(dtype) == column, whole.cast("string")), column.cast("string"))
+    if dtype.is_timestamp():
+        # Those beyond the calendar have no text.
+        return engine_function("epoch_us", "int64", str(dtype))(column).cast("string")
+    return engine_function("hex", "string", str(dtype))(column) if dtype.is_binary() else column.cast("string")

@@ -87,7 +87,7 @@ def events(
     csv_format = check_csv_format(delimiter, escape, map(_find_ending, (table, domain)))
     _refuse_own_domain(table, domain, name)
     check_plan(table)
-    opened = open_table(table, name, "table", _find_named_columns(user, item, value, where), csv_format)
+    opened = open_table(table, name, "table", _find_named_columns(user, item, value, where), csv_format, user)
     opened.csv_format = csv_format
     try:
         check_rowwise(opened.table, user)

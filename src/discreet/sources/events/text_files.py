@@ -8,6 +8,7 @@ value, and broken as a whole.
 from __future__ import annotations
 
 import csv
+import glob
 from collections import defaultdict
 from collections.abc import Collection
 from typing import Any
@@ -24,10 +25,13 @@ _SAMPLE = 1000
 """How many records of a JSON file stand for its header, and how many of their keys at most."""
 
 
-def read_delimited(connection: Any, files: list[str], delimiter: str, escape: str | None, name: str) -> Any:
+def read_delimited(
+    connection: Any, files: list[str], delimiter: str, escape: str | None, name: str, wanted: Collection[str] = ()
+) -> Any:
     """A CSV or TSV table, each file by its own header, whose format depends on headers and the caller alone.
 
-    DuckDB would guess quotes, delimiters and types from rows, and one user's row could change how all are read.
+    DuckDB would guess quotes, delimiters and types from rows, and one user's row could change how all are read. The
+    wanted columns are spelled as they are here, whatever capitals a header has.
     """
     import ibis
 
@@ -35,14 +39,27 @@ def read_delimited(connection: Any, files: list[str], delimiter: str, escape: st
     for file in files:
         groups[_read_header(connection, file, delimiter, escape)].append(file)
     parts = [_read_group(connection, group, header, delimiter, escape) for header, group in groups.items()]
-    if len(parts) == 1:
+    if len(parts) == 1 and not wanted:
         return parts[0]
-    columns = list(dict.fromkeys(column for part in parts for column in part.columns))
+    columns = {column.casefold(): column for part in reversed(parts) for column in part.columns}
+    columns |= {column.casefold(): column for column in wanted if column.casefold() in columns}
+    parts = [spell_columns(part, columns) for part in parts]
     empty = ibis.null("string")
     unions = [
-        part.select(**{each: part[each] if each in part.columns else empty for each in columns}) for part in parts
+        part.select(**{each: part[each] if each in part.columns else empty for each in columns.values()})
+        for part in parts
     ]
-    return connection.create_view(name, unions[0].union(*unions[1:]))
+    return connection.create_view(name, unions[0].union(*unions[1:]) if len(unions) > 1 else unions[0])
+
+
+def spell_columns(table: Any, spelled: dict[str, str]) -> Any:
+    """A table whose columns are called as is said, by their names without capitals: DuckDB takes Who for who."""
+    return table.rename({spelled[each.casefold()]: each for each in table.columns if each.casefold() in spelled})
+
+
+def literal_paths(files: list[str]) -> list[str]:
+    """Paths as DuckDB takes them, which reads a star in the name of a file as a pattern of others."""
+    return list(map(glob.escape, files))
 
 
 def _read_header(connection: Any, file: str, delimiter: str, escape: str | None) -> tuple[str, ...]:
@@ -60,7 +77,7 @@ def _read_group(connection: Any, files: list[str], header: tuple[str, ...], deli
     columns = dict.fromkeys(header, "VARCHAR")
     # In one piece: a piece that begins inside a quoted field would take its lines for rows.
     quotes = {"quote": QUOTE, "escape": escape or QUOTE, "parallel": False}
-    return connection.read_csv(files, header=True, columns=columns, delim=delimiter, **quotes, **_FIXED)
+    return connection.read_csv(literal_paths(files), header=True, columns=columns, delim=delimiter, **quotes, **_FIXED)
 
 
 def read_json(connection: Any, files: list[str], ending: str, wanted: Collection[str] | None, name: str) -> Any:
@@ -118,7 +135,7 @@ def _read_lines(connection: Any, files: list[str], apart_from: str = "") -> Any:
     delimiter = next(mark for mark in "\x1f\x1e" if mark != apart_from)
     plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": delimiter, "quote": "", "escape": ""}
     sizes = {"max_line_size": _LONGEST_LINE, "buffer_size": 2 * _LONGEST_LINE}
-    return connection.read_csv(files, **plain, **sizes, **_FIXED)
+    return connection.read_csv(literal_paths(files), **plain, **sizes, **_FIXED)
 
 
 def _opens_an_array(file: str) -> bool:
@@ -131,7 +148,7 @@ def _opens_an_array(file: str) -> bool:
 
 
 def _array_options(files: list[str]) -> str:
-    listed = ", ".join(map(_literal, files))
+    listed = ", ".join(map(_literal, literal_paths(files)))
     return f"[{listed}], format = 'array', maximum_object_size = {_LARGEST_IN_ARRAY}"
 
 

@@ -134,8 +134,7 @@ class Comparator:
         long = next((each for each in beside if each.kind == "number" and 2**53 < abs(each.literal) < 2**64), None)
         if long is not None:
             raise InvalidValueError(f"where must compare {value.text} with '{long.text}' in quotes: it is text here")
-        dtype = value.cell.type()
-        if kind == "integer" or (kind == "float" and dtype.is_signed_integer() and self.dialect.has_typed_columns):
+        if kind == "integer":
             expr = read_cell(self.dialect, value.cell, "integer")
             return replace(value, kind="integer", expr=expr, low=-(2**63), high=2**63 - 1, cell=None)
         return replace(value, kind=kind, expr=read_cell(self.dialect, value.cell, kind), cell=None)
