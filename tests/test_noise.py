@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from discreet.cli.values import as_mechanism
 from discreet.sources.array import array_source
 from flint import arb
 
@@ -17,6 +16,7 @@ import draws
 from definitions import definition
 from discreet.analysis import bounds
 from discreet.analysis.bounds.race import one_against
+from discreet.cli.options import parse_mechanism
 from discreet.evidence import definition as by_definition
 from discreet.evidence.chances import winners
 from discreet.evidence.law import law
@@ -157,7 +157,7 @@ def test_bounds_take_the_tail_that_a_noise_states(larger):
 
 
 def test_a_noise_from_outside_has_a_name_everywhere(larger):
-    mechanism = as_mechanism("one-shot", {"noise": larger})
+    mechanism = parse_mechanism("one-shot", {"noise": larger})
     assert mechanism == discreet.OneShot(larger)
     assert from_dict(to_dict(mechanism)) == mechanism
     assert mechanism.zcdp(Fraction(1), 3) == Fraction(1, 2)

@@ -468,7 +468,7 @@ def test_a_release_over_sets_of_joint_is_not_read():
     release = discreet.top_k([3, 2, 1], 1, 1, mechanism=discreet.Joint())
     forged = release.to_json().replace('"name": "joint"', '"name": "joint", "over": "sets"')
     assert forged != release.to_json()
-    with pytest.raises(discreet.Error):
+    with pytest.raises(discreet.Error), pytest.warns(DeprecationWarning, match="JointOverSets"):
         discreet.Release.from_json(forged)
 
 

@@ -14,10 +14,10 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from discreet.cli.values import as_mechanism
 
 import discreet
 from discreet.analysis.choose import compare
+from discreet.cli.options import parse_mechanism
 from discreet.evidence import definition
 from discreet.evidence.faults import wrong_scale
 from discreet.evidence.law import law
@@ -115,7 +115,7 @@ def test_it_releases_and_its_release_is_read_again():
     assert release.order in (["a", "b"], ["b", "a"], ["a", "c"])
     assert release.guarantee.zcdp == Fraction(1, 4) / 8 * (Fraction(1, 4) + Fraction(1, 4))
     assert discreet.Release.from_dict(release.to_dict()) == release
-    assert from_dict(to_dict(TopHeavy())) == as_mechanism("top-heavy", {}) == TopHeavy()
+    assert from_dict(to_dict(TopHeavy())) == parse_mechanism("top-heavy", {}) == TopHeavy()
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

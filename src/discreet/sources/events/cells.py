@@ -134,7 +134,7 @@ def _is_spelling(dialect: Dialect, text: Any, kind: str) -> Any:
 
 
 def null_unless(condition: Any, value: Any) -> Any:
-    """A value where a condition holds, else NULL."""
+    """A value where a condition holds, and NULL elsewhere."""
     import ibis
 
     return ibis.cases((condition, value), else_=ibis.null(value.type()))
@@ -148,17 +148,18 @@ def _read_text(dialect: Dialect, column: Any) -> Any | None:
         return column.cast("string")
     if dtype.is_numeric():
         return read_cell(dialect, column, "integer").cast("string")
-    if not dialect.spells_iso:
+    limit = dialect.limit_to_calendar
+    if limit is None:
         return None
     if dtype.is_timestamp() and dtype.timezone is None:
         # At midnight it is spelled as the date that it is too.
-        moment = dialect.keep_calendar_years(column, "timestamp")
+        moment = limit(column, "timestamp")
         day = moment.try_cast("date")
         return (day.try_cast("timestamp") == moment).ifelse(day.cast("string"), moment.cast("string"))
     if dtype.is_timestamp():
-        return dialect.keep_calendar_years(column, _TYPES["timestamp with time zone"]).cast("string")
+        return limit(column, _TYPES["timestamp with time zone"]).cast("string")
     if dtype.is_date():
-        return dialect.keep_calendar_years(column, "date").cast("string")
+        return limit(column, "date").cast("string")
     return column.cast("string") if dtype.is_boolean() or dtype.is_uuid() else None
 
 
@@ -208,11 +209,11 @@ def _read_number(dialect: Dialect, column: Any) -> Any | None:
 
 
 def _read_date(dialect: Dialect, column: Any) -> Any | None:
-    dtype = column.type()
+    dtype, limit = column.type(), dialect.limit_to_calendar
     if dtype.is_date():
-        return dialect.keep_calendar_years(column, "date")
-    if dtype.is_timestamp() and dtype.timezone is None and dialect.spells_iso:
-        moment = dialect.keep_calendar_years(column, "timestamp")
+        return column if limit is None else limit(column, "date")
+    if dtype.is_timestamp() and dtype.timezone is None and limit is not None:
+        moment = limit(column, "timestamp")
         day = moment.try_cast("date")
         return null_unless(day.try_cast("timestamp") == moment, day)
     if not dtype.is_string():
@@ -236,12 +237,13 @@ def read_truth(text: Any) -> Any:
 
 def _read_moment(dialect: Dialect, column: Any, zone: bool) -> Any | None:
     dtype, kind = column.type(), "timestamp with time zone" if zone else "timestamp"
-    if not dialect.spells_iso:
+    limit = dialect.limit_to_calendar
+    if limit is None:
         return None
     if dtype.is_timestamp() and (dtype.timezone is not None) == zone:
-        return dialect.keep_calendar_years(column, _TYPES[kind])
+        return limit(column, _TYPES[kind])
     if dtype.is_date() and not zone:
-        return dialect.keep_calendar_years(column, "date").try_cast("timestamp")
+        return limit(column, "date").try_cast("timestamp")
     if not dtype.is_string():
         return None
     return null_unless(_is_spelling(dialect, column, kind), column.try_cast(_TYPES[kind]))

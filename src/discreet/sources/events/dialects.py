@@ -17,7 +17,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from discreet.sources.events import sqlite
-from discreet.sources.events.cells import engine_function, null_unless
+from discreet.sources.events.cells import engine_function
 from discreet.sources.events.embedded import Close, connect_to_file
 
 _LAST_DECIMAL_PLACE = 300
@@ -77,8 +77,9 @@ class Dialect:
         The end of a text in a regular expression.
     has_try_cast
         Whether TRY_CAST gives NULL where a cast fails; else a cast must be kept from cells on which it would.
-    spells_iso
-        Whether dates, timestamps and booleans convert to text and back as ISO 8601 has them, for every cell.
+    limit_to_calendar
+        A date or timestamp, NULL outside of the years 1 to 9999; those convert to text and back as ISO 8601 has them,
+        and so do booleans. None where the engine is not known to do so.
     cell_readers, spell_user
         Where a cell has a type of its own, whatever its column was declared as: how one is read as each kind, and how
         it spells a user. None where columns have types.
@@ -86,9 +87,6 @@ class Dialect:
         Whether dates and timestamps are kept as text.
     total_type
         A type in which sums of 64-bit integers do not overflow, or turn into what is beyond them.
-    keep_calendar_years
-        A date or timestamp as a type of microseconds, NULL outside of the years 1 to 9999, which have a spelling; as it
-        is where the engine has no other years or they are not read.
     drop_strange_decimals
         A decimal column without what neither is a number nor converts to a float.
     """
@@ -108,12 +106,11 @@ class Dialect:
     trim: Callable[[Any, str], Any] | None = None
     text_end: str = "$"
     has_try_cast: bool = True
-    spells_iso: bool = False
+    limit_to_calendar: Callable[[Any, str], Any] | None = None
     cell_readers: Mapping[str, Callable[[Any], Any | None]] | None = None
     spell_user: Callable[[Any], Any] | None = None
     dates_are_text: bool = False
     total_type: str = "decimal(38, 0)"
-    keep_calendar_years: Callable[[Any, str], Any] = lambda value, dtype: value
     drop_strange_decimals: Callable[[Any], Any] = lambda value: value
 
     @property
@@ -160,30 +157,27 @@ def _cast_to_bytes(text: Any) -> Any:
     return text.cast("binary")
 
 
-def _keep_calendar_years(column: Any, dtype: str) -> Any:
-    """A date or timestamp of DuckDB's, in microseconds, NULL outside of the years 1 to 9999."""
-    if dtype == "date":
-        found, steps, unit = column, _days_since_1970(column), 86_400_000_000
-    else:
-        found, unit = column.try_cast(dtype), 1
-        steps = engine_function("epoch_us", "int64", str(found.type()))(found)
-    return null_unless(steps.between(_FIRST_MICROSECOND // unit, _LAST_MICROSECOND // unit), found)
-
-
-def _days_since_1970(day: Any) -> Any:
-    """The days since 1970, also of a day that no timestamp can be of."""
-    import ibis
-
-    days = engine_function("date_diff", "int64", "string", "date", "date")
-    return days("day", ibis.literal(date(1970, 1, 1)), day)
-
-
 def _drop_odd_numerics(value: Any) -> Any:
     """A numeric of PostgreSQL's that converts to a float: without NaN, which is above all numbers, and not too fine."""
     import ibis
 
     value = value.nullif(ibis.literal("NaN").cast(value.type()))
     return engine_function("round", "decimal", "decimal", "int32")(value, _LAST_DECIMAL_PLACE)
+
+
+def _limit_duckdb_to_calendar(column: Any, kind: str) -> Any:
+    """A date or timestamp of DuckDB's, in microseconds, NULL outside of the years 1 to 9999, which have a spelling."""
+    import ibis
+
+    found = column if kind == "date" else column.try_cast(kind)
+    if kind == "date":
+        # Counted as days, because no timestamp can be of the farthest.
+        count = engine_function("date_diff", "int64", "string", "date", "date")
+        steps, unit = count("day", ibis.literal(date(1970, 1, 1)), found), 86_400_000_000
+    else:
+        steps, unit = engine_function("epoch_us", "int64", str(found.type()))(found), 1
+    inside = steps.between(_FIRST_MICROSECOND // unit, _LAST_MICROSECOND // unit)
+    return ibis.cases((inside, found), else_=ibis.null(found.type()))
 
 
 @contextmanager
@@ -291,8 +285,7 @@ DUCKDB = Dialect(
     send_unlogged=_register_with_duckdb,
     text_bytes=lambda text: engine_function("encode", "binary", "string")(text),
     trim=_trim_spaces,
-    spells_iso=True,
-    keep_calendar_years=_keep_calendar_years,
+    limit_to_calendar=_limit_duckdb_to_calendar,
 )
 
 POSTGRES = Dialect(

@@ -47,8 +47,8 @@ def frame_to_arrow(frame: Any, wanted: Collection[str], user: str | None = None)
     folded = {name.casefold() for name in wanted}
     names = [str(name) for name in frame.columns]
     arrays = [
-        _convert_column(frame.iloc[:, place], exact=name == user) if name.casefold() in folded else pa.nulls(len(frame))
-        for place, name in enumerate(names)
+        _convert_column(frame.iloc[:, index], exact=name == user) if name.casefold() in folded else pa.nulls(len(frame))
+        for index, name in enumerate(names)
     ]
     return pa.Table.from_arrays(arrays, names=names), guessed
 
@@ -112,7 +112,7 @@ def _convert_objects(values: Any, exact: bool) -> Any:
         return pa.array(values, pa.string(), from_pandas=True)
     except (pa.ArrowException, UnicodeError, TypeError, ValueError):
         cells = [_convert_object(value, exact) for value in values]
-    fields = [pa.array([cell[place] for cell in cells], field.type) for place, field in enumerate(MIXED)]
+    fields = [pa.array([cell[index] for cell in cells], field.type) for index, field in enumerate(MIXED)]
     return pa.StructArray.from_arrays(fields, fields=list(MIXED))
 
 
@@ -196,14 +196,14 @@ def _spell_moment(moment: datetime) -> str | None:
     if moment != moment:
         return None
     if moment.tzinfo is None:
-        return _spell_to_microseconds(moment).removesuffix(" 00:00:00")
+        return _spell_clock(moment).removesuffix(" 00:00:00")
     try:
-        return f"{_spell_to_microseconds(moment.astimezone(UTC))}+00"
+        return f"{_spell_clock(moment.astimezone(UTC))}+00"
     except (OverflowError, ValueError):
         return None
 
 
-def _spell_to_microseconds(moment: datetime) -> str:
+def _spell_clock(moment: datetime) -> str:
     return str(moment.isoformat(sep=" ", timespec="microseconds"))[:26].rstrip("0").rstrip(".")
 
 

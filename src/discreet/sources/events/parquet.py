@@ -79,12 +79,12 @@ def _read_group(connection: Any, files: list[str]) -> Any:
 def _partition_columns(file: str) -> list[str]:
     """The columns that the folders of a file are named after, as DuckDB finds them; none where it would fail."""
     folders = [folder for folder in os.path.dirname(file).split(os.sep) if folder.count("=") == 1]
-    if not all(map(_names_partition, folders)):
+    if not all(map(_is_partition, folders)):
         return []
     return [unquote(folder.partition("=")[0]) for folder in folders]
 
 
-def _names_partition(folder: str) -> bool:
+def _is_partition(folder: str) -> bool:
     """Whether DuckDB finds a partition in the name of a folder, and text in it."""
     try:
         unquote_to_bytes(folder).decode()
