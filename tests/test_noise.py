@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from discreet.sources.array import array_source
 from flint import arb
 
 import discreet
@@ -25,6 +24,7 @@ from discreet.exact.ball import precision
 from discreet.mechanisms.registry import from_dict, to_dict
 from discreet.noise import GUMBEL, LOGISTIC, NOISES, Distribution, Noise, PairwiseTail, Piece
 from discreet.noise_registry import check_facts, register_noise
+from discreet.sources.arrays.array import array_source
 from sampling import sample
 
 

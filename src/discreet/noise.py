@@ -142,6 +142,10 @@ class Noise:
         # An exponential mechanism has range epsilon (Cesar and Rogers, 2021); of others only epsilon is known.
         return epsilon**2 / (8 if self.max_stable else 2)
 
+    def __reduce__(self) -> tuple[Callable[[Any], Noise], tuple[str]]:
+        """A copy, and what comes out of a pickle, is the noise of that name: formulas do not travel."""
+        return check_noise, (self.name,)
+
     def require_distribution(self) -> Distribution:
         """Its distribution function; raises where it is not known."""
         if self.distribution is None:

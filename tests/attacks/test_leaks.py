@@ -380,7 +380,7 @@ def test_the_parts_of_a_lookup_show_no_score(monkeypatch):
     """A dataclass prints what it holds, in a debugger or where somebody logs it."""
     assert shows(repr(NaiveCell(NUMBER, int(DIGITS)))) == ["918273645", DIGITS]
     seen = []
-    for kind in (lookup.Cell, lookup.FreeCell):
+    for kind in (lookup.Segment, lookup.FreeSegment):
         made = kind.__init__
 
         def kept(self, *values, made=made):

@@ -8,7 +8,7 @@ import pytest
 from browser import CHROMIUM, page
 from discreet.study.page import write_page
 from discreet.study.panels import Axis, tick_text
-from discreet.study.results import Budget, Results, Time
+from discreet.study.results import NeededEpsilon, Results, Time
 from discreet.study.tables import budget_table, time_table
 from study_rows import METHODS, curve, study
 
@@ -156,7 +156,7 @@ def test_one_point_is_in_the_middle():
 
 
 def test_a_figure_that_is_not_there_is_a_dash():
-    budgets = [Budget("A", 9, 1, "m", 0.5, 12.345, 2.0), Budget("A", 9, 1, "n", 0.5, math.inf, math.inf)]
+    budgets = [NeededEpsilon("A", 9, 1, "m", 0.5, 12.345, 2.0), NeededEpsilon("A", 9, 1, "n", 0.5, math.inf, math.inf)]
     found = re.findall("<td[^>]*>(.+?)</td>", budget_table(budgets))
     assert found == ["12.3 <small>2&times;</small>", "&ndash; <small>&ndash;</small>"]
     times = [Time("A", 9, 1, "m", 0.0123, "d"), Time("A", 9, 1, "n", math.nan, "d")]

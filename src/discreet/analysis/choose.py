@@ -175,7 +175,7 @@ def compare(
         check_computed(mechanism)
         if request.takes_all_items:
             raise InvalidValueError(f"k must be less than {source.d}, the number of items, to compare, not {k}")
-        choices.append(_choice(request, spent, wanted))
+        choices.append(_choice(mechanism, request, spent, wanted))
     return Comparison(int(k), wanted, spent, choices)
 
 
@@ -184,13 +184,14 @@ def _quick_contenders() -> list[Mechanism]:
     return [contender for contender in all_contenders() if contender.form in (Form.CLASSES, Form.RACE)]
 
 
-def _choice(request: Request, spent: Fraction | None, wanted: Fraction) -> Choice:
+def _choice(mechanism: Mechanism, request: Request, spent: Fraction | None, wanted: Fraction) -> Choice:
+    """What a mechanism, as the caller spelled it, needs and reaches."""
     tally, promised = request.source.tally(), request.guarantee
     needs = {goal: _smallest(request, tally, goal, wanted) for goal in GOALS}
     reaches = None
     if spent is not None:
         reaches = at_epsilon(meter(tally, request.k, promised, goals(tally, request.k)), spent)
-    return Choice(promised.mechanism, needs, reaches)
+    return Choice(mechanism, needs, reaches)
 
 
 def _shown(needed: Fraction | None) -> str:

@@ -7,7 +7,6 @@ type of the first row, which is private. Here such a column has no type, and its
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +22,8 @@ def connect(url: str) -> tuple[Any, Callable[[], None]]:
     if "?" in url:
         backend = ibis.connect(url)
         return backend, backend.disconnect
+    import sqlite3
+
     connection = sqlite3.connect(url.partition("://")[2], check_same_thread=False)
     try:
         backend = ibis.sqlite.from_connection(connection)

@@ -35,7 +35,7 @@ _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _READ_AS = {"integer", "float", "date", "boolean", *MOMENTS}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparator:
     """How values meet on one engine."""
 
