@@ -395,13 +395,13 @@ def test_the_parts_of_a_lookup_show_no_score(monkeypatch):
     discreet.top_k(source, 5, 1, rng=random.Random(1))
     source.tally()
     source.items(np.array([0, 150, 299, 300, 10**6]))
-    assert {type(each) for each in seen} == {lookup.Cell, lookup.FreeCell}
+    assert {type(each) for each in seen} == {lookup.Segment, lookup.FreeSegment}
     for each in [*seen, *source._snapshots]:
         assert not shows(f"{each!r} {each!s}")
     source.close()
 
 
-PUBLIC = {"Comparing", "Grid", "Integers", "Value"}
+PUBLIC = {"Grid", "Integers", "Value"}
 """What is made of public arguments alone: a domain of numbers, and the parts of a condition."""
 
 
