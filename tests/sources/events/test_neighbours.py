@@ -347,3 +347,11 @@ def test_a_user_with_all_odd_rows_changes_nothing_else_on_a_server(engine, kind,
     questions = QUESTIONS if engine == "postgres" else QUESTIONS[:1]
     for question in questions:
         check_neighbours(store, "zed", STRANGE, DOMAINS[kind], question, first=True)
+
+
+def test_a_message_names_the_pattern_and_no_file_that_it_finds(tmp_path):
+    for name, header in (("ann", "who,what"), ("Zebulon Quux", "who,who")):
+        (tmp_path / f"{name}.csv").write_text(f"{header}\n1,2\n", encoding="utf-8")
+    said, _ = scores_of({"table": str(tmp_path / "*.csv")}, ["1"], {})
+    assert "*.csv' must begin with a header" in said
+    assert "Zebulon" not in said

@@ -224,12 +224,12 @@ def _open_files(path: str, argument: str, wanted: Collection[str] | None, csv_fo
         raise InvalidValueError(f"{argument} must be a file or a pattern of files, not the folder {shown(path)}")
     if ending is None:
         raise InvalidValueError(f"{argument} must end in one of {', '.join(_ENDINGS)}, not be {shown(path)}")
-    unreadable = next((each for each in found if not os.access(each, os.R_OK)), None)
-    if unreadable is not None:
-        raise InvalidValueError(f"{argument} must be a file that can be read, not {shown(unreadable)}")
+    if not all(os.access(each, os.R_OK) for each in found):
+        # Which files a pattern finds is not for all to see: they may be named after people.
+        raise InvalidValueError(f"{argument} must be a file that can be read, not {shown(path)}")
     connection, close = _start_duckdb()
     several = glob.has_magic(path) and not os.path.exists(path)
-    read = partial(_read_files, connection, found, ending, wanted, several, csv_format)
+    read = partial(_read_files, connection, found, path, wanted, several, csv_format)
     return _open_embedded(close, f"opening {Path(path).name}", read, is_text=ending != ".parquet")
 
 
@@ -250,22 +250,23 @@ def ending_of(path: str) -> str | None:
 def _read_files(
     connection: Any,
     files: list[str],
-    ending: str,
+    given: str,
     wanted: Collection[str] | None,
     several: bool,
     csv_format: CsvFormat,
 ) -> tuple[Any, frozenset[str]]:
-    """A table of files, and its columns without a declared type."""
+    """A table of files, and its columns without a declared type; messages name what the caller gave."""
     from discreet.sources.events.parquet import read_parquet
     from discreet.sources.events.text_files import literal_paths, read_delimited, read_json
 
+    ending = str(ending_of(given))
     if ending == ".parquet" and wanted is None:
         return connection.read_parquet(literal_paths(files)), frozenset()
     if ending == ".parquet":
         return read_parquet(connection, files, wanted or (), several, _unused_name("files"))
     if ending in DELIMITERS:
         names, delimiter = (wanted or ()) if several else (), csv_format.delimiter_for(ending)
-        table = read_delimited(connection, files, delimiter, csv_format.escape, _unused_name("files"), names)
+        table = read_delimited(connection, files, given, delimiter, csv_format.escape, _unused_name("files"), names)
     else:
         table = read_json(connection, files, ending, wanted, _unused_name("json"))
     return table, frozenset(table.columns)

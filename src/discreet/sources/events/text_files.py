@@ -26,7 +26,13 @@ _SAMPLE = 1000
 
 
 def read_delimited(
-    connection: Any, files: list[str], delimiter: str, escape: str | None, name: str, wanted: Collection[str] = ()
+    connection: Any,
+    files: list[str],
+    given: str,
+    delimiter: str,
+    escape: str | None,
+    name: str,
+    wanted: Collection[str] = (),
 ) -> Any:
     """A CSV or TSV table, each file by its own header, whose format depends on headers and the caller alone.
 
@@ -37,7 +43,11 @@ def read_delimited(
 
     groups = defaultdict(list)
     for file in files:
-        groups[_read_header(connection, file, delimiter, escape)].append(file)
+        header = _read_header(connection, file, delimiter, escape)
+        if not header or not all(header) or len(set(header)) < len(header):
+            # Named as the caller did: which files a pattern finds may tell who is there.
+            raise InvalidValueError(f"{shown(given)} must begin with a header of different column names, and does not")
+        groups[header].append(file)
     parts = [_read_group(connection, group, header, delimiter, escape) for header, group in groups.items()]
     if len(parts) == 1 and not wanted:
         return parts[0]
@@ -66,10 +76,7 @@ def _read_header(connection: Any, file: str, delimiter: str, escape: str | None)
     first = _read_lines(connection, [file], apart_from=delimiter).limit(1).to_pyarrow()["line"].to_pylist()
     own_escape = None if escape in (None, QUOTE) else escape
     reader = csv.reader(first, delimiter=delimiter, escapechar=own_escape, doublequote=own_escape is None)
-    names = tuple(name.removeprefix("\ufeff") for name in next(reader, []))
-    if not names or not all(names) or len(set(names)) < len(names):
-        raise InvalidValueError(f"{shown(file)} must begin with a header of different column names, and does not")
-    return names
+    return tuple(name.removeprefix("\ufeff") for name in next(reader, []))
 
 
 def _read_group(connection: Any, files: list[str], header: tuple[str, ...], delimiter: str, escape: str | None) -> Any:
