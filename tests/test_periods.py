@@ -8,6 +8,7 @@ whole period is held against the time that reading the slower neighbour takes.
 import json
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from decimal import Decimal
@@ -62,6 +63,18 @@ def _computing_clock(monkeypatch):
 
 
 pytestmark = pytest.mark.usefixtures("_computing_clock")
+
+
+def test_other_threads_sleep_as_ever():
+    """A driver that is asleep in a loop must not let the clock run away."""
+    ended = threading.Event()
+    idle = threading.Thread(target=lambda: [time.sleep(0.01) for _ in iter(ended.is_set, True)])
+    idle.start()
+    begun = computing_clock.seconds()
+    ended.wait(0.3)
+    assert computing_clock.seconds() - begun < 0.25
+    ended.set()
+    idle.join()
 
 
 def periods(task, seconds):

@@ -266,7 +266,7 @@ def check_neighbours(store, user, rows, domain, question, first):
 
 
 @pytest.mark.parametrize("store", STORES.values(), ids=STORES)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow], deadline=None, derandomize=True)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow], deadline=None, derandomize=True)
 @given(
     user=USER, rows=ROWS, kind=st.sampled_from(list(DOMAINS)), question=st.sampled_from(QUESTIONS), first=st.booleans()
 )
