@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from discreet.evidence.neighbours import Scores
-from discreet.evidence.witnesses import SHARP, Witness
+from discreet.evidence.witnesses import SHARP, Witness, best_witness
 from discreet.mechanisms.base import Mechanism
 from discreet.text import align_columns
 
@@ -183,6 +183,8 @@ class Verification:
         lines = _table(self.verdicts) if self.verdicts else []
         if any(verdict.witness and not verdict.witness.is_sharp for verdict in self.verdicts):
             lines.append(f"* no pair is known that reaches {SHARP}: a scale 5% off shows by the definition alone")
+        if any(best_witness(verdict.mechanism) is None for verdict in self.verdicts):
+            lines.append("- no pair has been searched for: how close to epsilon inputs can come is not known")
         if self.counts:
             lines += ["", *_table(self.counts)]
         faults = [failure.what for verdict in self._all() for failure in verdict.failures]

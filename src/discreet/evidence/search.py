@@ -1,8 +1,11 @@
 """Which pair of small neighbouring inputs comes closest to epsilon: a plain search, done once for each mechanism.
 
 Random starts and hill climbing over k, epsilon, whole scores and the items that one more user touches. It looks at the
-definition alone, which is quick and knows nothing of the mechanisms. `python -m discreet.evidence.search` searches for
-all that `verify --all` covers and prints witnesses.json, which `discreet.evidence.witnesses` reads.
+definition alone, which is quick and knows nothing of the mechanisms.
+
+    python -m discreet.evidence.search              for all that `verify --all` covers: prints witnesses.json
+    python -m discreet.evidence.search laplace      for the rows of one noise
+    python -m discreet.evidence.search 0 7          for the first row and the eighth
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from discreet.evidence import definition
 from discreet.evidence.witnesses import Witness
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.registry import all_variants, to_dict
+from discreet.noise import noise_of
 
 _EPSILONS = tuple(map(Fraction, ("1/10", "1/4", "1/2", "1", "2", "4")))
 _HIGHEST = 24
@@ -147,11 +151,10 @@ def _worth(candidate: Candidate, share: float, mechanism: Mechanism) -> float:
 
 
 def main() -> None:
-    """Prints the best witness of every mechanism, or of those whose number is given."""
-    chosen = [int(number) for number in sys.argv[1:]]
+    """Prints the best witness of every mechanism, or of those whose noise or number is given."""
     before = "{\n"
     for number, mechanism in enumerate(all_variants()):
-        if not chosen or number in chosen:
+        if len(sys.argv) == 1 or {str(number), noise_of(mechanism).name} & set(sys.argv[1:]):
             found = json.dumps(search(mechanism, _STARTS, _PATIENCE).to_dict())
             print(f"{before}  {json.dumps(repr(mechanism))}: {found}", end="", flush=True)
             before = ",\n"
