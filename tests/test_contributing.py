@@ -55,7 +55,7 @@ tasks = plan(None, None, epsilon=1, scores=None, adjacency=None, deep=False)
 rows = [task for task in tasks if task.mechanism and noise_of(task.mechanism).name == "larger-exponential"]
 assert len(rows) >= 8 and all(task.witness is None for task in rows)
 row = next(task for task in rows if task.mechanism.name == "one-shot")
-print(Verification([dataclasses.replace(row, trials=row.trials[:1]).examined()]))
+print(Verification([dataclasses.replace(row, trials=row.trials[:1]).examine()]))
 """
 
 

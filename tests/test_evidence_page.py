@@ -39,7 +39,7 @@ def test_the_table_has_counts_with_a_selection_and_alone():
     assert tuple(COUNTS[0]) == CountVerdict.headings
     assert [row[0] for row in COUNTS[1:]] == ["canonical", "one-shot", "joint", "all items"] * 2
     assert {row[-1] for row in COUNTS[1:]} == {"holds"}
-    printed = next(task for task in count_tasks() if task.mechanism is None).examined().cells()
+    printed = next(task for task in count_tasks() if task.mechanism is None).examine().cells()
     assert list(printed) in COUNTS
 
 
@@ -68,5 +68,5 @@ def test_the_table_of_planted_faults_is_that_of_the_self_test():
     assert list(rows) == [case.name for case in cases()]
     assert [cells[-1] for cells in rows.values()] == ["acquitted"] + ["caught"] * (len(rows) - 1)
     assert lines[-1] == f"{len(rows) - 1} of {len(rows) - 1} planted faults caught"
-    drawn = next(case for case in cases() if case.name == "counts: half the noise drawn").examined()
+    drawn = next(case for case in cases() if case.name == "counts: half the noise drawn").examine()
     assert rows[drawn.fault] == [drawn.by_verify(), drawn.by_audit(), drawn.verdict]

@@ -57,7 +57,7 @@ def search(mechanism: Mechanism, starts: int, patience: int, seed: int = 0) -> W
     generator = random.Random(f"{mechanism!r} {seed}")  # noqa: S311
     best, share = None, -math.inf
     for start in _starts(mechanism, starts, generator):
-        found, reached = _climbed(mechanism, start, patience, generator)
+        found, reached = _climb(mechanism, start, patience, generator)
         if best is None or _worth(found, reached, mechanism) > _worth(best, share, mechanism):
             best, share = found, reached
         if share >= _ENOUGH:
@@ -76,14 +76,12 @@ def share_of_epsilon(mechanism: Mechanism, candidate: Candidate) -> float:
     return max(abs(here[outcome] - there[outcome]) for outcome in here) / float(candidate.epsilon)
 
 
-def _climbed(
-    mechanism: Mechanism, start: Candidate, patience: int, generator: random.Random
-) -> tuple[Candidate, float]:
+def _climb(mechanism: Mechanism, start: Candidate, patience: int, generator: random.Random) -> tuple[Candidate, float]:
     best, share = start, share_of_epsilon(mechanism, start)
     seen, idle = {start}, 0
     while idle < patience and share < _ENOUGH:
         idle += 1
-        near = _moved(best, generator)
+        near = _mutate(best, generator)
         if near in seen or len({*near.scores, *near.neighbour}) > _LEVELS:
             continue
         seen.add(near)
@@ -93,7 +91,7 @@ def _climbed(
     return best, share
 
 
-def _moved(candidate: Candidate, generator: random.Random) -> Candidate:
+def _mutate(candidate: Candidate, generator: random.Random) -> Candidate:
     """A candidate with one, two or three parts of it changed."""
     for _ in range(generator.choice((1, 1, 2, 3))):
         i = generator.randrange(len(candidate.scores) + 1)
