@@ -110,7 +110,7 @@ def test_a_missing_k_departs_from_the_definition(monkeypatch):
 
 def test_items_that_cannot_be_released_depart_from_the_definition(monkeypatch):
     right = definition.law
-    monkeypatch.setattr(definition, "law", lambda *given: dict(list(right(*given).items())[1:]))
+    monkeypatch.setattr(definition, "law", lambda *given, **options: dict(list(right(*given, **options).items())[1:]))
     verdict = verify_witness(discreet.Canonical(), WEAK)
     assert verdict.departure.size == float("inf")
     assert "by definition 0, at (" in verdict.failures[0].what

@@ -32,7 +32,15 @@ _GRID, _LEVELS = 33, 3
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """A probability, and what it may be off by."""
+    """A probability, and what it may be off by.
+
+    Attributes
+    ----------
+    value
+        The probability.
+    error
+        What it may be off by.
+    """
 
     value: float
     error: float

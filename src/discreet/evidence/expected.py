@@ -92,24 +92,26 @@ def defined_law(laws: Laws, scores: Scores) -> dict[Outcome, float]:
 
 
 def visible_law(
-    mechanism: Mechanism, scores: Scores, k: int, epsilon: Fraction, limit: Sensitivity, adjacency: str
+    mechanism: Mechanism,
+    scores: Scores,
+    k: int,
+    epsilon: Fraction,
+    limit: Sensitivity,
+    adjacency: str,
+    *,
+    as_sets: bool = False,
 ) -> dict[Outcome, float]:
-    """The same, from all that the law depends on; `limit` is how far adding one user can move a score."""
+    """The same, from all that the law depends on; `limit` is how far adding one user can move a score.
+
+    With `as_sets` it is that of what is seen but for its order.
+    """
     if k == len(scores):
         # All items are released, without an order.
         return {_observe(tuple(range(k)), False): 0.0}
     check_defined(mechanism)
-    law = definition.law(to_dict(mechanism), scores, k, epsilon, limit.down, limit.up, adjacency)
-    return {_observe(positions, mechanism.ordered): log for positions, log in law.items()}
-
-
-def visible_sets(
-    mechanism: Mechanism, scores: Scores, k: int, epsilon: Fraction, limit: Sensitivity, adjacency: str
-) -> dict[Outcome, float]:
-    """The log probability of what is seen but for its order."""
-    check_defined(mechanism)
-    sets = definition.law_of_sets(to_dict(mechanism), scores, k, epsilon, limit.down, limit.up, adjacency)
-    return {_observe(positions, False): log for positions, log in sets.items()}
+    given = to_dict(mechanism), scores, k, epsilon, limit.down, limit.up, adjacency
+    law = definition.law(*given, as_sets=as_sets)
+    return {_observe(positions, mechanism.ordered and not as_sets): log for positions, log in law.items()}
 
 
 def check_defined(mechanism: Mechanism) -> None:
@@ -173,11 +175,9 @@ def expected_law(drawn_from: Input) -> ExpectedLaw:
     """The law of a release of some input, by the definition."""
     scores, k, mechanism = drawn_from.scores, drawn_from.k, drawn_from.mechanism
     promised = drawn_from.epsilon, drawn_from.sensitivity, drawn_from.adjacency
-    if k < len(scores) and _has_sets_alone(mechanism, k):
-        sets = visible_sets(mechanism, scores, k, *promised)
-        return ExpectedLaw({outcome: math.exp(log) for outcome, log in sets.items()}, sees_order=False)
-    law = visible_law(mechanism, scores, k, *promised)
-    return ExpectedLaw({outcome: math.exp(log) for outcome, log in law.items()})
+    as_sets = k < len(scores) and _has_sets_alone(mechanism, k)
+    law = visible_law(mechanism, scores, k, *promised, as_sets=as_sets)
+    return ExpectedLaw({outcome: math.exp(log) for outcome, log in law.items()}, sees_order=not as_sets)
 
 
 def count_outcomes(mechanism: Mechanism, d: int, k: int) -> int:
