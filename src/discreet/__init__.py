@@ -14,9 +14,17 @@ from discreet.topk import top_k
 if TYPE_CHECKING:
     from discreet.analysis import bounds
     from discreet.analysis.choose import Comparison, compare, epsilon_for
-    from discreet.analysis.details import class_probabilities, expected, subset_probability
+    from discreet.analysis.details import (
+        ClassProbabilities,
+        Expected,
+        class_probabilities,
+        expected,
+        subset_probability,
+    )
+    from discreet.analysis.shots import Chance
     from discreet.analysis.utility import Utility, utility
     from discreet.evidence.audit import Audit, audit
+    from discreet.evidence.report import Verification
     from discreet.evidence.verify import verify
     from discreet.ledger.errors import BudgetSpentError, LedgerError
     from discreet.ledger.ledger import Ledger
@@ -31,10 +39,13 @@ __all__ = [
     "Audit",
     "BudgetSpentError",
     "Canonical",
+    "Chance",
+    "ClassProbabilities",
     "Comparison",
     "Count",
     "EngineError",
     "Error",
+    "Expected",
     "Guarantee",
     "Joint",
     "Ledger",
@@ -45,6 +56,7 @@ __all__ = [
     "Sensitivity",
     "TableSource",
     "Utility",
+    "Verification",
     "__version__",
     "audit",
     "bounds",
@@ -63,12 +75,16 @@ __all__ = [
 _ON_DEMAND = {
     "Audit": "discreet.evidence.audit",
     "BudgetSpentError": "discreet.ledger.errors",
+    "Chance": "discreet.analysis.shots",
+    "ClassProbabilities": "discreet.analysis.details",
     "Comparison": "discreet.analysis.choose",
     "EngineError": "discreet.sources.engine",
+    "Expected": "discreet.analysis.details",
     "Ledger": "discreet.ledger.ledger",
     "LedgerError": "discreet.ledger.errors",
     "TableSource": "discreet.sources.events.table",
     "Utility": "discreet.analysis.utility",
+    "Verification": "discreet.evidence.report",
     "audit": "discreet.evidence.audit",
     "bounds": "discreet.analysis.bounds",
     "class_probabilities": "discreet.analysis.details",

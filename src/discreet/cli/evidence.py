@@ -89,7 +89,7 @@ def verify(
     the inputs are named. "Reachable" is how close to epsilon the best known inputs come. With --self-test the exit code
     is 1 where a planted fault is not caught, or where the code as it is is accused.
     """
-    from discreet.evidence.verify import as_report, each_examined, plan
+    from discreet.evidence.verify import as_report, examine_each, plan
 
     options = {"gamma": gamma, "noise": noise, "ceil": ceil or None}
     if self_test:
@@ -111,7 +111,7 @@ def verify(
     )
     verdicts = []
     with show_progress(not quiet), progress_bar("verifying", len(tasks)) as step:
-        for verdict in each_examined(tasks, processes):
+        for verdict in examine_each(tasks, processes):
             verdicts.append(verdict)
             step()
     report = as_report(verdicts)
