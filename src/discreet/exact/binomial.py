@@ -2,9 +2,9 @@
 
 A trial with probability p succeeds where a uniform number U is below p. The first bit of p at which U differs from it
 decides: U is below p where p has a one there. So m trials are followed bit by bit and all at once. Of the trials that
-agree with p so far, Binomial(n, 1/2) agree in the next bit too; the others are done, with success where that bit of p is
-a one. Nothing depends on which trials they are, so that their number is all there is to know. It halves with every bit:
-about log2(m) + 2 bits of p are read, whether p is 1e-15, 0.3 or near 1, and no sum or product is ever rounded.
+agree with p so far, Binomial(n, 1/2) agree in the next bit too; the others are done, with success where that bit of p
+is a one. Nothing depends on which trials they are, so that their number is all there is to know. It halves with every
+bit: about log2(m) + 2 bits of p are read, whether p is 1e-15, 0.3 or near 1, and no sum or product is ever rounded.
 
 Binomial(n, 1/2) itself is the number of ones among n fair bits, and for large n a rejection whose cost does not grow
 with n, in the manner of Bringmann, Kuhn, Panagiotou, Peter and Thomas (Internal DLA: Efficient Simulation of a Physical
@@ -36,6 +36,9 @@ MOST_TRIALS = 2**62
 _COUNTED = 512
 """So many fair bits are drawn and counted; where there are more, rejection is the faster way."""
 
+_PROPOSALS = 2048
+"""So many proposals cost NumPy little more than one."""
+
 _ONES_OF_16_BITS = np.array([value.bit_count() for value in range(2**16)], np.uint8)
 
 
@@ -49,7 +52,7 @@ def sample_binomial(entropy: Entropy, m: int, p: Callable[[], arb]) -> int:
 
 
 def sample_binomials(entropy: Entropy, m: Ranks, low: Floats, high: Floats, p: Callable[[int], arb]) -> Ranks:
-    """Returns one such number for each of the numbers of trials `m`, independently; there are at most MOST_TRIALS in all.
+    """Returns one such number for each of the numbers of trials `m`, at most MOST_TRIALS in all, independently.
 
     Entry i has the probability p(i), which lies between low[i] and high[i]. Floats decide where they can, and balls
     where they cannot. Entries of which a success is rare are drawn together: with 2^-z above their probabilities, a
@@ -59,35 +62,43 @@ def sample_binomials(entropy: Entropy, m: Ranks, low: Floats, high: Floats, p: C
     z = int(m.sum()).bit_length()
     is_rare = high <= 2.0**-z
     common, rare = np.flatnonzero(~is_rare), np.flatnonzero(is_rare)
-    *drawn, candidates = _sample_by_bits(
+    drawn = _sample_by_bits(
         entropy,
         np.append(m[common], m[rare].sum()),
-        *(_leading_words(np.append(bound[common], 2.0**-z)) for bound in (low, high)),
+        np.append(low[common], 2.0**-z),
+        np.append(high[common], 2.0**-z),
         lambda j: p(int(common[j])) if j < len(common) else arb(2) ** -z,
-    ).tolist()
+    )
     result = np.zeros(len(m), np.int64)
-    result[common] = drawn
-    trials = entropy.subset(candidates, int(m[rare].sum()) - 1) if candidates else np.empty(0, np.int64)
-    at = rare[np.searchsorted(np.cumsum(m[rare]), trials, side="right")]
+    result[common] = drawn[:-1]
+    at = rare[_sample_runs(entropy, m[rare], int(drawn[-1]))]
     hits = at[_sample_bernoullis(entropy, low[at] * 2.0**z, high[at] * 2.0**z, lambda j: p(int(at[j])) * arb(2) ** z)]
     return result + np.bincount(hits, minlength=len(m))
 
 
-def _sample_by_bits(entropy: Entropy, m: Ranks, first: Words, last: Words, p: Callable[[int], arb]) -> Ranks:
-    """Returns the numbers of successes for probabilities whose first 64 bits are from `first` to `last`."""
+def _sample_runs(entropy: Entropy, m: Ranks, count: int) -> Ranks:
+    """Returns the entries to which a uniform subset of `count` of all trials belongs."""
+    if not count:
+        return np.empty(0, np.int64)
+    ends = np.cumsum(m)
+    return np.searchsorted(ends, entropy.subset(count, int(ends[-1]) - 1), side="right")
+
+
+def _sample_by_bits(entropy: Entropy, m: Ranks, low: Floats, high: Floats, p: Callable[[int], arb]) -> Ranks:
+    """Returns the same as `sample_binomials`, each entry by the bits of its own probability."""
+    first, last = _leading_words(low), _leading_words(high)
+    # So many leading bits are certain; one less where the float rounds up to a power of two.
+    certain = 64 - np.frexp((first ^ last).astype(np.float64))[1]
     successes, agreeing = np.zeros(len(m), np.int64), m.copy()
     waiting = np.flatnonzero(agreeing)
     for bit in range(65):
-        # The words decide as many bits as they agree in.
-        shift = np.uint64(63 - bit) if bit < 64 else np.uint64(0)
-        is_certain = (first[waiting] >> shift == last[waiting] >> shift) & (bit < 64)
-        for i in waiting[~is_certain].tolist():
+        for i in waiting[certain[waiting] <= bit].tolist():
             successes[i] += _sample_from_bit(entropy, int(agreeing[i]), partial(p, i), bit)
-        waiting = waiting[is_certain]
+        waiting = waiting[certain[waiting] > bit]
         if not len(waiting):
             break
         still = sample_fair_binomials(entropy, agreeing[waiting])
-        is_one = (first[waiting] >> shift & np.uint64(1)).astype(np.bool_)
+        is_one = (first[waiting] >> np.uint64(63 - bit) & np.uint64(1)).astype(np.bool_)
         successes[waiting] += np.where(is_one, agreeing[waiting] - still, 0)
         agreeing[waiting] = still
         waiting = waiting[still > 0]
@@ -95,9 +106,9 @@ def _sample_by_bits(entropy: Entropy, m: Ranks, first: Words, last: Words, p: Ca
 
 
 def _leading_words(values: Floats) -> Words:
-    """The first 64 bits of reals from 0 to 1; those of 1 are all ones, which is the same number."""
-    # The largest float below 1 has 53 ones; the other bits of what stands for 1 are left to the balls.
-    return (np.minimum(values, np.nextafter(1.0, 0.0)) * 2.0**64).astype(np.uint64)
+    """The first 64 bits of reals from 0 on; of 1 and more, where no probability is, 64 ones."""
+    below = np.minimum(values, np.nextafter(1.0, 0.0))
+    return np.where(values < 1.0, (below * 2.0**64).astype(np.uint64), np.uint64(2**64 - 1))
 
 
 def _sample_from_bit(entropy: Entropy, agreeing: int, p: Callable[[], arb], bit: int) -> int:
@@ -160,7 +171,7 @@ def sample_by_rejection(entropy: Entropy, m: Ranks) -> Ranks:
     waiting = np.arange(len(m))
     while len(waiting):
         # Several proposals at once where there are few to draw; the first that is accepted counts.
-        tries = max(1, min(8, 2048 // len(waiting)))
+        tries = max(1, min(8, _PROPOSALS // len(waiting)))
         number, accepted = _propose(entropy, np.repeat(m[waiting], tries))
         winner = np.argmax(accepted.reshape(-1, tries), axis=1) + np.arange(0, len(accepted), tries)
         is_done = accepted[winner]

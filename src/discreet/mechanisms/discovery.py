@@ -190,8 +190,8 @@ def make_discovery(
     found = Discovery(part, check_delta(delta), limit, adjacency, max_groups_per_user)
     if found.threshold > MOST_TRIALS:
         raise InvalidValueError(
-            f"epsilon must be larger for discovery with max_items_per_user={limit}: with {decimal(part)} for it, an item "
-            f"would need about 10^{len(str(found.threshold)) - 1} people to be found"
+            f"epsilon must be larger for discovery with max_items_per_user={limit}: with {decimal(part)} for it, "
+            f"an item would need about 10^{len(str(found.threshold)) - 1} people to be found"
         )
     return found
 
