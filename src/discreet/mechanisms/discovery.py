@@ -65,7 +65,7 @@ class Discovery:
     --------
     >>> found = Discovery(Fraction(1, 4), Fraction(1, 10**8), max_items_per_user=3)
     >>> found.threshold, found.rate
-    (226, Fraction(1, 12))
+    (228, Fraction(1, 12))
     """
 
     epsilon: Fraction
@@ -152,7 +152,8 @@ class Discovery:
     def _bound_upper_tails(self, steps: Ranks) -> tuple[Floats, Floats]:
         """Floats certainly below and above the probability of a noise of so many steps or more, from 1 on."""
         rate = float_above(self.rate)
-        exponent, beyond = rate * steps.astype(np.float64), 1.0 + np.exp(-rate)
+        with np.errstate(over="ignore"):
+            exponent, beyond = rate * steps.astype(np.float64), 1.0 + np.exp(-rate)
         # The product is off by a relative 2^-51, and all that follows by a relative 2^-42.
         low = np.exp(-exponent * (1.0 + RELATIVE) - RELATIVE) / beyond
         return low, np.exp(-exponent * (1.0 - RELATIVE) + RELATIVE) / beyond
