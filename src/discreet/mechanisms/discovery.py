@@ -3,13 +3,13 @@
 Of each user at most l items count; n is the number of users of an item that count. An item with n of 1 or more is kept
 where n + N >= T, with P(N = z) proportional to exp(-rate |z|). Others are never kept: nobody knows what they are.
 
-Add a user. Some j <= l of the items that count for them have nobody else: each is kept with p = P(N >= T - 1), one of
-them at least with 1 - (1-p)^j. While none is, the sets that are kept are the same as without the user, and the other
-l - j items differ by one each, which costs exp(rate) an item: e^epsilon in all for rate = epsilon / l. In full, let P
-and Q be the laws of the other items with the user and without. For every set of outcomes S, (1-p)^j P(S) + 1 - (1-p)^j
-bounds its probability with the user, and P(S) <= e^epsilon Q(S); the other way round, Q(S) <= (1-p)^j Q(S) + 1 -
-(1-p)^j, and Q(S) <= e^epsilon P(S). Both ways the delta is 1 - (1-p)^l at most, and T is the least whole number that
-keeps this at or below what is allowed. A new item of theirs alone is what it takes to reach it.
+Add a user. Some j <= l of the items that count for them have nobody else; each is kept with p = P(N >= T - 1), none of
+them with (1-p)^j. The other l - j differ by one user each, which costs a factor of exp(rate) an item, so that the laws
+P and Q of all other items, with the user and without, are within e^epsilon of each other for rate = epsilon / l. Let S
+be any set of outcomes. With the user its probability is at least (1-p)^j P(S) and at most that and 1 - (1-p)^j more;
+without, it is Q(S), which is at most (1-p)^j Q(S) + 1 - (1-p)^j. So either probability is at most e^epsilon times the
+other, and 1 - (1-p)^j <= 1 - (1-p)^l more. T is the least whole number for which this is at most delta, and l new items
+reach it: one less would break the promise.
 
 A swap is a removal and an addition: at epsilon / 2 and d each, they are (epsilon, d (1 + exp(epsilon / 2)))-private.
 Where a user may be in g groups, each group has epsilon / g and delta / g.
