@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import Error
+from discreet.grouped_release import GroupedRelease
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from discreet.sources.events.domain import integers
     from discreet.sources.events.source import events
     from discreet.sources.events.table import TableSource
+    from discreet.sources.groups import GroupedSource
+    from discreet.sources.members import grouped
 
 __version__ = "0.1.0"
 
@@ -35,6 +38,8 @@ __all__ = [
     "Count",
     "EngineError",
     "Error",
+    "GroupedRelease",
+    "GroupedSource",
     "Guarantee",
     "Joint",
     "Ledger",
@@ -53,6 +58,7 @@ __all__ = [
     "epsilon_for",
     "events",
     "expected",
+    "grouped",
     "integers",
     "subset_probability",
     "top_k",
@@ -65,6 +71,7 @@ _ON_DEMAND = {
     "BudgetSpentError": "discreet.ledger.errors",
     "Comparison": "discreet.analysis.choose",
     "EngineError": "discreet.sources.engine",
+    "GroupedSource": "discreet.sources.groups",
     "Ledger": "discreet.ledger.ledger",
     "LedgerError": "discreet.ledger.errors",
     "TableSource": "discreet.sources.events.table",
@@ -76,6 +83,7 @@ _ON_DEMAND = {
     "epsilon_for": "discreet.analysis.choose",
     "events": "discreet.sources.events.source",
     "expected": "discreet.analysis.details",
+    "grouped": "discreet.sources.members",
     "integers": "discreet.sources.events.domain",
     "subset_probability": "discreet.analysis.details",
     "utility": "discreet.analysis.utility",
