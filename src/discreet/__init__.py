@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import Error
+from discreet.grouped_release import GroupedRelease
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
@@ -14,15 +15,10 @@ from discreet.topk import top_k
 if TYPE_CHECKING:
     from discreet.analysis import bounds
     from discreet.analysis.choose import Comparison, compare, epsilon_for
-    from discreet.analysis.details import (
-        ClassProbabilities,
-        Expected,
-        class_probabilities,
-        expected,
-        subset_probability,
-    )
+    from discreet.analysis.details import ClassProbabilities, class_probabilities, expected, subset_probability
+    from discreet.analysis.results import Expected, GroupedUtility, Utility
     from discreet.analysis.shots import Chance
-    from discreet.analysis.utility import Utility, utility
+    from discreet.analysis.utility import utility
     from discreet.evidence.audit import Audit, audit
     from discreet.evidence.report import Verification
     from discreet.evidence.verify import verify
@@ -32,6 +28,8 @@ if TYPE_CHECKING:
     from discreet.sources.events.domain import integers
     from discreet.sources.events.source import events
     from discreet.sources.events.table import TableSource
+    from discreet.sources.groups import GroupedSource
+    from discreet.sources.members import grouped
 
 __version__ = "0.1.0"
 
@@ -46,6 +44,9 @@ __all__ = [
     "EngineError",
     "Error",
     "Expected",
+    "GroupedRelease",
+    "GroupedSource",
+    "GroupedUtility",
     "Guarantee",
     "Joint",
     "Ledger",
@@ -65,6 +66,7 @@ __all__ = [
     "epsilon_for",
     "events",
     "expected",
+    "grouped",
     "integers",
     "subset_probability",
     "top_k",
@@ -79,11 +81,13 @@ _ON_DEMAND = {
     "ClassProbabilities": "discreet.analysis.details",
     "Comparison": "discreet.analysis.choose",
     "EngineError": "discreet.sources.engine",
-    "Expected": "discreet.analysis.details",
+    "Expected": "discreet.analysis.results",
+    "GroupedSource": "discreet.sources.groups",
+    "GroupedUtility": "discreet.analysis.results",
     "Ledger": "discreet.ledger.ledger",
     "LedgerError": "discreet.ledger.errors",
     "TableSource": "discreet.sources.events.table",
-    "Utility": "discreet.analysis.utility",
+    "Utility": "discreet.analysis.results",
     "Verification": "discreet.evidence.report",
     "audit": "discreet.evidence.audit",
     "bounds": "discreet.analysis.bounds",
@@ -92,6 +96,7 @@ _ON_DEMAND = {
     "epsilon_for": "discreet.analysis.choose",
     "events": "discreet.sources.events.source",
     "expected": "discreet.analysis.details",
+    "grouped": "discreet.sources.members",
     "integers": "discreet.sources.events.domain",
     "subset_probability": "discreet.analysis.details",
     "utility": "discreet.analysis.utility",

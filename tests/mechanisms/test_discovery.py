@@ -15,7 +15,7 @@ from scipy import stats
 
 import draws
 from discreet.errors import Error
-from discreet.evidence.divergence import divergences
+from discreet.evidence.visible_laws import divergences
 from discreet.evidence.walk import walk
 from discreet.exact.ball import ball, precision
 from discreet.exact.entropy import Entropy
