@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
     from discreet.sources.engine import EngineError
     from discreet.sources.events.domain import integers
+    from discreet.sources.events.group_keys import product
     from discreet.sources.events.source import events
     from discreet.sources.events.table import TableSource
 
@@ -54,6 +55,7 @@ __all__ = [
     "events",
     "expected",
     "integers",
+    "product",
     "subset_probability",
     "top_k",
     "utility",
@@ -77,6 +79,7 @@ _ON_DEMAND = {
     "events": "discreet.sources.events.source",
     "expected": "discreet.analysis.details",
     "integers": "discreet.sources.events.domain",
+    "product": "discreet.sources.events.group_keys",
     "subset_probability": "discreet.analysis.details",
     "utility": "discreet.analysis.utility",
     "verify": "discreet.evidence.verify",

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, NoReturn, overload
+from typing import Any, overload
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.privacy import Number, check_adjacency, whole_number
-from discreet.sources.column_hints import choices, suggestion
+from discreet.sources.column_hints import refuse_column
 from discreet.sources.events.connect import Opened, ending_of, is_url, open_table
 from discreet.sources.events.csv_format import check_csv_format
 from discreet.sources.events.domain import split_column
-from discreet.sources.events.group_keys import read_by, refuse_own_groups
+from discreet.sources.events.group_columns import read_by
+from discreet.sources.events.group_keys import refuse_own_groups
 from discreet.sources.events.group_split import open_group_split
 from discreet.sources.events.grouped import GroupedTableSource
 from discreet.sources.events.origin import origin_of
@@ -213,7 +214,7 @@ def _check_groups(by: Any, groups: Any, each_user: Any, max_groups_per_user: Any
 def _check_column(opened: Opened, argument: str, column: Any) -> None:
     names = list(opened.table.columns)
     if not isinstance(column, str) or column not in names:
-        _refuse_column(argument, column, names, opened.is_text)
+        refuse_column(argument, column, names, private=opened.is_text)
     dtype = opened.table[column].type()
     if argument == "value" and column not in opened.undeclared and not dtype.is_numeric():
         raise InvalidTypeError(f"value must be a column of numbers, not of {dtype}")
@@ -228,20 +229,9 @@ def _check_float_users(opened: Opened, user: str, strict: bool) -> None:
 
     if strict and opened.frame is not None and is_float_column(opened.frame, user):
         raise InvalidTypeError(
-            f"user must not be a column of floats with value, max_items_per_user or by, and {shown(user)} of the pandas "
-            'frame is: large ids are merged in it; read it as .astype("Int64"), as text or with Arrow'
+            f"user must not be a column of floats with value, max_items_per_user or by, and {shown(user)} of the "
+            'pandas frame is: large ids are merged in it; read it as .astype("Int64"), as text or with Arrow'
         )
-
-
-def _refuse_column(argument: str, column: Any, names: list[str], is_text: bool) -> NoReturn:
-    hint = suggestion(column, names, private=is_text)
-    if is_text:
-        raise InvalidValueError(
-            f"{argument} must be a column of the table, and {shown(column)} is not in the header of the file{hint}"
-        )
-    raise InvalidValueError(
-        f"{argument} must be a column of the table, one of {choices(names)}, not {shown(column)}{hint}"
-    )
 
 
 def _refuse_own_domain(table: Any, domain: Any, name: Any) -> None:
