@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import discreet
 from discreet.errors import Error
 from discreet.exact.entropy import Entropy
-from discreet.request import as_source
 from discreet.sources.arrays.array import array_source
 from discreet.sources.arrays.tensor import TensorSource, tensor_source
+from discreet.sources.scores import as_source
 
 torch = pytest.importorskip("torch", reason="torch is not installed here; make test-torch has it")
 

@@ -15,8 +15,8 @@ from discreet.mechanisms.base import Prepared
 from discreet.mechanisms.registry import DEFAULT, check_mechanism
 from discreet.privacy import Sensitivity, check_adjacency, positive, sensitivity_or_default, whole_number
 from discreet.release import Guarantee
-from discreet.sources.arrays.array import array_source, is_tensor
 from discreet.sources.base import Source
+from discreet.sources.scores import as_source
 from discreet.tally import Tally
 
 
@@ -88,19 +88,6 @@ def make_request(
     rho = chosen.zcdp(selection, size) + rest**2 / 2
     guarantee = Guarantee(selection + rest, neighbours, limit, chosen, rho, rest)
     return Request(source, size, guarantee, _count_mechanism(source, size, own, guarantee))
-
-
-def as_source(scores: Any, labels: Any = None) -> Source:
-    """What the caller gave as scores, as a source."""
-    if not isinstance(scores, Source):
-        if not is_tensor(scores):
-            return array_source(scores, labels)
-        from discreet.sources.arrays.tensor import tensor_source
-
-        return tensor_source(scores, labels)
-    if labels is not None:
-        raise InvalidValueError("labels must be left out when scores is a source, which has its own")
-    return scores
 
 
 def _count_mechanism(source: Source, k: int, own: Sensitivity, guarantee: Guarantee) -> CountMechanism | None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import InvalidValueError
-from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy, as_entropy
 from discreet.exact.laplace import sample_discrete_laplace
 from discreet.labels import sort_labels
@@ -25,10 +24,12 @@ from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.padding import Padding, check_auto
 from discreet.privacy import Number, Sensitivity
 from discreet.release import Release
-from discreet.request import Request, as_source, make_request
+from discreet.request import Request, make_request
 from discreet.selection import Selection
 from discreet.sources.arrays.array import is_tensor, is_typed
-from discreet.sources.base import Source
+from discreet.sources.base import Chosen, Source
+from discreet.sources.scores import as_source
+from discreet.tally import Tally
 
 if TYPE_CHECKING:
     from discreet.ledger.charges import Charge
@@ -193,32 +194,24 @@ def draw_release(
 
     The one way from ranks to what the caller sees: the verifier walks it with every choice in turn.
     """
-    source, counted = request.source, request.count_mechanism
-    items: list[Any] | Ranks
-    scores: list[Fraction] = []
-    if request.takes_all_items and counted is None:
-        items = source.every_item()
-    else:
-        items, scores = _select_items(request, draw)
+    items, scores = _select_items(request, draw)
+    counted = request.count_mechanism
     has_order = request.guarantee.mechanism.ordered and not request.takes_all_items
     order = (items.tolist() if isinstance(items, np.ndarray) else items) if has_order else None
     counts = None if counted is None or noise is None else counted.add_noise(list(items), scores, noise)
     return Release(sort_labels(items), order, request.d, request.guarantee, counts=counts)
 
 
-def _select_items(request: Request, draw: Callable[[Prepared], Selection]) -> tuple[list[Any] | Ranks, list[Fraction]]:
+def _select_items(request: Request, draw: Callable[[Prepared], Selection]) -> Chosen:
     """Returns k items, in the released order where there is one, and their scores where counts are made of them."""
-    source = request.source
-    with source.exclusive():
-        try:
-            # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
-            with np.errstate(all="ignore"):
-                tally = source.tally()
-                everything = Selection(np.arange(request.k))
-                selection = everything if request.takes_all_items else draw(request.prepare(tally))
-                if request.count_mechanism is None:
-                    return source.draw_items(selection), []
-                ranks = selection.draw_ranks()
-                return source.items(ranks), [tally.exact(rank) for rank in ranks.tolist()]
-        finally:
-            source.close()
+    scored = request.count_mechanism is not None
+    if request.takes_all_items and not scored:
+        return request.source.every_item(), []
+    # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
+    with np.errstate(all="ignore"):
+        return request.source.select_items(partial(_choose, request, draw), scored)
+
+
+def _choose(request: Request, draw: Callable[[Prepared], Selection], tally: Tally) -> Selection:
+    """What is selected of a tally: what `draw` makes of the mechanism on it, or everything without a draw."""
+    return Selection(np.arange(request.k)) if request.takes_all_items else draw(request.prepare(tally))

@@ -13,7 +13,8 @@ from discreet.errors import InvalidValueError, shown
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.registry import all_contenders
 from discreet.privacy import Number, Sensitivity, exact, positive
-from discreet.request import Request, as_source
+from discreet.request import Request
+from discreet.sources.scores import as_source
 from discreet.tally import Tally
 from discreet.text import align_columns, decimal
 

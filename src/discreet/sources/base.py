@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 from typing import Any
@@ -11,6 +12,9 @@ from discreet.exact.arrays import Ranks
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.tally import Tally
+
+Chosen = tuple[list[Any] | Ranks, list[Fraction]]
+"""The items that were chosen, in an array where they are positions, and their scores where they were asked for."""
 
 
 class Source(ABC):
@@ -47,6 +51,19 @@ class Source(ABC):
     def draw_items(self, selection: Selection) -> list[Any] | Ranks:
         """The labels of a selection, in an array where they are positions; what it leaves open is drawn."""
         return self.items(selection.draw_ranks())
+
+    def select_items(self, choose: Callable[[Tally], Selection], scored: bool) -> Chosen:
+        """What `choose` selects of the tally, from one snapshot; where `scored`, with the exact score of each item."""
+        with self.exclusive():
+            try:
+                tally = self.tally()
+                selection = choose(tally)
+                if not scored:
+                    return self.draw_items(selection), []
+                ranks = selection.draw_ranks()
+                return self.items(ranks), [tally.exact(rank) for rank in ranks.tolist()]
+            finally:
+                self.close()
 
     @abstractmethod
     def every_item(self) -> list[Any]:

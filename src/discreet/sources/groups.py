@@ -1,0 +1,93 @@
+"""Scores by group: one list of scored items for each of several public groups, such as countries or months.
+
+What one user can do to them all is said once, for the whole: a user is in one group ("one"), or in several ("many").
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from discreet.errors import InvalidValueError, shown
+from discreet.privacy import whole_number
+from discreet.selection import Selection
+from discreet.sources.base import Chosen, Source
+from discreet.tally import Tally
+
+ONE, MANY = "one", "many"
+"""How many groups a user can be in: the two values of `each_user`."""
+
+
+class GroupedSource(ABC):
+    """Scored items in each of several public groups, from one snapshot.
+
+    Attributes
+    ----------
+    keys
+        The groups, in the order of the public list; tuples where several columns make a group.
+    names
+        The names of the columns that make a group, for the header of a table.
+    each_user
+        "one" where a user's rows count in one group alone, "many" where they may count in several.
+    groups_per_user
+        In how many groups at most a user counts.
+    members
+        For each group what is public about it; of events all are the same.
+    """
+
+    keys: tuple[Any, ...]
+    names: tuple[str, ...]
+    each_user: str
+    groups_per_user: int
+    members: Sequence[Source]
+
+    @abstractmethod
+    def select_items(self, choose: Callable[[int, Tally], Selection], scored: bool) -> list[Chosen]:
+        """What `choose` selects in each group, all from one snapshot, which is let go again.
+
+        Parameters
+        ----------
+        choose
+            Called once for every group, in order, with the group's index and its tally. What the selection leaves
+            open is drawn before the next group's turn.
+        scored
+            Whether to give the exact score of each item too.
+        """
+
+    def description(self) -> dict[str, Any]:
+        """What is public about the question that the scores answer, in terms that JSON can hold; never the data."""
+        return {}
+
+    def opening_seconds(self) -> float:
+        """How long the source took to open, the first time this is asked, and then 0: for one release to count in."""
+        return 0.0
+
+    def exclusive(self) -> AbstractContextManager[Any]:
+        """Held from the tallies until the source is closed, so that no other thread takes a snapshot in between."""
+        return nullcontext()
+
+    def close(self) -> None:  # noqa: B027  # most sources hold nothing
+        """Lets go of what the tallies made; called once the items are known, or something failed."""
+
+
+def check_each_user(each_user: Any, max_groups_per_user: Any, groups: int) -> int:
+    """In how many of so many groups a user counts, by what the caller says of it, for which there is no default."""
+    if not isinstance(each_user, str) or each_user not in (ONE, MANY):
+        raise InvalidValueError(_explain_each_user(each_user, groups))
+    if each_user == ONE:
+        if max_groups_per_user is not None:
+            raise InvalidValueError("max_groups_per_user must be left out with each_user='one', where it is 1")
+        return 1
+    if max_groups_per_user is None:
+        return groups
+    return min(whole_number(max_groups_per_user, "max_groups_per_user", 1), groups)
+
+
+def _explain_each_user(given: Any, groups: int) -> str:
+    return (
+        f"each_user must be 'one' or 'many', not {shown(given)}: with 'one' a user counts in one group alone, and each "
+        f"of the {groups} groups has the whole of epsilon. With 'many' a user may count in several, so that epsilon 1 "
+        f"in each costs {groups}, or give each 1/{groups}; max_groups_per_user bounds how many"
+    )

@@ -1,0 +1,25 @@
+"""Whatever scores a caller may hold, as a source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.errors import InvalidTypeError, InvalidValueError
+from discreet.sources.arrays.array import array_source, is_tensor
+from discreet.sources.base import Source
+from discreet.sources.groups import GroupedSource
+
+
+def as_source(scores: Any, labels: Any = None) -> Source:
+    """What the caller gave as scores, as a source of one list of items."""
+    if isinstance(scores, GroupedSource):
+        raise InvalidTypeError("scores must be of one list of items here, not of several groups: take one at a time")
+    if not isinstance(scores, Source):
+        if not is_tensor(scores):
+            return array_source(scores, labels)
+        from discreet.sources.arrays.tensor import tensor_source
+
+        return tensor_source(scores, labels)
+    if labels is not None:
+        raise InvalidValueError("labels must be left out when scores is a source, which has its own")
+    return scores
