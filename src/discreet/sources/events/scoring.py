@@ -136,7 +136,7 @@ class Scoring:
         return rows.mutate(steps=rows.steps.cast(self.dialect.total_type))
 
     def _add_users(self, by_user: Any, key: Sequence[str]) -> Any:
-        """The score of each item: how many users there are, or the sum of their clipped totals, which cannot overflow."""
+        """The score of each item: how many users it has, or the sum of their clipped totals, which cannot overflow."""
         if self.steps is None:
             return by_user.group_by(*key).agg(score=by_user.count())
         clipped = by_user.total.clip(self.steps.low, self.steps.high).cast(self.dialect.total_type)
