@@ -5,6 +5,7 @@ The public list decides what kind of value a column is read as, by expressions t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from discreet.sources.events.connect import Opened
 from discreet.sources.events.domain import ListedDomain, holds_long_numbers, kind_of_type
 
 
-def read_by(by: Any) -> tuple[PlainColumn, ...]:
+def read_by(by: Any) -> tuple[GroupColumn, ...]:
     """The group columns that the caller names."""
     given = list(by) if isinstance(by, list | tuple) else [by]
     if not given:
@@ -28,30 +29,57 @@ def read_by(by: Any) -> tuple[PlainColumn, ...]:
     return found
 
 
-def _read_column(given: Any) -> PlainColumn:
+def _read_column(given: Any) -> GroupColumn:
+    if isinstance(given, GroupColumn):
+        return given
     if isinstance(given, str):
         return PlainColumn(given)
-    raise InvalidTypeError(f"by must be a column, or a list of them, not {shown(given)}")
+    raise InvalidTypeError(
+        "by must be a column, a period of one such as discreet.month('played_at'), or a list of them, "
+        f"not {shown(given)}"
+    )
+
+
+class GroupColumn(ABC):
+    """A column of events, and what of it is a group."""
+
+    column: str
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What a release calls these groups."""
+
+    @property
+    @abstractmethod
+    def spelling(self) -> str:
+        """The column and what is made of it, as a command line has it."""
+
+    @abstractmethod
+    def declared_kind(self, opened: Opened) -> str | None:
+        """The kind of value that text of a public file is read as, None where the list decides."""
+
+    @abstractmethod
+    def number_members(self, members: Any, kind: str, opened: Opened) -> NumberedMembers:
+        """The members of the public list, an Arrow array of one kind, as groups of this column of the events."""
 
 
 @dataclass(frozen=True)
-class PlainColumn:
+class PlainColumn(GroupColumn):
     """A column whose values are groups as they are."""
 
     column: str
 
     @property
     def name(self) -> str:
-        """What a release calls these groups."""
         return self.column
 
     @property
     def spelling(self) -> str:
-        """How a command line has it."""
         return self.column
 
     def declared_kind(self, opened: Opened) -> str | None:
-        """What the column was declared to hold, None where nobody has."""
+        """What the column was declared to hold."""
         if self.column in opened.undeclared:
             return None
         dtype = opened.table[self.column].type()
@@ -61,7 +89,6 @@ class PlainColumn:
         return kind
 
     def number_members(self, members: Any, kind: str, opened: Opened) -> NumberedMembers:
-        """The members of the public list, an Arrow array of one kind, as groups of this column."""
         declared = self.declared_kind(opened)
         if declared not in (None, kind) and not has_reading(opened.dialect, opened.table[self.column], kind):
             raise InvalidTypeError(f"groups must hold groups like those of the events, {declared}s, not {kind}s")
