@@ -17,7 +17,7 @@ from scipy import stats
 import discreet
 from command_line import write_table
 from discreet.cli import main
-from discreet.padding import Padding, default_period, period, wait_for_multiple
+from discreet.padding import Padding, Workload, default_period, period, wait_for_multiple
 from discreet.sources.arrays.array import ArraySource
 from discreet.sources.events.table import TableSource
 from discreet.tally import Tally
@@ -97,7 +97,7 @@ def test_auto_is_refused_for_what_holds_objects(kind, monkeypatch):
     given = UNTYPED[kind]
     if kind == "events":
         given = discreet.events(given, user="who", item="what", domain=["a", "b"])
-    monkeypatch.setattr("discreet.topk._select_items", lambda *_, **__: pytest.fail("something was drawn"))
+    monkeypatch.setattr("discreet.topk.draw_any", lambda *_, **__: pytest.fail("something was drawn"))
     with pytest.raises(ValueError, match=NOT_AUTO):
         discreet.top_k(given, 1, 1, pad_to="auto")
 
@@ -235,7 +235,7 @@ def test_errors_after_reading_are_padded_as_well():
 
 def test_the_period_of_an_error_is_that_of_the_release():
     padding = Padding("auto")
-    padding.choose_period(True, 10, 1, False)
+    padding.choose_period(Workload(True, 10, 1, False))
     with pytest.raises(KeyError), padding.delay_errors():
         raise KeyError
     assert time.monotonic() - padding._begun >= default_period(10, 1)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import Error
+from discreet.grouped_release import GroupedRelease
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     )
     from discreet.sources.events.source import events
     from discreet.sources.events.table import TableSource
+    from discreet.sources.groups import GroupedSource
+    from discreet.sources.members import grouped
 
 __version__ = "0.1.0"
 
@@ -48,6 +51,8 @@ __all__ = [
     "Count",
     "EngineError",
     "Error",
+    "GroupedRelease",
+    "GroupedSource",
     "Guarantee",
     "Joint",
     "Ledger",
@@ -68,6 +73,7 @@ __all__ = [
     "epsilon_for",
     "events",
     "expected",
+    "grouped",
     "integers",
     "month",
     "months",
@@ -89,6 +95,7 @@ _ON_DEMAND = {
     "BudgetSpentError": "discreet.ledger.errors",
     "Comparison": "discreet.analysis.choose",
     "EngineError": "discreet.sources.engine",
+    "GroupedSource": "discreet.sources.groups",
     "Ledger": "discreet.ledger.ledger",
     "LedgerError": "discreet.ledger.errors",
     "TableSource": "discreet.sources.events.table",
@@ -102,6 +109,7 @@ _ON_DEMAND = {
     "epsilon_for": "discreet.analysis.choose",
     "events": "discreet.sources.events.source",
     "expected": "discreet.analysis.details",
+    "grouped": "discreet.sources.members",
     "integers": "discreet.sources.events.domain",
     "month": "discreet.sources.events.periods",
     "months": "discreet.sources.events.periods",

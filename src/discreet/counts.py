@@ -93,13 +93,22 @@ def split_budget(budget: Fraction, counts: Any, split: Any, everything: bool) ->
 
 
 def make_count_mechanism(
-    sensitivity: Sensitivity, adjacency: str, grid: Fraction, k: int, per_user: int | None, epsilon: Fraction
+    sensitivity: Sensitivity,
+    adjacency: str,
+    grid: Fraction,
+    k: int,
+    per_user: int | None,
+    epsilon: Fraction,
+    *,
+    grouped: bool = False,
 ) -> CountMechanism:
     """The mechanism that makes epsilon-private counts of k items.
 
-    `sensitivity` is that of adding one user, whatever the adjacency; `per_user` bounds the items that a user touches.
+    `sensitivity` is that of adding one user, whatever the adjacency; `per_user` bounds the items that a user touches,
+    and `grouped` says whether they are those of one of several groups.
     """
-    steps = l1_steps(sensitivity, adjacency, grid, k, per_user)
+    l1 = l1_steps_by_group if grouped else l1_steps
+    steps = l1(sensitivity, adjacency, grid, k, per_user)
     return CountMechanism(grid, epsilon / steps, floor=sensitivity.down == 0)
 
 
@@ -124,3 +133,17 @@ def l1_steps(sensitivity: Sensitivity, adjacency: str, grid: Fraction, k: int, p
     both = ceil((sensitivity.down + sensitivity.up) / grid)
     either = k if per_user is None else min(k, 2 * per_user)
     return 2 * touched * (both - most) + either * (2 * most - both)
+
+
+def l1_steps_by_group(
+    sensitivity: Sensitivity, adjacency: str, grid: Fraction, k: int, per_user: int | None = None
+) -> int:
+    """How many steps to count for a group, where one user replaced can leave a group and come to another.
+
+    Each of the two groups then sees a user removed or added alone, and both together must cost no more than one group
+    that sees the whole: so a removal or an addition is half of what is counted, or less.
+    """
+    alone = l1_steps(sensitivity, adjacency, grid, k, per_user)
+    if adjacency == "add-remove":
+        return alone
+    return max(2 * l1_steps(sensitivity, "add-remove", grid, k, per_user), alone)

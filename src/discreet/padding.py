@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from discreet.errors import InvalidValueError, shown
 from discreet.privacy import positive
@@ -20,6 +20,16 @@ AUTO = "auto"
 _LONGEST = 3600
 _SPIN = 0.002
 """How long before the end to stop sleeping: a sleeping process is woken up late by up to this."""
+
+
+class Workload(NamedTuple):
+    """What is public about how long a release takes: k of d scores in all, of a type of the machine, in some groups."""
+
+    typed: bool
+    d: int
+    k: int
+    counts: bool
+    groups: int = 1
 
 
 class Padding:
@@ -45,11 +55,11 @@ class Padding:
         """Counts what was done for the release before the clock started."""
         self._begun -= seconds
 
-    def choose_period(self, typed: bool, d: int, k: int, counts: bool) -> None:
-        """Chooses the period of "auto" for k of d scores, which must all have one type of the machine."""
+    def choose_period(self, work: Workload) -> None:
+        """Chooses the period of "auto" for some work, on scores that must all have one type of the machine."""
         if self.is_auto:
-            check_auto(typed)
-            self._seconds = period(AUTO, d, k, counts, self._from_file)
+            check_auto(work.typed)
+            self._seconds = period(AUTO, work.d, work.k, work.counts, self._from_file, work.groups)
 
     def wait(self) -> None:
         """Returns at a whole multiple of the period; at once without one."""
@@ -76,7 +86,7 @@ def check_auto(typed: bool) -> None:
         )
 
 
-def period(pad_to: Any, d: int, k: int, counts: bool = False, from_file: bool = False) -> float | None:
+def period(pad_to: Any, d: int, k: int, counts: bool = False, from_file: bool = False, groups: int = 1) -> float | None:
     """The seconds that `pad_to` stands for, in a release of k of d items, with counts or without; None for no padding.
 
     A count takes much longer to draw than an item.
@@ -84,18 +94,20 @@ def period(pad_to: Any, d: int, k: int, counts: bool = False, from_file: bool = 
     if pad_to is None:
         return None
     if isinstance(pad_to, str) and pad_to == AUTO:
-        return default_period(d, k + 200 * k * counts, from_file)
+        return default_period(d, k + 200 * k * counts, from_file, groups)
     seconds = positive(pad_to, "pad_to")
     if not 1 <= 1000 * seconds <= 1000 * _LONGEST:
         raise InvalidValueError(f"pad_to must be 'auto' or from 0.001 to {_LONGEST} seconds, not {shown(pad_to)}")
     return float(seconds)
 
 
-def default_period(d: int, k: int, from_file: bool = False) -> float:
+def default_period(d: int, k: int, from_file: bool = False, groups: int = 1) -> float:
     """A power of two, in seconds, several times what a release of k of d scores takes: public inputs alone."""
+    # A draw that takes long is one of many groups, whose times add up to about their mean.
+    begin = 0.025 + 0.002 * (groups - 1)
     # From a file, what loads the command line and Arrow comes on top, and for each item its label.
     reading = 1.5 + 4e-6 * d if from_file else 0
-    return float(2.0 ** math.ceil(math.log2(0.025 + 1e-7 * d + 2e-6 * k + reading)))
+    return float(2.0 ** math.ceil(math.log2(begin + 1e-7 * d + 2e-6 * k + reading)))
 
 
 def wait_for_multiple(begun: float, seconds: float) -> None:

@@ -11,12 +11,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 
 _PATIENCE = 1.0
 _WANTED: ContextVar[bool] = ContextVar("wanted", default=False)
+_WITHIN: ContextVar[bool] = ContextVar("within", default=False)
 
 
 @contextmanager
@@ -50,27 +51,50 @@ def is_shown() -> bool:
 
 
 @contextmanager
-def stage(name: str) -> Iterator[None]:
-    """Shows `name` and the seconds since it began, once it has taken more than one, until it ends."""
-    if not is_shown():
+def stage(name: str | Callable[[], str]) -> Iterator[None]:
+    """Shows `name` and the seconds since it began, once it has taken more than one, until it ends.
+
+    A stage within another shows nothing of its own.
+    """
+    if not is_shown() or _WITHIN.get():
         yield
         return
     done = threading.Event()
-    ticker = threading.Thread(target=_tick, args=(name, done), daemon=True)
+    ticker = threading.Thread(target=_tick, args=(name if callable(name) else lambda: name, done), daemon=True)
+    token = _WITHIN.set(True)
     ticker.start()
     try:
         yield
     finally:
+        _WITHIN.reset(token)
         done.set()
         ticker.join()
 
 
-def _tick(name: str, done: threading.Event) -> None:
+@contextmanager
+def count_steps(name: str, steps: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Shows the stage `name` with how many of its steps, whose number is public, are done.
+
+    Gives what to call with the number of steps that are done. The stage begins with the first call, because what comes
+    before may be one of its own.
+    """
+    done, running = [0], ExitStack()
+
+    def advance(count: int) -> None:
+        done[0] = count
+        if not count:
+            running.enter_context(stage(lambda: f"{name} {done[0]:,} of {total:,} {steps}"))
+
+    with running:
+        yield advance
+
+
+def _tick(name: Callable[[], str], done: threading.Event) -> None:
     begun, shown = time.monotonic(), False
     if done.wait(_PATIENCE):
         return
     while not done.wait(0.2):
-        sys.stderr.write(f"\r{name} ... {time.monotonic() - begun:.0f} s ")
+        sys.stderr.write(f"\r{name()} ... {time.monotonic() - begun:.0f} s ")
         sys.stderr.flush()
         shown = True
     if shown:

@@ -10,13 +10,18 @@ from typing import Any
 
 from discreet.errors import InvalidValueError
 from discreet.labels import label_from_json, label_to_json
+from discreet.listing import Listing
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import from_dict as mechanism_from_dict
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
 from discreet.privacy import Sensitivity
-from discreet.text import align_columns, count_with_commas, decimal, printable
+from discreet.text import decimal
 
-_FORMAT = 1
+FORMAT = 1
+"""What a release of one list is written as; one by group is of format 2 (`grouped_release`)."""
+
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""What can be raised by reading data that is no release."""
 
 
 @dataclass(frozen=True)
@@ -188,103 +193,88 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """The release in terms that JSON can hold."""
-        return {
-            "format": _FORMAT,
-            "items": [label_to_json(item) for item in self.items],
-            "order": None if self.order is None else [label_to_json(item) for item in self.order],
-            "d": self.d,
-            "guarantee": self.guarantee.to_dict(),
-            "private": self.private,
-            **({} if self.counts is None else {"counts": [count.to_dict() for count in self.counts]}),
-        }
+        items, counts = items_to_dict(self)
+        return {"format": FORMAT, **items, "guarantee": self.guarantee.to_dict(), "private": self.private, **counts}
 
     def to_json(self, indent: int | None = None) -> str:
         """The release as JSON text."""
-        text = json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
-        # Half of a surrogate pair can be a label but not a character of a file.
-        return json.dumps(self.to_dict(), indent=indent) if re.search("[\ud800-\udfff]", text) else text
+        return to_json_text(self.to_dict(), indent)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Release:
         """The release that `to_dict` wrote."""
         try:
-            if data["format"] != _FORMAT:
+            if data["format"] != FORMAT:
                 raise ValueError
-            order = None if data["order"] is None else [label_from_json(item) for item in data["order"]]
-            items = [label_from_json(item) for item in data["items"]]
-            counts = None if data.get("counts") is None else [Count.from_dict(entry) for entry in data["counts"]]
-            guarantee = Guarantee.from_dict(data["guarantee"])
-            return cls(items, order, int(data["d"]), guarantee, bool(data["private"]), counts)
-        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+            return items_from_dict(data, Guarantee.from_dict(data["guarantee"]), bool(data["private"]))
+        except MALFORMED:
             raise InvalidValueError("data must be a release as Release.to_dict or to_json writes it") from None
 
     @classmethod
     def from_json(cls, text: str) -> Release:
         """The release that `to_json` wrote."""
-        try:
-            data = json.loads(text)
-        except (TypeError, ValueError, RecursionError):
-            raise InvalidValueError("text must be a release as Release.to_json writes it") from None
-        return cls.from_dict(data)
+        return cls.from_dict(from_json_text(text, "Release"))
 
     def __str__(self) -> str:
-        return "\n".join([f"{self._title()}:", *self._lines(), self._terms(), *self._warnings()])
-
-    def _lines(self) -> list[str]:
-        if self.counts is not None:
-            rows = [_TABLE, *([printable(cell) for cell in row] for row in self._rows())]
-            return [f"  {line}" for line in align_columns(rows, numbers=True)]
-        shown = self.items if self.order is None else self.order
-        width = len(str(self.k))
-        names = [printable(item) for item in shown]
-        return [f"  {i:>{width}}  {name}" if self.order else f"  {name}" for i, name in enumerate(names, 1)]
-
-    def _rows(self) -> list[tuple[str, str, str]]:
-        """The counts as text, a row for each item."""
-        return [
-            (
-                str(count.item),
-                count_with_commas(count.value),
-                f"{count_with_commas(count.low)} to {count_with_commas(count.high)}",
-            )
-            for count in self.counts or []
-        ]
+        return "\n".join([f"{self._title()}:", *(f"  {line}" for line in listing_of(self).lines()), *self._notes()])
 
     def _repr_html_(self) -> str:
         """The notebook view."""
         from html import escape
 
-        notes = "".join(f"<br>{escape(line)}" for line in (self._terms(), *self._warnings()))
-        return f"<b>{escape(self._title())}</b>{self._listing()}<small>{notes.removeprefix('<br>')}</small>"
-
-    def _listing(self) -> str:
-        """The items as a list of HTML, or as a table with their counts."""
-        from html import escape
-
-        if self.counts is not None:
-            head = "".join(f"<th>{escape(name)}</th>" for name in _TABLE)
-            cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._rows())
-            return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
-        tag, shown = ("ul", self.items) if self.order is None else ("ol", self.order)
-        return f"<{tag}>{''.join(f'<li>{escape(str(item))}</li>' for item in shown)}</{tag}>"
+        notes = "<br>".join(map(escape, self._notes()))
+        return f"<b>{escape(self._title())}</b>{listing_of(self).to_html()}<small>{notes}</small>"
 
     def _title(self) -> str:
-        if self.counts is not None:
-            return f"Top {self.k:,} of {self.d:,} items, by noisy count"
-        order = "sorted by name, which says nothing about rank" if self.order is None else "in the released order"
-        return f"Top {self.k:,} of {self.d:,} items, {order}"
+        return f"Top {self.k:,} of {self.d:,} items, {listing_of(self).describe_order()}"
 
-    def _terms(self) -> str:
-        epsilon, mechanism = self.guarantee.epsilon, self.guarantee.mechanism
-        change = "added or removed" if self.guarantee.adjacency == "add-remove" else "replaced"
-        return f"epsilon = {decimal(epsilon)}{self._split()} for one user {change}, drawn by {mechanism!r}"
-
-    def _split(self) -> str:
-        selection, counts = self.guarantee.selection_epsilon, self.guarantee.counts_epsilon
-        return f" ({decimal(selection)} for the selection, {decimal(counts)} for the counts)" if counts else ""
-
-    def _warnings(self) -> list[str]:
-        return [] if self.private else ["NOT PRIVATE: drawn with the caller's random generator"]
+    def _notes(self) -> list[str]:
+        return describe_terms(self.guarantee, self.private)
 
 
-_TABLE = ("item", "about", "95% interval")
+def listing_of(release: Release) -> Listing:
+    """The items of a release as they are printed."""
+    return Listing(release.items, release.order, release.counts)
+
+
+def describe_terms(guarantee: Guarantee, private: bool, user: str = "") -> list[str]:
+    """What is promised, in lines for people; `user` says more about the one user whose privacy it is."""
+    selection, counts = guarantee.selection_epsilon, guarantee.counts_epsilon
+    split = f" ({decimal(selection)} for the selection, {decimal(counts)} for the counts)" if counts else ""
+    change = "added or removed" if guarantee.adjacency == "add-remove" else "replaced"
+    terms = f"epsilon = {decimal(guarantee.epsilon)}{split} for one user {change}{user}"
+    warning = [] if private else ["NOT PRIVATE: drawn with the caller's random generator"]
+    return [f"{terms}, drawn by {guarantee.mechanism!r}", *warning]
+
+
+def items_to_dict(release: Release) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The items of a release, and its counts where it has any, in terms that JSON can hold."""
+    items = {
+        "items": [label_to_json(item) for item in release.items],
+        "order": None if release.order is None else [label_to_json(item) for item in release.order],
+        "d": release.d,
+    }
+    return items, {} if release.counts is None else {"counts": [count.to_dict() for count in release.counts]}
+
+
+def items_from_dict(data: dict[str, Any], guarantee: Guarantee, private: bool) -> Release:
+    """The release of the items and counts that `items_to_dict` wrote."""
+    order = None if data["order"] is None else [label_from_json(item) for item in data["order"]]
+    items = [label_from_json(item) for item in data["items"]]
+    counts = None if data.get("counts") is None else [Count.from_dict(entry) for entry in data["counts"]]
+    return Release(items, order, int(data["d"]), guarantee, private, counts)
+
+
+def to_json_text(data: Any, indent: int | None) -> str:
+    """Some data as JSON text, in which labels can be read as they are."""
+    text = json.dumps(data, indent=indent, ensure_ascii=False)
+    # Half of a surrogate pair can be a label but not a character of a file.
+    return json.dumps(data, indent=indent) if re.search("[\ud800-\udfff]", text) else text
+
+
+def from_json_text(text: Any, kind: str) -> Any:
+    """The data that `to_json_text` wrote for a release of some kind."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidValueError(f"text must be a release as {kind}.to_json writes it") from None

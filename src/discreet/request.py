@@ -1,4 +1,4 @@
-"""Request: k items of a source, and what their release promises.
+"""Request: k items of a source, or of each of its groups, and what their release promises.
 
 Every public parameter of a release is checked here, in one place and before anything private is read. What selects,
 verifies, analyses or charges a release takes the request.
@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.counts import CountMechanism, check_counts, make_count_mechanism, split_budget
-from discreet.errors import InvalidValueError
+from discreet.errors import InvalidValueError, shown
 from discreet.mechanisms.base import Prepared
 from discreet.mechanisms.registry import DEFAULT, check_mechanism
+from discreet.padding import Workload
 from discreet.privacy import Sensitivity, check_adjacency, positive, sensitivity_or_default, whole_number
 from discreet.release import Guarantee
 from discreet.sources.base import Source
@@ -51,6 +52,11 @@ class Request:
         """Whether the selection is the whole domain, which needs no draw and costs nothing."""
         return self.k == self.d
 
+    @property
+    def workload(self) -> Workload:
+        """What says how long the release takes."""
+        return Workload(self.source.typed, self.d, self.k, self.count_mechanism is not None)
+
     def prepare(self, tally: Tally) -> Prepared:
         """The mechanism on the scores of the source."""
         promised = self.guarantee
@@ -76,26 +82,58 @@ def make_request(
         What `top_k` takes, as the caller gave it.
     """
     source = as_source(scores)
+    return Request(source, *make_terms(source, k, epsilon, mechanism, sensitivity, adjacency, counts, split))
+
+
+Terms = tuple[int, Guarantee, CountMechanism | None]
+"""What a request is besides its source: k, what is promised, and what makes the counts."""
+
+
+def make_terms(
+    source: Source,
+    k: Any,
+    epsilon: Any,
+    mechanism: Any,
+    sensitivity: Any,
+    adjacency: Any,
+    counts: Any,
+    split: Any,
+    group: GroupShare | None = None,
+) -> Terms:
+    """The terms on which k items of a source are released, checked: by itself, or as one of several groups."""
     budget = positive(epsilon, "epsilon")
     check_counts(source.grid, counts, split)
     neighbours = _adjacency(source, adjacency)
     chosen = check_mechanism(DEFAULT if mechanism is None else mechanism)
     own = _sensitivity(source, sensitivity)
     limit = own.under(neighbours)
-    size = whole_number(k, "k", 1, source.d, f"{source.d}, the number of items")
-    selection, rest = split_budget(budget, counts, split, everything=size == source.d)
+    where = "" if group is None else f" in the group {shown(group.key)}"
+    size = whole_number(k, "k", 1, source.d, f"{source.d}, the number of items{where}")
+    parts = split_budget(budget, counts, split, everything=size == source.d)
+    selection, rest = parts if group is None else (part / group.groups_per_user for part in parts)
     # Both privacy parameters of two releases add up, whatever the second makes of the first; rest-DP is rest^2/2-zCDP.
     rho = chosen.zcdp(selection, size) + rest**2 / 2
     guarantee = Guarantee(selection + rest, neighbours, limit, chosen, rho, rest)
-    return Request(source, size, guarantee, _count_mechanism(source, size, own, guarantee))
+    return size, guarantee, _count_mechanism(source, size, own, guarantee, grouped=group is not None)
 
 
-def _count_mechanism(source: Source, k: int, own: Sensitivity, guarantee: Guarantee) -> CountMechanism | None:
+@dataclass(frozen=True)
+class GroupShare:
+    """One of several groups, and in how many of them a user counts: its release has that part of a budget."""
+
+    key: Any
+    groups_per_user: int
+
+
+def _count_mechanism(
+    source: Source, k: int, own: Sensitivity, guarantee: Guarantee, grouped: bool
+) -> CountMechanism | None:
     """What makes the counts, where `own` is the sensitivity of adding one user."""
     epsilon = guarantee.counts_epsilon
     if not epsilon or source.grid is None:
         return None
-    return make_count_mechanism(own, guarantee.adjacency, source.grid, k, source.max_items_per_user, epsilon)
+    most = source.max_items_per_user
+    return make_count_mechanism(own, guarantee.adjacency, source.grid, k, most, epsilon, grouped=grouped)
 
 
 def _adjacency(source: Source, given: Any) -> str:

@@ -9,26 +9,29 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 
 from discreet.errors import InvalidValueError
 from discreet.exact.entropy import Entropy, as_entropy
 from discreet.exact.laplace import sample_discrete_laplace
+from discreet.grouped_release import AnyRelease, GroupedRelease
+from discreet.grouped_request import AnyRequest, GroupedRequest, make_any_request
 from discreet.labels import sort_labels
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.padding import Padding, check_auto
 from discreet.privacy import Number, Sensitivity
+from discreet.progress import count_steps
 from discreet.release import Release
-from discreet.request import Request, make_request
+from discreet.request import Request
 from discreet.selection import Selection
 from discreet.sources.arrays.array import is_tensor, is_typed
 from discreet.sources.base import Chosen, Source
-from discreet.sources.scores import as_source
+from discreet.sources.groups import GroupedSource
+from discreet.sources.scores import as_any_source
 from discreet.tally import Tally
 
 if TYPE_CHECKING:
@@ -36,6 +39,27 @@ if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
 
 
+class _Options(TypedDict, total=False):
+    """What `top_k` takes by name alone."""
+
+    labels: Any
+    mechanism: Mechanism | None
+    sensitivity: Sensitivity | None
+    adjacency: str | None
+    counts: Number | None
+    split: str | None
+    pad_to: Number | None
+    ledger: str | os.PathLike[str] | Ledger | None
+    purpose: str | None
+    request_id: str | None
+    dataset: str | None
+    rng: Any
+
+
+@overload
+def top_k(scores: GroupedSource, k: int, epsilon: Number, **options: Unpack[_Options]) -> GroupedRelease: ...
+@overload
+def top_k(scores: Any, k: int, epsilon: Number, **options: Unpack[_Options]) -> Release: ...
 def top_k(
     scores: Any,
     k: int,
@@ -53,13 +77,14 @@ def top_k(
     request_id: str | None = None,
     dataset: str | None = None,
     rng: Any = None,
-) -> Release:
+) -> AnyRelease:
     """Releases which k items score highest, with epsilon-differential privacy for each user behind the scores.
 
     Parameters
     ----------
     scores
-        A mapping from item to score, a list or one-dimensional array, a pandas, polars or pyarrow column, or a source.
+        A mapping from item to score, a list or one-dimensional array, a pandas, polars or pyarrow column, or a source;
+        one by group, such as `discreet.grouped` makes, has a list released for each group, all within epsilon.
         The list of items must be public, which that of a `value_counts()` or a groupby is not: it holds what somebody
         touched, and docs/integrations.md says how to bring in a list. Scores must be finite.
     k
@@ -102,6 +127,7 @@ def top_k(
     -------
     Release
         The items sorted by label, the order where the mechanism proves one, the counts if asked for, and the guarantee.
+        A GroupedRelease, with a release for each group, where the scores are by group.
 
     Examples
     --------
@@ -113,32 +139,34 @@ def top_k(
     Fraction(1, 1)
     """
     padding = Padding(pad_to)
-    if padding.is_auto and not isinstance(scores, Source):
+    if padding.is_auto and not isinstance(scores, Source | GroupedSource):
         check_auto(is_tensor(scores) or is_typed(scores))
-    if isinstance(scores, Source):
+    if isinstance(scores, Source | GroupedSource):
         padding.add_elapsed(scores.opening_seconds())
     given = [scores, labels]
     # What the caller keeps nowhere else is freed with the source, before the wait.
     del scores, labels
 
-    def open_source() -> AbstractContextManager[Source]:
+    def open_source() -> AbstractContextManager[Source | GroupedSource]:
         names, values = given.pop(), given.pop()
-        return nullcontext(as_source(values, names))
+        return nullcontext(as_any_source(values, names))
 
     ask = partial(
-        make_request, k=k, epsilon=epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency,
+        make_any_request, k=k, epsilon=epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency,
         counts=counts, split=split,
     )  # fmt: skip
-    return release_from(open_source, ask, padding, plan_charge(ledger, purpose, request_id, dataset, rng), rng)
+    charge = plan_charge(ledger, purpose, request_id, dataset, rng)
+    release: AnyRelease = release_from(open_source, ask, padding, charge, rng)
+    return release
 
 
 def release_from(
-    open_source: Callable[[], AbstractContextManager[Source]],
-    ask: Callable[[Source], Request],
+    open_source: Callable[[], AbstractContextManager[Any]],
+    ask: Callable[[Any], AnyRequest],
     padding: Padding,
     charge: Charge | None = None,
     rng: Any = None,
-) -> Release:
+) -> Any:
     """What `top_k` returns, from a source that is opened here and let go again before what is seen from outside.
 
     Everything that takes private time, freeing the scores with the rest, happens before a wait; what comes after one
@@ -146,17 +174,18 @@ def release_from(
     """
     with padding.delay_errors(), ExitStack() as held:
         request, entropy = ask(held.enter_context(open_source())), as_entropy(rng)
-        padding.choose_period(request.source.typed, request.d, request.k, request.count_mechanism is not None)
+        padding.choose_period(request.workload)
         query = None if charge is None else charge.query(request)
         # The one reference to the source that is left: it goes with the draw.
-        drawing = [partial(draw_release, request, lambda prepared: prepared.select(entropy), count_noise(entropy))]
+        drawing = [
+            partial(draw_any, request, lambda prepared: prepared.select(entropy), count_noise(entropy), rng is None)
+        ]
         del request
 
-        def draw() -> Release:
-            release = drawing.pop()()
-            return release if rng is None else replace(release, private=False)
+        def draw() -> AnyRelease:
+            return drawing.pop()()
 
-        def finish(release: Release) -> Release:
+        def finish(release: AnyRelease) -> AnyRelease:
             drawing.clear()
             held.close()
             padding.wait()
@@ -187,31 +216,73 @@ def count_noise(entropy: Entropy) -> Callable[[Fraction], int]:
     return partial(sample_discrete_laplace, entropy)
 
 
+def draw_any(
+    request: AnyRequest,
+    draw: Callable[[Prepared], Selection],
+    noise: Callable[[Fraction], int] | None = None,
+    private: bool = True,
+) -> AnyRelease:
+    """The release of what `draw` selects, by group where the request is."""
+    if isinstance(request, GroupedRequest):
+        return draw_grouped_release(request, draw, noise, private)
+    return draw_release(request, draw, noise, private)
+
+
 def draw_release(
-    request: Request, draw: Callable[[Prepared], Selection], noise: Callable[[Fraction], int] | None = None
+    request: Request,
+    draw: Callable[[Prepared], Selection],
+    noise: Callable[[Fraction], int] | None = None,
+    private: bool = True,
 ) -> Release:
     """The release of what `draw` selects, with counts where the request has them and `noise` to add.
 
     The one way from ranks to what the caller sees: the verifier walks it with every choice in turn.
     """
-    items, scores = _select_items(request, draw)
-    counted = request.count_mechanism
-    has_order = request.guarantee.mechanism.ordered and not request.takes_all_items
-    order = (items.tolist() if isinstance(items, np.ndarray) else items) if has_order else None
-    counts = None if counted is None or noise is None else counted.add_noise(list(items), scores, noise)
-    return Release(sort_labels(items), order, request.d, request.guarantee, counts=counts)
-
-
-def _select_items(request: Request, draw: Callable[[Prepared], Selection]) -> Chosen:
-    """Returns k items, in the released order where there is one, and their scores where counts are made of them."""
     scored = request.count_mechanism is not None
+    chosen: Chosen
     if request.takes_all_items and not scored:
-        return request.source.every_item(), []
-    # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
-    with np.errstate(all="ignore"):
-        return request.source.select_items(partial(_choose, request, draw), scored)
+        chosen = request.source.every_item(), []
+    else:
+        # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
+        with np.errstate(all="ignore"):
+            chosen = request.source.select_items(partial(_choose, request, draw), scored)
+    return _make_release(request, chosen, noise, private)
+
+
+def draw_grouped_release(
+    request: GroupedRequest,
+    draw: Callable[[Prepared], Selection],
+    noise: Callable[[Fraction], int] | None = None,
+    private: bool = True,
+) -> GroupedRelease:
+    """The releases of all groups, drawn one after the other, and after that their counts."""
+    source, requests = request.source, request.requests
+    if request.takes_all_items and not request.has_counts:
+        every: list[Chosen] = [(each.source.every_item(), []) for each in requests]
+    else:
+        with np.errstate(all="ignore"), count_steps("drawing", "groups", len(requests)) as advance:
+
+            def choose(group: int, tally: Tally) -> Selection:
+                advance(group)
+                return _choose(requests[group], draw, tally)
+
+            every = source.select_items(choose, request.has_counts)
+    releases = {
+        key: _make_release(each, chosen, noise, private)
+        for key, each, chosen in zip(source.keys, requests, every, strict=True)
+    }
+    return GroupedRelease(releases, request.guarantee, source.each_user, source.groups_per_user, source.names)
 
 
 def _choose(request: Request, draw: Callable[[Prepared], Selection], tally: Tally) -> Selection:
     """What is selected of a tally: what `draw` makes of the mechanism on it, or everything without a draw."""
     return Selection(np.arange(request.k)) if request.takes_all_items else draw(request.prepare(tally))
+
+
+def _make_release(request: Request, chosen: Chosen, noise: Callable[[Fraction], int] | None, private: bool) -> Release:
+    """The release of the chosen items, with noise on their scores where they have any."""
+    (items, scores), counted = chosen, request.count_mechanism
+    has_order = request.guarantee.mechanism.ordered and not request.takes_all_items
+    order = (items.tolist() if isinstance(items, np.ndarray) else items) if has_order else None
+    counts = None if counted is None or noise is None else counted.add_noise(list(items), scores, noise)
+    return Release(sort_labels(items), order, request.d, request.guarantee, private, counts)

@@ -9,9 +9,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from discreet.grouped_release import AnyRelease, read_release
 from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, check_chain, damage_error
 from discreet.ledger.composition import Composition
-from discreet.release import Release
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Entry:
     purpose
         What the caller said it is for, or None.
     k, d
-        How many items of how many.
+        How many items of how many, in each group where there are groups; d is that of the largest.
     mechanism
         The mechanism's name and parameters.
     epsilon, zcdp, delta
@@ -71,6 +71,8 @@ class Entry:
         A hash of the public query.
     request_id
         What the caller called the request, or None.
+    groups
+        How many groups were released, or None where the release was of one list.
     stored
         The release as JSON holds it, or None where none was stored: it is spent all the same.
     """
@@ -87,6 +89,7 @@ class Entry:
     version: str
     fingerprint: str
     request_id: str | None
+    groups: int | None = None
     stored: dict[str, Any] | None = None
 
     @classmethod
@@ -97,9 +100,9 @@ class Entry:
         return cls(number=record.number, epsilon=cost.epsilon, zcdp=cost.rho, delta=cost.delta, **content)
 
     @property
-    def release(self) -> Release | None:
+    def release(self) -> AnyRelease | None:
         """What was released, or None where a crash came between the charge and the storing."""
-        return None if self.stored is None else Release.from_dict(self.stored)
+        return None if self.stored is None else read_release(self.stored)
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,9 @@ class Account:
 
     def _after_charge(self, record: Record, content: dict[str, Any]) -> Account:
         request = content["request_id"]
-        if content.keys() != _KEYS or (request and self.requests.setdefault(request, record.number) != record.number):
+        if content.keys() - {"groups"} != _KEYS or (
+            request and self.requests.setdefault(request, record.number) != record.number
+        ):
             raise ValueError
         self.stores.setdefault(record.number, None)
         time, spent = datetime.fromisoformat(content["time"]), self.spent.plus(cost_of(*(content[c] for c in _COSTS)))
@@ -161,8 +166,8 @@ def cost_of(epsilon: str, zcdp: str, delta: str) -> Composition:
 
 
 _COSTS = ("epsilon", "zcdp", "delta")
-_KEYS = {each.name for each in fields(Entry)} - {"number", "stored"}
-"""What every charge says."""
+_KEYS = {each.name for each in fields(Entry)} - {"number", "stored", "groups"}
+"""What every charge says; one of a release by group says how many groups it has as well."""
 
 
 def _open_account(record: Record) -> Account:

@@ -17,6 +17,7 @@ from typing import Any
 
 import discreet
 from discreet.errors import InvalidValueError, shown
+from discreet.grouped_release import AnyRelease
 from discreet.ledger import charges, store
 from discreet.ledger.account import Account, Budget, Entry, extend_account
 from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, damage_error, next_record
@@ -25,7 +26,6 @@ from discreet.ledger.errors import LedgerError
 from discreet.ledger.path import as_path
 from discreet.ledger.query import Query
 from discreet.privacy import Number, check_adjacency, exact, positive
-from discreet.release import Release
 
 WAIT = 30.0
 """Seconds to wait for other processes."""
@@ -194,12 +194,12 @@ class Ledger:
         # What was read once is enough: a charge finds a file that was replaced since.
         charges.check_dataset(self._account or self._read(), dataset)
 
-    def charge(self, query: Query, purpose: str | None, request_id: str | None) -> Record | Release:
+    def charge(self, query: Query, purpose: str | None, request_id: str | None) -> Record | AnyRelease:
         """Charges a query, or finds the release of a request that was answered before; `top_k` calls this.
 
         Returns
         -------
-        Record or Release
+        Record, Release or GroupedRelease
             The charge, which is on the disk; or what was released for the same request.
         """
         with store.write_transaction(self._path, self._wait) as connection:
@@ -210,7 +210,7 @@ class Ledger:
             store.append(connection, record)
         return record
 
-    def keep(self, charge: Record, release: Release) -> None:
+    def keep(self, charge: Record, release: AnyRelease) -> None:
         """Stores what was released for a charge; `top_k` calls this before the caller sees the release."""
         try:
             with store.write_transaction(self._path, self._wait) as connection:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.grouped_request import AnyRequest, GroupedRequest
 from discreet.labels import sort_labels
 from discreet.ledger.chain import canonical, digest
 from discreet.release import Guarantee
@@ -19,7 +21,8 @@ MOST_LABELS = 100_000
 class Query:
     """What is asked: k of d items, with a guarantee, of a source that is described in public terms.
 
-    `dataset` is the caller's name for the data, or None.
+    `dataset` is the caller's name for the data, or None; `groups` how many groups it is asked for, d then being the
+    size of the largest, or None where there are none.
     """
 
     k: int
@@ -27,26 +30,55 @@ class Query:
     guarantee: Guarantee
     source: dict[str, Any]
     dataset: str | None = None
+    groups: int | None = None
 
     @property
     def fingerprint(self) -> str:
         """The same for two queries that ask the same, whatever the data."""
-        promised = self.guarantee.to_dict()
-        del promised["zcdp"]  # which a later version may know better
         named = {} if self.dataset is None else {"dataset": self.dataset}
+        promised = _promise_to_dict(self.guarantee)
         return digest(canonical({"k": self.k, "d": self.d, "guarantee": promised, "source": self.source, **named}))
 
 
-def query_of(request: Request, dataset: str | None = None) -> Query:
+def query_of(request: AnyRequest, dataset: str | None = None) -> Query:
     """The query that a request asks of the data of this name, if it has one."""
-    described = {**request.source.description(), **_hash_of_labels(request.source)}
-    return Query(request.k, request.d, request.guarantee, described, dataset)
+    if not isinstance(request, GroupedRequest):
+        return Query(request.k, request.d, request.guarantee, _describe(request.source), dataset)
+    described = {**request.source.description(), "members": _digest_members(request.requests)}
+    return Query(request.k, request.d, request.guarantee, described, dataset, len(request.requests))
 
 
-def _hash_of_labels(source: Source) -> dict[str, Any]:
+def _promise_to_dict(guarantee: Guarantee) -> dict[str, Any]:
+    promised = guarantee.to_dict()
+    del promised["zcdp"]  # which a later version may know better
+    return promised
+
+
+def _describe(source: Source) -> dict[str, Any]:
+    return {**source.description(), **_hash_of_labels(getattr(source, "labels", None), MOST_LABELS)}
+
+
+def _digest_members(requests: Sequence[Request]) -> str:
+    """A hash of what is asked of each group, in their order: its size, its share, and what is public of its source."""
+    promises: dict[int, dict[str, Any]] = {}
+    told: dict[int, dict[str, Any]] = {}
+    room = MOST_LABELS
+    described = []
+    for request in requests:
+        guarantee, source = request.guarantee, request.source
+        labels = getattr(source, "labels", None)
+        if id(guarantee) not in promises:
+            promises[id(guarantee)] = _promise_to_dict(guarantee)
+        if id(labels) not in told:
+            told[id(labels)] = _hash_of_labels(labels, room)
+            room -= 0 if labels is None else len(labels)
+        described.append([request.d, promises[id(guarantee)], {**source.description(), **told[id(labels)]}])
+    return digest(canonical(described))
+
+
+def _hash_of_labels(labels: Any, most: int) -> dict[str, Any]:
     """A hash of the labels that the caller gave, in an order of the labels alone: theirs can be that of the scores."""
-    labels = getattr(source, "labels", None)
-    if labels is None or len(labels) > MOST_LABELS:
+    if labels is None or len(labels) > most:
         return {}
     # The text of a list tells its members and their types apart, and is made quickly.
     return {"labels": digest(repr(sort_labels(labels)))}

@@ -23,3 +23,12 @@ def as_source(scores: Any, labels: Any = None) -> Source:
     if labels is not None:
         raise InvalidValueError("labels must be left out when scores is a source, which has its own")
     return scores
+
+
+def as_any_source(scores: Any, labels: Any = None) -> Source | GroupedSource:
+    """What the caller gave as scores, as a source of one list of items, or of one for each group."""
+    if not isinstance(scores, GroupedSource):
+        return as_source(scores, labels)
+    if labels is not None:
+        raise InvalidValueError("labels must be left out when scores is by group: discreet.grouped takes them")
+    return scores

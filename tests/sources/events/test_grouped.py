@@ -2,19 +2,15 @@
 
 import random
 from collections import Counter
-from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from engines import on, postgres, spark  # noqa: F401  # fixtures
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from test_contract import ENGINES, STEPS, SUMS, counted, expected, first_by_hash, generated, kept, summed
 
 import discreet
 from discreet.selection import Selection
-from discreet.sources.events import lookup
 
 LANDS = ["DE", "FR", "AT", "é", "JP"]
 """The public groups; that nobody is in the last one does not show."""
@@ -40,9 +36,7 @@ def count_in_groups(rows, keys, each_user, most_groups=None):
             own[who] = {max(number, key=lambda place: (number[place], -place))}
         else:
             own[who] = set(first_by_hash({place: place for place in number}, most_groups or len(keys)))
-    return [
-        [row for row in rows if row["land"] == key and place in own[row["who"]]] for place, key in enumerate(keys)
-    ]
+    return [[row for row in rows if row["land"] == key and place in own[row["who"]]] for place, key in enumerate(keys)]
 
 
 def score_groups(rows, keys, domain, options):

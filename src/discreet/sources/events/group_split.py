@@ -32,13 +32,16 @@ class GroupSplit:
     each_user: str
     groups_per_user: int
 
-    def keep_own_groups(self, rows: Any) -> Any:
-        """The rows, with columns `who` and `grp`, less those of groups in which their user does not count."""
+    def keep_own_groups(self, scored: Any, rows: Any) -> Any:
+        """What was made of rows, less what is of groups in which its user does not count, as the rows decide.
+
+        Both have the columns `who` and `grp`.
+        """
         if self.each_user != ONE and self.groups_per_user >= len(self.groups.keys):
-            return rows
+            return scored
         own = self._find_main_groups(rows) if self.each_user == ONE else self._keep_few_groups(rows)
-        joined = rows.inner_join(own, [rows.who == own.who, rows.grp == own.grp])
-        return joined.select(*(rows[name] for name in rows.columns))
+        joined = scored.inner_join(own, [scored.who == own.who, scored.grp == own.grp])
+        return joined.select(*(scored[name] for name in scored.columns))
 
     def _find_main_groups(self, rows: Any) -> Any:
         """For each user the group with most rows, the first in the list where there are several."""

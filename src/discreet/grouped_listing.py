@@ -1,0 +1,98 @@
+"""The lists of several groups as people and tables have them: side by side, to unfold, or as rows of one table."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from itertools import islice, zip_longest
+from typing import Any
+
+from discreet.listing import Listing
+from discreet.text import printable
+
+_ALL, _FEW, _FOLDED = 12, 3, 200
+"""Up to how many groups are printed whole, how many of more, and how many a page has to unfold."""
+
+_GAP = 4
+
+
+@dataclass(frozen=True)
+class GroupedListing:
+    """A list for each group.
+
+    Attributes
+    ----------
+    names
+        The names of the columns that make a group.
+    lists
+        The list of each group, by the group.
+    """
+
+    names: tuple[str, ...]
+    lists: dict[Any, Listing]
+
+    def columns(self) -> list[str]:
+        """The names of what `rows` has; a group that is called like another column is told apart from it."""
+        own = self._own_columns()
+        return [*(f"group_{name}" if name in own else name for name in self.names), *own]
+
+    def rows(self) -> Iterator[list[Any]]:
+        """Each item of each group, the group first, in as many places as it has columns; None for what is not there."""
+        own = self._own_columns()
+        for group, listing in self.lists.items():
+            parts, names = group if len(self.names) > 1 else (group,), listing.columns()
+            for row in listing.rows():
+                cells = dict(zip(names, row, strict=True))
+                yield [*parts, *(cells.get(name) for name in own)]
+
+    def describe_order(self) -> str:
+        """In which order the items are, in words."""
+        return ", or ".join(sorted({listing.describe_order() for listing in self.lists.values()}))
+
+    def to_lines(self) -> list[str]:
+        """The lists as lines of text, as many side by side as the terminal is wide for."""
+        few = len(self.lists) <= _ALL
+        blocks = [
+            [name_group(group), *(f"  {line}" for line in listing.lines())]
+            for group, listing in self._some(_ALL if few else _FEW)
+        ]
+        more = [] if few else [f"... and {len(self.lists) - _FEW:,} more groups"]
+        return [*_put_side_by_side(blocks, shutil.get_terminal_size().columns), *more]
+
+    def to_html(self) -> str:
+        """The lists of few groups beside each other, those of more to unfold one by one; no script is needed."""
+        if len(self.lists) <= _ALL:
+            style = "display:flex;flex-wrap:wrap;gap:1em 2em;align-items:flex-start"
+            parts = (f"<div><b>{escape(name_group(group))}</b>{one.to_html()}</div>" for group, one in self._some(_ALL))
+            return f'<div style="{style}">{"".join(parts)}</div>'
+        folds = (
+            f"<details><summary>{escape(name_group(group))}</summary>{one.to_html()}</details>"
+            for group, one in self._some(_FOLDED)
+        )
+        more = f"<p>... and {len(self.lists) - _FOLDED:,} more groups</p>" if len(self.lists) > _FOLDED else ""
+        return "".join(folds) + more
+
+    def _some(self, count: int) -> Iterator[tuple[Any, Listing]]:
+        return islice(self.lists.items(), count)
+
+    def _own_columns(self) -> list[str]:
+        """The columns of the lists without the group: what one of them has, all have, if only with nothing in it."""
+        return max((listing.columns() for listing in self.lists.values()), key=len)
+
+
+def name_group(group: Any) -> str:
+    """A group on one line; the parts of one of several columns with commas between."""
+    return ", ".join(map(printable, group)) if isinstance(group, tuple) else printable(group)
+
+
+def _put_side_by_side(blocks: list[list[str]], width: int) -> list[str]:
+    """Blocks of lines in rows, each with as many of equal width as fit, and at least one."""
+    widest = max(len(line) for block in blocks for line in block)
+    across = max(1, (width + _GAP) // (widest + _GAP))
+    lines = []
+    for first in range(0, len(blocks), across):
+        row = zip_longest(*blocks[first : first + across], fillvalue="")
+        lines += ["".join(f"{cell:<{widest + _GAP}}" for cell in cells).rstrip() for cells in row]
+    return lines

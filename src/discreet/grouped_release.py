@@ -1,0 +1,210 @@
+"""GroupedRelease: a release for each of several public groups, made at once and promised for as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import InvalidValueError
+from discreet.grouped_listing import GroupedListing
+from discreet.labels import label_from_json, label_to_json
+from discreet.release import (
+    MALFORMED,
+    Guarantee,
+    Release,
+    describe_terms,
+    from_json_text,
+    items_from_dict,
+    items_to_dict,
+    listing_of,
+    to_json_text,
+)
+from discreet.text import decimal, printable
+
+FORMAT = 2
+"""What a release by group is written as."""
+
+
+@dataclass(frozen=True, repr=False)
+class GroupedRelease(Mapping[Any, Release]):
+    """A release for each group, by the group, in the order of the public list of groups.
+
+    Attributes
+    ----------
+    releases
+        The release of each group; its guarantee is the group's own share.
+    guarantee
+        What all groups together promise.
+    each_user
+        "one" where a user counts in one group alone, "many" where in several.
+    groups_per_user
+        In how many groups at most a user counts.
+    names
+        The names of the columns that make a group.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> visits = {"DE": {"dune": 912, "alien": 877, "heat": 41}, "FR": {"dune": 20, "alien": 310, "heat": 298}}
+    >>> charts = discreet.top_k(discreet.grouped(visits, each_user="many"), k=2, epsilon=10)
+    >>> {group: release.items for group, release in charts.items()}
+    {'DE': ['alien', 'dune'], 'FR': ['alien', 'heat']}
+    >>> charts.guarantee.epsilon, charts["DE"].guarantee.epsilon
+    (Fraction(10, 1), Fraction(5, 1))
+    >>> discreet.GroupedRelease.from_json(charts.to_json()) == charts
+    True
+    """
+
+    releases: dict[Any, Release]
+    guarantee: Guarantee
+    each_user: str
+    groups_per_user: int
+    names: tuple[str, ...] = ("group",)
+
+    def __getitem__(self, group: Any) -> Release:
+        return self.releases[group]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.releases)
+
+    def __len__(self) -> int:
+        return len(self.releases)
+
+    @property
+    def k(self) -> int:
+        """How many items of each group were released."""
+        return next(iter(self.values())).k
+
+    @property
+    def private(self) -> bool:
+        """False where the caller passed a random generator: a release that can be drawn again protects nobody."""
+        return all(release.private for release in self.releases.values())
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """The items of all groups as one table.
+
+        Parameters
+        ----------
+        library
+            "pandas", "polars" or "pyarrow"; by default the first of these that is installed.
+
+        Returns
+        -------
+        DataFrame or pyarrow.Table
+            A row for each group and item: the group, the item, and order, count, low and high where these were
+            released. Counts that are fractions become floats.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> visits = {"DE": {"dune": 912, "alien": 3}, "FR": {"dune": 2, "alien": 31}}
+        >>> charts = discreet.top_k(discreet.grouped(visits, each_user="one"), k=1, epsilon=100)
+        >>> charts.to_frame("pyarrow").to_pylist()
+        [{'group': 'DE', 'item': 'dune'}, {'group': 'FR', 'item': 'alien'}]
+        """
+        from discreet.grouped_frame import make_frame
+
+        return make_frame(self._listing, library)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The release in terms that JSON can hold. Groups that have the same guarantee name it by its place."""
+        places = {id(release.guarantee): release.guarantee for release in self.releases.values()}
+        order = {number: place for place, number in enumerate(places)}
+        return {
+            "format": FORMAT,
+            "names": list(self.names),
+            "each_user": self.each_user,
+            "groups_per_user": self.groups_per_user,
+            "guarantee": self.guarantee.to_dict(),
+            "private": self.private,
+            "guarantees": [guarantee.to_dict() for guarantee in places.values()],
+            "groups": [
+                _member_to_dict(group, release, order[id(release.guarantee)])
+                for group, release in self.releases.items()
+            ],
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The release as JSON text."""
+        return to_json_text(self.to_dict(), indent)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> GroupedRelease:
+        """The release that `to_dict` wrote."""
+        try:
+            return _read_groups(data)
+        except MALFORMED:
+            raise InvalidValueError(
+                "data must be a release by group as GroupedRelease.to_dict or to_json writes it"
+            ) from None
+
+    @classmethod
+    def from_json(cls, text: str) -> GroupedRelease:
+        """The release that `to_json` wrote."""
+        return cls.from_dict(from_json_text(text, "GroupedRelease"))
+
+    def __repr__(self) -> str:
+        return f"GroupedRelease({len(self)} groups, k={self.k}, epsilon={self.guarantee.epsilon})"
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self._title()}:", *self._listing.to_lines(), *self._notes()])
+
+    def _repr_html_(self) -> str:
+        """The notebook view."""
+        from html import escape
+
+        notes = "<br>".join(map(escape, self._notes()))
+        return f"<b>{escape(self._title())}</b>{self._listing.to_html()}<small>{notes}</small>"
+
+    @property
+    def _listing(self) -> GroupedListing:
+        return GroupedListing(self.names, {group: listing_of(release) for group, release in self.items()})
+
+    def _title(self) -> str:
+        sizes = sorted({release.d for release in self.values()})
+        items = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+        by = "" if self.names == ("group",) else f" by {' and '.join(map(printable, self.names))}"
+        order = self._listing.describe_order()
+        return f"Top {self.k:,} of {items} items in each of {count_groups(len(self))}{by}, {order}"
+
+    def _notes(self) -> list[str]:
+        if self.each_user == "one":
+            user = ", who counts in one group alone"
+        else:
+            share = decimal(max(release.guarantee.epsilon for release in self.values()))
+            user = f", who counts in up to {count_groups(self.groups_per_user)} at {share} each"
+        return describe_terms(self.guarantee, self.private, user)
+
+
+AnyRelease = Release | GroupedRelease
+
+
+def read_release(data: Any) -> AnyRelease:
+    """The release that some `to_dict` wrote, by group or not: its format says which."""
+    by_group = isinstance(data, dict) and data.get("format") == FORMAT
+    return GroupedRelease.from_dict(data) if by_group else Release.from_dict(data)
+
+
+def count_groups(count: int) -> str:
+    """So many groups, in words."""
+    return f"{count:,} group{'' if count == 1 else 's'}"
+
+
+def _member_to_dict(group: Any, release: Release, guarantee: int) -> dict[str, Any]:
+    items, counts = items_to_dict(release)
+    return {"group": label_to_json(group), **items, **counts, "guarantee": guarantee}
+
+
+def _read_groups(data: dict[str, Any]) -> GroupedRelease:
+    if data["format"] != FORMAT or not data["groups"]:
+        raise ValueError
+    guarantees, private = [Guarantee.from_dict(each) for each in data["guarantees"]], bool(data["private"])
+    releases = {
+        label_from_json(entry["group"]): items_from_dict(entry, guarantees[entry["guarantee"]], private)
+        for entry in data["groups"]
+    }
+    if len(releases) < len(data["groups"]):
+        raise ValueError
+    total, names = Guarantee.from_dict(data["guarantee"]), tuple(map(str, data["names"]))
+    return GroupedRelease(releases, total, str(data["each_user"]), int(data["groups_per_user"]), names)

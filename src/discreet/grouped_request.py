@@ -1,0 +1,159 @@
+"""GroupedRequest: k items of each of several groups, and what their release promises in all.
+
+A user counts in at most g groups, and each group has a g-th of epsilon, of the selection and of the counts. Adding or
+removing a user changes g groups at most, so that the whole costs what the g costliest groups cost together. A user who
+is replaced can leave g groups and come to g others: each of these 2g sees half of the change that the sensitivity of
+"swap" allows for, and a mechanism that is linear charges it half, so that the whole costs the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from discreet.errors import InvalidValueError
+from discreet.padding import Workload
+from discreet.release import Guarantee
+from discreet.request import GroupShare, Request, Terms, make_request, make_terms
+from discreet.sources.base import Source
+from discreet.sources.groups import GroupedSource
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupedRequest:
+    """What a release by group is asked for; the scores are in the source alone, unread.
+
+    Attributes
+    ----------
+    source
+        Where the scores come from.
+    requests
+        What is asked of each group, in the order of the source; its guarantee is the group's own share.
+    guarantee
+        What the release of all groups promises.
+    """
+
+    source: GroupedSource
+    requests: Sequence[Request]
+    guarantee: Guarantee
+
+    @property
+    def k(self) -> int:
+        """How many items of each group to release."""
+        return self.requests[0].k
+
+    @property
+    def d(self) -> int:
+        """How many items the largest of the groups has."""
+        return max(request.d for request in self.requests)
+
+    @property
+    def takes_all_items(self) -> bool:
+        """Whether every group is released whole, which needs no draw and costs nothing."""
+        return all(request.takes_all_items for request in self.requests)
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether the release has counts, which it has for all groups or for none."""
+        return self.requests[0].count_mechanism is not None
+
+    @property
+    def workload(self) -> Workload:
+        """What says how long the release takes."""
+        typed = all(request.source.typed for request in self.requests)
+        items, groups = sum(request.d for request in self.requests), len(self.requests)
+        return Workload(typed, items, self.k * groups, self.has_counts, groups)
+
+
+AnyRequest = Request | GroupedRequest
+
+
+def make_any_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> AnyRequest:
+    """The request that the arguments of `top_k` describe, by group where the scores are."""
+    make = make_grouped_request if isinstance(scores, GroupedSource) else make_request
+    return make(scores, k, epsilon, **terms)
+
+
+def make_grouped_request(
+    source: GroupedSource,
+    k: Any,
+    epsilon: Any,
+    *,
+    mechanism: Any = None,
+    sensitivity: Any = None,
+    adjacency: Any = None,
+    counts: Any = None,
+    split: Any = None,
+) -> GroupedRequest:
+    """The request that the arguments of `top_k` describe for a source by group.
+
+    Parameters
+    ----------
+    source
+        The scores of all groups.
+    k, epsilon, mechanism, sensitivity, adjacency, counts, split
+        What `top_k` takes, as the caller gave it.
+    """
+    known: dict[tuple[Any, ...], Terms] = {}
+    requests = []
+    for key, member in zip(source.keys, source.members, strict=True):
+        facts = _public_facts(member)
+        if facts not in known:
+            share = GroupShare(key, source.groups_per_user)
+            known[facts] = make_terms(
+                member, k, epsilon, mechanism, sensitivity, adjacency, counts, split, share
+            )  # fmt: skip
+        requests.append(Request(member, *known[facts]))
+    _check_alike([terms[1] for terms in known.values()])
+    return GroupedRequest(source, requests, _total_guarantee(requests, source.groups_per_user))
+
+
+def _public_facts(member: Source) -> tuple[Any, ...]:
+    """What the terms of a release depend on: groups that are alike in it share their terms."""
+    return member.d, member.grid, member.sensitivity, member.adjacency, member.max_items_per_user
+
+
+def _check_alike(guarantees: list[Guarantee]) -> None:
+    """Raises unless one user means the same in all groups, and each can be charged half of a replacement."""
+    first = guarantees[0]
+    for other in guarantees[1:]:
+        for name, one, another in (
+            ("adjacency", first.adjacency, other.adjacency),
+            ("sensitivity", first.sensitivity, other.sensitivity),
+        ):
+            if one != another:
+                raise InvalidValueError(f"{name} must be the same for all groups, and is {one!r} and {another!r}")
+    if first.adjacency == "swap" and not first.mechanism.is_linear:
+        raise InvalidValueError(
+            f"mechanism must not be {first.mechanism!r} for groups under 'swap': a user who leaves one group for "
+            "another would cost it more than epsilon"
+        )
+
+
+def _total_guarantee(requests: list[Request], groups_per_user: int) -> Guarantee:
+    """What all groups promise together: the sums over the costliest ones that a user can be in."""
+    promised = {id(request.guarantee): request.guarantee for request in requests}
+    sizes = Counter(id(request.guarantee) for request in requests)
+    alike = [(each, sizes[number]) for number, each in promised.items()]
+    first = alike[0][0]
+    # Of two that cost the same, the one that spends more of it on the selection.
+    by_epsilon = _take_costliest(alike, groups_per_user, lambda each: (each.epsilon, each.selection_epsilon))
+    by_rho = _take_costliest(alike, groups_per_user, lambda each: each.zcdp)
+    epsilon, counts = (
+        sum((getattr(each, name) * size for each, size in by_epsilon), Fraction(0))
+        for name in ("epsilon", "counts_epsilon")
+    )
+    rho = sum((each.zcdp * size for each, size in by_rho), Fraction(0))
+    return Guarantee(epsilon, first.adjacency, first.sensitivity, first.mechanism, rho, counts)
+
+
+def _take_costliest(alike: list[tuple[Guarantee, int]], most: int, cost: Any) -> list[tuple[Guarantee, int]]:
+    """The costliest of some guarantees, each with how many groups have it, so that they are `most` groups in all."""
+    taken = []
+    for each, size in sorted(alike, key=lambda pair: cost(pair[0]), reverse=True):
+        taken.append((each, min(size, most)))
+        most -= taken[-1][1]
+    return taken

@@ -1,0 +1,82 @@
+"""The items of a release as people and tables have them: in one order, with their places and counts where released."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from discreet.labels import sort_key
+from discreet.text import align_columns, count_with_commas, printable
+
+_TABLE = ("item", "about", "95% interval")
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The items of a release: by noisy count, else in the released order, else sorted by label.
+
+    Attributes
+    ----------
+    items
+        The items, sorted by label.
+    order
+        The same items in the released order, or None.
+    counts
+        The count of each item, the largest first, or None.
+    """
+
+    items: list[Any]
+    order: list[Any] | None
+    counts: Sequence[Any] | None
+
+    def describe_order(self) -> str:
+        """In which order the items are, in words."""
+        if self.counts is not None:
+            return "by noisy count"
+        return "sorted by name, which says nothing about rank" if self.order is None else "in the released order"
+
+    def columns(self) -> list[str]:
+        """The names of what `rows` has of each item."""
+        places = [] if self.order is None else ["order"]
+        return ["item", *places, *([] if self.counts is None else ["count", "low", "high"])]
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Each item with its place in the released order, its count and the interval, as far as these are there."""
+        places = {sort_key(item): (place,) for place, item in enumerate(self.order or [], 1)}
+        if self.counts is not None:
+            return [(c.item, *places.get(sort_key(c.item), ()), c.value, c.low, c.high) for c in self.counts]
+        return [(item, *places.get(sort_key(item), ())) for item in self._shown()]
+
+    def lines(self) -> list[str]:
+        """The items as lines of text."""
+        if self.counts is not None:
+            rows = [_TABLE, *([printable(cell) for cell in row] for row in self._cells())]
+            return align_columns(rows, numbers=True)
+        width = len(str(len(self.items)))
+        names = [printable(item) for item in self._shown()]
+        return [f"{i:>{width}}  {name}" if self.order else name for i, name in enumerate(names, 1)]
+
+    def to_html(self) -> str:
+        """The items as a list of HTML, or as a table with their counts."""
+        if self.counts is not None:
+            head = "".join(f"<th>{escape(name)}</th>" for name in _TABLE)
+            cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._cells())
+            return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+        tag = "ul" if self.order is None else "ol"
+        return f"<{tag}>{''.join(f'<li>{escape(str(item))}</li>' for item in self._shown())}</{tag}>"
+
+    def _shown(self) -> list[Any]:
+        return self.items if self.order is None else self.order
+
+    def _cells(self) -> list[tuple[str, str, str]]:
+        """The counts as text, a row for each item."""
+        return [
+            (
+                str(count.item),
+                count_with_commas(count.value),
+                f"{count_with_commas(count.low)} to {count_with_commas(count.high)}",
+            )
+            for count in self.counts or []
+        ]

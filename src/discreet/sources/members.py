@@ -1,0 +1,118 @@
+"""`discreet.grouped`: scores that the caller holds for each group, as one source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from discreet.errors import Error, InvalidTypeError, InvalidValueError, shown
+from discreet.labels import check_labels, unwrap_label
+from discreet.selection import Selection
+from discreet.sources.base import Chosen, Source
+from discreet.sources.groups import MANY, GroupedSource, check_each_user
+from discreet.sources.scores import as_source
+from discreet.tally import Tally
+
+
+class MemberGroups(GroupedSource):
+    """A source for each group, which are read one after the other."""
+
+    names = ("group",)
+
+    def __init__(self, keys: Sequence[Any], members: Sequence[Source], each_user: str, groups_per_user: int) -> None:
+        self.keys, self.members = tuple(keys), members
+        self.each_user, self.groups_per_user = each_user, groups_per_user
+
+    def select_items(self, choose: Callable[[int, Tally], Selection], scored: bool) -> list[Chosen]:
+        return [
+            member.select_items(lambda tally, i=i: choose(i, tally), scored)  # type: ignore[misc]  # i is bound
+            for i, member in enumerate(self.members)
+        ]
+
+    def description(self) -> dict[str, Any]:
+        bound = {"max_groups_per_user": self.groups_per_user} if self.each_user == MANY else {}
+        return {"groups": repr(self.keys), "each_user": self.each_user, **bound}
+
+    def opening_seconds(self) -> float:
+        return sum(member.opening_seconds() for member in self.members)
+
+
+def grouped(
+    scores: Mapping[Any, Any],
+    *,
+    each_user: str | None = None,
+    max_groups_per_user: int | None = None,
+    labels: Any = None,
+) -> GroupedSource:
+    """A source of scores by group, of which `top_k` releases a list for each group, within one epsilon.
+
+    Parameters
+    ----------
+    scores
+        For each group, by its name, whatever `top_k` takes as scores. The groups must be a public list: one that is
+        there because somebody is in it tells that.
+    each_user
+        "one" where a user is in one group alone, as people are in countries: each group then has the whole of epsilon.
+        "many" where a user may be in several, as people are in months. There is no default, because the wrong one
+        breaks the promise.
+    max_groups_per_user
+        With "many": the scores count each user in at most so many groups, by default in all. Each group has that part
+        of epsilon.
+    labels
+        The names of the items where the scores have none: one list for all groups, or a mapping with one for each.
+
+    Returns
+    -------
+    GroupedSource
+        What `top_k` takes.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> visits = {"DE": {"dune": 912, "alien": 877, "heat": 41}, "FR": {"dune": 20, "alien": 310, "heat": 298}}
+    >>> charts = discreet.top_k(discreet.grouped(visits, each_user="one"), k=2, epsilon=1)
+    >>> charts["FR"].items
+    ['alien', 'heat']
+    >>> charts.guarantee.epsilon
+    Fraction(1, 1)
+    """
+    if not isinstance(scores, Mapping):
+        raise InvalidTypeError(f"scores must be a mapping from group to scores, not a {type(scores).__name__}")
+    if not scores:
+        raise InvalidValueError("scores must hold at least one group, not none")
+    keys = _check_keys(scores)
+    most = check_each_user(each_user, max_groups_per_user, len(keys))
+    named = _labels_by_group(labels, list(scores))
+    members = [
+        _open_member(key, given, named(i)) for i, (key, given) in enumerate(zip(keys, scores.values(), strict=True))
+    ]
+    return MemberGroups(keys, members, str(each_user), most)
+
+
+def _check_keys(scores: Mapping[Any, Any]) -> list[Any]:
+    try:
+        return check_labels(scores)
+    except Error as error:
+        message = str(error)
+    raise InvalidValueError(f"groups of scores must be names as labels are: {message}")
+
+
+def _labels_by_group(labels: Any, groups: list[Any]) -> Callable[[int], Any]:
+    """The labels of each group, by its index: those given for all, or those that a mapping has for it."""
+    if not isinstance(labels, Mapping):
+        return lambda _: labels
+    unknown = [group for group in labels if group not in groups]
+    if unknown:
+        raise InvalidValueError(
+            f"labels must be for groups that scores has, and {shown(unwrap_label(unknown[0]))} is none"
+        )
+    return lambda i: labels.get(groups[i])
+
+
+def _open_member(key: Any, scores: Any, labels: Any) -> Source:
+    """The source of one group; what is wrong with it is said with the name of the group."""
+    try:
+        return as_source(scores, labels)
+    except Error as error:
+        kind, message = type(error), str(error)
+    raise kind(f"{message} (in the group {shown(key)})")
