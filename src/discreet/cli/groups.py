@@ -103,10 +103,8 @@ def _parse_groups(texts: Sequence[str], columns: int) -> Any:
             "because a list made from the events would tell where somebody was"
         )
     if len(texts) not in (1, columns):
-        raise InvalidValueError(
-            f"groups must be given once for each by, {columns} times, or once as a file of combinations, "
-            f"not {len(texts)} times"
-        )
+        ways = "" if columns == 1 else f", {columns} times, or once as a file of combinations"
+        raise InvalidValueError(f"groups must be given once for each by{ways}, not {len(texts)} times")
     for text in texts:
         if "://" in text or text.partition(":")[0] == STANDARD:
             raise InvalidValueError("groups must be FILE:COLUMN or FIRST..LAST: neither a URL nor standard input")
