@@ -33,13 +33,14 @@ class GroupSplit:
     groups_per_user: int
 
     def keep_own_groups(self, scored: Any, rows: Any) -> Any:
-        """What was made of rows, less what is of groups in which its user does not count, as the rows decide.
+        """What was made of the rows, less what is of groups in which its user does not count.
 
-        Both have the columns `who` and `grp`.
+        Both have the columns `who` and `grp`; the rows decide.
         """
         if self.each_user != ONE and self.groups_per_user >= len(self.groups.keys):
             return scored
-        own = self._find_main_groups(rows) if self.each_user == ONE else self._keep_few_groups(rows)
+        find = self._find_main_groups if self.each_user == ONE else self._keep_few_groups
+        own = find(rows.alias("discreet_group_rows")).alias("discreet_groups")
         joined = scored.inner_join(own, [scored.who == own.who, scored.grp == own.grp])
         return joined.select(*(scored[name] for name in scored.columns))
 

@@ -91,7 +91,8 @@ class GroupedTableSource(EventTable, GroupedSource):
         """The tallies of all groups; what is computed here is kept until it is let go."""
         self.close()
         engine = self._opened.engine
-        query = self._scoring.scores_by_group(self._table, self._split)
+        again = self._filter(self._opened.table.view(), self._where)
+        query = self._scoring.scores_by_group(self._table, again, self._split)
         scores = ask(engine, "computing the scores", query.cache)
         lookup = Lookup(scores, "integer", self._numbers, len(self.keys))
         self._snapshots.append(lookup)

@@ -64,22 +64,34 @@ class Scoring:
         shown_too = {"label": domain.label} if self.domain.labelled else {}
         return joined.select(item=domain.item, score=ibis.coalesce(touched.score, 0), **shown_too)
 
-    def scores_by_group(self, table: Any, split: GroupSplit) -> Any:
+    def scores_by_group(self, table: Any, again: Any, split: GroupSplit) -> Any:
         """The expression of the scores of each group: a row for each item of the domain that somebody touched there.
 
-        Items of a listed domain are their ordinals.
+        Items of a listed domain are their ordinals. The parts have names and stand beside each other, because SQLite's
+        parser does not go deep.
+
+        Parameters
+        ----------
+        table
+            The events.
+        again
+            The same as an expression of its own. One that is used twice becomes a common table expression, and DuckDB
+            and PostgreSQL would keep all rows of that, where reading them twice needs no memory.
+        split
+            The groups, and which of them a user counts in.
         """
         rows = split.groups.add_ordinals(table, **self._read_rows(table))
-        rows = rows.filter(rows.who.notnull())
+        rows = rows.filter(rows.who.notnull()).alias("discreet_rows")
+        users = split.groups.add_ordinals(again, who=self._read_user(again))
+        users = users.filter(users.who.notnull())
         if self.counts_all_items:
-            own = split.keep_own_groups(rows, rows)
+            own = split.keep_own_groups(rows, users)
             touched = own.group_by("grp", "item").agg(score=own.who.nunique())
             inside = join_ordinals(touched, self.ordinals, self.dialect)
             return inside.select(grp=inside.grp, item=inside[self._number_column], score=inside.score)
-        # A user's items in a group are the same whether the group counts or not; so the groups are a query beside that
-        # of the items and not inside of it, where SQLite's parser would not get to.
-        by_user = self._score_by_user(rows, ["grp"])
-        scored = self._add_users(split.keep_own_groups(by_user, rows), ["grp", self._number_column])
+        # A user's items in a group are the same whether the group counts or not.
+        by_user = self._score_by_user(rows, ["grp"]).alias("discreet_users")
+        scored = self._add_users(split.keep_own_groups(by_user, users), ["grp", self._number_column])
         return scored.rename(item=self._number_column)
 
     @property
@@ -94,10 +106,15 @@ class Scoring:
 
     def _read_rows(self, table: Any) -> dict[str, Any]:
         """Of each row the user, the item and, where scores are sums, the steps."""
-        columns = self.columns
-        who = user_key(self.dialect, table[columns["user"]], declared=columns["user"] not in self.undeclared)
-        read = {"who": who, "item": self.dialect.group_key(self._read_item(table[columns["item"]]))}
-        return read if self.steps is None else read | {"steps": self._to_steps(table[columns["value"]], self.steps)}
+        item = self.dialect.group_key(self._read_item(table[self.columns["item"]]))
+        read = {"who": self._read_user(table), "item": item}
+        return (
+            read if self.steps is None else read | {"steps": self._to_steps(table[self.columns["value"]], self.steps)}
+        )
+
+    def _read_user(self, table: Any) -> Any:
+        column = self.columns["user"]
+        return user_key(self.dialect, table[column], declared=column not in self.undeclared)
 
     def _read_item(self, item: Any) -> Any:
         """The item of a row as the domain spells it, or nothing where it cannot be one; no row makes this fail."""
