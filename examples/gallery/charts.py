@@ -97,8 +97,8 @@ def draw(folder: Path, charts: discreet.GroupedRelease, people: dict[tuple[str, 
             panel.set_xlabel("listeners")
         title = f"{K} songs of {len(SONGS)} in each country and month, epsilon = {EPSILON} in all"
         panel.figure.suptitle(title, x=0.01, horizontalalignment="left", weight="bold")
-        # The last number below a chart may stand half outside of it.
-        panel.figure.get_layout_engine().set(rect=(0, 0, 0.98, 1))
+        # Room between the rows, and for a last number that stands half outside of its chart.
+        panel.figure.get_layout_engine().set(h_pad=0.1, rect=(0, 0, 0.98, 1))
         panel.figure.legend(*panel.get_legend_handles_labels(), loc="outside lower left", ncols=2, reverse=True)
 
 
