@@ -228,7 +228,13 @@ WITHOUT = ("select", "streams.parquet", *SONGS, *SURE)
         ),
         (
             (*WITHOUT, "--by", "country,month(played_at)", *BY_COUNTRY[2:]),
-            "by must be given once for each column, and 'country,month(played_at)' has a comma",
+            "by must be given once for each column, and names one, not 'country,month(played_at)'",
+        ),
+        ((*WITHOUT, "--by", "", *BY_COUNTRY[2:]), "by must be given once for each column, and names one, not ''"),
+        (
+            (*WITHOUT, "--by", "months(played_at)", *BY_MONTH[2:]),
+            "by must be a column or day, week, month, quarter or year of one, not 'months(played_at)'; "
+            "did you mean month?",
         ),
         (
             (*WITHOUT, *BY_COUNTRY, "--groups", "2026-01..2026-02"),

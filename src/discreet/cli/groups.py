@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet.cli.options import complete_from, parse_choice, parse_count
+from discreet.cli.options import complete_from, join_choices, parse_choice, parse_count
 from discreet.cli.stdin import STANDARD
 from discreet.errors import InvalidValueError, shown
+from discreet.sources.column_hints import suggestion
 
 _ONE_OR_MANY = ("one", "many")
 
@@ -85,13 +86,22 @@ class GroupOptions:
 
 
 def _parse_columns(texts: Sequence[str]) -> Any:
-    from discreet.sources.events.group_spelling import parse_by
-
-    found = [parse_by(text) for text in texts]
-    for text, each in zip(texts, found, strict=True):
-        if isinstance(each, list):
-            raise InvalidValueError(f"by must be given once for each column, and {shown(text)} has a comma")
+    found = list(map(_parse_column, texts))
     return found[0] if len(found) == 1 else found
+
+
+def _parse_column(text: str) -> Any:
+    from discreet.sources.events.group_spelling import parse_by
+    from discreet.sources.events.periods import UNITS
+
+    found = parse_by(text) if text.strip() else []
+    if isinstance(found, list):
+        raise InvalidValueError(f"by must be given once for each column, and names one, not {shown(text)}")
+    named, bracket, _ = text.partition("(")
+    hint = suggestion(named, list(UNITS), private=False)
+    if isinstance(found, str) and bracket and hint:
+        raise InvalidValueError(f"by must be a column or {join_choices(UNITS)} of one, not {shown(text)}{hint}")
+    return found
 
 
 def _parse_groups(texts: Sequence[str], columns: int) -> Any:
