@@ -282,7 +282,7 @@ def test_one_more_user_in_each_of_many_tables_on_spark(options, grouped_on):
         source = grouped_on("spark", pa.Table.from_pylist(rows, schema), domain, groups=groups, **options)
         found.append([{item: score for score, item in ranked} for ranked in rank_groups(source)])
     own = [slice(i * len(LANDS), (i + 1) * len(LANDS)) for i in range(tables)]
-    assert sum(any(map(any, check_moves(source, found[0][each], found[1][each]))) for each in own) > tables / 2
+    assert sum(any(map(any, check_moves(source, found[0][each], found[1][each]))) for each in own) > tables / 4
 
 
 def test_a_source_says_what_is_public_about_it(grouped_on):
