@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from discreet.analysis import bounds
     from discreet.analysis.choose import Comparison, compare, epsilon_for
     from discreet.analysis.details import class_probabilities, expected, subset_probability
-    from discreet.analysis.utility import Utility, utility
+    from discreet.analysis.results import GroupedUtility, Utility
+    from discreet.analysis.utility import utility
     from discreet.evidence.audit import Audit, audit
     from discreet.evidence.verify import verify
     from discreet.ledger.errors import BudgetSpentError, LedgerError
@@ -53,6 +54,7 @@ __all__ = [
     "Error",
     "GroupedRelease",
     "GroupedSource",
+    "GroupedUtility",
     "Guarantee",
     "Joint",
     "Ledger",
@@ -95,11 +97,12 @@ _ON_DEMAND = {
     "BudgetSpentError": "discreet.ledger.errors",
     "Comparison": "discreet.analysis.choose",
     "EngineError": "discreet.sources.engine",
+    "GroupedUtility": "discreet.analysis.results",
     "GroupedSource": "discreet.sources.groups",
     "Ledger": "discreet.ledger.ledger",
     "LedgerError": "discreet.ledger.errors",
     "TableSource": "discreet.sources.events.table",
-    "Utility": "discreet.analysis.utility",
+    "Utility": "discreet.analysis.results",
     "audit": "discreet.evidence.audit",
     "bounds": "discreet.analysis.bounds",
     "class_probabilities": "discreet.analysis.details",

@@ -56,7 +56,7 @@ def quick(monkeypatch):
     plan, audited = verify.plan, audit.audit
 
     def few(*args, **options):
-        # A mechanism, and counts where all is verified.
+        # A mechanism, and lists by group where all is verified.
         first, *rest = plan(*args, **options)
         return [replace(task, trials=task.trials[:1]) for task in (first, *rest[-1:])]
 
@@ -65,7 +65,7 @@ def quick(monkeypatch):
         return audited(*args, **{**options, "draws": 200, "confidence": "0.9999999999"})
 
     def few_cases():
-        return [replace(case, rows=case.rows[:1], counts=(), audited={}) for case in cases()[:2]]
+        return [replace(case, rows=case.rows[:1], counts=(), groups=(), audited={}) for case in cases()[:2]]
 
     cases = selftest.cases
     monkeypatch.setattr(verify, "plan", few)

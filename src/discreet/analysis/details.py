@@ -9,28 +9,28 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from discreet.analysis.classes import Cells, cells_of
 from discreet.analysis.joint_sets import make_analysis_request
 from discreet.analysis.layers import Layers
+from discreet.analysis.results import NOT_PRIVATE, Expected, GroupedExpected
 from discreet.analysis.shots import Chance
 from discreet.analysis.statistics import check_confidence, draws_needed
-from discreet.analysis.utility import MOST_VALUES, Race, check_computed, check_width, describe_ranks
+from discreet.analysis.utility import MOST_VALUES, Race, check_computed, check_width, describe_ranks, measure_groups
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.entropy import as_entropy
+from discreet.grouped_request import GroupedRequest, make_any_request
 from discreet.mechanisms import canonical, joint
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.privacy import Number, Sensitivity
-from discreet.request import make_request
+from discreet.request import Request
 from discreet.sources.base import Source
+from discreet.sources.groups import GroupedSource
 from discreet.tally import Tally, to_float
-from discreet.text import decimal
-
-_NOT_PRIVATE = "NOT private: computed from the scores"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class ClassProbabilities:
     def __str__(self) -> str:
         best = np.argsort(-self.probability)[:5]
         shown_ones = "  ".join(f"({self.h[i]}, {self.t[i]}) {self.probability[i]:.6f}" for i in best)
-        return f"{len(self.h)} classes (h, t), the likeliest: {shown_ones}  ({_NOT_PRIVATE})"
+        return f"{len(self.h)} classes (h, t), the likeliest: {shown_ones}  ({NOT_PRIVATE})"
 
 
 def class_probabilities(
@@ -130,36 +130,10 @@ def subset_probability(
     return _SET_FORMULAS[chosen.form](chosen, request.prepare(request.source.tally()), ranks)
 
 
-@dataclass(frozen=True)
-class Expected:
-    """What a release will be like on average. NOT private: computed from the scores.
-
-    Attributes
-    ----------
-    recall
-        The share of the true top-k that is released, ties broken by one fixed order.
-    score_error
-        By how much the worst released score is below the k-th best.
-    recall_off, score_error_off
-        What they may be off by.
-    confidence
-        None where they were computed; where they were estimated from draws, the probability that both are covered.
-    """
-
-    recall: float
-    score_error: float
-    recall_off: float
-    score_error_off: float
-    confidence: Fraction | None = None
-
-    def __str__(self) -> str:
-        sure = "" if self.confidence is None else f" with confidence {decimal(self.confidence)}"
-        return (
-            f"recall {self.recall:.6f} (off by at most {self.recall_off:.1e}{sure})  "
-            f"score error {self.score_error:.6g} (off by at most {self.score_error_off:.1e}{sure}; {_NOT_PRIVATE})"
-        )
-
-
+@overload
+def expected(scores: GroupedSource, k: int, epsilon: Number, *given: Any, **options: Any) -> GroupedExpected: ...
+@overload
+def expected(scores: Any, k: int, epsilon: Number, *given: Any, **options: Any) -> Expected: ...
 def expected(
     scores: Any,
     k: int,
@@ -170,12 +144,12 @@ def expected(
     adjacency: str | None = None,
     width: Number = "0.1",
     confidence: Number = "0.99",
-) -> Expected:
+) -> Expected | GroupedExpected:
     """The share of the true top-k that is released, and how far its worst score is below the k-th, on average.
 
     Computed from the scores, so NOT private: for public or made-up data. The parameters are those of `utility`;
     `width` is that of the recall's interval, and of the score error's as a share of the range of the scores, where the
-    mechanism is not canonical with Gumbel noise.
+    mechanism is not canonical with Gumbel noise. Of scores by group both are given for each group, and over all.
 
     Examples
     --------
@@ -184,10 +158,16 @@ def expected(
     True
     """
     sure, apart = check_confidence(confidence), check_width(width)
-    request = make_request(scores, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency)
+    request = make_any_request(scores, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency)
+    if isinstance(request, GroupedRequest):
+        return GroupedExpected(measure_groups(request, sure, lambda one, read, surer: _expect(one, read, apart, surer)))
+    return _expect(request, request.source.tally, apart, sure)
+
+
+def _expect(request: Request, read: Callable[[], Tally], apart: Fraction, sure: Fraction) -> Expected:
     if request.takes_all_items:
         return Expected(1.0, 0.0, 0.0, 0.0)
-    tally = request.source.tally()
+    tally = read()
     prepared: Any = request.prepare(tally)
     if request.guarantee.mechanism.form is Form.CLASSES:
         return _on_average(tally, request.k, cells_of(prepared))

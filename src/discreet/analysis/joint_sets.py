@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from discreet.grouped_request import GroupedRequest, make_grouped_request
 from discreet.mechanisms.base import Form, Mechanism, Prepared
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.registry import check_mechanism
 from discreet.privacy import Sensitivity
 from discreet.request import Request, make_request
+from discreet.sources.groups import GroupedSource
 from discreet.tally import Tally
 
 
@@ -72,9 +74,26 @@ def make_analysis_request(
     scores: Any, k: Any, epsilon: Any, mechanism: Any = None, sensitivity: Any = None, adjacency: Any = None
 ) -> Request:
     """A request that is only asked how good its release would be: its mechanism need not have a sampler."""
+    asked, compared = _find_drawable(mechanism)
+    request = make_request(scores, k, epsilon, mechanism=asked, sensitivity=sensitivity, adjacency=adjacency)
+    return request if compared is None else _draw_by(request, compared)
+
+
+def make_grouped_analysis_request(
+    scores: GroupedSource, k: Any, epsilon: Any, mechanism: Any = None, sensitivity: Any = None, adjacency: Any = None
+) -> GroupedRequest:
+    """The same for scores by group."""
+    asked, compared = _find_drawable(mechanism)
+    every = make_grouped_request(scores, k, epsilon, mechanism=asked, sensitivity=sensitivity, adjacency=adjacency)
+    return every if compared is None else replace(every, requests=[_draw_by(one, compared) for one in every.requests])
+
+
+def _find_drawable(mechanism: Any) -> tuple[Mechanism | None, Mechanism | None]:
+    """A mechanism that gives the guarantee, and where that has another sampler or none, the one that is asked about."""
     compared = None if mechanism is None else check_comparable(mechanism)
-    if compared is None or compared.is_drawable:
-        return make_request(scores, k, epsilon, mechanism=compared, sensitivity=sensitivity, adjacency=adjacency)
     # Over sequences the guarantee is the same: it is that of the loss.
-    request = make_request(scores, k, epsilon, mechanism=Joint(), sensitivity=sensitivity, adjacency=adjacency)
-    return replace(request, guarantee=replace(request.guarantee, mechanism=compared))
+    return (compared, None) if compared is None or compared.is_drawable else (Joint(), compared)
+
+
+def _draw_by(request: Request, mechanism: Mechanism) -> Request:
+    return replace(request, guarantee=replace(request.guarantee, mechanism=mechanism))

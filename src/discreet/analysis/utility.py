@@ -8,28 +8,34 @@ lacks, and t, its worst rank, counted from 1; every goal is h >= some h0 and t <
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from discreet.analysis.classes import cells_of
-from discreet.analysis.joint_sets import make_analysis_request
+from discreet.analysis.joint_sets import make_analysis_request, make_grouped_analysis_request
 from discreet.analysis.layers import Layers
+from discreet.analysis.results import GOALS as GOALS
+from discreet.analysis.results import Expected, GroupedUtility
+from discreet.analysis.results import Utility as Utility
 from discreet.analysis.shots import Shots
 from discreet.analysis.statistics import check_confidence, draws_needed, lower_bound, upper_bound
 from discreet.errors import InvalidValueError, shown
 from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import as_entropy
+from discreet.grouped_request import GroupedRequest
 from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.noise import Noise
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.release import Guarantee
+from discreet.request import Request
+from discreet.selection import Selection
+from discreet.sources.groups import GroupedSource
 from discreet.tally import Tally, to_float
-from discreet.text import decimal
 
 Region = tuple[int, int]
 """What is good enough: h at least the first number, t at most the second."""
@@ -41,44 +47,10 @@ MOST_VALUES = 10**8
 _LEAST_WIDTH = Fraction(1, 1000)
 
 
-@dataclass(frozen=True)
-class Utility:
-    """How likely a release is to be good. NOT private: computed from the scores.
-
-    Attributes
-    ----------
-    top
-        The probability of exactly the top-k, ties broken by one fixed order.
-    great
-        Of a set with the best tenth of k in it and none beyond the best 11/10 of k.
-    good
-        Of a set with the best hundredth of k in it and none beyond the best 3/2 of k.
-    optimal
-        Of any top-k by score, however ties are broken.
-    error
-        What each of them may be off by. For canonical it is a bound; for one-shot and joint, whose integrals are
-        refined until they stand still, it is how far they still moved, where no bound is smaller.
-    confidence
-        None where they were computed; where they were estimated from draws, the probability that `error` covers all.
-    """
-
-    top: float
-    great: float
-    good: float
-    optimal: float
-    error: float
-    confidence: Fraction | None = None
-
-    def __str__(self) -> str:
-        shares = "  ".join(f"{name} {getattr(self, name):.6f}" for name in GOALS)
-        sure = "" if self.confidence is None else f" with confidence {decimal(self.confidence)}"
-        return f"{shares}  (off by at most {self.error:.1e}{sure}; NOT private: computed from the scores)"
-
-
-GOALS = tuple(field.name for field in fields(Utility))[:4]
-"""The goals: top, great, good, optimal."""
-
-
+@overload
+def utility(scores: GroupedSource, k: int, epsilon: Number, *given: Any, **options: Any) -> GroupedUtility: ...
+@overload
+def utility(scores: Any, k: int, epsilon: Number, *given: Any, **options: Any) -> Utility: ...
 def utility(
     scores: Any,
     k: int,
@@ -89,13 +61,13 @@ def utility(
     adjacency: str | None = None,
     width: Number = "0.1",
     confidence: Number = "0.99",
-) -> Utility:
+) -> Utility | GroupedUtility:
     """How likely a release is to be good, from the scores: NOT private, for public or made-up data.
 
     Parameters
     ----------
     scores
-        What `top_k` takes.
+        What `top_k` takes, by group or not.
     k, epsilon, mechanism, sensitivity, adjacency
         What `top_k` would be given.
     width
@@ -107,7 +79,8 @@ def utility(
     Returns
     -------
     Utility
-        The probabilities of the four goals and what they may be off by.
+        The probabilities of the four goals and what they may be off by. Of scores by group a GroupedUtility: those of
+        each group at its share of epsilon, and the expected share of groups that reach each goal.
 
     Examples
     --------
@@ -115,13 +88,48 @@ def utility(
     >>> discreet.utility([90, 80, 5, 1], k=2, epsilon=1).top > 0.999
     True
     """
-    request = make_analysis_request(scores, k, epsilon, mechanism, sensitivity, adjacency)
+    precision = Precision(width=check_width(width), confidence=check_confidence(confidence))
+    terms = k, epsilon, mechanism, sensitivity, adjacency
+    if not isinstance(scores, GroupedSource):
+        request = make_analysis_request(scores, *terms)
+        return _measure(request, request.source.tally, precision)
+
+    def measure(one: Request, read: Callable[[], Tally], sure: Fraction) -> Utility:
+        return _measure(one, read, replace(precision, confidence=sure))
+
+    return GroupedUtility(measure_groups(make_grouped_analysis_request(scores, *terms), precision.confidence, measure))
+
+
+def _measure(request: Request, read: Callable[[], Tally], precision: Precision) -> Utility:
+    """The utility of one list, whose scores are read where they matter."""
     if request.takes_all_items:
         return Utility(1.0, 1.0, 1.0, 1.0, 0.0)
-    tally = request.source.tally()
-    precision = Precision(width=check_width(width), confidence=check_confidence(confidence))
-    read = meter(tally, request.k, request.guarantee, goals(tally, request.k), precision)
-    return at_epsilon(read, request.guarantee.epsilon)
+    tally = read()
+    found = meter(tally, request.k, request.guarantee, goals(tally, request.k), precision)
+    return at_epsilon(found, request.guarantee.epsilon)
+
+
+Measured = TypeVar("Measured", Utility, Expected)
+
+
+def measure_groups(
+    every: GroupedRequest,
+    confidence: Fraction,
+    measure: Callable[[Request, Callable[[], Tally], Fraction], Measured],
+) -> dict[Any, Measured]:
+    """What is measured of each group; each is surer than asked for, so that all together are as sure as that."""
+    measured: dict[Any, Measured] = {}
+    sure = 1 - (1 - confidence) / len(every.requests)
+
+    def choose(group: int, tally: Tally) -> Selection:
+        measured[every.source.keys[group]] = measure(every.requests[group], lambda: tally, sure)
+        return Selection(np.zeros(1, np.int64))
+
+    # A source by group has the tallies of all groups in one snapshot; which items they are does not matter here.
+    every.source.select_items(choose, False)
+    drawn = any(one.confidence is not None for one in measured.values())
+    # Where one was drawn, what holds for all is said of each.
+    return {key: replace(one, confidence=confidence) for key, one in measured.items()} if drawn else measured
 
 
 @dataclass(frozen=True)

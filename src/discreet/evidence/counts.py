@@ -97,7 +97,7 @@ def neighbours(family: Family, scores: Scores, per_user: int | None) -> Iterator
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Bounded(ArraySource):
+class BoundedScores(ArraySource):
     """Scores of which each user is known to move at most so many."""
 
     max_items_per_user: int | None = None
@@ -141,7 +141,7 @@ class CountedLaws(Laws):
 
     def source(self, scores: Scores) -> ArraySource:
         made = super().source(scores)
-        return _Bounded(made.scores, made.labels, made.unit, self._grid, max_items_per_user=self._per_user)
+        return BoundedScores(made.scores, made.labels, made.unit, self._grid, max_items_per_user=self._per_user)
 
     def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Ranks]) -> Release:
         """What is released where the noise happens to bring every count to where it is aimed.

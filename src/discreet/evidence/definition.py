@@ -289,6 +289,21 @@ def counts_rate(
     return epsilon / max(moved)
 
 
+def counts_rate_by_group(
+    epsilon: Fraction,
+    k: int,
+    down: Fraction = Fraction(0),
+    up: Fraction = Fraction(1),
+    adjacency: str = "add-remove",
+    per_user: int | None = None,
+) -> Fraction:
+    """The same where a user who is replaced can leave one group and come to another, which then share epsilon."""
+    whole = counts_rate(epsilon, k, down, up, adjacency, per_user=per_user)
+    if adjacency == "add-remove":
+        return whole
+    return min(whole, counts_rate(epsilon / 2, k, down, up, "add-remove", per_user=per_user))
+
+
 def subsets(scores: Scores, k: int) -> list[Outcome]:
     """All sets of k positions."""
     return list(itertools.combinations(range(len(scores)), k))

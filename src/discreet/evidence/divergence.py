@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.exact.arrays import Floats
 
-_ORDERS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
+ORDERS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 """The Renyi orders at which zCDP is checked."""
 
 _NOTHING = 1e-12
@@ -17,9 +17,14 @@ _NOTHING = 1e-12
 
 def log_ratios(here: Floats, there: Floats) -> Floats:
     """How far log probabilities are apart, outcome by outcome; infinitely where only one is possible."""
+    return np.abs(signed_log_ratios(here, there))
+
+
+def signed_log_ratios(here: Floats, there: Floats) -> Floats:
+    """By how much log probabilities are above others, outcome by outcome; 0 where neither is possible."""
     with np.errstate(invalid="ignore"):
-        apart = np.abs(there - here)
-    return np.where(np.isnan(apart), 0.0, apart)
+        above = here - there
+    return np.where(np.isnan(above), 0.0, above)
 
 
 def shares(ratios: Floats, epsilon: Fraction) -> Floats:
@@ -32,16 +37,16 @@ def shares(ratios: Floats, epsilon: Fraction) -> Floats:
 def divergences(here: Floats, there: Floats, zcdp: Fraction) -> Floats:
     """The largest of D_a / (rho a) over the orders a and both directions, for each row of `there`."""
     worst = np.zeros(len(there))
-    for order in _ORDERS:
+    for order in ORDERS:
         for p, q in ((here, there), (there, here)):
-            divergence = _renyi(np.broadcast_to(p, there.shape), np.broadcast_to(q, there.shape), order)
+            divergence = renyi(np.broadcast_to(p, there.shape), np.broadcast_to(q, there.shape), order)
             allowed = float(zcdp) * order
             share = divergence / allowed if allowed else np.where(divergence > _NOTHING, np.inf, 0.0)
             worst = np.maximum(worst, share)
     return worst
 
 
-def _renyi(p: Floats, q: Floats, order: float) -> Floats:
+def renyi(p: Floats, q: Floats, order: float) -> Floats:
     """The Renyi divergence of some order, of rows of log probabilities; the Kullback-Leibler one for order 1."""
     with np.errstate(invalid="ignore", over="ignore"):
         if order == 1.0:

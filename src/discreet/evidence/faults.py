@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from discreet import request, topk
+from discreet import counts, grouped_request, request, topk
 from discreet.columns import LazyColumn
+from discreet.evidence import group_rows
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy
@@ -153,8 +154,8 @@ def planned_with_half_the_noise() -> AbstractContextManager[None]:
     """Counts whose noise is planned at twice the rate."""
 
     def doubled(right: Any) -> Any:
-        def make_count_mechanism(*arguments: Any) -> Any:
-            made = right(*arguments)
+        def make_count_mechanism(*arguments: Any, **options: Any) -> Any:
+            made = right(*arguments, **options)
             return replace(made, rate=2 * made.rate)
 
         return make_count_mechanism
@@ -165,3 +166,18 @@ def planned_with_half_the_noise() -> AbstractContextManager[None]:
 def drawn_with_half_the_noise() -> AbstractContextManager[None]:
     """Counts whose noise is planned as it should be, and drawn at twice the rate."""
     return replaced(topk, "sample_discrete_laplace", lambda right: lambda entropy, rate: right(entropy, 2 * rate))
+
+
+def left_in_all_groups() -> AbstractContextManager[None]:
+    """A user who should count in one group alone counts in all in which the user has rows."""
+    return replaced(group_rows, "choose_groups", lambda right: lambda rows, each_user, most: sorted(rows))
+
+
+def whole_epsilon_for_each_group() -> AbstractContextManager[None]:
+    """Each group is released with epsilon in place of its share, and the whole says that it costs epsilon."""
+    return replaced(grouped_request, "GroupShare", lambda right: lambda key, groups_per_user: right(key, 1))
+
+
+def swap_counted_once_in_groups() -> AbstractContextManager[None]:
+    """Counts by group with the noise of one list, as if a user who is replaced stayed in the group."""
+    return replaced(counts, "l1_steps_by_group", lambda right: counts.l1_steps)

@@ -14,6 +14,7 @@ from discreet.text import align_columns
 
 if TYPE_CHECKING:
     from discreet.evidence.count_rows import CountVerdict
+    from discreet.evidence.group_rows import GroupVerdict
     from discreet.evidence.judge import Departure
 
 SLACK = 1e-12
@@ -47,7 +48,8 @@ class Failure:
     Attributes
     ----------
     check
-        What found it: "epsilon", "zCDP" or "definition"; for counts "epsilon", "counts", "rate" or "noise".
+        What found it: "epsilon", "zCDP" or "definition"; for counts "epsilon", "counts", "rate" or "noise",
+        and for groups "epsilon", "zCDP", "total" or "rate".
     what
         What was found, and where.
     """
@@ -156,7 +158,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Verification:
-    """The verdicts on some mechanisms, and on counts where all is verified.
+    """The verdicts on some mechanisms, and on counts and lists by group where all is verified.
 
     Attributes
     ----------
@@ -164,10 +166,13 @@ class Verification:
         One for each mechanism.
     counts
         One for each kind of release with counts.
+    groups
+        One for each kind of release by group.
     """
 
     verdicts: list[Verdict]
     counts: list[CountVerdict] = field(default_factory=list)
+    groups: list[GroupVerdict] = field(default_factory=list)
 
     @property
     def pairs(self) -> int:
@@ -183,13 +188,13 @@ class Verification:
         lines = _table(self.verdicts) if self.verdicts else []
         if any(verdict.witness and not verdict.witness.is_sharp for verdict in self.verdicts):
             lines.append(f"* no pair is known that reaches {SHARP}: a scale 5% off shows by the definition alone")
-        if self.counts:
-            lines += ["", *_table(self.counts)]
+        for more in (self.counts, self.groups):
+            lines += ["", *_table(more)] if more else []
         faults = [failure.what for verdict in self._all() for failure in verdict.failures]
         return "\n".join([*lines, f"{self.pairs:,} pairs of neighbouring inputs", *faults])
 
     def _all(self) -> list[Judged]:
-        return [*self.verdicts, *self.counts]
+        return [*self.verdicts, *self.counts, *self.groups]
 
 
 def verdict_word(verdict: Judged) -> str:

@@ -17,10 +17,10 @@ from typing import Any
 
 from discreet.evidence import faults
 from discreet.evidence.audit import draw_counts, fit_to_definition
-from discreet.evidence.count_rows import CountTask, CountVerdict, count_tasks
+from discreet.evidence.count_rows import CountTask, count_tasks
+from discreet.evidence.group_rows import GroupTask, group_tasks
 from discreet.evidence.inputs import long_input
-from discreet.evidence.report import Verdict
-from discreet.evidence.verify import verify_witness
+from discreet.evidence.verify import AnyVerdict, verify_witness
 from discreet.evidence.witnesses import best_witness
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Mechanism
@@ -49,8 +49,8 @@ class Case:
         Whether something is wrong at all.
     rows
         The mechanisms that are verified, each by its witness.
-    counts
-        The rows of `verify --all` on counts.
+    counts, groups
+        The rows of `verify --all` on counts, and on lists by group.
     audited
         The mechanisms whose sampler is audited, each with how many draws there are at most.
     """
@@ -60,6 +60,7 @@ class Case:
     is_faulty: bool = True
     rows: tuple[Mechanism, ...] = ()
     counts: tuple[CountTask, ...] = ()
+    groups: tuple[GroupTask, ...] = ()
     audited: dict[Mechanism, int] = field(default_factory=dict)
 
     def examined(self) -> Finding:
@@ -67,8 +68,9 @@ class Case:
         with self.plant():
             verdicts = [verify_witness(mechanism) for mechanism in self.rows if best_witness(mechanism) is not None]
             counted = [task.examined() for task in self.counts]
+            grouped = [task.examined() for task in self.groups]
             audits = [audit_in_stages(mechanism, most) for mechanism, most in self.audited.items()]
-        return Finding(self.name, self.is_faulty, [*verdicts, *counted], audits)
+        return Finding(self.name, self.is_faulty, [*verdicts, *counted, *grouped], audits)
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class Finding:
 
     fault: str
     is_faulty: bool
-    verdicts: list[Verdict | CountVerdict]
+    verdicts: list[AnyVerdict]
     audits: list[Staged]
 
     @property
@@ -172,6 +174,7 @@ def cases() -> list[Case]:
     others = [kind() for kind in MECHANISMS.values() if kind is not Canonical]
     few: tuple[Mechanism, ...] = (Canonical(), Canonical(noise="exponential"), *others)
     every, counts = tuple(all_variants()), tuple(task for task in count_tasks() if task.mechanism is None)
+    groups = tuple(group_tasks())
     by_weight: dict[Mechanism, int] = {Canonical(): some}
     by_race: dict[Mechanism, int] = {Canonical(noise="exponential"): few_draws}
     sampler: list[tuple[str, faults.Plant, dict[Mechanism, int]]] = [
@@ -185,13 +188,16 @@ def cases() -> list[Case]:
         ("lazy sorting: one rank off", faults.shifted_lazy_column, by_weight),
     ]
     return [
-        Case("none", nullcontext, False, every, counts, {Canonical(): most, **by_race}),
+        Case("none", nullcontext, False, every, counts, groups, {Canonical(): most, **by_race}),
         Case("scale x 1.05", faults.wrong_scale(Fraction(21, 20)), rows=every, audited=by_weight),
         Case("scale x 1.35", faults.wrong_scale(Fraction(27, 20)), rows=few, audited=by_weight),
         Case("factor 2 missing", faults.wrong_scale(Fraction(2)), rows=few, audited=by_weight),
         *(Case(name, plant, rows=few, audited=audited) for name, plant, audited in sampler),
         Case("counts: half the noise planned", faults.planned_with_half_the_noise, counts=counts),
         Case("counts: half the noise drawn", faults.drawn_with_half_the_noise, counts=counts),
+        Case("groups: a user is left in all", faults.left_in_all_groups, groups=groups),
+        Case("groups: epsilon for each", faults.whole_epsilon_for_each_group, groups=groups),
+        Case("groups: counts as of one list", faults.swap_counted_once_in_groups, groups=groups),
     ]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.evidence.count_rows import CountTask, CountVerdict, count_tasks
 from discreet.evidence.divergence import divergences, log_ratios, shares
+from discreet.evidence.group_rows import GroupTask, GroupVerdict, group_tasks
 from discreet.evidence.judge import Departure, check_defined, departure
 from discreet.evidence.neighbours import Family, Scores, families
 from discreet.evidence.report import Pair, Verdict, Verification
@@ -52,7 +53,7 @@ def verify(
     Parameters
     ----------
     mechanism
-        One mechanism or several; by default all of them, with every noise, and releases with counts.
+        One mechanism or several; by default all of them, with every noise, and releases with counts and by group.
     k
         How many items to release; by default every number that the law can be had for.
     epsilon
@@ -82,12 +83,13 @@ def verify(
     return as_report(each_examined(tasks, jobs))
 
 
-def as_report(verdicts: Iterable[Verdict | CountVerdict]) -> Verification:
+def as_report(verdicts: Iterable[AnyVerdict]) -> Verification:
     """The verdicts as one report."""
     every = list(verdicts)
     return Verification(
         [verdict for verdict in every if isinstance(verdict, Verdict)],
         [verdict for verdict in every if isinstance(verdict, CountVerdict)],
+        [verdict for verdict in every if isinstance(verdict, GroupVerdict)],
     )
 
 
@@ -119,6 +121,10 @@ class Task:
         return Verdict(self.mechanism, pairs, worst, worst_pair, renyi, renyi_pair, farthest, self.witness)
 
 
+AnyTask = Task | CountTask | GroupTask
+AnyVerdict = Verdict | CountVerdict | GroupVerdict
+
+
 def verify_witness(mechanism: Mechanism, witness: Witness | None = None) -> Verdict:
     """The verdict on one mechanism by one pair of inputs alone: the one given, or the best that is known for it.
 
@@ -132,7 +138,7 @@ def verify_witness(mechanism: Mechanism, witness: Witness | None = None) -> Verd
 
 def plan(
     mechanism: Mechanisms, k: int | None, *, epsilon: Number, scores: Vectors, adjacency: str | None, deep: bool
-) -> list[Task | CountTask]:
+) -> list[AnyTask]:
     """What `verify` will do with these arguments, in pieces that can be done apart."""
     budget = positive(epsilon, "epsilon")
     if k is not None:
@@ -141,7 +147,7 @@ def plan(
         check_adjacency(adjacency)
     chosen = families(deep) if scores is None else _own(scores)
     chosen = [family for family in chosen if adjacency in (None, family.adjacency)]
-    tasks: list[Task | CountTask] = []
+    tasks: list[AnyTask] = []
     for one in _mechanisms(mechanism):
         check_defined(one)
         trials = [Trial(family, size, budget) for family in chosen for size in _sizes(one, family, k, deep)]
@@ -154,14 +160,14 @@ def plan(
         else:
             tasks.append(Task(one, (*trials, _trial(witness)), witness))
     everything = mechanism is None and scores is None and k is None
-    return [*tasks, *count_tasks(adjacency)] if everything else tasks
+    return [*tasks, *count_tasks(adjacency), *group_tasks(adjacency)] if everything else tasks
 
 
 def _trial(witness: Witness) -> Trial:
     return Trial(witness.family(), witness.k, witness.epsilon)
 
 
-def each_examined(tasks: Sequence[Task | CountTask], jobs: int = 1) -> Iterator[Verdict | CountVerdict]:
+def each_examined(tasks: Sequence[AnyTask], jobs: int = 1) -> Iterator[AnyVerdict]:
     """The verdicts on some tasks as they are reached, in their order, by so many processes."""
     if jobs == 1 or len(tasks) == 1:
         yield from map(_examined, tasks)
@@ -170,7 +176,7 @@ def each_examined(tasks: Sequence[Task | CountTask], jobs: int = 1) -> Iterator[
         yield from pool.map(_examined, tasks)
 
 
-def _examined(task: Task | CountTask) -> Verdict | CountVerdict:
+def _examined(task: AnyTask) -> AnyVerdict:
     return task.examined()
 
 
