@@ -7,6 +7,7 @@ import pytest
 
 import discreet
 from discreet.evidence.count_rows import CountVerdict, count_tasks
+from discreet.evidence.group_rows import GroupVerdict, group_tasks
 from discreet.evidence.report import Verdict
 from discreet.evidence.selftest import cases
 from discreet.evidence.witnesses import SHARP, best_witness
@@ -15,15 +16,17 @@ from discreet.mechanisms.registry import all_variants
 PAGE = (Path(__file__).parents[1] / "docs" / "evidence.md").read_text()
 LINES = PAGE.split("```")[1].strip().splitlines()
 TOTAL = LINES.pop()
-ROWS = [re.split(r"\s{2,}", line) for line in LINES[: LINES.index("")]]
-COUNTS = [re.split(r"\s{2,}", line) for line in LINES[LINES.index("") + 1 :]]
+ROWS, COUNTS, GROUPS = (
+    [re.split(r"\s{2,}", line) for line in table.splitlines()] for table in "\n".join(LINES).split("\n\n")
+)
 
 
 def test_the_table_has_every_mechanism_and_all_of_them_hold():
     assert tuple(ROWS[0]) == Verdict.headings
     assert len(ROWS[1:]) == len(all_variants())
     assert {tuple(row[-2:]) for row in ROWS[1:]} == {("same", "holds")}
-    pairs = sum(int(row[3]) for row in ROWS[1:]) + sum(int(row[2].replace(",", "")) for row in COUNTS[1:])
+    figures = [row[3] for row in (*ROWS[1:], *GROUPS[1:])] + [row[2] for row in COUNTS[1:]]
+    pairs = sum(int(figure.replace(",", "")) for figure in figures)
     assert f"{pairs:,} pairs of neighbouring inputs" == TOTAL
     assert pairs >= 10_000
 
@@ -39,6 +42,13 @@ def test_the_table_has_counts_with_a_selection_and_alone():
     assert {row[-1] for row in COUNTS[1:]} == {"holds"}
     printed = next(task for task in count_tasks() if task.mechanism is None).examined().cells()
     assert list(printed) in COUNTS
+
+
+def test_the_table_has_groups_as_verify_prints_them():
+    assert tuple(GROUPS[0]) == GroupVerdict.headings
+    assert [tuple(row[:2]) for row in GROUPS[1:]] == [(task.each_user, task.adjacency) for task in group_tasks()]
+    assert {row[-1] for row in GROUPS[1:]} == {"holds"}
+    assert list(group_tasks()[0].examined().cells()) == GROUPS[1]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from discreet.release import (
     listing_of,
     to_json_text,
 )
+from discreet.sources.groups import MANY, ONE
 from discreet.text import decimal, printable
 
 FORMAT = 2
@@ -169,7 +170,7 @@ class GroupedRelease(Mapping[Any, Release]):
         return f"Top {self.k:,} of {items} items in each of {count_groups(len(self))}{by}, {order}"
 
     def _notes(self) -> list[str]:
-        if self.each_user == "one":
+        if self.each_user == ONE:
             user = ", who counts in one group alone"
         else:
             share = decimal(max(release.guarantee.epsilon for release in self.values()))
@@ -197,7 +198,7 @@ def _member_to_dict(group: Any, release: Release, guarantee: int) -> dict[str, A
 
 
 def _read_groups(data: dict[str, Any]) -> GroupedRelease:
-    if data["format"] != FORMAT or not data["groups"]:
+    if data["format"] != FORMAT or not data["groups"] or data["each_user"] not in (ONE, MANY):
         raise ValueError
     guarantees, private = [Guarantee.from_dict(each) for each in data["guarantees"]], bool(data["private"])
     releases = {
@@ -207,4 +208,4 @@ def _read_groups(data: dict[str, Any]) -> GroupedRelease:
     if len(releases) < len(data["groups"]):
         raise ValueError
     total, names = Guarantee.from_dict(data["guarantee"]), tuple(map(str, data["names"]))
-    return GroupedRelease(releases, total, str(data["each_user"]), int(data["groups_per_user"]), names)
+    return GroupedRelease(releases, total, data["each_user"], int(data["groups_per_user"]), names)

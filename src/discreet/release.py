@@ -20,7 +20,7 @@ from discreet.text import decimal
 FORMAT = 1
 """What a release of one list is written as; one by group is of format 2 (`grouped_release`)."""
 
-MALFORMED = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError)
+MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """What can be raised by reading data that is no release."""
 
 

@@ -258,7 +258,10 @@ def draw_grouped_release(
     """The releases of all groups, drawn one after the other, and after that their counts."""
     source, requests = request.source, request.requests
     if request.takes_all_items and not request.has_counts:
-        every: list[Chosen] = [(each.source.every_item(), []) for each in requests]
+        # Groups of one domain have one source that knows it.
+        sources = {id(each.source): each.source for each in requests}
+        listed = {number: one.every_item() for number, one in sources.items()}
+        every: list[Chosen] = [(listed[id(each.source)], []) for each in requests]
     else:
         with np.errstate(all="ignore"), count_steps("drawing", "groups", len(requests)) as advance:
 

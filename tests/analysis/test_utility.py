@@ -160,3 +160,30 @@ def test_all_items_are_all_items():
 def test_bad_use_is_one_sentence(options, complaint):
     with pytest.raises(discreet.Error, match=complaint):
         discreet.utility([3, 2, 1], 1, 1, discreet.Joint(), **options)
+
+
+def test_groups_are_measured_at_their_share_and_as_a_whole():
+    scores = {"x": [9, 7, 6, 1], "y": [5, 5, 4, 3], "all": [2, 1]}
+    source = discreet.grouped(scores, each_user="many")
+    found, gained = discreet.utility(source, 2, 3), discreet.expected(source, 2, 3)
+    alone = {group: discreet.utility(scores[group], 2, 1) for group in scores}
+    assert found.groups == alone
+    assert gained.groups == {group: discreet.expected(scores[group], 2, 1) for group in scores}
+    assert found.groups["all"].top == 1.0
+    for goal in GOALS:
+        assert getattr(found, goal) == pytest.approx(np.mean([getattr(one, goal) for one in alone.values()]))
+    assert gained.recall == pytest.approx(np.mean([one.recall for one in gained.groups.values()]))
+    assert found.error == max(one.error for one in alone.values())
+    assert f"top      {found.top:.6f}  from" in str(found)
+    assert "3 groups" in str(gained)
+    assert all("NOT private" in str(one) for one in (found, gained))
+
+
+def test_what_is_drawn_for_groups_covers_all_of_them_at_once():
+    source = discreet.grouped({"x": [9, 7, 6], "y": [5, 4, 3]}, each_user="one")
+    found = discreet.utility(source, 1, 1, discreet.Canonical(noise="laplace"), width="0.5", confidence="0.9")
+    assert {one.confidence for one in found.groups.values()} == {Fraction(9, 10)}
+    # As sure of each group as 1 - 0.1 / 2.
+    alone = discreet.utility([9, 7, 6], 1, 1, discreet.Canonical(noise="laplace"), width="0.5", confidence="0.95")
+    assert found.error == pytest.approx(alone.error, abs=0.05)
+    assert "with confidence 0.9" in str(found)

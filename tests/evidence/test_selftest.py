@@ -38,6 +38,9 @@ PLACES = {
         PositionFinder: ["find", "find_selected"],
         LazyColumn: ["exact"],
         discreet.request: ["make_count_mechanism"],
+        discreet.counts: ["l1_steps_by_group"],
+        discreet.evidence.group_rows: ["choose_groups"],
+        discreet.grouped_request: ["GroupShare"],
         discreet.topk: ["sample_discrete_laplace"],
     }.items()
     for name in names

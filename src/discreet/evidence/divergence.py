@@ -17,9 +17,14 @@ _NOTHING = 1e-12
 
 def log_ratios(here: Floats, there: Floats) -> Floats:
     """How far log probabilities are apart, outcome by outcome; infinitely where only one is possible."""
+    return np.abs(signed_log_ratios(here, there))
+
+
+def signed_log_ratios(here: Floats, there: Floats) -> Floats:
+    """By how much log probabilities are above others, outcome by outcome; 0 where neither is possible."""
     with np.errstate(invalid="ignore"):
-        apart = np.abs(there - here)
-    return np.where(np.isnan(apart), 0.0, apart)
+        above = here - there
+    return np.where(np.isnan(above), 0.0, above)
 
 
 def shares(ratios: Floats, epsilon: Fraction) -> Floats:

@@ -19,7 +19,7 @@ import numpy as np
 from discreet import topk
 from discreet.evidence import definition
 from discreet.evidence.counts import BoundedScores
-from discreet.evidence.divergence import ORDERS, log_ratios, renyi, shares
+from discreet.evidence.divergence import ORDERS, renyi, shares, signed_log_ratios
 from discreet.evidence.neighbours import Family, Scores, whole
 from discreet.evidence.report import SLACK, Failure, listed, share, verdict_word
 from discreet.evidence.seen import Laws, label
@@ -154,10 +154,10 @@ class GroupLaws(Laws):
         return topk.draw_grouped_release(replace(self.grouped, source=asked, requests=requests), choose)[self._place]
 
     def apart(self, inputs: list[Scores]) -> tuple[Floats, Floats]:
-        """How far each input is from each other: the largest log ratio, and the Renyi divergence of each order."""
+        """How far each input is above each other: the largest log ratio, and the Renyi divergence of each order."""
         table = self.table(inputs)
         moved = np.array([[self._moved(one, other, table.outcomes) for other in inputs] for one in inputs])
-        ratios = (log_ratios(table.logs[:, None], table.logs[None]) + moved).max(axis=2)
+        ratios = (signed_log_ratios(table.logs[:, None], table.logs[None]) + moved).max(axis=2)
         rows = [np.broadcast_to(row, table.logs.shape) for row in table.logs]
         spreads = np.array([[renyi(row, table.logs, order) for row in rows] for order in ORDERS])
         return ratios + table.off + table.off[:, None], spreads
@@ -248,18 +248,14 @@ def _compare_around(
         apart, divergences = laws.apart([_add(before, move) for move in moves])
         ratios += apart[np.ix_(here, here)]
         spreads += divergences[:, here][:, :, here]
-    # Without a replacement, one of the two tables is that without the user.
+    # Without a replacement, one of the two tables is that without the user; either of them may be the likelier one.
     rows = len(changes) if trial.adjacency == "swap" else 1
-    ratios, spreads = ratios[:rows], np.maximum(spreads, spreads.transpose(0, 2, 1))[:, :rows]
+    ratios, spreads = (np.maximum(each, each.swapaxes(-1, -2))[..., :rows, :] for each in (ratios, spreads))
     one, other = np.unravel_index(int(ratios.argmax()), ratios.shape)
     tables = [tuple(map(_add, table, changes[at])) for at in (one, other)]
     pairs = rows * (rows - 1) // 2 if rows > 1 else len(changes) - 1
-    return (
-        pairs,
-        float(ratios.max()),
-        (tables[0], tables[1]),
-        max(float(spread.max()) / order for spread, order in zip(spreads, ORDERS, strict=True)),
-    )
+    spread = (spreads.max(axis=(1, 2)) / ORDERS).max()
+    return pairs, float(ratios.max()), (tables[0], tables[1]), float(spread)
 
 
 def _add(scores: Scores, change: Scores) -> Scores:
