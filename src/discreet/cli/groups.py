@@ -12,8 +12,9 @@ from discreet.cli.options import complete_from, join_choices, parse_choice, pars
 from discreet.cli.stdin import STANDARD
 from discreet.errors import InvalidValueError, shown
 from discreet.sources.column_hints import suggestion
+from discreet.sources.groups import MANY, ONE
 
-_ONE_OR_MANY = ("one", "many")
+_ONE_OR_MANY = (ONE, MANY)
 
 ByOption = Annotated[
     list[str] | None,
