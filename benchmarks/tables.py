@@ -38,9 +38,14 @@ def rows(run: Run) -> Rows:
 def make_events(path: Path, rows: int) -> None:
     """Events of a long tail of items."""
     rng = np.random.default_rng(3)
-    fame = 1.0 / np.arange(1, ITEMS + 1) ** 0.9
-    item = rng.choice(ITEMS, rows, p=fame / fame.sum())
+    item = draw_items(rng, rows)
     pq.write_table(pa.table({"user_id": rng.integers(0, USERS, rows), "item_id": item}), path)
+
+
+def draw_items(rng: np.random.Generator, rows: int) -> Any:
+    """Items of a long tail."""
+    fame = 1.0 / np.arange(1, ITEMS + 1) ** 0.9
+    return rng.choice(ITEMS, rows, p=fame / fame.sum())
 
 
 def bare(path: Path) -> None:
@@ -62,15 +67,21 @@ def parquet(path: Path, repeats: int) -> Rows:
     times = medians({"bare": lambda: bare(path), "release": lambda: release(path)}, repeats)
     what = f"{many(pq.read_metadata(path).num_rows)} events, Parquet, DuckDB"
     yield Row(what, times["release"] / times["bare"], "bare queries", 1.3, one=times["bare"])
-    peaks = [[peak(name, path) for name in ("bare", "release")] for _ in range(repeats - 2)]
+    peaks = [[peak(__file__, name, path) for name in ("bare", "release")] for _ in range(repeats - 2)]
     above = statistics.median(private - plain for plain, private in peaks)
     yield Row(f"{what}, peak memory above that of the bare query", above, "MB", 300)
 
 
-def peak(what: str, path: Path) -> float:
+def peak(script: str, *what: str | Path) -> float:
     """The peak resident memory of a process of its own that does one thing, in MB."""
-    ran = subprocess.run([sys.executable, __file__, what, str(path)], check=True, capture_output=True, text=True)
-    return float(ran.stdout)
+    command = [sys.executable, script, *map(str, what)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def print_peak() -> None:
+    """Prints the peak resident memory of this process, in MB."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    print(int(status.partition("VmHWM:")[2].split()[0]) / 1024)
 
 
 def postgres(events: pa.Table, repeats: int) -> Rows:
@@ -138,5 +149,4 @@ def many(n: int) -> str:
 
 if __name__ == "__main__":
     {"bare": bare, "release": release}[sys.argv[1]](Path(sys.argv[2]))
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    print(int(status.partition("VmHWM:")[2].split()[0]) / 1024)
+    print_peak()

@@ -10,7 +10,7 @@ import pytest
 import discreet
 from site_pages import DOCS, ROOT, blocks, run, with_programs
 
-PAGES = ["index.md", "tutorial.md", "choosing.md", "concepts.md", "gallery/index.md"]
+PAGES = ["index.md", "tutorial.md", "choosing.md", "concepts.md", "groups.md", "gallery/index.md"]
 BY_HAND = {"mkdir canteen", "cd canteen", "python3 -m venv .venv", ". .venv/bin/activate", "pip install ."}
 
 

@@ -26,6 +26,19 @@ if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
     from discreet.sources.engine import EngineError
     from discreet.sources.events.domain import integers
+    from discreet.sources.events.group_lists import product
+    from discreet.sources.events.periods import (
+        day,
+        days,
+        month,
+        months,
+        quarter,
+        quarters,
+        week,
+        weeks,
+        year,
+        years,
+    )
     from discreet.sources.events.source import events
     from discreet.sources.events.table import TableSource
     from discreet.sources.groups import GroupedSource
@@ -63,15 +76,26 @@ __all__ = [
     "bounds",
     "class_probabilities",
     "compare",
+    "day",
+    "days",
     "epsilon_for",
     "events",
     "expected",
     "grouped",
     "integers",
+    "month",
+    "months",
+    "product",
+    "quarter",
+    "quarters",
     "subset_probability",
     "top_k",
     "utility",
     "verify",
+    "week",
+    "weeks",
+    "year",
+    "years",
 ]
 
 _ON_DEMAND = {
@@ -93,14 +117,25 @@ _ON_DEMAND = {
     "bounds": "discreet.analysis.bounds",
     "class_probabilities": "discreet.analysis.details",
     "compare": "discreet.analysis.choose",
+    "day": "discreet.sources.events.periods",
+    "days": "discreet.sources.events.periods",
     "epsilon_for": "discreet.analysis.choose",
     "events": "discreet.sources.events.source",
     "expected": "discreet.analysis.details",
     "grouped": "discreet.sources.members",
     "integers": "discreet.sources.events.domain",
+    "month": "discreet.sources.events.periods",
+    "months": "discreet.sources.events.periods",
+    "product": "discreet.sources.events.group_lists",
+    "quarter": "discreet.sources.events.periods",
+    "quarters": "discreet.sources.events.periods",
     "subset_probability": "discreet.analysis.details",
     "utility": "discreet.analysis.utility",
     "verify": "discreet.evidence.verify",
+    "week": "discreet.sources.events.periods",
+    "weeks": "discreet.sources.events.periods",
+    "year": "discreet.sources.events.periods",
+    "years": "discreet.sources.events.periods",
 }
 """Public names that a release from an array does not need, and the modules that have them or are meant by them."""
 

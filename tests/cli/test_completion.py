@@ -22,6 +22,7 @@ ASKED = [
     (["select", "--mechanism", ""], list(MECHANISMS)),
     (["select", "scores.csv", "--noise", "l"], L_NOISES),
     (["select", "--format", ""], list(FORMATS)),
+    (["select", "--each-user", ""], ["one", "many"]),
     (["select", "-", "--input-format", ""], list(INPUT_FORMATS)),
     (["select", "--adjacency", "s"], ["swap"]),
     (["plan", "--goal", ""], list(GOALS)),

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
+
+from discreet.errors import InvalidValueError, shown
 
 
 def nearest(name: Any, columns: Sequence[str], private: bool) -> str | None:
@@ -32,3 +34,15 @@ def suggestion(name: Any, columns: Sequence[str], private: bool) -> str:
 def choices(columns: Sequence[str]) -> str:
     """The columns to choose from, as far as they fit a message."""
     return ", ".join(columns[:50]) + (", ..." if len(columns) > 50 else "")
+
+
+def refuse_column(argument: str, column: Any, columns: Sequence[str], private: bool) -> NoReturn:
+    """Raises the error about an argument that names no column of the events."""
+    hint = suggestion(column, columns, private)
+    if private:
+        raise InvalidValueError(
+            f"{argument} must be a column of the table, and {shown(column)} is not in the header of the file{hint}"
+        )
+    raise InvalidValueError(
+        f"{argument} must be a column of the table, one of {choices(columns)}, not {shown(column)}{hint}"
+    )

@@ -3,6 +3,7 @@
 import random
 import re
 import sqlite3
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from engines import postgres, spark  # noqa: F401  # fixtures
 
 import discreet
+from discreet.selection import Selection
 from discreet.sources.events import lookup
 from discreet.sources.events.dialects import dialect_named
 
@@ -94,19 +96,23 @@ CASES = [("string", None), ("integer", None), ("integer", WIDE)]
 kinds_and_ranges = pytest.mark.parametrize(("kind", "domain"), CASES, ids=["text", "numbers", "range"])
 
 
+def ask_duckdb(events, question):
+    """What a question finds in events on DuckDB, and all that DuckDB was told."""
+    connection = ibis.duckdb.connect()
+    table = connection.create_table("events", events)
+    connection.con.execute("CALL enable_logging('QueryLog')")
+    found = question(table)
+    connection.con.execute("CALL disable_logging()")
+    rows = connection.con.execute("SELECT message FROM duckdb_logs WHERE type = 'QueryLog'").fetchall()
+    connection.disconnect()
+    return found, "\n".join(row[0] for row in rows)
+
+
 @kinds_and_ranges
 def test_duckdb(kind, domain, narrow):
-    def said(scores):
-        connection = ibis.duckdb.connect()
-        table = connection.create_table("events", table_of(scores, kind))
-        connection.con.execute("CALL enable_logging('QueryLog')")
-        found = look_up(table, kind, domain)
-        connection.con.execute("CALL disable_logging()")
-        rows = connection.con.execute("SELECT message FROM duckdb_logs WHERE type = 'QueryLog'").fetchall()
-        connection.disconnect()
-        return found, "\n".join(row[0] for row in rows)
-
-    (items, first), (again, second) = map(said, SCORES)
+    (items, first), (again, second) = (
+        ask_duckdb(table_of(scores, kind), partial(look_up, kind=kind, domain=domain)) for scores in SCORES
+    )
     assert items == again
     check_same(first, second)
     assert "SEMI JOIN" in first
@@ -150,26 +156,80 @@ def logging_database(postgres):  # noqa: F811
         connection.execute("DROP DATABASE logging")
 
 
+def ask_postgres(database, events, question):
+    """What a question finds in events on PostgreSQL, and all that its log has of it."""
+    backend = ibis.connect(database)
+    log = Path(backend.con.execute("SHOW data_directory").fetchone()[0]) / "log"
+    backend.create_table("events", events)
+    before = log.stat().st_size
+    found = question(backend.table("events"))
+    with log.open("rb") as file:
+        file.seek(before)
+        text = file.read().decode()
+    backend.drop_table("events")
+    backend.disconnect()
+    # A line begins with the time and the process, and temporary tables have a schema for each connection.
+    text = re.sub(r"(?m)^.*? (LOG|DETAIL|ERROR|STATEMENT|WARNING|CONTEXT):", r"\1:", text)
+    return found, re.sub(r"pg_temp_\d+", "pg_temp", text)
+
+
 @pytest.mark.slow
 @pytest.mark.xdist_group("postgres")
 def test_postgresql(logging_database, narrow):
-    def said(scores, kind, domain):
-        backend = ibis.connect(logging_database)
-        log = Path(backend.con.execute("SHOW data_directory").fetchone()[0]) / "log"
-        backend.create_table("events", table_of(scores, kind))
-        before = log.stat().st_size
-        found = look_up(backend.table("events"), kind, domain)
-        with log.open("rb") as file:
-            file.seek(before)
-            text = file.read().decode()
-        backend.drop_table("events")
-        backend.disconnect()
-        # A line begins with the time and the process, and temporary tables have a schema for each connection.
-        text = re.sub(r"(?m)^.*? (LOG|DETAIL|ERROR|STATEMENT|WARNING|CONTEXT):", r"\1:", text)
-        return found, re.sub(r"pg_temp_\d+", "pg_temp", text)
-
     for kind, domain in CASES:
-        (items, first), (again, second) = (said(scores, kind, domain) for scores in SCORES)
+        (items, first), (again, second) = (
+            ask_postgres(logging_database, table_of(scores, kind), partial(look_up, kind=kind, domain=domain))
+            for scores in SCORES
+        )
+        assert items == again
+        check_same(first, second)
+        assert "COPY discreet_wanted_" in first
+
+
+def group_table(scores, kind):
+    """Two groups with the same items, in the second of which the scores are those of the first the other way round."""
+    amounts = [score for score, length in zip(scores, LENGTHS, strict=True) for _ in range(length)]
+    columns = {"what": KINDS[kind], "amount": pa.array(amounts, pa.float64())}
+    first = pa.table({**columns, "who": [1] * len(amounts), "land": ["DE"] * len(amounts)})
+    second = {"what": pa.array(KINDS[kind][::-1]), "who": [2] * len(amounts), "land": ["FR"] * len(amounts)}
+    return pa.concat_tables([first, pa.table({**columns, **second}).select(first.column_names)])
+
+
+def look_up_groups(table, kind, domain=None):
+    """Two releases of all groups and a lookup by buckets, of what was touched and what was not; nobody is in AT."""
+    options = {"domain": KINDS[kind] if domain is None else domain, "value": "amount", "clip": (0, 10**5)}
+    source = discreet.events(
+        table, user="who", item="what", **options, by="land", groups=["FR", "AT", "DE"], each_user="one"
+    )
+    found = [
+        {key: each.items for key, each in discreet.top_k(source, k, 10**4, rng=random.Random(3)).items()}
+        for k in (1, 200)
+    ]
+    touched = [0, 2, 77, 152, 153, 199, 245]
+    untouched = [] if domain is None else [246, 2**62 - 10**6, 2**62 + 5 * 2**40]
+    chosen = source.select_items(lambda group, tally: Selection(np.array([*touched, *untouched])), scored=False)
+    assert chosen[2][0][:7] == [by_rank(kind)[rank] for rank in touched]
+    return [*found, chosen]
+
+
+@kinds_and_ranges
+def test_duckdb_by_group(kind, domain, narrow):
+    (items, first), (again, second) = (
+        ask_duckdb(group_table(scores, kind), partial(look_up_groups, kind=kind, domain=domain)) for scores in SCORES
+    )
+    assert items == again
+    check_same(first, second)
+    assert "SEMI JOIN" in first
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("postgres")
+def test_postgresql_by_group(logging_database, narrow):
+    for kind, domain in CASES[::2]:
+        (items, first), (again, second) = (
+            ask_postgres(logging_database, group_table(scores, kind), partial(look_up_groups, kind=kind, domain=domain))
+            for scores in SCORES
+        )
         assert items == again
         check_same(first, second)
         assert "COPY discreet_wanted_" in first

@@ -9,6 +9,7 @@ same on every engine (SQLite computes remainders in floats).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,27 +27,52 @@ MIX = 1_327_217_885
 """2^31 over the golden ratio, which spreads the small sums of small domains over all multipliers."""
 
 
-def number_items(domain: Integers | ListedDomain, opened: Opened) -> Any:
+def number_items(domain: Integers | ListedDomain, opened: Opened, argument: str) -> Any:
     """The items of a domain with their ordinals, on the engine of the events; a range of numbers needs no table.
 
-    The order is made here, by size or code point, because engines sort text by rules of their own.
+    Parameters
+    ----------
+    domain, opened
+        The public list of items, and the events.
+    argument
+        What must be left out where items cannot be numbered.
     """
     if isinstance(domain, Integers):
         return domain
+    if domain.kind == "string":
+        # Where two spellings may be equal, a user who touched one item could move the scores of two.
+        check_spellings(opened, argument, "items")
+    return adopt_ordinals(read_in_order(domain, opened)["item"], opened)
+
+
+def check_spellings(opened: Opened, argument: str, what: str) -> None:
+    """Refuses text on an engine of which it is not known when two texts are equal."""
+    if opened.dialect.text_bytes is None:
+        raise InvalidValueError(
+            f"{argument} must be left out for {what} of text on {opened.engine}: "
+            "discreet does not know how it tells spellings apart"
+        )
+
+
+def read_in_order(domain: ListedDomain, opened: Opened) -> Any:
+    """The rows of a domain as an Arrow table, in the order of the items, which is made here.
+
+    By size or code point, because engines sort text by rules of their own.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    backend, table = opened.table.get_backend(), domain.table
-    if domain.kind == "string" and opened.dialect.text_bytes is None:
-        # Where two spellings may be equal, a user who touched one item could move the scores of two.
-        raise InvalidValueError(
-            f"max_items_per_user must be left out for items of text on {opened.engine}: "
-            "discreet does not know how it tells spellings apart"
-        )
-    rows = ask(opened.engine, "reading the domain", lambda: backend.to_pyarrow(table.select("item")))
+    backend = opened.table.get_backend()
+    rows = ask(opened.engine, "reading the domain", lambda: backend.to_pyarrow(domain.table)).combine_chunks()
     items = rows["item"].combine_chunks()
-    order = pc.array_sort_indices(items.cast(pa.uint8()) if domain.kind == "boolean" else items)
-    return opened.adopt(pa.table({"item": items.take(order), "ordinal": np.arange(len(items)) & MASK}))
+    return rows.take(pc.array_sort_indices(items.cast(pa.uint8()) if domain.kind == "boolean" else items))
+
+
+def adopt_ordinals(items: Any, opened: Opened) -> Any:
+    """Items in their order, each with its ordinal, on the engine of the events."""
+    import pyarrow as pa
+
+    return opened.adopt(pa.table({"item": items, "ordinal": np.arange(len(items)) & MASK}))
 
 
 def join_ordinals(rows: Any, ordinals: Any, dialect: Dialect) -> Any:
@@ -60,21 +86,33 @@ def join_ordinals(rows: Any, ordinals: Any, dialect: Dialect) -> Any:
     return inside.mutate(ordinal=((inside.item & MASK) + (-ordinals.lo & MASK)) & MASK)
 
 
-def keep_first_items(pairs: Any, ordinals: Any, most: int) -> Any:
-    """At most so many rows of every user, of one row for each user and item, with the ordinal of the item.
+def keep_first_items(pairs: Any, ordinals: Any, most: int, within: Sequence[str] = ()) -> Any:
+    """At most so many rows of every user, or of every user within each group, by the hash of their ordinals.
 
     What is kept of a user depends on the rows of this user alone: every window is over one user. As few queries inside
     each other as can be, because SQLite's parser does not go deep.
+
+    Parameters
+    ----------
+    pairs
+        One row for each user and item, with the ordinal of the item.
+    ordinals
+        What they come from.
+    most
+        How many rows to keep.
+    within
+        The columns in each of whose values so many are kept.
     """
     import ibis
 
+    own = ["who", *within]
     # A sum of numbers below 2^31 fits 63 bits for four billion items of one user. PostgreSQL adds up numbers of 32 bits
     # in 64, and those of 64 in decimals, which have no bits to mask.
-    total = pairs.ordinal.cast("int32").sum().over(group_by=pairs.who)
+    total = pairs.ordinal.cast("int32").sum().over(group_by=own)
     multiplier = ((total & MASK) * MIX & MASK) | 1
     hashed = pairs.mutate(hash=(multiplier * (pairs.ordinal + 1)) & MASK)
     # Numbers far apart can share an ordinal.
     order = [hashed.hash, hashed.item if isinstance(ordinals, Integers) else hashed.ordinal]
-    position = ibis.row_number().over(ibis.window(group_by=hashed.who, order_by=order))
+    position = ibis.row_number().over(ibis.window(group_by=own, order_by=order))
     ranked = hashed.mutate(position=position)
     return ranked.filter(ranked.position < most)

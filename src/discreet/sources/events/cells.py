@@ -7,7 +7,11 @@ text a number is its digits, and a number that is not whole or not below 2^53 in
 
 Columns of mixed cells, which a pandas frame or several files can have, come as a structure of three fields: a cell that
 has a spelling has it in `text`, and a number that has none is in `number`. What is not in `text` has something in
-`other`, by which users are told apart and a cell is there or missing; it is never an item.
+`other`, by which users are told apart and a cell is there or missing; it is never an item. A timestamp at midnight,
+whose text is that of its date, has something in `other` too.
+
+A moment is read as whole numbers, which are the same on every engine: a date as days since 1970, and a point in time,
+in UTC where it has no zone of its own, as whole seconds since 1970, rounded down.
 """
 
 from __future__ import annotations
@@ -27,7 +31,20 @@ _MONTH_DAYS = r"(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[1
 _LEAP_YEAR = r"([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)"
 _YEAR = r"([0-9]{3}[1-9]|[0-9]{2}[1-9][0-9]|[0-9][1-9][0-9]{2}|[1-9][0-9]{3})"
 _DATE = rf"({_YEAR}-({_MONTH_DAYS})|{_LEAP_YEAR}-02-29)"
-_CLOCK = r"[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
+_MINUTE = r"[ T]([01][0-9]|2[0-3]):[0-5][0-9]"
+_CLOCK = rf"{_MINUTE}(:[0-5][0-9](\.[0-9]{{1,6}})?)?"
+
+MOMENT = (
+    rf"{_DATE}{_MINUTE}(:[0-5][0-9](\.[0-9]{{1,9}})?)?"
+    r"(Z| UTC|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?)?"
+)
+"""How text spells a point in time, with or without a zone."""
+
+SECONDS_PER_DAY = 86_400
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
+"""Those of the years 1 and 9999, counted from 1970."""
+
+DAY_NUMBER, SECOND_NUMBER = "day number", "second number"
 
 SPELLINGS = {
     "integer": r"([+-]?[0-9]{1,40})(\.0{0,20})?",
@@ -48,6 +65,8 @@ _TYPES = {
     "boolean": "boolean",
     "timestamp": "timestamp",
     "timestamp with time zone": "timestamp('UTC')",
+    DAY_NUMBER: "int64",
+    SECOND_NUMBER: "int64",
 }
 
 
@@ -74,7 +93,8 @@ def read_cell(dialect: Dialect, column: Any, kind: str) -> Any:
     column
         An ibis column.
     kind
-        "string", "integer", "float", "date", "boolean", "timestamp" or "timestamp with time zone".
+        "string", "integer", "float", "date", "boolean", "timestamp", "timestamp with time zone", "day number" (days
+        since 1970 of a date without a time) or "second number" (seconds since 1970 of anything with a time).
     """
     import ibis
 
@@ -125,12 +145,18 @@ def _read_mixed(dialect: Dialect, column: Any, kind: str) -> Any:
     if kind == "string":
         return text
     spelled = _READ[kind](dialect, text)
+    if kind == DAY_NUMBER:
+        return null_unless(column["other"].isnull(), spelled)
+    if kind == SECOND_NUMBER:
+        midnight = read_cell(dialect, text, DAY_NUMBER) * SECONDS_PER_DAY
+        return ibis.coalesce(spelled, null_unless(column["other"].notnull(), midnight))
     return ibis.coalesce(column["number"], spelled) if kind == "float" else spelled
 
 
 def _is_spelling(dialect: Dialect, text: Any, kind: str) -> Any:
     """Whether a text is a spelling of a kind as a whole."""
-    return text.re_search(f"^({SPELLINGS[kind]}){dialect.text_end}")
+    pattern = MOMENT if kind == SECOND_NUMBER else SPELLINGS[kind]
+    return text.re_search(f"^({pattern}){dialect.text_end}")
 
 
 def null_unless(condition: Any, value: Any) -> Any:
@@ -249,6 +275,50 @@ def _read_moment(dialect: Dialect, column: Any, zone: bool) -> Any | None:
     return null_unless(_is_spelling(dialect, column, kind), column.try_cast(_TYPES[kind]))
 
 
+def _read_day_number(dialect: Dialect, column: Any) -> Any | None:
+    dtype = column.type()
+    if dialect.count_days is None or not (dtype.is_date() or dtype.is_string()):
+        return None
+    return dialect.count_days(column if dtype.is_date() else _read_date(dialect, column)).cast("int64")
+
+
+def _read_second_number(dialect: Dialect, column: Any) -> Any | None:
+    dtype = column.type()
+    if dialect.count_seconds is None or dialect.count_days is None:
+        return None
+    if dtype.is_timestamp():
+        return dialect.count_seconds(column).cast("int64")
+    if not dtype.is_string():
+        return None
+    day = read_cell(dialect, column.substr(0, 10), DAY_NUMBER)
+    seconds = day * SECONDS_PER_DAY + _read_clock(dialect, column) - _read_offset(dialect, column)
+    return null_unless(
+        _is_spelling(dialect, column, SECOND_NUMBER), null_unless(seconds.between(FIRST_SECOND, LAST_SECOND), seconds)
+    )
+
+
+def _read_clock(dialect: Dialect, text: Any) -> Any:
+    """The seconds since midnight that the spelling of a moment has, whose digits stand in fixed places."""
+    import ibis
+
+    seconds = ibis.cases((text.substr(16, 1) == ":", _read_digits(dialect, text.substr(17, 2))), else_=0)
+    return _read_digits(dialect, text.substr(11, 2)) * 3600 + _read_digits(dialect, text.substr(14, 2)) * 60 + seconds
+
+
+def _read_offset(dialect: Dialect, text: Any) -> Any:
+    """How many seconds the clock that a moment is spelled by is ahead of UTC."""
+    import ibis
+
+    zone = text.substr(16).re_extract(f"[+-][0-9:]+{dialect.text_end}", 0)
+    minutes = ibis.cases((zone.length() > 3, _read_digits(dialect, zone.right(2))), else_=0)
+    size = _read_digits(dialect, zone.substr(1, 2)) * 3600 + minutes * 60
+    return ibis.cases((zone.startswith("+"), size), (zone.startswith("-"), -size), else_=0)
+
+
+def _read_digits(dialect: Dialect, digits: Any) -> Any:
+    return digits.try_cast("int64") if dialect.has_try_cast else digits.cast("int64")
+
+
 _READ: dict[str, Callable[[Dialect, Any], Any | None]] = {
     "string": _read_text,
     "integer": _read_integer,
@@ -257,4 +327,6 @@ _READ: dict[str, Callable[[Dialect, Any], Any | None]] = {
     "boolean": _read_boolean,
     "timestamp": lambda dialect, column: _read_moment(dialect, column, zone=False),
     "timestamp with time zone": lambda dialect, column: _read_moment(dialect, column, zone=True),
+    DAY_NUMBER: _read_day_number,
+    SECOND_NUMBER: _read_second_number,
 }

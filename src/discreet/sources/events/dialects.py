@@ -12,19 +12,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from datetime import date
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
-from discreet.sources.events import sqlite
+from discreet.sources.events import calendar_counts, sqlite
 from discreet.sources.events.cells import engine_function
 from discreet.sources.events.embedded import Close, connect_to_file
 
 _LAST_DECIMAL_PLACE = 300
 """The last place of a decimal of PostgreSQL's that counts; floats go a little further."""
-
-_FIRST_MICROSECOND, _LAST_MICROSECOND = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""Those of the years 1 and 9999, counted from 1970."""
 
 
 def _connect_by_ibis(url: str) -> tuple[Any, Close]:
@@ -80,6 +76,9 @@ class Dialect:
     limit_to_calendar
         A date or timestamp, NULL outside of the years 1 to 9999; those convert to text and back as ISO 8601 has them,
         and so do booleans. None where the engine is not known to do so.
+    count_days, count_seconds
+        The days of a date and the whole seconds of a timestamp since 1970 in UTC, NULL outside of the years 1 to 9999,
+        whatever the zone of the session; a column without a zone is in UTC. None where it is not known how.
     cell_readers, spell_user
         Where a cell has a type of its own, whatever its column was declared as: how one is read as each kind, and how
         it spells a user. None where columns have types.
@@ -107,6 +106,8 @@ class Dialect:
     text_end: str = "$"
     has_try_cast: bool = True
     limit_to_calendar: Callable[[Any, str], Any] | None = None
+    count_days: Callable[[Any], Any] | None = None
+    count_seconds: Callable[[Any], Any] | None = None
     cell_readers: Mapping[str, Callable[[Any], Any | None]] | None = None
     spell_user: Callable[[Any], Any] | None = None
     dates_are_text: bool = False
@@ -163,21 +164,6 @@ def _drop_odd_numerics(value: Any) -> Any:
 
     value = value.nullif(ibis.literal("NaN").cast(value.type()))
     return engine_function("round", "decimal", "decimal", "int32")(value, _LAST_DECIMAL_PLACE)
-
-
-def _limit_duckdb_to_calendar(column: Any, kind: str) -> Any:
-    """A date or timestamp of DuckDB's, in microseconds, NULL outside of the years 1 to 9999, which have a spelling."""
-    import ibis
-
-    found = column if kind == "date" else column.try_cast(kind)
-    if kind == "date":
-        # Counted as days, because no timestamp can be of the farthest.
-        count = engine_function("date_diff", "int64", "string", "date", "date")
-        steps, unit = count("day", ibis.literal(date(1970, 1, 1)), found), 86_400_000_000
-    else:
-        steps, unit = engine_function("epoch_us", "int64", str(found.type()))(found), 1
-    inside = steps.between(_FIRST_MICROSECOND // unit, _LAST_MICROSECOND // unit)
-    return ibis.cases((inside, found), else_=ibis.null(found.type()))
 
 
 @contextmanager
@@ -285,7 +271,9 @@ DUCKDB = Dialect(
     send_unlogged=_register_with_duckdb,
     text_bytes=lambda text: engine_function("encode", "binary", "string")(text),
     trim=_trim_spaces,
-    limit_to_calendar=_limit_duckdb_to_calendar,
+    limit_to_calendar=calendar_counts.limit_duckdb_to_calendar,
+    count_days=calendar_counts.count_duckdb_days,
+    count_seconds=calendar_counts.count_duckdb_seconds,
 )
 
 POSTGRES = Dialect(
@@ -296,6 +284,8 @@ POSTGRES = Dialect(
     text_bytes=lambda text: engine_function("convert_to", "binary", "string", "string")(text, "UTF8"),
     trim=_trim_spaces,
     has_try_cast=False,
+    count_days=calendar_counts.count_postgres_days,
+    count_seconds=calendar_counts.count_postgres_seconds,
     drop_strange_decimals=_drop_odd_numerics,
 )
 
@@ -329,6 +319,8 @@ SPARK = Dialect(
     trim=_trim_plainly,
     # To Java, $ is also before the end of the last line.
     text_end=r"\z",
+    count_days=calendar_counts.count_spark_days,
+    count_seconds=calendar_counts.count_spark_seconds,
 )
 
 DATABRICKS = replace(SPARK, name="databricks", title="databricks", views_local_tables=False, send_unlogged=None)

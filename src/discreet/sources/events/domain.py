@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.labels import is_column, unwrap_label
@@ -22,6 +22,17 @@ from discreet.sources.engine import ask
 from discreet.sources.events.cells import LARGEST_EXACT, read_cell
 from discreet.sources.events.connect import Opened, is_frame, open_table
 from discreet.sources.events.dialects import DUCKDB
+
+
+@dataclass(frozen=True)
+class ListNames:
+    """What messages call a public list, and what it holds."""
+
+    argument: str
+    member: str
+
+
+DOMAIN = ListNames("domain", "item")
 
 
 @dataclass(frozen=True)
@@ -84,14 +95,18 @@ def open_listed_domain(given: Any, label: str | None, item: str, events: Opened,
     kind
         What the items of the events were declared to be, or None where nobody has.
     """
-    if _is_list(given):
+    if is_list(given):
         if label is not None:
             raise InvalidValueError("label must be left out unless domain is a table with that column")
-        return _open_list(given, events)
+        import pyarrow as pa
+
+        column, own = read_list(given, DOMAIN)
+        return ListedDomain(events.adopt(pa.table({"item": column})), own, len(column), False)
     return _open_column(given, label, item, events, kind)
 
 
-def _is_list(given: Any) -> bool:
+def is_list(given: Any) -> bool:
+    """Whether something is a list of values, and no table or file that has them in a column."""
     package = type(given).__module__.partition(".")[0]
     if package in ("pandas", "polars", "pyarrow"):
         return not is_frame(given)
@@ -100,31 +115,47 @@ def _is_list(given: Any) -> bool:
     return not isinstance(given, str | bytes | os.PathLike | Mapping) and isinstance(given, Iterable)
 
 
-def _open_list(given: Any, events: Opened) -> ListedDomain:
-    import pyarrow as pa
-
+def read_list(given: Any, names: ListNames) -> tuple[Any, str]:
+    """The values of a public list as an Arrow array, each of them once, and the kind that all of them are."""
     raw = given.to_pylist() if hasattr(given, "to_pylist") else given.tolist() if hasattr(given, "tolist") else given
     values = [unwrap_label(value) for value in raw]
-    if not values:
-        raise InvalidValueError("domain must hold at least one item, not none")
-    if any(value is None or value != value for value in values):
-        raise InvalidValueError("domain must not hold missing items, and one is missing")
-    kind = _kind_of_values(values)
+    found = read_values(values, names)
     seen: set[Any] = set()
     for value in values:
         if value in seen:
-            repeated = "one" if is_column(given) else shown(value)
-            raise InvalidValueError(f"domain must hold each item once, but {repeated} is there twice")
+            refuse_repetition(names, "one" if is_column(given) else shown(value))
         seen.add(value)
+    return found
+
+
+def read_values(values: list[Any], names: ListNames) -> tuple[Any, str]:
+    """Public values as an Arrow array, none of them missing, and the kind that all of them are."""
+    import pyarrow as pa
+
+    missing = sum(value is None or value != value for value in values)
+    check_presence(names, len(values), missing)
+    kind = _kind_of_values(values, names)
     types = {"string": pa.string(), "integer": pa.int64(), "date": pa.date32(), "boolean": pa.bool_()}
     try:
-        column = pa.array(values, types[kind])
+        return pa.array(values, types[kind]), kind
     except (pa.ArrowInvalid, OverflowError, UnicodeError):
-        raise InvalidValueError("domain must hold whole numbers of 64 bits or proper text") from None
-    return ListedDomain(events.adopt(pa.table({"item": column})), kind, len(values), False)
+        raise InvalidValueError(f"{names.argument} must hold whole numbers of 64 bits or proper text") from None
 
 
-def _kind_of_values(values: list[Any]) -> str:
+def check_presence(names: ListNames, rows: int, missing: int) -> None:
+    """Refuses a public list that is empty or has a gap."""
+    if not rows:
+        raise InvalidValueError(f"{names.argument} must hold at least one {names.member}, not none")
+    if missing:
+        raise InvalidValueError(f"{names.argument} must not hold missing {names.member}s, and one is missing")
+
+
+def refuse_repetition(names: ListNames, repeated: str = "one") -> NoReturn:
+    """Raises the error about a public list that holds something twice."""
+    raise InvalidValueError(f"{names.argument} must hold each {names.member} once, but {repeated} is there twice")
+
+
+def _kind_of_values(values: list[Any], names: ListNames) -> str:
     tests = {
         "string": lambda value: isinstance(value, str),
         "boolean": lambda value: isinstance(value, bool),
@@ -134,7 +165,7 @@ def _kind_of_values(values: list[Any]) -> str:
     for kind, test in tests.items():
         if all(map(test, values)):
             return kind
-    raise InvalidTypeError("domain must hold only strings, only whole numbers, only dates or only booleans")
+    raise InvalidTypeError(f"{names.argument} must hold only strings, only whole numbers, only dates or only booleans")
 
 
 def _open_column(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> ListedDomain:
@@ -156,43 +187,57 @@ def split_column(given: Any) -> tuple[Any, str | None]:
 def _check_table(
     opened: Opened, column: str | None, label: str | None, item: str, events: Opened, kind: str | None
 ) -> ListedDomain:
-    names = list(opened.table.columns)
-    if column is None:
-        column = item if item in names else names[0] if len(names) == 1 else None
-    if column is None or column not in names:
-        wanted, hint = f"a column called {shown(column or item)}", suggestion(column or item, names, private=False)
-        raise InvalidValueError(f"domain must have {wanted}, and has {choices(names)}; name one as 'file:column'{hint}")
+    names, column = list(opened.table.columns), find_list_column(opened, column, item, DOMAIN)
     if label is not None and label not in names:
         hint = suggestion(label, names, private=False)
         raise InvalidValueError(
             f"label must be a column of the domain, one of {choices(names)}, not {shown(label)}{hint}"
         )
     chosen = opened.table.select(item=opened.table[column], **({} if label is None else {"label": opened.table[label]}))
-    table, own_kind = _convert_kind(chosen, opened, events, kind)
+    table, own_kind = convert_kind(chosen, "item", opened, events, kind, DOMAIN)
     _check_rows(table, opened, label is not None)
     d = int(ask(opened.engine, "counting the domain", lambda: table.count().to_pyarrow().as_py()))
     return ListedDomain(_move_to(table, opened, events), own_kind, d, label is not None)
 
 
-def _convert_kind(table: Any, opened: Opened, events: Opened, kind: str | None) -> tuple[Any, str]:
-    """The domain with items of a known kind; text of a file takes the kind that the events were declared with.
+def find_list_column(opened: Opened, column: str | None, wanted: str, names: ListNames) -> str:
+    """The column of a public table that holds the list: the one that was named, one of this name, or the only one."""
+    columns = list(opened.table.columns)
+    if column is None:
+        column = wanted if wanted in columns else columns[0] if len(columns) == 1 else None
+    if column is not None and column in columns:
+        return column
+    missing = column or wanted
+    raise InvalidValueError(
+        f"{names.argument} must have a column called {shown(missing)}, and has {choices(columns)}; "
+        f"name one as 'file:column'{suggestion(missing, columns, private=False)}"
+    )
 
-    Where nobody has declared one the domain decides: text beside text, else whole numbers where all items are.
+
+def convert_kind(
+    table: Any, column: str, opened: Opened, events: Opened, kind: str | None, names: ListNames
+) -> tuple[Any, str]:
+    """A public table with a column of a known kind; text of a file takes the kind that the events were declared with.
+
+    Where nobody has declared one the list decides: text beside text, else whole numbers where all of it are.
     """
-    own = kind_of_type(table["item"].type())
+    listed = table[column]
+    own = kind_of_type(listed.type())
     if own is None:
         raise InvalidTypeError(
-            f"domain must hold strings, whole numbers, dates or booleans, not a column of {table['item'].type()}"
+            f"{names.argument} must hold strings, whole numbers, dates or booleans, not a column of {listed.type()}"
         )
     if not opened.is_text or kind == "string" or (kind is None and events.is_text):
         return table, own
-    cast = table.mutate(item=read_cell(DUCKDB, table["item"], kind or "integer"))
-    lost = table.filter(table["item"].notnull() & _is_lost(table["item"], kind))
-    some_lost = ask(opened.engine, "reading the domain", lambda: bool(lost.count().to_pyarrow().as_py()))
+    cast = table.mutate(**{column: read_cell(DUCKDB, listed, kind or "integer")})
+    lost = table.filter(listed.notnull() & _is_lost(listed, kind))
+    some_lost = ask(opened.engine, f"reading the {names.argument}", lambda: bool(lost.count().to_pyarrow().as_py()))
     if kind is None:
         return (table, own) if some_lost else (cast, "integer")
     if some_lost:
-        raise InvalidTypeError(f"domain must hold items like those of the events, {kind}s, and one is not")
+        raise InvalidTypeError(
+            f"{names.argument} must hold {names.member}s like those of the events, {kind}s, and one is not"
+        )
     return cast, kind
 
 
@@ -224,12 +269,9 @@ def _check_rows(table: Any, opened: Opened, labelled: bool) -> None:
         return row
 
     found = ask(opened.engine, "checking the domain", counts)
-    if not found["rows"]:
-        raise InvalidValueError("domain must hold at least one item, not none")
-    if found["nulls"]:
-        raise InvalidValueError("domain must not hold missing items, and one is missing")
+    check_presence(DOMAIN, found["rows"], found["nulls"])
     if found["different"] < found["rows"]:
-        raise InvalidValueError("domain must hold each item once, and one is there twice")
+        refuse_repetition(DOMAIN)
     if labelled and found["label_nulls"]:
         raise InvalidValueError("label must be there for each item of the domain, and one is missing")
     if labelled and found["labels"] < found["rows"]:

@@ -126,7 +126,15 @@ def _convert_object(value: Any, exact: bool) -> Cell:
         return _convert_float(float(value))
     if isinstance(value, Decimal):
         return _convert_decimal(value)
-    return (None, None, str(value)) if _is_span(value) else _text_cell(_spell(value))
+    if _is_span(value):
+        return None, None, str(value)
+    text = _spell(value)
+    # At midnight the text is that of a date, which is another moment where there are zones.
+    midnight = isinstance(value, datetime) and text is not None and len(text) == len("2024-01-31")
+    return text, None, f"{text}{_MIDNIGHT}" if midnight else None
+
+
+_MIDNIGHT = " 00:00:00"
 
 
 def _text_cell(text: str | None) -> Cell:
@@ -196,7 +204,7 @@ def _spell_moment(moment: datetime) -> str | None:
     if moment != moment:
         return None
     if moment.tzinfo is None:
-        return _spell_clock(moment).removesuffix(" 00:00:00")
+        return _spell_clock(moment).removesuffix(_MIDNIGHT)
     try:
         return f"{_spell_clock(moment.astimezone(UTC))}+00"
     except (OverflowError, ValueError):

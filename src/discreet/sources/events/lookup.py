@@ -9,17 +9,17 @@ are sorted here, so the engine's collation does not matter, and no query sorts o
 from __future__ import annotations
 
 import uuid
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
 from discreet.exact.arrays import Ranks
 from discreet.sources.events.dialects import dialect_of
 from discreet.sources.events.domain import Integers, ListedDomain
+from discreet.sources.events.segments import Found, FreeSegment, Place, Segment, TakenCounts
 
 FETCHED = 20_000
 """About how many items a lookup may fetch to sort them here."""
@@ -27,57 +27,46 @@ FETCHED = 20_000
 BITS = 12
 """A range of numbers is split into up to two to this power buckets at once."""
 
-Found = dict[tuple[int, int], Any]
-"""A label for each score and offset among the items of that score."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Segment:
-    """Some items of one score: those in a bucket, or all; how many, the offset of the first, and the offsets wanted."""
-
-    score: int
-    bucket: Any
-    count: int
-    first: int
-    offsets: list[int]
-
-    def split(self, counts: Iterable[tuple[Any, int]]) -> list[Segment]:
-        """The finer buckets that hold wanted offsets, given all of them in order with their counts."""
-        segments, first = [], self.first
-        for bucket, count in counts:
-            low, high = bisect_left(self.offsets, first), bisect_left(self.offsets, first + count)
-            if low < high:
-                segments.append(Segment(self.score, bucket, count, first, self.offsets[low:high]))
-            first += count
-        return segments
+ROWS = 16
+"""About two to this power rows of buckets are counted for many groups at once."""
 
 
 class Lookup:
-    """The snapshot of the scores, and the questions asked of it."""
+    """The snapshot of the scores, and the questions asked of it.
 
-    def __init__(self, scores: Any, kind: str, domain: Integers | ListedDomain) -> None:
-        self._scores, self._kind, self._domain = scores, kind, domain
-        self._runs: list[tuple[int, int]] = []
+    Parameters
+    ----------
+    scores
+        The snapshot: columns `item`, `score`, `label` where one is shown, and `grp` where there are groups, from 0 on.
+        Of a listed domain every item has a row; of a range of numbers those that somebody touched.
+    kind, domain
+        What the items are, and the public list of them, which is that of every group.
+    groups
+        How many groups there are; None without groups.
+    """
 
-    def runs(self) -> tuple[list[int], list[int]]:
-        """The distinct scores in descending order, and how many items have each."""
-        grouped = self._scores.group_by("score").agg(items=self._scores.count()).to_pyarrow()
-        found = dict(zip(map(int, grouped["score"].to_pylist()), map(int, grouped["items"].to_pylist()), strict=True))
-        if isinstance(self._domain, Integers):
-            # Numbers that nobody touched have score zero, like those touched without effect.
-            found[0] = self._domain.d - sum(count for score, count in found.items() if score != 0)
-        self._runs = sorted(((score, count) for score, count in found.items() if count), reverse=True)
-        return [score for score, _ in self._runs], [count for _, count in self._runs]
+    def __init__(self, scores: Any, kind: str, domain: Integers | ListedDomain, groups: int | None = None) -> None:
+        self._scores, self._kind, self._domain, self._groups = scores, kind, domain, groups
+        self._runs: list[list[tuple[int, int]]] = []
+        self._bits = BITS
 
-    def items(self, ranks: Ranks) -> list[Any]:
-        """The labels at these ranks, in their order."""
-        starts = [0, *accumulate(count for _, count in self._runs)]
-        offsets = []
-        for rank in ranks.tolist():
-            run = bisect_right(starts, rank) - 1
-            offsets.append((self._runs[run][0], rank - starts[run]))
-        found = self._find(offsets)
-        return [found[offset] for offset in offsets]
+    def runs(self) -> list[tuple[list[int], list[int]]]:
+        """Of each group, the distinct scores in descending order, and how many items have each."""
+        scores = self._scores
+        counted = scores.group_by(*self._group_names, "score").agg(items=scores.count()).to_pyarrow()
+        found: list[dict[int, int]] = [{} for _ in range(self._groups or 1)]
+        columns = [counted[name].to_pylist() for name in (*self._group_names, "score", "items")]
+        for *group, score, count in zip(*columns, strict=True):
+            found[group[0] if group else 0][int(score)] = int(count)
+        self._runs = [sorted(self._complete(each).items(), reverse=True) for each in found]
+        return [([score for score, _ in runs], [count for _, count in runs]) for runs in self._runs]
+
+    def items(self, ranks: Sequence[Ranks]) -> list[list[Any]]:
+        """The labels at these ranks of each group, in their order."""
+        self._bits = self._count_bits(sum(map(len, ranks)))
+        places = [self._find_places(group, inside) for group, inside in enumerate(ranks)]
+        found = self._find([place for inside in places for place in inside])
+        return [[found[place] for place in inside] for inside in places]
 
     def close(self) -> None:
         """Drops the snapshot; a failure to do so is not reported."""
@@ -85,15 +74,44 @@ class Lookup:
         with suppress(Exception):
             self._scores.release()
 
-    def _find(self, offsets: list[tuple[int, int]]) -> Found:
-        wanted: dict[int, list[int]] = defaultdict(list)
-        for score, offset in sorted(offsets):
-            wanted[score].append(offset)
+    @property
+    def _group_names(self) -> list[str]:
+        return [] if self._groups is None else ["grp"]
+
+    def _count_bits(self, pieces: int) -> int:
+        """Into two to which power buckets so many pieces are split, which is public: how many items are released."""
+        return BITS if self._groups is None else max(4, min(BITS, ROWS - pieces.bit_length()))
+
+    def _complete(self, counts: dict[int, int]) -> dict[int, int]:
+        """How many items have each score, which must be all items of the domain and no more."""
+        missing = self._domain.d - sum(counts.values())
+        if missing < 0 or (missing and not isinstance(self._domain, Integers)):
+            raise RuntimeError("the engine has joined the domain in a way of its own")
+        # Numbers that nobody touched have score zero, like those touched without effect.
+        return counts | {0: counts.get(0, 0) + missing} if missing else counts
+
+    def _find_places(self, group: int, ranks: Ranks) -> list[Place]:
+        runs = self._runs[group]
+        starts = [0, *accumulate(count for _, count in runs)]
+        places = []
+        for rank in ranks.tolist():
+            run = bisect_right(starts, rank) - 1
+            places.append((group, runs[run][0], rank - starts[run]))
+        return places
+
+    def _find(self, places: list[Place]) -> Found:
+        wanted: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for group, score, offset in sorted(places):
+            wanted[group, score].append(offset)
         found: Found = {}
-        if isinstance(self._domain, Integers) and 0 in wanted:
-            found |= self._find_untouched(wanted.pop(0), self._domain)
-        sizes = dict(self._runs)
-        segments, level = [Segment(score, None, sizes[score], 0, inside) for score, inside in wanted.items()], 0
+        if isinstance(self._domain, Integers):
+            untouched = {group: wanted.pop((group, 0)) for group, score in list(wanted) if score == 0}
+            found |= self._find_untouched(untouched, self._domain)
+        sizes = [dict(runs) for runs in self._runs]
+        segments = [
+            Segment(group, score, None, sizes[group][score], 0, inside) for (group, score), inside in wanted.items()
+        ]
+        level = 0
         while segments:
             room = max(64, FETCHED // len(segments))
             small = [segment for segment in segments if segment.count <= max(room, 4 * len(segment.offsets))]
@@ -111,11 +129,12 @@ class Lookup:
         keyed = self._select_keyed(level, item=item, shown=self._scores.label if labelled else item)
         members = defaultdict(list)
         for row in read_matching(keyed, self._wanted_table(segments, level)).to_pylist():
-            members[int(row["score"]), row.get("bucket")].append((row["item"], row["shown"]))
+            members[_segment_key(row)].append((row["item"], row["shown"]))
         found: Found = {}
         for segment in segments:
-            ordered = sorted(members[segment.score, segment.bucket], key=lambda pair: pair[0])
-            found |= {(segment.score, offset): ordered[offset - segment.first][1] for offset in segment.offsets}
+            ordered = sorted(members[segment.key], key=lambda pair: pair[0])
+            for offset in segment.offsets:
+                found[segment.group, segment.score, offset] = ordered[offset - segment.first][1]
         return found
 
     def _split(self, segments: list[Segment], level: int) -> list[Segment]:
@@ -126,23 +145,28 @@ class Lookup:
         counted = read_matching(keyed, self._wanted_table(segments, level), _count_each)
         inside = defaultdict(list)
         for row in counted.to_pylist():
-            inside[int(row["score"]), row.get("bucket")].append((row["finer"], int(row["items"])))
-        return [finer for segment in segments for finer in segment.split(sorted(inside[segment.score, segment.bucket]))]
+            inside[_segment_key(row)].append((row["finer"], int(row["items"])))
+        return [finer for segment in segments for finer in segment.split(sorted(inside[segment.key]))]
 
     def _select_keyed(self, level: int, **columns: Any) -> Any:
-        """Columns of the snapshot, with the score and the bucket that say which segment of a level a row is in."""
+        """Columns of the snapshot, with the group, score and bucket that say which segment of a level a row is in."""
         table = self._scores
         bucket = {"bucket": self._bucket(table.item, level)} if level else {}
-        return table.select(score=table.score, **bucket, **columns)
+        return table.select(*self._group_names, score=table.score, **bucket, **columns)
 
     def _wanted_table(self, segments: list[Segment], level: int) -> Any:
-        """The scores and buckets of some segments, as an Arrow table."""
+        """The groups, scores and buckets of some segments, as an Arrow table."""
+        bucket = {"bucket": [segment.bucket for segment in segments]} if level else {}
+        columns = {"score": [segment.score for segment in segments], **bucket}
+        return self._arrow_table([segment.group for segment in segments], columns, self._bucket_type(level))
+
+    def _arrow_table(self, groups: list[int], columns: dict[str, list[Any]], bucket_type: Any = None) -> Any:
+        """Columns of whole numbers, those of buckets as they are, after that of the groups where there are any."""
         import pyarrow as pa
 
-        columns = {"score": pa.array([segment.score for segment in segments], pa.int64())}
-        if level:
-            columns["bucket"] = pa.array([segment.bucket for segment in segments], self._bucket_type(level))
-        return pa.table(columns)
+        named = dict.fromkeys(self._group_names, groups) | columns
+        types = {"bucket": bucket_type or pa.int64()}
+        return pa.table({name: pa.array(values, types.get(name, pa.int64())) for name, values in named.items()})
 
     def _bucket(self, item: Any, level: int) -> Any:
         """The bucket of an item at a level: in the order of the items, and finer from level to level."""
@@ -152,7 +176,8 @@ class Lookup:
             return item.year() if level == 1 else item
         if self._kind == "boolean":
             return item
-        return item >> max(0, 64 - BITS * level)
+        width = 64 if self._groups is None else self._domain.d.bit_length()
+        return item >> max(0, width - self._bits * level)
 
     def _bucket_type(self, level: int) -> Any:
         import pyarrow as pa
@@ -161,103 +186,69 @@ class Lookup:
         types = {"string": pa.string(), "date": pa.date32(), "boolean": pa.bool_()}
         return pa.int64() if year else types.get(self._kind, pa.int64())
 
-    def _find_untouched(self, offsets: list[int], domain: Integers) -> Found:
-        """The numbers of the domain at these offsets among all but those with a score other than zero."""
-        taken = self._scores.filter(self._scores.score != 0)
-        shift = max(0, domain.d.bit_length() - BITS)
+    def _find_untouched(self, offsets: dict[int, list[int]], domain: Integers) -> Found:
+        """The numbers at these offsets of each group, among all but those with a score other than zero."""
+        shift = max(0, domain.d.bit_length() - self._count_bits(self._groups or 1))
+        whole = [FreeSegment(group, None, domain.lo, domain.hi, 0, 0, inside) for group, inside in offsets.items()]
         # Every bucket of numbers has some of its own taken, known after one count; the others are free.
-        segments = _split_free(
-            domain, domain.lo >> shift, domain.hi >> shift, shift, _count_taken(taken, shift, None), offsets
-        )
+        counts = self._count_taken(shift) if whole else {}
+        segments = [piece for segment in whole for piece in segment.split(shift, counts)]
         found: Found = {}
         while segments:
             room = max(64, FETCHED // len(segments))
             full = [segment for segment in segments if segment.taken > room and shift > 0]
-            found |= _fetch_free([segment for segment in segments if segment not in full], taken, shift)
-            finer = max(0, shift - BITS)
-            counts = _count_taken(taken, finer, (shift, [segment.bucket for segment in full])) if full else {}
-            segments = [
-                piece
-                for segment in full
-                for piece in _split_free(
-                    domain,
-                    segment.low >> finer,
-                    segment.high >> finer,
-                    finer,
-                    counts,
-                    segment.offsets,
-                    segment.first,
-                )
-            ]
-            shift = finer
+            found |= self._fetch_free([segment for segment in segments if segment not in full], shift)
+            finer = max(0, shift - self._bits)
+            counts = self._count_taken(finer, shift, full) if full else {}
+            segments, shift = [piece for segment in full for piece in segment.split(finer, counts)], finer
+        return found
+
+    @property
+    def _taken(self) -> Any:
+        return self._scores.filter(self._scores.score != 0)
+
+    def _count_taken(self, shift: int, coarse: int | None = None, inside: Sequence[FreeSegment] = ()) -> TakenCounts:
+        """How many taken numbers each bucket has, in some coarser buckets or in all."""
+        taken = self._taken
+        finer = {"bucket": taken.item >> shift}
+        if coarse is None:
+            counted = _count_each(taken.select(*self._group_names, **finer)).to_pyarrow()
+        else:
+            keyed = taken.select(*self._group_names, coarser=taken.item >> coarse, **finer)
+            wanted = {"coarser": [segment.bucket for segment in inside]}
+            sent = self._arrow_table([segment.group for segment in inside], wanted)
+            counted = read_matching(keyed, sent, _count_each)
+        counts: TakenCounts = defaultdict(dict)
+        for row in counted.to_pylist():
+            counts[row.get("grp", 0), row.get("coarser")][row["bucket"]] = int(row["items"])
+        return counts
+
+    def _fetch_free(self, segments: list[FreeSegment], shift: int) -> Found:
+        """The free numbers at the wanted offsets; the taken ones of these segments are fetched."""
+        touched = [segment for segment in segments if segment.taken]
+        members: dict[tuple[int, Any], list[int]] = defaultdict(list)
+        if touched:
+            taken = self._taken
+            keyed = taken.select(*self._group_names, item=taken.item, bucket=taken.item >> shift)
+            wanted = {"bucket": [segment.bucket for segment in touched]}
+            for row in read_matching(
+                keyed, self._arrow_table([segment.group for segment in touched], wanted)
+            ).to_pylist():
+                members[row.get("grp", 0), row["bucket"]].append(row["item"])
+        found: Found = {}
+        for segment in segments:
+            found |= segment.pass_over(sorted(members[segment.group, segment.bucket]))
         return found
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FreeSegment:
-    """A range of numbers some of which are taken: its bucket, its bounds, the offset of its first free number."""
-
-    bucket: int
-    low: int
-    high: int
-    taken: int
-    first: int
-    offsets: list[int]
-
-
-def _split_free(
-    domain: Integers, start: int, end: int, shift: int, counts: dict[int, int], offsets: list[int], first: int = 0
-) -> list[FreeSegment]:
-    """The buckets from `start` to `end` that hold wanted offsets among their free numbers."""
-    segments = []
-    for bucket in range(start, end + 1):
-        low, high = max(domain.lo, bucket << shift), min(domain.hi, ((bucket + 1) << shift) - 1)
-        free = high - low + 1 - counts.get(bucket, 0)
-        begin, stop = bisect_left(offsets, first), bisect_left(offsets, first + free)
-        if begin < stop:
-            segments.append(FreeSegment(bucket, low, high, counts.get(bucket, 0), first, offsets[begin:stop]))
-        first += free
-    return segments
-
-
-def _count_taken(taken: Any, shift: int, inside: tuple[int, list[int]] | None) -> dict[int, int]:
-    """How many taken numbers each bucket has, in some coarser buckets or in all."""
-    finer = {"bucket": taken.item >> shift}
-    if inside is None:
-        grouped = _count_each(taken.select(**finer)).to_pyarrow()
-    else:
-        keyed = taken.select(coarser=taken.item >> inside[0], **finer)
-        grouped = read_matching(keyed, _number_table("coarser", inside[1]), _count_each)
-    return dict(zip(grouped["bucket"].to_pylist(), map(int, grouped["items"].to_pylist()), strict=True))
+def _segment_key(row: dict[str, Any]) -> tuple[int, int, Any]:
+    """The key of the segment that a row is in."""
+    return row.get("grp", 0), int(row["score"]), row.get("bucket")
 
 
 def _count_each(rows: Any) -> Any:
     """The different rows, and how many times each is there."""
     return rows.group_by(*rows.columns).agg(items=rows.count())
-
-
-def _number_table(name: str, values: list[int]) -> Any:
-    import pyarrow as pa
-
-    return pa.table({name: pa.array(values, pa.int64())})
-
-
-def _fetch_free(segments: list[FreeSegment], taken: Any, shift: int) -> Found:
-    """The free numbers at the wanted offsets; the taken ones of these segments are fetched."""
-    touched = [segment.bucket for segment in segments if segment.taken]
-    members: dict[int, list[int]] = defaultdict(list)
-    if touched:
-        keyed = taken.select(item=taken.item, bucket=taken.item >> shift)
-        for item in sorted(read_matching(keyed, _number_table("bucket", touched))["item"].to_pylist()):
-            members[item >> shift].append(item)
-    found: Found = {}
-    for segment in segments:
-        # How many numbers of the segment are free before each taken one.
-        free_before = [item - segment.low - i for i, item in enumerate(members[segment.bucket])]
-        for offset in segment.offsets:
-            skipped = offset - segment.first
-            found[0, offset] = segment.low + skipped + bisect_right(free_before, skipped)
-    return found
 
 
 def read_matching(table: Any, wanted: Any, then: Callable[[Any], Any] = lambda rows: rows) -> Any:

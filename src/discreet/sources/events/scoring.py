@@ -1,7 +1,11 @@
-"""The query of the scores: distinct users of an item, or clipped totals of users added up, over the whole domain."""
+"""The query of the scores: distinct users of an item, or clipped totals of users added up, over the whole domain.
+
+With groups it is one query for all of them, of what somebody touched: groups times items are never laid out.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -10,6 +14,7 @@ from discreet.sources.events.bounded import join_ordinals, keep_first_items
 from discreet.sources.events.cells import read_cell, user_key
 from discreet.sources.events.dialects import Dialect
 from discreet.sources.events.domain import Integers, ListedDomain
+from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.steps import MOST_STEPS, Steps
 
 
@@ -46,20 +51,70 @@ class Scoring:
         """The expression of the scores: one row for each item of a listed domain, or each touched item of a range."""
         import ibis
 
-        columns = self.columns
-        who = user_key(self.dialect, table[columns["user"]], declared=columns["user"] not in self.undeclared)
-        what = self.dialect.group_key(self._read_item(table[columns["item"]]))
-        if self.steps is None:
-            touched = self._count_users(table.select(who=who, item=what))
+        rows = table.select(**self._read_rows(table))
+        if self.counts_all_items:
+            # count(distinct) passes over missing users by itself, and the join with the domain over missing items.
+            touched = rows.group_by("item").agg(score=rows.who.nunique())
         else:
-            whole = self._to_steps(table[columns["value"]], self.steps)
-            touched = self._sum_values(table.select(who=who, item=what, steps=whole), self.steps)
+            touched = self._add_users(self._score_by_user(rows), ["item"])
         if isinstance(self.domain, Integers):
             return touched.filter(touched.item.between(self.domain.lo, self.domain.hi))
         domain = self.domain.table
         joined = domain.left_join(touched, self.dialect.group_key(domain.item) == touched.item)
         shown_too = {"label": domain.label} if self.domain.labelled else {}
         return joined.select(item=domain.item, score=ibis.coalesce(touched.score, 0), **shown_too)
+
+    def scores_by_group(self, table: Any, again: Any, split: GroupSplit) -> Any:
+        """The expression of the scores of each group: a row for each item of the domain that somebody touched there.
+
+        Items of a listed domain are their ordinals. The parts have names and stand beside each other, because SQLite's
+        parser does not go deep.
+
+        Parameters
+        ----------
+        table
+            The events.
+        again
+            The same as an expression of its own. One that is used twice becomes a common table expression, and DuckDB
+            and PostgreSQL would keep all rows of that, where reading them twice needs no memory.
+        split
+            The groups, and which of them a user counts in.
+        """
+        rows = split.groups.add_ordinals(table, **self._read_rows(table))
+        rows = rows.filter(rows.who.notnull()).alias("discreet_rows")
+        users = split.groups.add_ordinals(again, who=self._read_user(again))
+        users = users.filter(users.who.notnull())
+        if self.counts_all_items:
+            own = split.keep_own_groups(rows, users)
+            touched = own.group_by("grp", "item").agg(score=own.who.nunique())
+            inside = join_ordinals(touched, self.ordinals, self.dialect)
+            return inside.select(grp=inside.grp, item=inside[self._number_column], score=inside.score)
+        # A user's items in a group are the same whether the group counts or not.
+        by_user = self._score_by_user(rows, ["grp"]).alias("discreet_users")
+        scored = self._add_users(split.keep_own_groups(by_user, users), ["grp", self._number_column])
+        return scored.rename(item=self._number_column)
+
+    @property
+    def counts_all_items(self) -> bool:
+        """Whether scores are numbers of users, each of whom may count for any number of items."""
+        return self.steps is None and self.max_items_per_user is None
+
+    @property
+    def _number_column(self) -> str:
+        """The column of the number by which an item of a group is known, beside that of the items themselves."""
+        return "item" if isinstance(self.domain, Integers) else "ordinal"
+
+    def _read_rows(self, table: Any) -> dict[str, Any]:
+        """Of each row the user, the item and, where scores are sums, the steps."""
+        item = self.dialect.group_key(self._read_item(table[self.columns["item"]]))
+        read = {"who": self._read_user(table), "item": item}
+        return (
+            read if self.steps is None else read | {"steps": self._to_steps(table[self.columns["value"]], self.steps)}
+        )
+
+    def _read_user(self, table: Any) -> Any:
+        column = self.columns["user"]
+        return user_key(self.dialect, table[column], declared=column not in self.undeclared)
 
     def _read_item(self, item: Any) -> Any:
         """The item of a row as the domain spells it, or nothing where it cannot be one; no row makes this fail."""
@@ -77,28 +132,30 @@ class Scoring:
             number = number.isnan().ifelse(None, number)
         return (number.clip(-bound, bound) / unit + 0.5).floor().cast("int64")
 
-    def _count_users(self, rows: Any) -> Any:
-        """Per item, the number of distinct users."""
-        if self.max_items_per_user is None:
-            # count(distinct) passes over missing users by itself, and the join with the domain over missing items.
-            return rows.group_by("item").agg(score=rows.who.nunique())
-        pairs = join_ordinals(rows.filter(rows.who.notnull()), self.ordinals, self.dialect).distinct()
-        kept = keep_first_items(pairs, self.ordinals, self.max_items_per_user)
-        return kept.group_by("item").agg(score=kept.count())
+    def _score_by_user(self, rows: Any, within: Sequence[str] = ()) -> Any:
+        """One row for each user and item that counts, in each group, with the user's total where scores are sums.
 
-    def _sum_values(self, rows: Any, steps: Steps) -> Any:
-        """Per item, the sum over users of the user's clipped total, in a type that cannot overflow."""
-        wide = self.dialect.total_type
+        Rows without a user are dropped, and with groups or a bound those of items outside of the domain.
+        """
+        rows = rows.filter(rows.who.notnull()) if self.steps is None else self._drop_gaps(rows)
+        most, numbered = self.max_items_per_user, []
+        if most is not None or within:
+            rows, numbered = join_ordinals(rows, self.ordinals, self.dialect), ["ordinal"]
+        if self.steps is None:
+            by_user = rows.distinct()
+        else:
+            by_user = rows.group_by("who", *within, "item", *numbered).agg(total=rows.steps.sum())
+        return by_user if most is None else keep_first_items(by_user, self.ordinals, most, within)
+
+    def _drop_gaps(self, rows: Any) -> Any:
+        """The rows that have all that a sum needs, with steps in a type in which they can be added up."""
         rows = rows.filter(rows.who.notnull() & rows.item.notnull() & rows.steps.notnull())
-        rows = rows.mutate(steps=rows.steps.cast(wide))
-        totals = self._total_by_user(rows)
-        clipped = totals.mutate(total=totals.total.clip(steps.low, steps.high).cast(wide))
-        return clipped.group_by("item").agg(score=clipped.total.sum().cast("int64"))
+        return rows.mutate(steps=rows.steps.cast(self.dialect.total_type))
 
-    def _total_by_user(self, rows: Any) -> Any:
-        """For each user and item the sum of the steps, of all items or of those that count."""
-        if self.max_items_per_user is None:
-            return rows.group_by("who", "item").agg(total=rows.steps.sum())
-        rows = join_ordinals(rows, self.ordinals, self.dialect)
-        totals = rows.group_by("who", "item", "ordinal").agg(total=rows.steps.sum())
-        return keep_first_items(totals, self.ordinals, self.max_items_per_user)
+    def _add_users(self, by_user: Any, key: Sequence[str]) -> Any:
+        """The score of each item: how many users it has, or the sum of their clipped totals, which cannot overflow."""
+        if self.steps is None:
+            return by_user.group_by(*key).agg(score=by_user.count())
+        clipped = by_user.total.clip(self.steps.low, self.steps.high).cast(self.dialect.total_type)
+        totals = by_user.mutate(total=clipped)
+        return totals.group_by(*key).agg(score=totals.total.sum().cast("int64"))

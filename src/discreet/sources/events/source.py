@@ -4,18 +4,70 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, NoReturn
+from typing import Any, overload
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.privacy import Number, check_adjacency, whole_number
-from discreet.sources.column_hints import choices, suggestion
+from discreet.sources.column_hints import refuse_column
 from discreet.sources.events.connect import Opened, ending_of, is_url, open_table
 from discreet.sources.events.csv_format import check_csv_format
 from discreet.sources.events.domain import split_column
+from discreet.sources.events.group_columns import read_by
+from discreet.sources.events.group_keys import refuse_own_groups
+from discreet.sources.events.group_split import open_group_split
+from discreet.sources.events.grouped import GroupedTableSource
 from discreet.sources.events.origin import origin_of
 from discreet.sources.events.rowwise import check_plan, check_rowwise
 from discreet.sources.events.steps import steps_of
 from discreet.sources.events.table import TableSource
+
+
+@overload
+def events(
+    table: Any,
+    *,
+    user: str,
+    item: str,
+    domain: Any,
+    label: str | None = None,
+    where: str | None = None,
+    value: str | None = None,
+    clip: tuple[Number, Number] | None = None,
+    resolution: Number | None = None,
+    max_items_per_user: int | None = None,
+    by: None = None,
+    groups: None = None,
+    each_user: None = None,
+    max_groups_per_user: None = None,
+    adjacency: str = "add-remove",
+    name: str | None = None,
+    delimiter: str | None = None,
+    escape: str | None = None,
+) -> TableSource: ...
+
+
+@overload
+def events(
+    table: Any,
+    *,
+    user: str,
+    item: str,
+    domain: Any,
+    label: str | None = None,
+    where: str | None = None,
+    value: str | None = None,
+    clip: tuple[Number, Number] | None = None,
+    resolution: Number | None = None,
+    max_items_per_user: int | None = None,
+    by: Any,
+    groups: Any,
+    each_user: str,
+    max_groups_per_user: int | None = None,
+    adjacency: str = "add-remove",
+    name: str | None = None,
+    delimiter: str | None = None,
+    escape: str | None = None,
+) -> GroupedTableSource: ...
 
 
 def events(
@@ -30,11 +82,15 @@ def events(
     clip: tuple[Number, Number] | None = None,
     resolution: Number | None = None,
     max_items_per_user: int | None = None,
+    by: Any = None,
+    groups: Any = None,
+    each_user: str | None = None,
+    max_groups_per_user: int | None = None,
     adjacency: str = "add-remove",
     name: str | None = None,
     delimiter: str | None = None,
     escape: str | None = None,
-) -> TableSource:
+) -> TableSource | GroupedTableSource:
     """A source of scores from a table of events, one row for something that a user did to an item.
 
     Parameters
@@ -57,6 +113,14 @@ def events(
     max_items_per_user
         Of each user's items in the domain, after `where`, only this many are scored: which ones is decided by these
         items alone, in an order that looks random. Counts then need less noise; the selection does not need it.
+    by, groups
+        Score the items in each of several groups: a column, several, or a period such as `discreet.month("played_at")`,
+        and the public list of groups, as a domain is. Rows of other groups are dropped.
+    each_user
+        "one": a user counts in one group alone, the one with most of the user's rows, of several the first in the list.
+        "many": a user may count in several. Groups need one of them, because it decides what a release costs.
+    max_groups_per_user
+        With "many": a user counts in at most so many groups, which the user's own groups decide.
     adjacency
         "add-remove" or "swap": what two neighbouring tables differ by, in terms of whole users.
     name
@@ -67,8 +131,8 @@ def events(
 
     Returns
     -------
-    TableSource
-        What `top_k` takes; it knows how far one user can move a score.
+    TableSource or GroupedTableSource
+        What `top_k` takes; it knows how far one user can move a score. The second has groups.
 
     Examples
     --------
@@ -82,18 +146,26 @@ def events(
     check_adjacency(adjacency)
     most = _check_most_items(max_items_per_user)
     steps = steps_of(value, clip, resolution)
-    csv_format = check_csv_format(delimiter, escape, map(_find_ending, (table, domain)))
+    _check_groups(by, groups, each_user, max_groups_per_user)
+    csv_format = check_csv_format(delimiter, escape, map(_find_ending, (table, domain, groups)))
     _refuse_own_domain(table, domain, name)
+    refuse_own_groups(table, groups, name)
     check_plan(table)
-    opened = open_table(table, name, "table", _find_named_columns(user, item, value, where), csv_format, user)
+    wanted = [*_find_named_columns(user, item, value, where), *_find_group_columns(by)]
+    opened = open_table(table, name, "table", wanted, csv_format, user)
     opened.csv_format = csv_format
     try:
         check_rowwise(opened.table, user)
         columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
         for argument, column in columns.items():
             _check_column(opened, argument, column)
-        _check_float_users(opened, user, strict=most is not None or steps is not None)
-        source = TableSource(opened, columns, domain, label, where, steps, adjacency, most)
+        _check_float_users(opened, user, strict=most is not None or steps is not None or by is not None)
+        asked = (opened, columns, domain, label, where, steps, adjacency, most)
+        source: TableSource | GroupedTableSource
+        if by is None:
+            source = TableSource(*asked)
+        else:
+            source = GroupedTableSource(*asked, open_group_split(by, groups, opened, each_user, max_groups_per_user))
         source.opened_since(begun)
         return source
     except BaseException:
@@ -111,6 +183,10 @@ def _find_named_columns(user: Any, item: Any, value: Any, where: Any) -> list[st
     return names
 
 
+def _find_group_columns(by: Any) -> list[str]:
+    return [] if by is None else [each.column for each in read_by(by)]
+
+
 def _find_ending(given: Any) -> str | None:
     """The ending of a file, looking through compression; None where there is no file."""
     path = split_column(given)[0]
@@ -123,10 +199,22 @@ def _check_most_items(given: Any) -> int | None:
     return min(whole_number(given, "max_items_per_user", 1), 2**63 - 1)
 
 
+def _check_groups(by: Any, groups: Any, each_user: Any, max_groups_per_user: Any) -> None:
+    """Raises unless `by` and `groups` are both there, or neither and nothing that belongs to them."""
+    if by is None:
+        for argument, given in (
+            ("groups", groups), ("each_user", each_user), ("max_groups_per_user", max_groups_per_user),
+        ):  # fmt: skip
+            if given is not None:
+                raise InvalidValueError(f"{argument} must be left out without by, which says what the groups are")
+    elif groups is None:
+        raise InvalidValueError("groups must be given with by: the public list of groups, which is not in the events")
+
+
 def _check_column(opened: Opened, argument: str, column: Any) -> None:
     names = list(opened.table.columns)
     if not isinstance(column, str) or column not in names:
-        _refuse_column(argument, column, names, opened.is_text)
+        refuse_column(argument, column, names, private=opened.is_text)
     dtype = opened.table[column].type()
     if argument == "value" and column not in opened.undeclared and not dtype.is_numeric():
         raise InvalidTypeError(f"value must be a column of numbers, not of {dtype}")
@@ -141,20 +229,9 @@ def _check_float_users(opened: Opened, user: str, strict: bool) -> None:
 
     if strict and opened.frame is not None and is_float_column(opened.frame, user):
         raise InvalidTypeError(
-            f"user must not be a column of floats with value or max_items_per_user, and {shown(user)} of the pandas "
-            'frame is: large ids are merged in it; read it as .astype("Int64"), as text or with Arrow'
+            f"user must not be a column of floats with value, max_items_per_user or by, and {shown(user)} of the "
+            'pandas frame is: large ids are merged in it; read it as .astype("Int64"), as text or with Arrow'
         )
-
-
-def _refuse_column(argument: str, column: Any, names: list[str], is_text: bool) -> NoReturn:
-    hint = suggestion(column, names, private=is_text)
-    if is_text:
-        raise InvalidValueError(
-            f"{argument} must be a column of the table, and {shown(column)} is not in the header of the file{hint}"
-        )
-    raise InvalidValueError(
-        f"{argument} must be a column of the table, one of {choices(names)}, not {shown(column)}{hint}"
-    )
 
 
 def _refuse_own_domain(table: Any, domain: Any, name: Any) -> None:

@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from discreet.errors import InvalidTypeError, shown
 from discreet.sources.engine import ask
-from discreet.sources.events.cells import LARGEST_EXACT, SPELLINGS, engine_function, read_truth
+from discreet.sources.events.cells import (
+    DAY_NUMBER,
+    FIRST_SECOND,
+    LARGEST_EXACT,
+    LAST_SECOND,
+    MOMENT,
+    SECOND_NUMBER,
+    SPELLINGS,
+    engine_function,
+    read_truth,
+)
 
 
 def connect(url: str) -> tuple[Any, Callable[[], None]]:
@@ -109,13 +120,18 @@ def _register(connection: Any) -> None:
 
 def _decode_spelling(cell: Any, kind: str) -> str | None:
     """The text of a cell, if it is a spelling of the kind."""
+    return _decode(cell, SPELLINGS[kind])
+
+
+def _decode(cell: Any, pattern: str) -> str | None:
+    """The text of a cell, if the pattern is that of the whole."""
     if not isinstance(cell, bytes):
         return None
     try:
         text = cell.decode()
     except UnicodeDecodeError:
         return None
-    return text if re.fullmatch(SPELLINGS[kind], text, re.ASCII) else None
+    return text if re.fullmatch(pattern, text, re.ASCII) else None
 
 
 def _parse_integer(cell: Any) -> int | None:
@@ -147,6 +163,25 @@ def _parse_timestamp(cell: Any) -> str | None:
     return f"{day} {clock.rstrip('0').rstrip('.') if '.' in clock else clock}"
 
 
+def _count_days(cell: Any) -> int | None:
+    text = _decode_spelling(cell, "date")
+    return None if text is None else date.fromisoformat(text).toordinal() - _EPOCH.toordinal()
+
+
+def _count_seconds(cell: Any) -> int | None:
+    text = _decode(cell, MOMENT)
+    if text is None:
+        return None
+    # Python keeps an offset apart from the clock, which may be at the end of the calendar.
+    moment = datetime.fromisoformat(re.sub(r"\.[0-9]+", "", text.replace(" UTC", "Z")))
+    offset = moment.utcoffset() or timedelta(0)
+    seconds = (moment.replace(tzinfo=UTC) - _EPOCH - offset) // timedelta(seconds=1)
+    return seconds if FIRST_SECOND <= seconds <= LAST_SECOND else None
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 def _spell_float(cell: Any) -> str | None:
     """The spelling of a float that stands for a user: a whole one by its digits."""
     if not isinstance(cell, float) or cell != cell:
@@ -159,6 +194,8 @@ _FUNCTIONS = {
     "discreet_float": _parse_float,
     "discreet_date": _parse_date,
     "discreet_timestamp": _parse_timestamp,
+    "discreet_days": _count_days,
+    "discreet_seconds": _count_seconds,
     "discreet_spelling": _spell_float,
 }
 
@@ -224,7 +261,7 @@ def _read_boolean(column: Any) -> Any:
 
 
 def _read_moment(name: str, result: str) -> Callable[[Any], Any]:
-    """Dates and timestamps are text to SQLite, and stay so, in one spelling."""
+    """Dates and timestamps are text to SQLite: in one spelling, or counted."""
     return lambda column: _choose_by_storage(column, text=_call(name, result, _as_blob(column)))
 
 
@@ -236,5 +273,7 @@ CELL_READERS: dict[str, Callable[[Any], Any | None]] = {
     "date": _read_moment("discreet_date", "date"),
     "timestamp": _read_moment("discreet_timestamp", "string"),
     "timestamp with time zone": lambda column: None,
+    DAY_NUMBER: _read_moment("discreet_days", "int64"),
+    SECOND_NUMBER: _read_moment("discreet_seconds", "int64"),
 }
 """How a cell is read as each kind, by the type that the cell itself has."""

@@ -1,0 +1,179 @@
+"""The table of events behind a source: what it is asked for, and how its connection is held, shared and let go."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from contextlib import AbstractContextManager
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from discreet.errors import InvalidTypeError, InvalidValueError
+from discreet.privacy import Sensitivity
+from discreet.sources.engine import ask
+from discreet.sources.events.cells import has_reading
+from discreet.sources.events.connect import Opened
+from discreet.sources.events.domain import (
+    Integers,
+    ListedDomain,
+    holds_long_numbers,
+    integers,
+    kind_of_type,
+    open_listed_domain,
+)
+from discreet.sources.events.lookup import Lookup
+from discreet.sources.events.steps import Steps
+
+
+class EventTable:
+    """A table of events and the public domain of its items.
+
+    Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
+
+    Parameters
+    ----------
+    opened
+        The events.
+    columns
+        The columns of the user, the item and the value, by these names.
+    domain, label, where
+        As the caller gave them.
+    steps
+        Values as whole steps; None where scores count users.
+    """
+
+    def __init__(
+        self,
+        opened: Opened,
+        columns: dict[str, str],
+        domain: Any,
+        label: str | None,
+        where: str | None,
+        steps: Steps | None,
+    ) -> None:
+        self._opened, self._columns, self._steps, self._label = opened, columns, steps, label
+        self._sensitivity = Sensitivity() if steps is None else steps.sensitivity
+        self._grid: Fraction = Fraction(1) if steps is None else steps.resolution
+        self._lock, self._process = threading.RLock(), os.getpid()
+        self._where, self._table = where, self._filter(opened.table, where)
+        own_kind = None if columns["item"] in opened.undeclared else self._item_kind()
+        if isinstance(domain, range) and domain.step == 1 and len(domain) and label is None:
+            domain = integers(domain.start, domain.stop - 1)
+        self._domain: Integers | ListedDomain = (
+            _check_range(domain, label)
+            if isinstance(domain, Integers)
+            else open_listed_domain(domain, label, columns["item"], opened, own_kind)
+        )
+        self._kind = "integer" if isinstance(self._domain, Integers) else self._domain.kind
+        self._check_kind(own_kind)
+        _check_long_numbers(opened, columns["item"], self._domain)
+        self._snapshots: list[Lookup] = []
+        self._opening: list[float] = []
+        # What was opened here ends with the source: the snapshot first, which needs its connection to go.
+        weakref.finalize(self, _close_all, self._snapshots, opened, self._process)
+
+    def opened_since(self, begun: float) -> None:
+        """Notes how long it took to open, as counted by `time.monotonic`: a frame is converted then."""
+        self._opening.append(time.monotonic() - begun)
+
+    def opening_seconds(self) -> float:
+        """How long it took to open, the first time this is asked, and then 0."""
+        # Popping is one step, so that of two threads one counts it in.
+        try:
+            return self._opening.pop()
+        except IndexError:
+            return 0.0
+
+    def exclusive(self) -> AbstractContextManager[Any]:
+        """Held from the snapshot until it is let go, so that no other thread takes one in between."""
+        self._check_process()
+        return self._lock
+
+    def close(self) -> None:
+        """Lets go of the snapshot."""
+        while self._snapshots:
+            self._snapshots.pop().close()
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise InvalidTypeError(
+            "a source of events cannot be copied or pickled, because it holds a connection: "
+            "call discreet.events where the source is needed"
+        )
+
+    def _describe(self, max_items_per_user: int | None) -> dict[str, Any]:
+        """What is public about the question, in terms that JSON can hold."""
+        domain, steps = self._domain, self._steps
+        listed = [domain.lo, domain.hi] if isinstance(domain, Integers) else domain.kind
+        clip = None if steps is None else [steps.low, steps.high, str(steps.resolution)]
+        return {
+            "columns": self._columns, "where": self._where, "clip": clip, "domain": listed, "label": self._label,
+            **({} if max_items_per_user is None else {"max_items_per_user": max_items_per_user}),
+        }  # fmt: skip
+
+    def _list_items(self) -> list[Any]:
+        """The labels of the whole domain."""
+        if isinstance(self._domain, Integers):
+            return list(range(self._domain.lo, self._domain.hi + 1))
+        table, shown_as = self._domain.table, "label" if self._domain.labelled else "item"
+        backend = self._opened.table.get_backend()
+        with self.exclusive():
+            column = ask(
+                self._opened.engine, "reading the domain", lambda: backend.to_pyarrow(table.select(shown_as))[shown_as]
+            )
+        found: list[Any] = column.to_pylist()
+        return found
+
+    def _check_process(self) -> None:
+        """Refuses a forked process, in which the connection has lost its threads and shares its socket."""
+        if os.getpid() != self._process:
+            raise InvalidValueError(
+                "a source of events must be used in the process that made it: call discreet.events in each process"
+            )
+
+    def _filter(self, table: Any, where: str | None) -> Any:
+        if where is None:
+            return table
+        from discreet.sources.events.where import condition
+
+        opened = self._opened
+        return table.filter(condition(where, table, undeclared=opened.undeclared, is_text=opened.is_text))
+
+    def _item_kind(self) -> str:
+        dtype = self._opened.table[self._columns["item"]].type()
+        kind = "integer" if dtype.is_numeric() and not dtype.is_boolean() else kind_of_type(dtype)
+        if kind is None:
+            raise InvalidTypeError(f"item must be a column of strings, numbers, dates or booleans, not of {dtype}")
+        return kind
+
+    def _check_kind(self, declared: str | None) -> None:
+        """Refuses a column that was declared as what can never be an item of the domain."""
+        column = self._opened.table[self._columns["item"]]
+        if declared not in (None, self._kind) and not has_reading(self._opened.dialect, column, self._kind):
+            raise InvalidTypeError(f"domain must hold items like those of the events, {declared}s, not {self._kind}s")
+
+
+def _check_range(domain: Integers, label: str | None) -> Integers:
+    if label is not None:
+        raise InvalidValueError("label must be left out when domain is a range of whole numbers")
+    return domain
+
+
+def _check_long_numbers(opened: Opened, item: str, domain: Integers | ListedDomain) -> None:
+    """Refuses items that a gap in a pandas column, which makes floats of it, would merge or lose."""
+    if opened.frame is not None and item in opened.undeclared and holds_long_numbers(domain):
+        raise InvalidTypeError(
+            "domain must not hold whole numbers beyond 2^53 where the events are a pandas frame whose item column has "
+            "a type that pandas chose, because one missing item makes floats of them all: "
+            'read that column as .astype("Int64"), as .astype("string") or with Arrow'
+        )
+
+
+def _close_all(snapshots: list[Lookup], opened: Opened, process: int) -> None:
+    # A forked copy must not end the connection of its parent.
+    if os.getpid() != process:
+        return
+    while snapshots:
+        snapshots.pop().close()
+    opened.close()

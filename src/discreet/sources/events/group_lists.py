@@ -1,0 +1,153 @@
+"""Public lists of groups, in the order in which a release has them: of one column, or of combinations of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.labels import is_column, unwrap_label
+from discreet.sources.column_hints import choices, suggestion
+from discreet.sources.engine import ask
+from discreet.sources.events.connect import Opened, open_table
+from discreet.sources.events.domain import (
+    Integers,
+    ListNames,
+    check_presence,
+    convert_kind,
+    find_list_column,
+    is_list,
+    read_list,
+    read_values,
+    refuse_repetition,
+    split_column,
+)
+from discreet.sources.events.group_columns import GroupColumn, NumberedMembers
+
+MOST_GROUPS = 1_000_000
+"""So many groups at most: each is drawn by itself, and all of them are listed in a release."""
+
+GROUPS = ListNames("groups", "group")
+
+
+@dataclass(frozen=True)
+class Product:
+    """Every combination of the members of several public lists; the last list changes fastest."""
+
+    lists: tuple[Any, ...]
+
+
+def product(*lists: Any) -> Product:
+    """The groups of several columns: every combination of the members of one public list for each column.
+
+    Parameters
+    ----------
+    lists
+        For each column of `by` what `groups` takes for it alone: a list, a file with its column, a table, or
+        `discreet.integers(lo, hi)`.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> discreet.product(["DE", "FR"], discreet.integers(1, 12))
+    Product(lists=(['DE', 'FR'], Integers(lo=1, hi=12)))
+    """
+    if len(lists) < 2:
+        raise InvalidValueError(f"product must have a list for each of two or more columns, not {len(lists)}")
+    return Product(lists)
+
+
+def read_members(given: Any, column: GroupColumn, opened: Opened) -> NumberedMembers:
+    """The members of the public list of one column."""
+    if isinstance(given, Integers):
+        check_number(given.d)
+        given = range(given.lo, given.hi + 1)
+    if is_list(given):
+        members, kind = read_list(given, GROUPS)
+    else:
+        ((members, kind),) = read_table(given, [column], opened)
+        if len(members.unique()) < len(members):
+            refuse_repetition(GROUPS)
+    check_number(len(members))
+    return column.number_members(members, kind, opened)
+
+
+def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> list[tuple[Any, str]]:
+    """The columns of a public table, each with its kind: in the order of the rows if they have one, else sorted."""
+    source, named = split_column(given)
+    if named is not None and len(columns) > 1:
+        raise InvalidValueError(
+            f"groups must be a file with the columns {_name_all(columns)}, without one after a colon"
+        )
+    listed = open_table(source, None, GROUPS.argument, csv_format=opened.csv_format)
+    try:
+        return _read_columns(listed, named, columns, opened)
+    finally:
+        listed.close()
+
+
+def _read_columns(
+    listed: Opened, named: str | None, columns: Sequence[GroupColumn], opened: Opened
+) -> list[tuple[Any, str]]:
+    found = {f"c{index}": _find_column(listed, named, column, len(columns)) for index, column in enumerate(columns)}
+    table = listed.table.select(**{name: listed.table[column] for name, column in found.items()})
+    kinds = []
+    for name, column in zip(found, columns, strict=True):
+        table, kind = convert_kind(table, name, listed, opened, column.declared_kind(opened), GROUPS)
+        kinds.append(kind)
+    check_number(ask(listed.engine, "counting the groups", lambda: int(table.count().to_pyarrow().as_py())))
+    rows = ask(listed.engine, "reading the groups", table.to_pyarrow).combine_chunks()
+    check_presence(GROUPS, rows.num_rows, sum(column.null_count for column in rows.columns))
+    if not _has_order(listed):
+        rows = _sort_rows(rows)
+    return list(zip((column.combine_chunks() for column in rows.columns), kinds, strict=True))
+
+
+def _find_column(listed: Opened, named: str | None, column: GroupColumn, number: int) -> str:
+    if number == 1:
+        return find_list_column(listed, named, column.column, GROUPS)
+    columns = list(listed.table.columns)
+    if column.column not in columns:
+        hint = suggestion(column.column, columns, private=False)
+        raise InvalidValueError(
+            f"groups must have a column called {shown(column.column)}, and has {choices(columns)}{hint}"
+        )
+    return column.column
+
+
+def _name_all(columns: Sequence[GroupColumn]) -> str:
+    return ", ".join(each.column for each in columns)
+
+
+def _has_order(listed: Opened) -> bool:
+    """Whether the rows of a public table have an order: in files and frames they do, on an engine they may not."""
+    return listed.engine == "DuckDB"
+
+
+def _sort_rows(rows: Any) -> Any:
+    import pyarrow as pa
+
+    fields = [field.with_type(pa.uint8()) if pa.types.is_boolean(field.type) else field for field in rows.schema]
+    order = pa.compute.sort_indices(rows.cast(pa.schema(fields)), [(name, "ascending") for name in rows.column_names])
+    return rows.take(order)
+
+
+def check_number(number: int) -> None:
+    """Refuses more groups than can be listed."""
+    if number > MOST_GROUPS:
+        raise InvalidValueError(f"groups must hold at most {MOST_GROUPS:,} groups, not {number:,}")
+
+
+def read_tuples(given: Any, columns: Sequence[GroupColumn]) -> list[tuple[Any, str]]:
+    """The columns of a public list of tuples, each with its kind."""
+    raw = given.tolist() if hasattr(given, "tolist") else list(given)
+    check_number(len(raw))
+    check_presence(GROUPS, len(raw), 0)
+    for each in raw:
+        if not isinstance(each, tuple | list) or len(each) != len(columns):
+            seen = "" if is_column(given) else f", not {shown(each)}"
+            raise InvalidTypeError(
+                f"groups must hold tuples of {len(columns)} values, one for each of {_name_all(columns)}{seen}"
+            )
+    return [read_values([unwrap_label(each[index]) for each in raw], GROUPS) for index in range(len(columns))]
