@@ -22,6 +22,7 @@ PARTS = {
     "start": "Start",
     "small": "Few items: 10^4, and Netflix",
     "large": "Many items",
+    "groups": "Lists by group",
     "growth": "Growth",
     "memory": "Memory",
     "tables": "Events",
@@ -53,7 +54,7 @@ class Row:
     @property
     def is_ratio(self) -> bool:
         """Whether it can be compared between machines."""
-        return self.unit not in {"MB", "GB"}
+        return self.unit not in {"MB", "GB", "ms a group"}
 
     def cells(self) -> tuple[str, str, str, str, str]:
         """What is shown of it."""
