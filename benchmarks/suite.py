@@ -26,7 +26,6 @@ PARTS = {
     "growth": "Growth",
     "memory": "Memory",
     "tables": "Events",
-    "groups": "Lists by group",
     "discovery": "Discovery",
     "ledger": "Ledger",
     "utility": "Utility",
