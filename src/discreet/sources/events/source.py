@@ -20,6 +20,7 @@ from discreet.sources.events.origin import origin_of
 from discreet.sources.events.rowwise import check_plan, check_rowwise
 from discreet.sources.events.steps import steps_of
 from discreet.sources.events.table import TableSource
+from discreet.sources.groups import GroupedSource
 
 
 @overload
@@ -67,7 +68,7 @@ def events(
     name: str | None = None,
     delimiter: str | None = None,
     escape: str | None = None,
-) -> GroupedTableSource: ...
+) -> GroupedSource: ...
 
 
 def events(
@@ -90,7 +91,7 @@ def events(
     name: str | None = None,
     delimiter: str | None = None,
     escape: str | None = None,
-) -> TableSource | GroupedTableSource:
+) -> TableSource | GroupedSource:
     """A source of scores from a table of events, one row for something that a user did to an item.
 
     Parameters
@@ -131,7 +132,7 @@ def events(
 
     Returns
     -------
-    TableSource or GroupedTableSource
+    TableSource or GroupedSource
         What `top_k` takes; it knows how far one user can move a score. The second has groups.
 
     Examples
@@ -141,6 +142,11 @@ def events(
     >>> source = discreet.events(ratings, user="who", item="movie", domain=["dune", "heat", "alien"])
     >>> discreet.top_k(source, k=1, epsilon=100).items
     ['dune']
+    >>> streams = pyarrow.table({"who": [1, 2, 3], "song": ["am", "am", "blu"], "land": ["DE", "DE", "FR"]})
+    >>> split = {"by": "land", "groups": ["DE", "FR"], "each_user": "one"}
+    >>> source = discreet.events(streams, user="who", item="song", domain=["am", "blu", "cor"], **split)
+    >>> discreet.top_k(source, k=1, epsilon=100)["FR"].items
+    ['blu']
     """
     begun = time.monotonic()
     check_adjacency(adjacency)
