@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from discreet.cli.groups import GroupOptions
+from discreet.cli.groups import parse_grouping
 from discreet.cli.options import parse_count
 from discreet.cli.output import check_out
 from discreet.cli.stdin import STANDARD, input_files
@@ -23,7 +24,7 @@ def prepare_events(
     item: str | None,
     adjacency: str,
     options: dict[str, str | None],
-    grouping: GroupOptions,
+    grouping: dict[str, Any],
     out: str | None,
 ) -> Callable[[str | None], TableSource | GroupedTableSource]:
     """Opens the events in a file, or in the database of the options; all that is given is checked before."""
@@ -36,11 +37,11 @@ def prepare_events(
         )
     most = options["max_items_per_user"]
     _check_table(connect := options["connect"], options["name"])
-    items, clip, groups = _parse_domain(domain), _parse_clip(options["clip"]), grouping.parse()
+    items, clip, groups = _parse_domain(domain), _parse_clip(options["clip"]), parse_grouping(grouping)
     inputs = (
         _list_files(connect) if file is None else [each for name in input_files(file) for each in _list_files(name)]
     )
-    lists = {"domain": [domain], "groups": grouping.groups or []}
+    lists = {"domain": [domain], "groups": grouping["groups"] or []}
     check_out(out, {"events": inputs, **{role: _list_public_files(texts) for role, texts in lists.items()}})
     return lambda path: events(
         connect if path is None else path, user=user, item=item, domain=items, label=options["label"],

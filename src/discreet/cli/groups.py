@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -55,35 +54,22 @@ MaxGroupsOption = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class GroupOptions:
-    """What was given for lists by group, as text; an option that can be repeated is an empty list without."""
-
-    by: list[str] | None
-    groups: list[str] | None
-    each_user: str | None
-    max_groups_per_user: str | None
-
-    def list_given(self) -> dict[str, Any]:
-        """Each option by its name, None where it was not given."""
-        return {each.name: getattr(self, each.name) or None for each in fields(self)}
-
-    def parse(self) -> dict[str, Any]:
-        """The arguments of `discreet.events` that the options stand for, none of them where there are no groups."""
-        if not self.by:
-            for option, given in self.list_given().items():
-                if given is not None:
-                    raise InvalidValueError(f"{option} must be left out without by: there are no groups")
-            return {}
-        if self.each_user is not None:
-            parse_choice("each_user", self.each_user, _ONE_OR_MANY)
-        most = self.max_groups_per_user
-        return {
-            "by": _parse_columns(self.by),
-            "groups": _parse_groups(self.groups or [], len(self.by)),
-            "each_user": self.each_user,
-            "max_groups_per_user": None if most is None else parse_count(most, "max_groups_per_user"),
-        }
+def parse_grouping(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `discreet.events` that the options by name stand for, none of them where there are no groups."""
+    if given["by"] is None:
+        for option, text in given.items():
+            if text is not None:
+                raise InvalidValueError(f"{option} must be left out without by: there are no groups")
+        return {}
+    if given["each_user"] is not None:
+        parse_choice("each_user", given["each_user"], _ONE_OR_MANY)
+    most = given["max_groups_per_user"]
+    return {
+        "by": _parse_columns(given["by"]),
+        "groups": _parse_groups(given["groups"] or [], len(given["by"])),
+        "each_user": given["each_user"],
+        "max_groups_per_user": None if most is None else parse_count(most, "max_groups_per_user"),
+    }
 
 
 def _parse_columns(texts: Sequence[str]) -> Any:

@@ -11,7 +11,7 @@ import typer
 
 from discreet.cli import options as shared
 from discreet.cli.errors import first_example
-from discreet.cli.groups import ByOption, EachUserOption, GroupOptions, GroupsOption, MaxGroupsOption
+from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
 from discreet.cli.options import (
     check_input_format,
     parse_adjacency,
@@ -296,10 +296,13 @@ def select(
     if padding.is_auto:
         check_auto(user is None and input_suffix(str(file), input_format) not in TEXTS)
     limits = Sensitivity() if sensitivity is None else parse_sensitivity(sensitivity)
-    grouping = GroupOptions(by, groups, each_user, max_groups_per_user)
+    # An option that can be repeated is an empty list where it is not given.
+    grouping = {
+        "by": by or None, "groups": groups or None, "each_user": each_user, "max_groups_per_user": max_groups_per_user,
+    }  # fmt: skip
     source_of: Callable[[Any], Any]
     if user is None:
-        _refuse_options(options | grouping.list_given(), _EVENTS_ONLY, "without user")
+        _refuse_options({**options, **grouping}, _EVENTS_ONLY, "without user")
         check_out(out, {"scores": input_files(str(file))})
         source_of = partial(file_source, item=item, score=score)
     else:
