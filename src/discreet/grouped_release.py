@@ -9,6 +9,7 @@ from typing import Any
 from discreet.errors import InvalidValueError
 from discreet.grouped_listing import GroupedListing
 from discreet.labels import label_from_json, label_to_json
+from discreet.privacy import MANY, ONE
 from discreet.release import (
     MALFORMED,
     Guarantee,
@@ -20,7 +21,6 @@ from discreet.release import (
     listing_of,
     to_json_text,
 )
-from discreet.sources.groups import MANY, ONE
 from discreet.text import decimal, printable
 
 FORMAT = 2

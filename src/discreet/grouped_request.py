@@ -9,8 +9,8 @@ is replaced can leave g groups and come to g others: each of these 2g sees half 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -134,26 +134,25 @@ def _check_alike(guarantees: list[Guarantee]) -> None:
 
 
 def _total_guarantee(requests: list[Request], groups_per_user: int) -> Guarantee:
-    """What all groups promise together: the sums over the costliest ones that a user can be in."""
+    """What all groups promise together: sums over the costliest ones that a user can be in."""
     promised = {id(request.guarantee): request.guarantee for request in requests}
     sizes = Counter(id(request.guarantee) for request in requests)
-    alike = [(each, sizes[number]) for number, each in promised.items()]
-    first = alike[0][0]
-    # Of two that cost the same, the one that spends more of it on the selection.
-    by_epsilon = _take_costliest(alike, groups_per_user, lambda each: (each.epsilon, each.selection_epsilon))
-    by_rho = _take_costliest(alike, groups_per_user, lambda each: each.zcdp)
-    epsilon, counts = (
-        sum((getattr(each, name) * size for each, size in by_epsilon), Fraction(0))
-        for name in ("epsilon", "counts_epsilon")
-    )
-    rho = sum((each.zcdp * size for each, size in by_rho), Fraction(0))
-    return Guarantee(epsilon, first.adjacency, first.sensitivity, first.mechanism, rho, counts)
+
+    def add_up(cost: Callable[[Guarantee], Fraction]) -> Fraction:
+        costs = [(cost(guarantee), sizes[number]) for number, guarantee in promised.items()]
+        return _sum_of_largest(costs, groups_per_user)
+
+    epsilon, counts = add_up(lambda each: each.epsilon), add_up(lambda each: each.counts_epsilon)
+    # Where a group that is released whole spends on its counts what others spend on both, no one split is that of all.
+    is_split = add_up(lambda each: each.selection_epsilon) + counts == epsilon
+    rho, first = add_up(lambda each: each.zcdp), requests[0].guarantee
+    return replace(first, epsilon=epsilon, zcdp=rho, counts_epsilon=counts if is_split else Fraction(0))
 
 
-def _take_costliest(alike: list[tuple[Guarantee, int]], most: int, cost: Any) -> list[tuple[Guarantee, int]]:
-    """The costliest of some guarantees, each with how many groups have it, so that they are `most` groups in all."""
-    taken = []
-    for each, size in sorted(alike, key=lambda pair: cost(pair[0]), reverse=True):
-        taken.append((each, min(size, most)))
-        most -= taken[-1][1]
-    return taken
+def _sum_of_largest(costs: list[tuple[Fraction, int]], most: int) -> Fraction:
+    """The sum of the `most` largest costs, each of which so many groups have."""
+    total = Fraction(0)
+    for cost, size in sorted(costs, reverse=True):
+        total += cost * min(size, most)
+        most -= min(size, most)
+    return total

@@ -18,6 +18,9 @@ from discreet.errors import InvalidTypeError, InvalidValueError, shown
 
 ADJACENCIES = ("add-remove", "swap")
 
+ONE, MANY = "one", "many"
+"""In how many groups of a list by group a user counts: what `each_user` can be."""
+
 Number = int | float | Fraction | Decimal | str
 """What stands for an exact rational: "0.1" and Decimal("0.1") are one tenth, a float is its dyadic value."""
 

@@ -41,7 +41,7 @@ class Guarantee:
     zcdp
         The rho of zero-concentrated differential privacy, for composition.
     counts_epsilon
-        How much of epsilon the counts cost; 0 without counts.
+        How much of epsilon the counts cost; 0 without counts, and for groups that divide epsilon in different ways.
     """
 
     epsilon: Fraction

@@ -17,6 +17,7 @@ import numpy as np
 from discreet.exact.arrays import Floats, Mask, Ranks, sorted_distinct
 from discreet.exact.ball import bound_above
 from discreet.exact.entropy import Entropy
+from discreet.exact.layout import Layout, Sizes, all_pairs, box_corners, doubling_steps, lay_out, lay_out_once
 
 WASTE = 1.0
 """Boxes are good enough when their upper bounds add up to at most (1 + WASTE) times their lower bounds."""
@@ -38,7 +39,9 @@ class Landscape(Protocol):
 
     def gain(self, height_h: Floats, height_t: Floats, h: Ranks, t: Ranks) -> Floats: ...
 
-    def size(self, h: Ranks, t: Ranks) -> Floats: ...
+    @property
+    def size(self) -> Sizes:
+        """The size of some cells, which depends on the extent of the grid alone."""
 
 
 PIECES = 8
@@ -102,31 +105,30 @@ class _Grid:
     size: Floats
 
     @classmethod
-    def of(cls, landscape: Landscape, corners: Ranks, heights: Floats | None = None) -> _Grid:
+    def of(cls, landscape: Landscape, corners: Ranks) -> _Grid:
         h1, h2, t1, t2 = corners
-        if heights is None:
-            sides = landscape.heights(np.concatenate([h1, h2]), np.concatenate([t1, t2]))
-            heights = np.concatenate(sides).reshape(4, -1)
+        sides = landscape.heights(np.concatenate([h1, h2]), np.concatenate([t1, t2]))
+        h, t = box_corners(corners)
+        return cls._at(landscape, corners, np.concatenate(sides).reshape(4, -1), h, t, landscape.size(h, t))
+
+    @classmethod
+    def on(cls, landscape: Landscape, layout: Layout, size: Floats | None = None) -> _Grid:
+        """The boxes of a layout, with the sizes at their corners where these are known."""
+        heights_h, heights_t = landscape.heights(layout.ends_h.ravel(), layout.ends_t.ravel())
+        heights_h = heights_h.reshape(layout.ends_h.shape)[:, layout.row]
+        heights_t = heights_t.reshape(layout.ends_t.shape)[:, layout.column]
+        heights = np.concatenate([heights_h, heights_t])
+        known = landscape.size(layout.h, layout.t) if size is None else size
+        return cls._at(landscape, layout.corners, heights, layout.h, layout.t, known)
+
+    @classmethod
+    def _at(cls, landscape: Landscape, corners: Ranks, heights: Floats, h: Ranks, t: Ranks, size: Floats) -> _Grid:
         low_h, high_h, low_t, high_t = heights
-        shape = (4, corners.shape[1])
-        h, t = np.concatenate([h2, h1, h2, h1]), np.concatenate([t1, t2, t2, t1])
         gain = landscape.gain(
             np.concatenate([high_h, low_h, high_h, low_h]), np.concatenate([low_t, high_t, high_t, low_t]), h, t
         )
-        size = landscape.size(h, t)
+        shape = (4, corners.shape[1])
         return cls(corners, gain.reshape(shape), size.reshape(shape))
-
-    @classmethod
-    def between(cls, landscape: Landscape, lines_h: Ranks, lines_t: Ranks, t2: int) -> _Grid:
-        """Boxes up to t2 that begin at every line across h and every line across t."""
-        h2 = landscape.corners[1]
-        ends_h = np.array([lines_h, np.append(lines_h[1:] - 1, h2)])
-        ends_t = np.array([lines_t, np.append(lines_t[1:] - 1, t2)])
-        heights_h, heights_t = landscape.heights(ends_h.ravel(), ends_t.ravel())
-        heights_h, heights_t = heights_h.reshape(ends_h.shape), heights_t.reshape(ends_t.shape)
-        i, j = _all_pairs(len(lines_h), len(lines_t))
-        corners = np.concatenate([ends_h[:, i], ends_t[:, j]])
-        return cls.of(landscape, corners, np.concatenate([heights_h[:, i], heights_t[:, j]]))
 
     def __getitem__(self, chosen: Mask) -> _Grid:
         return _Grid(self.corners[:, chosen], self.gain[:, chosen], self.size[:, chosen])
@@ -235,12 +237,12 @@ def find_mass(landscape: Landscape, outside: float, few: int, spared: float) -> 
 
 def _refine(landscape: Landscape, t2: int, outside: float, waste: float) -> _Grid:
     """Boxes around the landscape up to t2, cut until they waste little."""
-    h1, h2, t1, _ = landscape.corners
-    # Mass often is at the largest h and the smallest t: from there the lines double their distance.
-    lines = h2 + 1 - _doubling_steps(h2 - h1)[:0:-1], t1 + _doubling_steps(t2 - t1)[:-1]
-    grid = _Grid.between(landscape, *lines, t2)
+    h1, h2, t1, last = landscape.corners
+    # How far a lazily sorted tally is known is nothing to keep.
+    layout, size = lay_out_once(landscape.size, h1, h2, t1, t2) if t2 == last else (lay_out(h1, h2, t1, t2), None)
+    grid = _Grid.on(landscape, layout, size)
     if (chosen := grid.loose_boxes(outside, waste)).any():
-        grid = _Grid.between(landscape, *_add_lines_towards_peak(landscape, *lines, t2), t2)
+        grid = _Grid.on(landscape, Layout.between(*_add_lines_towards_peak(landscape, *layout.lines, t2), h2, t2))
         chosen = grid.loose_boxes(outside, waste)
     while chosen.any():
         grid = grid[~chosen].plus(_Grid.of(landscape, grid[chosen].pieces()))
@@ -256,7 +258,7 @@ _MANY = 2000
 def _cover_beyond(landscape: Landscape, t1: int) -> Boxes:
     """Boxes around all beyond a t whose height is at hand: no gain there is above the gain at that t."""
     h1, h2, _, t2 = landscape.corners
-    lengths = _doubling_steps(h2 - h1)
+    lengths = doubling_steps(h2 - h1)
     low, high = h2 - lengths[1:] + 1, h2 - lengths[:-1]
     known, last = np.full_like(low, t1), np.full_like(low, t2)
     gain = landscape.gain(*landscape.heights(high, known), high, known)
@@ -293,7 +295,7 @@ _LINES = 6
 
 def _masses(landscape: Landscape, h: Ranks, t: Ranks) -> Floats:
     """The log mass of the cells where some h and some t meet."""
-    i, j = _all_pairs(len(h), len(t))
+    i, j = all_pairs(len(h), len(t))
     height_h, height_t = landscape.heights(h, t)
     return landscape.gain(height_h[i], height_t[j], h[i], t[j]) + landscape.size(h[i], t[j])
 
@@ -310,17 +312,6 @@ def _lines_around(points: Ranks, i: int) -> Ranks:
     low, high = int(points[max(0, i - 1)]), int(points[min(i + 1, len(points) - 1)])
     parts = min(_LINES, high - low)
     return low + (high - low) // parts * np.arange(parts + 1) + (high - low) % parts * np.arange(parts + 1) // parts
-
-
-def _all_pairs(rows: int, columns: int) -> tuple[Ranks, Ranks]:
-    """The row and the column of every cell of a table."""
-    return np.repeat(np.arange(rows), columns), np.tile(np.arange(columns), rows)
-
-
-def _doubling_steps(last: int) -> Ranks:
-    """0, 1, 3, 7, ... up to last + 1, where the steps end."""
-    steps = [2**i - 1 for i in range((last + 1).bit_length()) if 2**i - 1 <= last]
-    return np.array([*steps, last + 1], np.int64)
 
 
 def choose_loose(upper: Floats, lower: Floats, divisible: Mask, outside: float, waste: float) -> Mask:

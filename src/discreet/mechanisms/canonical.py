@@ -26,6 +26,7 @@ from discreet.exact.ball import ball, log_binomial, log_binomial_upper, sample_b
 from discreet.exact.boxes import Boxes, enclose
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
+from discreet.exact.layout import Sizes
 from discreet.exact.race import sample_winner
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.noise import GUMBEL, NOISES, Noise, check_noise, noise_of
@@ -205,6 +206,26 @@ class Losses:
         return unit * (1 - self.gamma), unit * self.gamma
 
 
+@dataclass(frozen=True)
+class ClassSizes:
+    """At least the logarithm of the number of subsets in some classes, or a little less, for k items."""
+
+    k: int
+
+    def __call__(self, h: Ranks, t: Ranks) -> Floats:
+        return log_binomial_upper(self.k - 1 - h, t - self.k)
+
+
+@dataclass(frozen=True)
+class TailSizes:
+    """The same for classes by their worst rank alone."""
+
+    k: int
+
+    def __call__(self, h: Ranks, t: Ranks) -> Floats:
+        return log_binomial_upper(np.full_like(t, self.k - 1), t - self.k + 1)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Classes:
     """All classes (h, t) with 0 <= h < k <= t < d, for any gamma."""
@@ -225,8 +246,9 @@ class Classes:
     def gain(self, height_h: Floats, height_t: Floats, h: Ranks, t: Ranks) -> Floats:
         return self.losses.gain(height_h, height_t, h, t)
 
-    def size(self, h: Ranks, t: Ranks) -> Floats:
-        return log_binomial_upper(self.losses.k - 1 - h, t - self.losses.k)
+    @property
+    def size(self) -> Sizes:
+        return ClassSizes(self.losses.k)
 
     def members(self, h: int, t: int) -> tuple[int, int]:
         """(n, r) such that the class has C(n, r) subsets."""
@@ -249,8 +271,9 @@ class TailClasses(Classes):
     def corners(self) -> tuple[int, int, int, int]:
         return 0, 0, self.losses.k, self.losses.tally.d - 1
 
-    def size(self, h: Ranks, t: Ranks) -> Floats:
-        return log_binomial_upper(np.full_like(t, self.losses.k - 1), t - self.losses.k + 1)
+    @property
+    def size(self) -> Sizes:
+        return TailSizes(self.losses.k)
 
     def members(self, h: int, t: int) -> tuple[int, int]:
         return t, self.losses.k - 1

@@ -11,13 +11,12 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from discreet.errors import InvalidValueError, shown
+from discreet.privacy import MANY as MANY
+from discreet.privacy import ONE as ONE
 from discreet.privacy import whole_number
 from discreet.selection import Selection
 from discreet.sources.base import Chosen, Source
 from discreet.tally import Tally
-
-ONE, MANY = "one", "many"
-"""How many groups a user can be in: the two values of `each_user`."""
 
 
 class GroupedSource(ABC):
