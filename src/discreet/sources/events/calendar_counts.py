@@ -1,4 +1,4 @@
-"""How engines count the days of a date and the seconds of a timestamp since 1970, NULL outside of the years 1 to 9999.
+"""How engines count the days of a date and the seconds of a timestamp since 1970.
 
 Whole numbers are the same on every engine, where formats of dates, time zones of sessions and floats are not.
 """
@@ -71,22 +71,23 @@ def count_postgres_seconds(moment: Any) -> Any:
 
 def count_spark_days(day: Any) -> Any:
     """Days of a date since 1970."""
-    days = engine_function("unix_date", "int32", "date")(day).cast("int64")
-    return null_unless(days.between(FIRST_SECOND // SECONDS_PER_DAY, LAST_SECOND // SECONDS_PER_DAY), days)
+    import ibis
+
+    count = engine_function("datediff", "int32", "date", "date")
+    return count(day, ibis.literal(date(1970, 1, 1))).cast("int64")
 
 
 def count_spark_seconds(moment: Any) -> Any:
     """Whole seconds since 1970, rounded down, of a point in time, or of a clock without a zone.
 
-    ibis does not tell these two types of Spark's apart.
+    ibis does not tell these two types of Spark's apart, and the one converts to the other by the zone of the session.
     """
     import ibis
 
-    def call(name: str, result: str) -> Any:
-        return engine_function(name, result, "timestamp")(moment)
+    def call(name: str, result: str, argument: Any = moment) -> Any:
+        return engine_function(name, result, "timestamp")(argument)
 
-    days = engine_function("unix_date", "int32", "date")(call("to_date", "date")).cast("int64")
     clock = call("hour", "int64") * 3600 + call("minute", "int64") * 60 + call("second", "int64")
-    is_point = call("typeof", "string") == "timestamp"
-    seconds = ibis.cases((is_point, call("unix_seconds", "int64")), else_=days * SECONDS_PER_DAY + clock)
-    return null_unless(seconds.between(FIRST_SECOND, LAST_SECOND), seconds)
+    shown_by_clock = count_spark_days(call("to_date", "date")) * SECONDS_PER_DAY + clock
+    point = call("unix_seconds", "int64", call("to_timestamp_ltz", "timestamp"))
+    return ibis.cases((call("typeof", "string") == "timestamp", point), else_=shown_by_clock)

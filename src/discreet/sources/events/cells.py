@@ -244,8 +244,12 @@ def _read_date(dialect: Dialect, column: Any) -> Any | None:
         return null_unless(day.try_cast("timestamp") == moment, day)
     if not dtype.is_string():
         return None
-    day = column.try_cast("date") if dialect.has_try_cast else column.cast("date")
-    return null_unless(_is_spelling(dialect, column, "date"), day)
+    return null_unless(_is_spelling(dialect, column, "date"), _cast_to_date(dialect, column))
+
+
+def _cast_to_date(dialect: Dialect, text: Any) -> Any:
+    """The date of a text that is known to spell one."""
+    return text.try_cast("date") if dialect.has_try_cast else text.cast("date")
 
 
 def _read_boolean(dialect: Dialect, column: Any) -> Any | None:
@@ -290,11 +294,9 @@ def _read_second_number(dialect: Dialect, column: Any) -> Any | None:
         return dialect.count_seconds(column).cast("int64")
     if not dtype.is_string():
         return None
-    day = read_cell(dialect, column.substr(0, 10), DAY_NUMBER)
+    day = dialect.count_days(_cast_to_date(dialect, column.substr(0, 10))).cast("int64")
     seconds = day * SECONDS_PER_DAY + _read_clock(dialect, column) - _read_offset(dialect, column)
-    return null_unless(
-        _is_spelling(dialect, column, SECOND_NUMBER), null_unless(seconds.between(FIRST_SECOND, LAST_SECOND), seconds)
-    )
+    return null_unless(_is_spelling(dialect, column, SECOND_NUMBER), seconds)
 
 
 def _read_clock(dialect: Dialect, text: Any) -> Any:

@@ -77,8 +77,9 @@ class Dialect:
         A date or timestamp, NULL outside of the years 1 to 9999; those convert to text and back as ISO 8601 has them,
         and so do booleans. None where the engine is not known to do so.
     count_days, count_seconds
-        The days of a date and the whole seconds of a timestamp since 1970 in UTC, NULL outside of the years 1 to 9999,
-        whatever the zone of the session; a column without a zone is in UTC. None where it is not known how.
+        The days of a date and the whole seconds of a timestamp since 1970 in UTC, rounded down, whatever the zone of
+        the session; a column without a zone is in UTC. What is outside of the years 1 to 9999 may be NULL. None where
+        it is not known how.
     cell_readers, spell_user
         Where a cell has a type of its own, whatever its column was declared as: how one is read as each kind, and how
         it spells a user. None where columns have types.

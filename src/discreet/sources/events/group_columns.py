@@ -89,13 +89,19 @@ class PlainColumn(GroupColumn):
         return kind
 
     def number_members(self, members: Any, kind: str, opened: Opened) -> NumberedMembers:
+        import pyarrow as pa
+
         declared = self.declared_kind(opened)
         if declared not in (None, kind) and not has_reading(opened.dialect, opened.table[self.column], kind):
             raise InvalidTypeError(f"groups must hold groups like those of the events, {declared}s, not {kind}s")
-        table = adopt_numbered(opened, members, np.arange(len(members)))
+        table = opened.adopt(pa.table({"key": members, "number": np.arange(len(members))}))
         _check_long_numbers(self.column, table, kind, len(members), opened)
+        dialect = opened.dialect
         return NumberedMembers(
-            members.to_pylist(), lambda rows: read_cell(opened.dialect, rows[self.column], kind), table
+            members=members.to_pylist(),
+            table=table,
+            read=lambda rows: dialect.group_key(read_cell(dialect, rows[self.column], kind)),
+            match=lambda value: [value == dialect.group_key(table.key)],
         )
 
 
@@ -107,22 +113,18 @@ class NumberedMembers:
     ----------
     members
         What a release calls them.
-    read
-        What a table of events is joined by, an expression that cannot fail on a row.
     table
-        A public table on the engine of the events: `key`, what `read` gives, and `number`, the place in the list.
+        A public table on the engine of the events, with the place of each member in the list as `number`.
+    read
+        The value of each row of the events that is looked up in it, an expression that cannot fail on a row.
+    match
+        By which conditions that value is joined to the table, of which at most one row fits.
     """
 
     members: list[Any]
-    read: Callable[[Any], Any]
     table: Any
-
-
-def adopt_numbered(opened: Opened, keys: Any, numbers: Any) -> Any:
-    """A public table of keys and their numbers on the engine of the events."""
-    import pyarrow as pa
-
-    return opened.adopt(pa.table({"key": keys, "number": pa.array(numbers, pa.int64())}))
+    read: Callable[[Any], Any]
+    match: Callable[[Any], list[Any]]
 
 
 def _check_long_numbers(column: str, table: Any, kind: str, size: int, opened: Opened) -> None:

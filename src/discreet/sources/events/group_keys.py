@@ -47,7 +47,6 @@ class GroupKeys:
     columns: list[str]
     _by: tuple[GroupColumn, ...]
     _parts: list[NumberedMembers]
-    _opened: Opened
     _combinations: Any = None
 
     def add_ordinals(self, table: Any, **kept: Any) -> Any:
@@ -62,11 +61,10 @@ class GroupKeys:
         """
         kept = kept or _all_columns(table)
         own = {_unused_name(f"key{index}", kept): part for index, part in enumerate(self._parts)}
-        group_key = self._opened.dialect.group_key
-        rows = table.select(**kept, **{name: group_key(part.read(table)) for name, part in own.items()})
+        rows = table.select(**kept, **{name: part.read(table) for name, part in own.items()})
         joined = rows
         for name, part in own.items():
-            joined = joined.inner_join(part.table, rows[name] == group_key(part.table.key))
+            joined = joined.inner_join(part.table, part.match(rows[name]))
         joined, ordinal = self._number_combinations(joined)
         return joined.select(**{name: rows[name] for name in kept}, **{ORDINAL: ordinal.cast("int64")})
 
@@ -153,7 +151,7 @@ def open_group_keys(by: Any, groups: Any, opened: Opened) -> GroupKeys:
         if isinstance(groups, Product):
             raise InvalidValueError("groups must be one list where by is one column, not a product of several")
         part = read_members(groups, columns[0], opened)
-        return _make_keys(columns, [part], opened, part.members)
+        return _make_keys(columns, [part], part.members)
     if isinstance(groups, Product):
         return _open_product(groups, columns, opened)
     return _open_combinations(groups, columns, opened)
@@ -162,12 +160,11 @@ def open_group_keys(by: Any, groups: Any, opened: Opened) -> GroupKeys:
 def _make_keys(
     by: tuple[GroupColumn, ...],
     parts: list[NumberedMembers],
-    opened: Opened,
     keys: Iterable[Any],
     combinations: Any = None,
 ) -> GroupKeys:
     columns = list(dict.fromkeys(each.column for each in by))
-    return GroupKeys(tuple(keys), _name_columns(by), columns, by, parts, opened, combinations)
+    return GroupKeys(tuple(keys), _name_columns(by), columns, by, parts, combinations)
 
 
 def _name_columns(by: tuple[GroupColumn, ...]) -> tuple[str, ...]:
@@ -183,7 +180,7 @@ def _open_product(groups: Product, columns: tuple[GroupColumn, ...], opened: Ope
         )
     parts = [read_members(each, column, opened) for each, column in zip(groups.lists, columns, strict=True)]
     check_number(prod(len(part.members) for part in parts))
-    return _make_keys(columns, parts, opened, combine(*(part.members for part in parts)))
+    return _make_keys(columns, parts, combine(*(part.members for part in parts)))
 
 
 def _open_combinations(groups: Any, columns: tuple[GroupColumn, ...], opened: Opened) -> GroupKeys:
@@ -198,7 +195,7 @@ def _open_combinations(groups: Any, columns: tuple[GroupColumn, ...], opened: Op
     if len(set(rows)) < len(rows):
         refuse_repetition(GROUPS)
     keys = [tuple(part.members[place] for part, place in zip(parts, row, strict=True)) for row in rows]
-    return _make_keys(columns, parts, opened, keys, _adopt_combinations(places, opened))
+    return _make_keys(columns, parts, keys, _adopt_combinations(places, opened))
 
 
 def _adopt_combinations(places: list[list[int]], opened: Opened) -> Any:

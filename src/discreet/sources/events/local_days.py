@@ -1,17 +1,22 @@
-"""The day that a cell is in, on the calendar of a time zone, as a whole number that is the same on every engine.
+"""The public days that a moment can be in, as numbers that an engine can look up.
 
-An engine counts days of dates and seconds of timestamps, no more. What the clocks of a zone say is known here, from the
-database of time zones that Python has, and reaches the engine as public numbers: from which second on clocks were how
-far ahead of UTC. Days are numbered as `date.toordinal` does, from 1 for the first day of the year 1.
+An engine counts the days of dates and the seconds of timestamps, no more. What the clocks of a zone say is known here,
+from the database of time zones that Python has, and reaches the engine as a public table. Every moment has a code, in
+half seconds: a point in time is in the middle of its second in UTC, and a date without a time at the begin of its day.
+Days are numbered as `date.toordinal` does. A period is a set of codes, which the table holds day by day, so that a
+moment is looked up by its day.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
+
+import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.sources.events.cells import DAY_NUMBER, SECOND_NUMBER, SECONDS_PER_DAY, has_reading, read_cell
@@ -19,11 +24,13 @@ from discreet.sources.events.connect import Opened
 
 _EPOCH = date(1970, 1, 1).toordinal()
 
+CODES_PER_DAY = 2 * SECONDS_PER_DAY
+
 MOST_YEARS = 200
 """So long may public periods last where a zone is named, each year of which has clock changes of its own."""
 
-Offsets = list[tuple[int, int]]
-"""How far clocks are ahead of UTC, in seconds, each with the second since 1970 from which on they are."""
+Offsets = tuple[tuple[int, int], ...]
+"""How far clocks are ahead of UTC, in seconds, each with the second from which on they are, 86,400 times its day."""
 
 
 def open_zone(name: Any) -> ZoneInfo:
@@ -37,6 +44,7 @@ def open_zone(name: Any) -> ZoneInfo:
         ) from None
 
 
+@lru_cache(maxsize=16)
 def find_offsets(zone: ZoneInfo, first: date, last: date) -> Offsets:
     """How far the clocks of a zone are ahead of UTC, at every moment that is on one of these days there."""
     if last.year - first.year >= MOST_YEARS:
@@ -45,7 +53,7 @@ def find_offsets(zone: ZoneInfo, first: date, last: date) -> Offsets:
         )
     # A moment of a day is at most a day away from it in UTC, and Python converts none at the ends of the calendar.
     begin, end = max(first.toordinal() - 2, 3), min(last.toordinal() + 2, date.max.toordinal() - 2)
-    return list(_merge_offsets(zone, (begin - _EPOCH) * SECONDS_PER_DAY, (end - _EPOCH) * SECONDS_PER_DAY))
+    return tuple(_merge_offsets(zone, begin * SECONDS_PER_DAY, end * SECONDS_PER_DAY))
 
 
 def _merge_offsets(zone: ZoneInfo, begin: int, end: int) -> Iterator[tuple[int, int]]:
@@ -69,7 +77,7 @@ def _find_change(zone: ZoneInfo, low: int, high: int) -> int:
 
 
 def _offset_at(zone: ZoneInfo, second: int) -> int:
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
+    moment = datetime(1, 1, 1, tzinfo=UTC) + timedelta(seconds=second - SECONDS_PER_DAY)
     return (moment.astimezone(zone).utcoffset() or timedelta(0)) // timedelta(seconds=1)
 
 
@@ -88,10 +96,8 @@ def check_moments(column: str, opened: Opened) -> None:
         )
 
 
-def local_day(opened: Opened, column: Any, offsets: Offsets) -> Any:
-    """The day that each cell of a column is in, as an ordinal; NULL where it is no moment. No cell makes this fail.
-
-    A date without a time is that day in every zone.
+def code_moments(opened: Opened, column: Any) -> Any:
+    """The code of each cell of a column, NULL where it is no moment. No cell makes this fail.
 
     Parameters
     ----------
@@ -99,22 +105,67 @@ def local_day(opened: Opened, column: Any, offsets: Offsets) -> Any:
         The events.
     column
         An ibis column of them.
-    offsets
-        Those of the zone.
     """
     import ibis
 
     day = read_cell(opened.dialect, column, DAY_NUMBER) + _EPOCH
-    seconds = read_cell(opened.dialect, column, SECOND_NUMBER)
-    # Not below zero, for which engines round in other ways.
-    ahead = seconds + _choose_offset(seconds, offsets) + _EPOCH * SECONDS_PER_DAY
-    return ibis.coalesce(day, ahead // SECONDS_PER_DAY)
+    seconds = read_cell(opened.dialect, column, SECOND_NUMBER) + _EPOCH * SECONDS_PER_DAY
+    return ibis.coalesce(day * CODES_PER_DAY, 2 * seconds + 1)
 
 
-def _choose_offset(seconds: Any, offsets: Offsets) -> Any:
-    import ibis
+def list_codes(firsts: Sequence[date], lasts: Sequence[date], zone: str | None) -> dict[str, Any]:
+    """The codes of the moments in each of some periods, as columns of a public table.
 
-    if len(offsets) == 1:
-        return offsets[0][1]
-    until = [(seconds < change, before) for (_, before), (change, _) in pairwise(offsets)]
-    return ibis.cases(*until, else_=offsets[-1][1])
+    Parameters
+    ----------
+    firsts, lasts
+        The first and the last day of each period.
+    zone
+        The zone on whose calendar they are; None for UTC.
+
+    Returns
+    -------
+    columns
+        Each row is a day, `key`, the first and the last code of a piece of it, `low` and `high`, and the index of the
+        period that the piece is in, `number`.
+    """
+    begins, ends = (np.array([day.toordinal() for day in days]) for days in (firsts, lasts))
+    dates = _split_by_day(begins * CODES_PER_DAY, (ends + 1) * CODES_PER_DAY - 1, np.arange(len(begins)))
+    if zone is None:
+        return dates
+    dates["high"] = dates["low"]
+    offsets = find_offsets(open_zone(zone), min(firsts), max(lasts))
+    times = _split_by_day(*_convert_to_utc(begins, ends, offsets))
+    # Dates are the same in every zone, and no points in time, whose codes are odd.
+    times["low"] |= 1
+    return {name: np.concatenate([dates[name], times[name]]) for name in dates}
+
+
+def _convert_to_utc(begins: Any, ends: Any, offsets: Offsets) -> tuple[Any, Any, Any]:
+    """The first and the last code in UTC of each piece of a period between two clock changes, and the period."""
+    first, after = begins * SECONDS_PER_DAY, (ends + 1) * SECONDS_PER_DAY
+    pieces = []
+    for (change, ahead), (following, _) in pairwise([(-_FAR, offsets[0][1]), *offsets[1:], (_FAR, 0)]):
+        low, high = np.maximum(first - ahead, change), np.minimum(after - ahead, following)
+        inside = np.flatnonzero(low < high)
+        pieces.append((2 * low[inside], 2 * high[inside] - 1, inside))
+    low, high, number = (np.concatenate(each) for each in zip(*pieces, strict=True))
+    return low, high, number
+
+
+_FAR = 10**12
+"""A second after all others."""
+
+
+def _split_by_day(low: Any, high: Any, number: Any) -> dict[str, Any]:
+    """Pieces of codes, from the first to the last, cut at the ends of days."""
+    day, last = low // CODES_PER_DAY, high // CODES_PER_DAY
+    lengths = last - day + 1
+    owner = np.repeat(np.arange(len(day)), lengths)
+    key = day[owner] + np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return {
+        "key": key,
+        "low": np.maximum(low[owner], key * CODES_PER_DAY),
+        "high": np.minimum(high[owner], (key + 1) * CODES_PER_DAY - 1),
+        "number": number[owner],
+    }

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
-import numpy as np
-
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.privacy import is_whole_number
 from discreet.sources.events.connect import Opened
-from discreet.sources.events.group_columns import GroupColumn, NumberedMembers, adopt_numbered
-from discreet.sources.events.local_days import check_moments, find_offsets, local_day, open_zone
+from discreet.sources.events.group_columns import GroupColumn, NumberedMembers
+from discreet.sources.events.local_days import CODES_PER_DAY, check_moments, code_moments, list_codes, open_zone
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,15 +108,17 @@ class PeriodColumn(GroupColumn):
         return "string"
 
     def number_members(self, members: Any, kind: str, opened: Opened) -> NumberedMembers:
+        import pyarrow as pa
+
         check_moments(self.column, opened)
         unit = UNITS[self.unit]
         firsts = [_parse_member(unit, each) for each in members.to_pylist()]
-        lasts = list(map(unit.last_day, firsts))
-        offsets = [(0, 0)] if self.zone is None else find_offsets(open_zone(self.zone), min(firsts), max(lasts))
+        table = opened.adopt(pa.table(list_codes(firsts, list(map(unit.last_day, firsts)), self.zone)))
         return NumberedMembers(
-            list(map(unit.spell, firsts)),
-            lambda rows: local_day(opened, rows[self.column], offsets),
-            adopt_numbered(opened, *_list_days(firsts, lasts)),
+            members=list(map(unit.spell, firsts)),
+            table=table,
+            read=lambda rows: code_moments(opened, rows[self.column]),
+            match=lambda code: [code // CODES_PER_DAY == table.key, code >= table.low, code <= table.high],
         )
 
 
@@ -128,14 +128,6 @@ def _parse_member(unit: Unit, given: Any) -> date:
         # A list may be a copy of the events that nobody recognised, so nothing of it is shown.
         raise InvalidValueError(f"groups must hold {unit.name}s like {unit.example}, and one is not")
     return first
-
-
-def _list_days(firsts: list[date], lasts: list[date]) -> tuple[Any, Any]:
-    """Every day of all periods by its ordinal, and the number of its period."""
-    begins, ends = ([day.toordinal() for day in days] for days in (firsts, lasts))
-    days = np.concatenate([np.arange(begin, end + 1) for begin, end in zip(begins, ends, strict=True)])
-    lengths = np.array(ends) - np.array(begins) + 1
-    return days, np.repeat(np.arange(len(firsts)), lengths)
 
 
 def period_column(unit: str, column: Any, zone: Any) -> PeriodColumn:

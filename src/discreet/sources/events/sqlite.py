@@ -15,9 +15,7 @@ from discreet.errors import InvalidTypeError, shown
 from discreet.sources.engine import ask
 from discreet.sources.events.cells import (
     DAY_NUMBER,
-    FIRST_SECOND,
     LARGEST_EXACT,
-    LAST_SECOND,
     MOMENT,
     SECOND_NUMBER,
     SPELLINGS,
@@ -175,8 +173,7 @@ def _count_seconds(cell: Any) -> int | None:
     # Python keeps an offset apart from the clock, which may be at the end of the calendar.
     moment = datetime.fromisoformat(re.sub(r"\.[0-9]+", "", text.replace(" UTC", "Z")))
     offset = moment.utcoffset() or timedelta(0)
-    seconds = (moment.replace(tzinfo=UTC) - _EPOCH - offset) // timedelta(seconds=1)
-    return seconds if FIRST_SECOND <= seconds <= LAST_SECOND else None
+    return (moment.replace(tzinfo=UTC) - _EPOCH - offset) // timedelta(seconds=1)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
