@@ -1,4 +1,4 @@
-# make demo   sets up and releases a private top-20 of movies from four million synthetic ratings
+# make demo   sets up and releases a private top-20 of movies from four million synthetic ratings, and one per country
 # make test   sets up and runs all tests; make quick runs the fast half
 # make soak   the crash and race tests of the ledger at full length: many minutes
 # make bench  prints every speed target beside what is measured here, in a few minutes; make bench-full measures more
@@ -19,19 +19,23 @@ SECONDS ?= 60
 
 .PHONY: demo test quick test-torch soak lint bench bench-full bench-compare study docs docs-check package fuzz peers mutants house clean
 
-DEMO := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
-  --domain demo/movies.csv:movie_id --label title -k 20 --epsilon 1 --ledger demo/budget.db
+EVENTS := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
+  --domain demo/movies.csv:movie_id --label title --ledger demo/budget.db
+DEMO := $(EVENTS) -k 20 --epsilon 1
+CHARTS := $(EVENTS) -k 3 --epsilon 0.5 --by country --groups demo/countries.csv:code --each-user one
 
 demo: .venv/.installed
 	@$(BIN)/python examples/ratings.py demo
 	@rm -f demo/budget.db
-	@echo '$$ discreet budget init demo/budget.db --epsilon 1.5 --unit "users of the demo"'
-	@$(BIN)/discreet budget init demo/budget.db --epsilon 1.5 --unit "users of the demo"
+	@echo '$$ discreet budget init demo/budget.db --epsilon 2 --unit "users of the demo"'
+	@$(BIN)/discreet budget init demo/budget.db --epsilon 2 --unit "users of the demo"
 	@echo '$$ discreet $(DEMO)'
 	@$(BIN)/discreet $(DEMO)
+	@echo '$$ discreet $(CHARTS)'
+	@$(BIN)/discreet $(CHARTS)
 	@echo '$$ discreet budget show demo/budget.db'
 	@$(BIN)/discreet budget show demo/budget.db
-	@echo 'The same once more would spend more than is left, so it is refused:'
+	@echo 'The first once more would spend more than is left, so it is refused:'
 	@$(BIN)/discreet $(DEMO) || true
 
 test: .venv/.installed-test

@@ -25,7 +25,7 @@ PARTS = {
     "growth": "Growth",
     "memory": "Memory",
     "tables": "Events",
-    "groups": "Lists by group",
+    "discovery": "Discovery",
     "ledger": "Ledger",
     "utility": "Utility",
 }
@@ -54,7 +54,7 @@ class Row:
     @property
     def is_ratio(self) -> bool:
         """Whether it can be compared between machines."""
-        return self.unit not in {"MB", "GB", "ms a group"}
+        return self.unit not in {"MB", "GB", "ms", "ms a group"}
 
     def cells(self) -> tuple[str, str, str, str, str]:
         """What is shown of it."""

@@ -14,7 +14,7 @@ GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 VALUE, DEFINITION, TRIAL = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
 
 
-def follow_recipe(folder, value=VALUE, definition=DEFINITION):
+def follow_recipe(folder, value=VALUE, definition=DEFINITION, trial=TRIAL):
     """What the trial of the recipe does in a copy of the package with a new noise: exit code, output and errors."""
     package = folder / "discreet"
     shutil.copytree(ROOT / "src" / "discreet", package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -27,7 +27,7 @@ def follow_recipe(folder, value=VALUE, definition=DEFINITION):
     with (package / "evidence" / "definition.py").open("a", encoding="utf-8") as file:
         file.write(f"\n\n{definition}")
     return subprocess.run(
-        [sys.executable, "-W", "error", "-c", TRIAL],
+        [sys.executable, "-W", "error", "-c", trial],
         env={**os.environ, "PYTHONPATH": str(folder)},
         cwd=folder,
         capture_output=True,
@@ -42,6 +42,31 @@ def test_the_recipe_for_a_noise_works_as_printed(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "OneShot(noise='larger-exponential')" in done.stdout
     assert "(off by at most" in done.stdout
+
+
+ROWS = """
+import dataclasses
+
+from discreet.evidence.report import Verification
+from discreet.evidence.verify import plan
+from discreet.noise import noise_of
+
+tasks = plan(None, None, epsilon=1, scores=None, adjacency=None, deep=False)
+rows = [task for task in tasks if task.mechanism and noise_of(task.mechanism).name == "larger-exponential"]
+assert len(rows) >= 8 and all(task.witness is None for task in rows)
+row = next(task for task in rows if task.mechanism.name == "one-shot")
+print(Verification([dataclasses.replace(row, trials=row.trials[:1]).examine()]))
+"""
+
+
+@pytest.mark.slow
+def test_all_is_verified_with_a_noise_before_pairs_are_searched_for(tmp_path):
+    done = follow_recipe(tmp_path, trial=ROWS)
+    assert done.returncode == 0, done.stderr
+    row, note = done.stdout.splitlines()[1:3]
+    assert row.split()[:2] == ["one-shot", "larger-exponential"]
+    assert row.split()[-2:] == ["same", "holds"]
+    assert note.startswith("- no pair has been searched for: ")
 
 
 @pytest.mark.slow

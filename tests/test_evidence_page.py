@@ -19,11 +19,13 @@ TOTAL = LINES.pop()
 ROWS, COUNTS, GROUPS = (
     [re.split(r"\s{2,}", line) for line in table.splitlines()] for table in "\n".join(LINES).split("\n\n")
 )
+# A noise comes onto the page with the pairs that a search finds for it.
+SEARCHED = [mechanism for mechanism in all_variants() if best_witness(mechanism) is not None]
 
 
 def test_the_table_has_every_mechanism_and_all_of_them_hold():
     assert tuple(ROWS[0]) == Verdict.headings
-    assert len(ROWS[1:]) == len(all_variants())
+    assert len(ROWS[1:]) == len(SEARCHED)
     assert {tuple(row[-2:]) for row in ROWS[1:]} == {("same", "holds")}
     figures = [row[3] for row in (*ROWS[1:], *GROUPS[1:])] + [row[2] for row in COUNTS[1:]]
     pairs = sum(int(figure.replace(",", "")) for figure in figures)
@@ -32,7 +34,7 @@ def test_the_table_has_every_mechanism_and_all_of_them_hold():
 
 
 def test_every_row_reaches_enough_for_a_scale_five_percent_off():
-    assert [row[4] for row in ROWS[1:]] == [f"{best_witness(one).share:.6f}" for one in all_variants()]
+    assert [row[4] for row in ROWS[1:]] == [f"{best_witness(one).share:.6f}" for one in SEARCHED]
     assert all(float(row[4]) >= SHARP for row in ROWS[1:])
 
 
@@ -40,7 +42,7 @@ def test_the_table_has_counts_with_a_selection_and_alone():
     assert tuple(COUNTS[0]) == CountVerdict.headings
     assert [row[0] for row in COUNTS[1:]] == ["canonical", "one-shot", "joint", "all items"] * 2
     assert {row[-1] for row in COUNTS[1:]} == {"holds"}
-    printed = next(task for task in count_tasks() if task.mechanism is None).examined().cells()
+    printed = next(task for task in count_tasks() if task.mechanism is None).examine().cells()
     assert list(printed) in COUNTS
 
 
@@ -48,7 +50,7 @@ def test_the_table_has_groups_as_verify_prints_them():
     assert tuple(GROUPS[0]) == GroupVerdict.headings
     assert [tuple(row[:2]) for row in GROUPS[1:]] == [(task.each_user, task.adjacency) for task in group_tasks()]
     assert {row[-1] for row in GROUPS[1:]} == {"holds"}
-    assert list(group_tasks()[0].examined().cells()) == GROUPS[1]
+    assert list(group_tasks()[0].examine().cells()) == GROUPS[1]
 
 
 @pytest.mark.parametrize(
@@ -76,5 +78,5 @@ def test_the_table_of_planted_faults_is_that_of_the_self_test():
     assert list(rows) == [case.name for case in cases()]
     assert [cells[-1] for cells in rows.values()] == ["acquitted"] + ["caught"] * (len(rows) - 1)
     assert lines[-1] == f"{len(rows) - 1} of {len(rows) - 1} planted faults caught"
-    drawn = next(case for case in cases() if case.name == "counts: half the noise drawn").examined()
+    drawn = next(case for case in cases() if case.name == "counts: half the noise drawn").examine()
     assert rows[drawn.fault] == [drawn.by_verify(), drawn.by_audit(), drawn.verdict]

@@ -13,9 +13,14 @@ PRINTED = {
     "movies": ["Top 20 of 400 items", "epsilon = 0.05 for one user", " of these are among the 20 most watched"],
     "words": [f"top 12 of {27**13 - 1:,} possible", "epsilon = 1 for one person", " of these are the 12 most searched"],
     "features": ["Top 8 of 200 items", "epsilon = 0.2 for one user", " of these are among the 8 best"],
+    "charts": [
+        "Top 5 of 36 items in each of 12 groups by country and month",
+        "JP, 2026-03",
+        " of these are among the 5",
+    ],
     "errors": ["Top 8 of 300 items", "month 3: refused. epsilon 0.5 does not fit", " of 1 in 2 releases"],
 }
-FOUND = {"movies": 10, "words": 12, "features": 7, "errors": 1}
+FOUND = {"movies": 10, "words": 12, "features": 7, "charts": 50, "errors": 1}
 """At least so many; fewer have a chance below one in a million, by `discreet.class_probabilities`."""
 
 

@@ -14,11 +14,10 @@ import discreet
 import draws
 from definitions import definition
 from discreet.analysis import bounds
-from discreet.analysis.bounds.race import one_against
+from discreet.analysis.bounds.leaps import one_against
 from discreet.cli.options import parse_mechanism
 from discreet.evidence import definition as by_definition
-from discreet.evidence.chances import winners
-from discreet.evidence.law import law
+from discreet.evidence.law import law, winners
 from discreet.evidence.walk import walk
 from discreet.exact.ball import precision
 from discreet.mechanisms.registry import from_dict, to_dict

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import pkgutil
 import re
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import discreet
 from site_pages import DOCS, ROOT, blocks, run, with_programs
 
-PAGES = ["index.md", "tutorial.md", "choosing.md", "concepts.md", "gallery/index.md"]
+PAGES = ["index.md", "tutorial.md", "choosing.md", "concepts.md", "groups.md", "gallery/index.md"]
 BY_HAND = {"mkdir canteen", "cd canteen", "python3 -m venv .venv", ". .venv/bin/activate", "pip install ."}
 
 
@@ -73,6 +74,14 @@ def test_every_statement_of_the_comparison_has_a_source():
     assert listed == list(range(1, max(cited) + 1))
     assert cited == set(listed)
     assert "November 2026" in text
+
+
+def test_the_list_of_mutants_names_code_that_is_there():
+    page = (DOCS / "mutants.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^- `([\w.]+:[\w.]+)`(?!, gone since)", page, re.MULTILINE))
+    assert len(named) > 25
+    for name in named:
+        assert pkgutil.resolve_name(f"discreet.{name}"), name
 
 
 def test_the_proofs_name_code_that_is_there():

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,10 @@ def demo(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("demo").mkdir()
     rows = {"user_id": [i % 97 for i in range(3000)], "movie_id": [i * i % 50 for i in range(3000)]}
+    rows["country"] = [["DE", "FR", "XX"][i % 97 % 3] for i in range(3000)]
+    rows["rated_at"] = [datetime(2026, 1 + i % 12, 1) for i in range(3000)]
     pa.parquet.write_table(pa.table({**rows, "stars": [i % 5 + 1 for i in range(3000)]}), "demo/ratings.parquet")
+    Path("demo/countries.csv").write_text("code\nDE\nFR\n", encoding="utf-8")
     movies = "movie_id,title\n" + "".join(f"{i},Movie {i:02}\n" for i in range(50))
     Path("demo/movies.csv").write_text(movies, encoding="utf-8")
 
@@ -38,6 +42,7 @@ def test_the_python_blocks_run(capsys):
         exec(compile(block, "README.md", "exec"), names)  # noqa: S102  # our own page
     assert "Top 2 of 6 items" in capsys.readouterr().out
     assert names["release"].order is not None
+    assert list(names["charts"]) == ["DE", "FR"]
 
 
 def test_the_command_lines_run(monkeypatch, capsys):

@@ -82,7 +82,7 @@ def test_the_command_line_reference_has_every_command_and_option(site, monkeypat
 @pytest.mark.skipif(browser.CHROMIUM is None, reason="there is no Chromium to open the site with")
 def test_the_site_opens_from_the_disk_and_its_search_finds(site, tmp_path):
     with browser.page(tmp_path) as page:
-        for name in ("index", "choosing", "gallery/words", "cli"):
+        for name in ("index", "choosing", "groups", "gallery/words", "gallery/charts", "cli"):
             page.open(site / f"{name}.html", width=400)
             assert page.ask("document.documentElement.scrollWidth") <= 400, name
             assert page.ask("[...document.images].every(image => image.complete && image.naturalWidth > 0)"), name

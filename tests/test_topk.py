@@ -420,6 +420,10 @@ def test_a_release_reads_well():
 def test_what_public_functions_return_and_raise_is_public_too():
     assert isinstance(discreet.utility([9, 7, 1], k=1, epsilon=1), discreet.Utility)
     assert isinstance(discreet.compare([9, 7, 1], k=1, mechanisms=[discreet.Canonical()]), discreet.Comparison)
+    assert isinstance(discreet.expected([9, 7, 1], k=1, epsilon=1), discreet.Expected)
+    assert isinstance(discreet.class_probabilities([9, 7, 1], k=1, epsilon=1), discreet.ClassProbabilities)
+    assert isinstance(discreet.subset_probability([9, 7, 1], [0], epsilon=1), discreet.Chance)
+    assert isinstance(discreet.verify(discreet.Canonical(), k=1, scores=[[1, 0]]), discreet.Verification)
     assert isinstance(discreet.audit(discreet.OneShot(), k=1, draws=100), discreet.Audit)
     users = {"who": [1, 2], "what": ["a", "b"]}
     source = discreet.events(pa.table(users), user="who", item="what", domain=["a", "b"])

@@ -15,10 +15,12 @@ from discreet.topk import top_k
 if TYPE_CHECKING:
     from discreet.analysis import bounds
     from discreet.analysis.choose import Comparison, compare, epsilon_for
-    from discreet.analysis.details import class_probabilities, expected, subset_probability
-    from discreet.analysis.results import GroupedUtility, Utility
+    from discreet.analysis.details import ClassProbabilities, class_probabilities, expected, subset_probability
+    from discreet.analysis.results import Expected, GroupedUtility, Utility
+    from discreet.analysis.shots import Chance
     from discreet.analysis.utility import utility
     from discreet.evidence.audit import Audit, audit
+    from discreet.evidence.report import Verification
     from discreet.evidence.verify import verify
     from discreet.ledger.errors import BudgetSpentError, LedgerError
     from discreet.ledger.ledger import Ledger
@@ -48,10 +50,13 @@ __all__ = [
     "Audit",
     "BudgetSpentError",
     "Canonical",
+    "Chance",
+    "ClassProbabilities",
     "Comparison",
     "Count",
     "EngineError",
     "Error",
+    "Expected",
     "GroupedRelease",
     "GroupedSource",
     "GroupedUtility",
@@ -65,6 +70,7 @@ __all__ = [
     "Sensitivity",
     "TableSource",
     "Utility",
+    "Verification",
     "__version__",
     "audit",
     "bounds",
@@ -95,14 +101,18 @@ __all__ = [
 _ON_DEMAND = {
     "Audit": "discreet.evidence.audit",
     "BudgetSpentError": "discreet.ledger.errors",
+    "Chance": "discreet.analysis.shots",
+    "ClassProbabilities": "discreet.analysis.details",
     "Comparison": "discreet.analysis.choose",
     "EngineError": "discreet.sources.engine",
-    "GroupedUtility": "discreet.analysis.results",
+    "Expected": "discreet.analysis.results",
     "GroupedSource": "discreet.sources.groups",
+    "GroupedUtility": "discreet.analysis.results",
     "Ledger": "discreet.ledger.ledger",
     "LedgerError": "discreet.ledger.errors",
     "TableSource": "discreet.sources.events.table",
     "Utility": "discreet.analysis.results",
+    "Verification": "discreet.evidence.report",
     "audit": "discreet.evidence.audit",
     "bounds": "discreet.analysis.bounds",
     "class_probabilities": "discreet.analysis.details",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from itertools import islice, zip_longest
 from typing import Any
 
@@ -63,6 +62,8 @@ class GroupedListing:
 
     def to_html(self) -> str:
         """The lists of few groups beside each other, those of more to unfold one by one; no script is needed."""
+        from html import escape
+
         if len(self.lists) <= _ALL:
             style = "display:flex;flex-wrap:wrap;gap:1em 2em;align-items:flex-start"
             parts = (f"<div><b>{escape(name_group(group))}</b>{one.to_html()}</div>" for group, one in self._some(_ALL))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from discreet.labels import sort_key
@@ -60,6 +59,8 @@ class Listing:
 
     def to_html(self) -> str:
         """The items as a list of HTML, or as a table with their counts."""
+        from html import escape
+
         if self.counts is not None:
             head = "".join(f"<th>{escape(name)}</th>" for name in _TABLE)
             cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._cells())

@@ -13,9 +13,8 @@ from flint import arb
 
 import discreet
 from discreet import bounds
-from discreet.evidence.chances import winners
 from discreet.evidence.definition import canonical_loss
-from discreet.evidence.law import law
+from discreet.evidence.law import law, winners
 from discreet.exact.ball import ball, log_binomial, precision
 from discreet.noise import NOISES
 from discreet.sources.arrays.array import array_source

@@ -14,12 +14,13 @@ import draws
 from discreet.evidence.law import law
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy
+from discreet.noise import NOISES
 from discreet.sources.arrays.array import array_source
 from sampling import sample
 
 EVERY = [
-    *(discreet.Canonical(noise=noise) for noise in ("gumbel", "exponential", "laplace", "logistic", "half-logistic")),
-    *(discreet.OneShot(noise) for noise in ("gumbel", "exponential", "laplace", "logistic", "half-logistic")),
+    *(discreet.Canonical(noise=noise) for noise in NOISES),
+    *(discreet.OneShot(noise) for noise in NOISES),
     discreet.Canonical(gamma=1),
     discreet.Peeling("laplace"),
     discreet.Joint(),

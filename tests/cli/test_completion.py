@@ -13,13 +13,16 @@ from discreet.cli.app import MODULES
 from discreet.cli.options import INPUT_FORMATS
 from discreet.cli.output import FORMATS
 from discreet.mechanisms.registry import MECHANISMS
+from discreet.noise import NOISES
 
+L_NOISES = [name for name in NOISES if name.startswith("l")]
 ASKED = [
     (["sel"], ["select"]),
     (["budget", "s"], ["show"]),
     (["select", "--mechanism", ""], list(MECHANISMS)),
-    (["select", "scores.csv", "--noise", "l"], ["laplace", "logistic"]),
+    (["select", "scores.csv", "--noise", "l"], L_NOISES),
     (["select", "--format", ""], list(FORMATS)),
+    (["select", "--each-user", ""], ["one", "many"]),
     (["select", "-", "--input-format", ""], list(INPUT_FORMATS)),
     (["select", "--adjacency", "s"], ["swap"]),
     (["plan", "--goal", ""], list(GOALS)),
@@ -62,7 +65,7 @@ def test_zsh(environment):
     asked = {"_DISCREET_COMPLETE": "complete_zsh"}
     code, words, err = run("discreet", _TYPER_COMPLETE_ARGS="discreet select --noise l", **asked)
     assert (code, err) == (0, "")
-    assert " ".join(words) == """_arguments '*: :(("laplace" "logistic"))'"""
+    assert " ".join(words) == "_arguments '*: :((" + " ".join(f'"{name}"' for name in L_NOISES) + "))'"
     assert run("discreet", _TYPER_COMPLETE_ARGS="discreet select sc", **asked)[1] == ["_files"]
 
 

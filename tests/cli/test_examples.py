@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,11 @@ def files(ratings, monkeypatch):
     Path("scores.json").write_text(json.dumps(MANY))
     pa.parquet.write_table(pa.table({"item": list(MANY), "score": list(MANY.values())}), "scores.parquet")
     np.save("counts.npy", np.arange(120))
+    table = pa.parquet.read_table("ratings.parquet")
+    days = pa.array([datetime(2026, 1 + i % 12, 1) for i in range(len(table))])
+    table = table.append_column("country", pa.array(["DE", "FR", "XX"] * len(table)).slice(0, len(table)))
+    pa.parquet.write_table(table.append_column("rated_at", days), "ratings.parquet")
+    Path("countries.csv").write_text("code\nDE\nFR\nIT\n")
     Path("ratings.csv.gz").write_bytes(gzip.compress(Path("ratings-1.csv").read_bytes()))
     Path("visits.csv").write_text('visitor;page\n1;"a \\"b\\"; c"\n2;d\n')
     Path("pages.csv").write_text('page\n"a \\"b\\"; c"\nd\ne\nf\n')
@@ -112,11 +118,20 @@ def test_every_example_is_found(done):
 def test_the_examples_of_select_do_what_they_say(done, files):
     discreet.Ledger.create("budget.db", epsilon=1, unit="users")
     found = [example for example in examples(done("select", "--help")) if not re.search("[|<>] ", example)]
-    assert len(found) == 15
+    assert len(found) == 18
     for example in found:
         out, k = done(*shlex.split(example)[1:]), int(re.search(r"-k (\d+)", example)[1])
-        shown = discreet.Release.from_json(out).k if "--json" in example else int(re.match(r"Top (\d+) of ", out)[1])
-        assert shown == k
+        assert shown_k(out, example) == k
         if "--out" in example:
             assert discreet.Release.from_json(Path("top.json").read_text()).k == k
     assert len(discreet.Ledger("budget.db").history()) == 1
+
+
+def shown_k(out, example):
+    """How many items a release has, or each group of it, by what was printed."""
+    if "--json" in example:
+        kind = discreet.GroupedRelease if "--by" in example else discreet.Release
+        return kind.from_json(out).k
+    if "--format csv" in example:
+        return (len(out.splitlines()) - 1) // 12
+    return int(re.match(r"Top (\d+) of ", out)[1])

@@ -18,6 +18,7 @@ import discreet
 from command_line import EVENTS, FROM_EVENTS, MOVIES, SCORES, SELECT, process, write_table
 from discreet.cli import events, select
 from discreet.mechanisms.registry import MECHANISMS
+from discreet.noise import NOISES
 
 FROM_SQLITE = ("select", "--connect", "sqlite://ratings.db", *FROM_EVENTS[2:])
 
@@ -179,7 +180,7 @@ def test_adjacency_reaches_the_events(call, ratings):
         ((*SELECT, "--ceil", "--gamma", "1"), "ceil must be False unless gamma is 1/2, but gamma is '1'"),
         (
             (*SELECT, "--noise", "x"),
-            "noise must be one of gumbel, exponential, laplace, logistic, half-logistic, not 'x'",
+            f"noise must be one of {', '.join(NOISES)}, not 'x'",
         ),
         ((*SELECT, "--item", "x"), "item must name a column of 'scores.csv', one of 'item', 'score', not 'x'"),
         ((*SELECT, "--out", "no/top.json"), "out must be in a directory that exists, not 'no/top.json'"),

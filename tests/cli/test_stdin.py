@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -190,7 +191,15 @@ def test_a_copy_that_cannot_be_removed_is_told(refused, typed, monkeypatch, temp
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGHUP, 129)]
 )
 def test_the_copy_is_private_and_goes_with_the_process(temporary, number, code):
-    running = subprocess.Popen([*PROGRAM, *READ], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # The tests themselves may run where a hang-up is ignored, which a child would inherit.
+    heeded = partial(signal.signal, number, signal.SIG_DFL)
+    running = subprocess.Popen(
+        [*PROGRAM, *READ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=heeded,  # no threads here
+    )
     running.stdin.write(b"item,score\nsecret,912345\n" * 10_000)
     running.stdin.flush()
     copy = wait_for_copy(temporary, running)

@@ -16,13 +16,13 @@ ALONE = next(task for task in count_tasks("add-remove") if task.mechanism is Non
 
 def checks(task):
     """What found something."""
-    return {failure.check for failure in task.examined().failures}
+    return {failure.check for failure in task.examine().failures}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", count_tasks("add-remove"), ids=lambda task: repr(task.mechanism))
 def test_counts_hold_with_a_selection_and_alone(task):
-    verdict = task.examined()
+    verdict = task.examine()
     assert verdict.holds, verdict.failures
     # Some user makes all of the noise necessary.
     assert verdict.counts == 1
@@ -73,7 +73,7 @@ def test_noise_of_one_sign_is_found(monkeypatch):
 def test_what_is_found_is_printed(monkeypatch):
     right = counts.l1_steps
     monkeypatch.setattr(counts, "l1_steps", lambda *given: 2 * right(*given))
-    verdict = ALONE.examined()
+    verdict = ALONE.examine()
     assert verdict.cells()[:2] == ("all items", "add-remove")
     assert verdict.cells()[-1] == "FAILS"
     assert f"by definition {COUNTS / 4}" in verdict.failures[0].what

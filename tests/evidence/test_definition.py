@@ -80,3 +80,5 @@ def test_what_has_no_definition_is_refused():
         definition.oneshot([3, 2, 1, 0], 3, Fraction(1), "laplace")
     with pytest.raises(ValueError, match="no definition of 'lottery'"):
         definition.law({"name": "lottery"}, [1, 0], 1, 1)
+    with pytest.raises(ValueError, match="no definition of the sets of 'joint'"):
+        definition.law({"name": "joint"}, [1, 0], 1, 1, as_sets=True)

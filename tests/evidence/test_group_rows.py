@@ -6,9 +6,11 @@ import pytest
 
 import discreet
 from discreet import counts
+from discreet.cli.evidence import _verification_to_dict
 from discreet.evidence import definition, faults, group_rows
 from discreet.evidence.group_rows import EPSILON, GroupTrial, choose_groups, compare_tables, group_tasks, is_enumerable
 from discreet.evidence.neighbours import whole
+from discreet.evidence.verify import as_report
 from discreet.mechanisms.registry import all_variants
 from discreet.privacy import Sensitivity
 
@@ -17,12 +19,12 @@ TASKS = {(task.each_user, task.adjacency): task for task in group_tasks()}
 
 def checks(task):
     """What found something."""
-    return {failure.check for failure in task.examined().failures}
+    return {failure.check for failure in task.examine().failures}
 
 
 @pytest.mark.parametrize("kind", TASKS, ids=" ".join)
 def test_the_law_of_all_groups_changes_by_at_most_epsilon(kind):
-    verdict = TASKS[kind].examined()
+    verdict = TASKS[kind].examine()
     assert verdict.holds, verdict.failures
     # Some user makes all of the noise necessary, and the groups together are no better than what they state.
     assert verdict.worst == pytest.approx(1.0, abs=1e-9)
@@ -96,8 +98,19 @@ def test_the_rate_by_trying_every_user_is_that_of_the_formula(adjacency, per_use
 def test_what_is_found_is_printed():
     task = TASKS["many", "add-remove"]
     with faults.whole_epsilon_for_each_group():
-        verdict = type(task)("many", "add-remove", task.trials[1:2]).examined()
+        verdict = type(task)("many", "add-remove", task.trials[1:2]).examine()
     assert verdict.cells()[:3] == ("many", "add-remove", "1")
     assert verdict.cells()[-1] == "FAILS"
     assert any(f"state epsilon = {2 * EPSILON} where {EPSILON} was asked for" in one.what for one in verdict.failures)
     assert any("of epsilon at (2, 1, 0) (0, 1, 1) and" in one.what for one in verdict.failures)
+
+
+def test_the_report_of_the_command_line_lists_groups():
+    verdict = TASKS["one", "add-remove"].examine()
+    found = _verification_to_dict(as_report([verdict]))
+    assert (found["holds"], found["pairs"], list(found)) == (
+        True,
+        verdict.pairs,
+        ["holds", "pairs", "verdicts", "groups"],
+    )
+    assert (found["groups"][0]["each_user"], found["groups"][0]["failures"]) == ("one", [])

@@ -8,8 +8,7 @@ from flint import arb
 
 import discreet
 from definitions import definition
-from discreet.evidence.chances import first_two, winners
-from discreet.evidence.law import law
+from discreet.evidence.law import first_two, law, winners
 from discreet.exact.ball import precision
 from discreet.noise import NOISES
 from discreet.sources.arrays.array import array_source

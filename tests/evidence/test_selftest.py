@@ -15,7 +15,7 @@ import discreet
 from discreet.columns import LazyColumn
 from discreet.evidence import faults, selftest
 from discreet.evidence.drawing import forms_of, releases, source_of
-from discreet.evidence.expected import Expected, expected
+from discreet.evidence.expected import ExpectedLaw, expected_law
 from discreet.evidence.inputs import long_input, telling_pair
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
@@ -82,7 +82,7 @@ def test_what_is_planted_is_gone_afterwards_even_if_something_fails():
 
 @pytest.mark.parametrize("name", [name for name in CASES if name.startswith("counts")])
 def test_too_little_noise_of_counts_is_caught(name):
-    finding = CASES[name].examined()
+    finding = CASES[name].examine()
     assert finding.verdict == "caught"
     assert ("noise" if "drawn" in name else "rate") in finding.by_verify()
 
@@ -163,7 +163,7 @@ def test_a_lazy_form_sorts_the_top_alone_and_a_counted_one_counts(mechanism):
 def test_every_form_shows_items_of_the_long_input_alone(mechanism):
     drawn_from = input_of(mechanism)
     assert set(forms_of(drawn_from)) == {"small", "lazy", "counted"}
-    law = expected(drawn_from).probabilities
+    law = expected_law(drawn_from).probabilities
     outcomes = releases(drawn_from, Entropy(random.Random(2)), ("small", "lazy", "counted"))
     seen = [next(outcomes) for _ in range(300)]
     assert {form for form, _ in seen} == {"small", "lazy", "counted"}
@@ -178,11 +178,11 @@ def test_where_the_worst_score_does_not_matter_there_is_no_large_form():
 @pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.OneShot("gumbel"), discreet.Joint()], ids=str)
 def test_laws_of_the_inputs_add_up_to_one(mechanism, k):
     for drawn_from in [input_of(mechanism, k), *telling_pair(mechanism, k, Fraction(1), "swap", 1000)]:
-        assert sum(expected(drawn_from).probabilities.values()) == pytest.approx(1.0, abs=1e-9)
+        assert sum(expected_law(drawn_from).probabilities.values()) == pytest.approx(1.0, abs=1e-9)
 
 
 def test_three_items_of_one_shot_are_judged_as_sets():
-    law = expected(telling_pair(discreet.OneShot(), 3, Fraction(1), "add-remove", 1000)[0])
+    law = expected_law(telling_pair(discreet.OneShot(), 3, Fraction(1), "add-remove", 1000)[0])
     assert not law.sees_order
     outcome = next(iter(law.probabilities))
     assert outcome[1] is None
@@ -191,7 +191,7 @@ def test_three_items_of_one_shot_are_judged_as_sets():
 
 def test_levels_see_what_outcomes_one_by_one_do_not():
     """Half of the probability is spread over a thousand outcomes: 5% more of it shows in the level alone."""
-    law = Expected({("top", None): 0.5, **{(f"{i}", None): 0.0005 for i in range(1000)}})
+    law = ExpectedLaw({("top", None): 0.5, **{(f"{i}", None): 0.0005 for i in range(1000)}})
     counts = {("top", None): 9750, **{(f"{i}", None): 10 + (i % 4 == 0) for i in range(1000)}}
     one_by_one, by_level = law.fits(counts)
     assert by_level < 1e-3 < one_by_one

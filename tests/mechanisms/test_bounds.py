@@ -11,6 +11,7 @@ import discreet
 from discreet.exact.ball import ball, log_binomial, precision
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.joint import log_count
+from discreet.noise import NOISES
 from discreet.sources.arrays.array import array_source
 from discreet.tally import Tally
 
@@ -111,7 +112,7 @@ def test_no_part_of_joint_accepts_with_more_than_certainty(tally):
 
 
 @pytest.mark.parametrize("tally", TALLIES)
-@pytest.mark.parametrize("noise", ["gumbel", "exponential", "laplace", "logistic", "half-logistic"])
+@pytest.mark.parametrize("noise", NOISES)
 def test_one_shot_bounds_hold_for_every_element(tally, noise):
     for epsilon in ("1e-9", 1, 10_000):
         for k in sizes(tally)[:4]:

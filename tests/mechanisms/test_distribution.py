@@ -12,15 +12,16 @@ import draws
 from definitions import definition, probabilities
 from discreet.evidence import definition as by_definition
 from discreet.exact.entropy import Entropy
+from discreet.noise import NOISES
 from discreet.sources.arrays.array import array_source
 from sampling import sample
-
-NOISES = ("gumbel", "exponential", "laplace", "logistic", "half-logistic")
 
 # Scores have ties and are in no order. Many low scores against a few high ones make a wrong scale of noise show.
 TWO = [0, 0, 6, 0, 5, 1, 0, 0, 1, 0]
 THREE = [0, 6, 6, 5, 0, 1, 0, 0, 1]
 ONE = [0, 10] + [1] * 4 + [0] * 40
+
+OTHERS = [noise for noise in NOISES if noise != "gumbel"]
 
 # mechanism, scores, k, epsilon
 CASES = (
@@ -32,8 +33,8 @@ CASES = (
         (discreet.Joint(), TWO, 2, 2),
         (discreet.Joint(), TWO[1:8], 3, 2),
     ]
-    + [(discreet.Canonical(noise=noise), TWO, 2, 2) for noise in NOISES[1:]]
-    + [(discreet.Canonical(gamma=1, noise=noise), TWO, 2, 1) for noise in NOISES[1:]]
+    + [(discreet.Canonical(noise=noise), TWO, 2, 2) for noise in OTHERS]
+    + [(discreet.Canonical(gamma=1, noise=noise), TWO, 2, 1) for noise in OTHERS]
     + [(discreet.OneShot(noise), ONE, 1, "1/2") for noise in NOISES]
     + [(discreet.OneShot(noise), TWO + [0] * 5, 2, 2 if noise == "logistic" else 1) for noise in NOISES]
     + [(discreet.Peeling(noise), TWO + [0] * 5, 2, 2 if noise == "logistic" else 1) for noise in NOISES]

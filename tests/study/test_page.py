@@ -6,10 +6,9 @@ import re
 import pytest
 
 from browser import CHROMIUM, page
-from discreet.study.page import write_page
-from discreet.study.panels import Axis, tick_text
+from discreet.study.charts import Axis, tick_text
+from discreet.study.page import budget_table, time_table, write_page
 from discreet.study.results import NeededEpsilon, Results, Time
-from discreet.study.tables import budget_table, time_table
 from study_rows import METHODS, curve, study
 
 NOTES = ["Canonical needs least.", "A note with <script>alert('no')</script> & more."]

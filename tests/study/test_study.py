@@ -9,12 +9,9 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.study.curves import PROBABILITIES, traced
-from discreet.study.notes import notes
-from discreet.study.run import KEPT, gathered, study
-from discreet.study.store import Store
-from discreet.study.tasks import METHODS, Task, study_tasks
-from discreet.study.vectors import ZIPF_TOTAL, Vector, found, made, zipf
+from discreet.study.run import KEPT, Store, gather_results, study, summarise
+from discreet.study.tasks import METHODS, PROBABILITIES, Task, study_tasks, trace_curve
+from discreet.study.vectors import ZIPF_TOTAL, Vector, load_vectors, make_vectors, zipf
 
 SMALL = Vector("SMALL", (2e3 / np.arange(1, 61)).astype(np.int64))
 
@@ -25,7 +22,7 @@ def pieces(figures=("methods",), k=5):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_curve_shows_its_rise_and_is_what_utility_says(method):
-    results = Task("methods", SMALL, 5, method, METHODS[method]).done()
+    results = Task("methods", SMALL, 5, method, METHODS[method]).compute()
     for goal in ("top", "great", "good"):
         points = [point for point in results.points if point.goal == goal]
         chances = [point.probability for point in points]
@@ -44,23 +41,23 @@ def test_a_curve_shows_its_rise_and_is_what_utility_says(method):
 
 def test_ties_that_no_epsilon_breaks_end_a_curve():
     tied = Vector("TIED", np.array([9, 5, 5, 1, 0]))
-    curve = traced(tied.tally, 2, discreet.Canonical(), discreet.analysis.utility.Precision(), 1.0)
+    curve = trace_curve(tied.tally, 2, discreet.Canonical(), discreet.analysis.utility.Precision(), 1.0)
     assert max(shares.values["top"] for shares in curve.shares.values()) == pytest.approx(0.5, abs=0.01)
     assert 0.9 not in curve.crossings
 
 
 @pytest.mark.slow
 def test_the_other_figures_have_points():
-    noisy = Task("canonical-noises", SMALL, 5, "laplace", discreet.Canonical(noise="laplace")).done()
+    noisy = Task("canonical-noises", SMALL, 5, "laplace", discreet.Canonical(noise="laplace")).compute()
     assert {point.error > 0.005 for point in noisy.points} == {True}
-    known = Task("canonical-noises", SMALL, 5, "gumbel", discreet.Canonical()).done()
+    known = Task("canonical-noises", SMALL, 5, "gumbel", discreet.Canonical()).compute()
     assert max(point.error for point in known.points) < 1e-6
     for figure in ("noises", "gammas", "flat"):
-        assert len(Task(figure, SMALL, 5, "any", discreet.Canonical()).done().points) > 10
-    shapes = Task("shapes", SMALL, 10, "canonical", discreet.Canonical()).done().points
+        assert len(Task(figure, SMALL, 5, "any", discreet.Canonical()).compute().points) > 10
+    shapes = Task("shapes", SMALL, 10, "canonical", discreet.Canonical()).compute().points
     assert [point.x for point in shapes if point.goal == "top"][:3] == [0.0, 0.01, 0.02]
     assert shapes[-1].x == 1.0
-    assert Task("times", SMALL, 5, "canonical", discreet.Canonical()).done().times[0].seconds > 0
+    assert Task("times", SMALL, 5, "canonical", discreet.Canonical()).compute().times[0].seconds > 0
 
 
 def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
@@ -69,8 +66,8 @@ def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
     before = Store(tmp_path / KEPT)
     assert all(before.get(task.key) is not None for task in tasks[:3])
     done = []
-    real = Task.done
-    monkeypatch.setattr(Task, "done", lambda task: done.append(task.method) or real(task))
+    real = Task.compute
+    monkeypatch.setattr(Task, "compute", lambda task: done.append(task.method) or real(task))
     assert study(tasks, tmp_path)[0] == files[0]
     assert done == [task.method for task in tasks[3:]]
     study(tasks, tmp_path)
@@ -112,17 +109,17 @@ def test_the_page_and_the_tables_have_what_was_found(tmp_path):
 
 
 def test_budgets_are_multiples_of_canonicals():
-    results = gathered([task.done() for task in pieces() if "joint" not in task.method])
+    results = gather_results([task.compute() for task in pieces() if "joint" not in task.method])
     base = {row.probability: row.epsilon for row in results.budgets if row.method == "canonical"}
     for row in results.budgets:
         assert row.ratio == pytest.approx(row.epsilon / base[row.probability])
-    told = notes(results)
+    told = summarise(results)
     assert told[0].startswith("How much privacy budget")
     assert any("Peeling needs" in note for note in told)
 
 
 def test_the_plan_of_a_study_covers_what_the_paper_has():
-    vectors = made([])
+    vectors = make_vectors([])
     tasks = study_tasks(vectors, full=False)
     assert {task.figure for task in tasks} == {
         "methods", "shapes", "flat", "noises", "canonical-noises", "gammas", "times",
@@ -137,11 +134,11 @@ def test_the_plan_of_a_study_covers_what_the_paper_has():
 def test_vectors_are_read_by_name_and_made_up_without(tmp_path):
     np.save(tmp_path / "B.n3.npy", np.array([3, 2, 1]))
     np.save(tmp_path / "A.n2.npy", np.array([0.5, 1.5]))
-    assert [vector.name for vector in found(tmp_path, [])] == ["A", "B"]
-    assert found(tmp_path, ["B"])[0].d == 3
+    assert [vector.name for vector in load_vectors(tmp_path, [])] == ["A", "B"]
+    assert load_vectors(tmp_path, ["B"])[0].d == 3
     assert zipf(0.5).scores.sum() == pytest.approx(ZIPF_TOTAL)
     assert math.isclose(zipf(1.0).scores[0] / zipf(1.0).scores[9], 10.0)
-    assert len({vector.fingerprint for vector in made([])}) == 3
+    assert len({vector.fingerprint for vector in make_vectors([])}) == 3
 
 
 @pytest.mark.parametrize(
@@ -163,7 +160,7 @@ def test_bad_vectors_are_one_sentence(names, files, complaint, tmp_path):
         else:
             np.save(tmp_path / name, array)
     with pytest.raises(discreet.Error, match=complaint):
-        found(tmp_path, names)
+        load_vectors(tmp_path, names)
 
 
 def test_the_command_complains_in_one_line(refused, tmp_path):

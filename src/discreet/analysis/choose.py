@@ -124,7 +124,7 @@ class Comparison:
             head += [f"{goal} at {decimal(self.epsilon)}" for goal in GOALS]
         rows = [head]
         for choice in self.choices:
-            row = [repr(choice.mechanism), *(_shown(choice.needs[goal]) for goal in GOALS)]
+            row = [repr(choice.mechanism), *(_format_epsilon(choice.needs[goal]) for goal in GOALS)]
             if choice.reaches is not None:
                 row += [f"{getattr(choice.reaches, goal):.4f}" for goal in GOALS]
             rows.append(row)
@@ -195,7 +195,7 @@ def _choice(mechanism: Mechanism, request: Request, spent: Fraction | None, want
     return Choice(mechanism, needs, reaches)
 
 
-def _shown(needed: Fraction | None) -> str:
+def _format_epsilon(needed: Fraction | None) -> str:
     return "-" if needed is None else f"{float(needed):.4g}"
 
 

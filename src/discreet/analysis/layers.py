@@ -102,9 +102,9 @@ class Layers:
         halved, and that saves a count for each of them.
         """
         blunt = places[~parts.sharp[places]]
-        parts = parts.sharpened(blunt, self._upto(parts.edges[blunt]))
+        parts = parts.sharpen(blunt, self._upto(parts.edges[blunt]))
         middle = 0.5 * (parts.edges[places] + parts.edges[places + 1])
-        halves = parts.halved(places, middle, self._below(middle))
+        halves = parts.halve(places, middle, self._below(middle))
         first = places + np.arange(len(places))
         # How far a guess moves when its interval is halved tells how far off the halves may still be.
         moved = np.abs(parts.weights[places] - halves.weights[first] - halves.weights[first + 1])
@@ -199,13 +199,13 @@ class _Parts:
         # integral of c exp(-c tau + a straight line) = c (b - a) exp(start) (exp(rise) - 1) / rise
         return length * np.exp(start + self.begin + _log_mean_exp(rise))
 
-    def sharpened(self, places: Ranks, begin: Floats) -> _Parts:
+    def sharpen(self, places: Ranks, begin: Floats) -> _Parts:
         """The intervals with a sharp beginning of some."""
         new, sharp = self.begin.copy(), self.sharp.copy()
         new[places], sharp[places] = begin, True
         return replace(self, begin=new, sharp=sharp)
 
-    def halved(self, places: Ranks, middle: Floats, below: Floats) -> _Parts:
+    def halve(self, places: Ranks, middle: Floats, below: Floats) -> _Parts:
         """The intervals with some of them cut in two, given the log counts before the cuts."""
         begin, end = np.insert(self.begin, places + 1, below, axis=0), np.insert(self.end, places, below, axis=0)
         edges, moved = np.insert(self.edges, places + 1, middle), np.insert(self.moved, places, np.inf, axis=0)

@@ -32,7 +32,15 @@ _GRID, _LEVELS = 33, 3
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """A probability, and what it may be off by."""
+    """A probability, and what it may be off by.
+
+    Attributes
+    ----------
+    value
+        The probability.
+    error
+        What it may be off by.
+    """
 
     value: float
     error: float
@@ -53,11 +61,11 @@ class Shots:
             return Chance(1.0, 0.0)
         if self.k == len(self.values):
             return Chance(1.0, 0.0)
-        low, high = self._narrowed(h, t, *self._window())
-        h, t = self._undecided(h, t, low, high)
-        return self._integrated(h, t, low, high) if h <= self.k <= t else Chance(0.0, self.goal)
+        low, high = self._narrow_window(h, t, *self._window())
+        h, t = self._drop_decided(h, t, low, high)
+        return self._integrate(h, t, low, high) if h <= self.k <= t else Chance(0.0, self.goal)
 
-    def _integrated(self, h: int, t: int, low: float, high: float) -> Chance:
+    def _integrate(self, h: int, t: int, low: float, high: float) -> Chance:
         """The integral over a window, where there is one, with as many panels as the goal needs."""
         if low >= high:
             return Chance(0.0, self.goal)
@@ -70,22 +78,22 @@ class Shots:
 
     def first(self) -> Chance:
         """The chance that just the first k are released; for this alone, each part may have an order of its own."""
-        low, high = self._narrowed(self.k, self.k, *self._window())
-        return self._integrated(self.k, self.k, low, high)
+        low, high = self._narrow_window(self.k, self.k, *self._window())
+        return self._integrate(self.k, self.k, low, high)
 
     def _window(self) -> tuple[float, float]:
         """Where the best value left out may be: no noise among d is above 45 + log d or below -45, or hardly ever."""
         edge = float(self.values[self.k])
         return edge - 45.0, edge + log(len(self.values)) + 45.0
 
-    def _undecided(self, h: int, t: int, low: float, high: float) -> tuple[int, int]:
+    def _drop_decided(self, h: int, t: int, low: float, high: float) -> tuple[int, int]:
         """What is above everything in the window is above for certain, and what is below, below."""
         floor = 0.0 if self.distribution.lower is None else _DEPTH
         above = int(np.searchsorted(-self.values, -(high + floor)))
         below = int(np.searchsorted(-self.values, -(low - _DEPTH - log(len(self.values))), side="right"))
         return max(h, above), min(t, below)
 
-    def _narrowed(self, h: int, t: int, low: float, high: float) -> tuple[float, float]:
+    def _narrow_window(self, h: int, t: int, low: float, high: float) -> tuple[float, float]:
         """The part of a window in which the integral can be felt, found on a grid, and on finer ones in that.
 
         What is bounded there is log-concave, because all noises are: it rises and falls once.
@@ -124,7 +132,7 @@ class Shots:
             log_inside = np.log(above).sum(axis=1)
         log_outside, hazard = self._outside(nodes, outside)
         below, above, density = self.distribution.evaluate(nodes[:, None] - between)
-        exactly, marked = _counted(below, above, density, t - self.k)
+        exactly, marked = _chance_of_count(below, above, density, t - self.k)
         return np.asarray(np.exp(log_inside + log_outside) * (hazard * exactly + marked), np.float64)
 
     def _rules(self, low: float, high: float, panels: int) -> list[tuple[Floats, Floats]]:
@@ -174,7 +182,7 @@ def _log_of(below: Floats, above: Floats) -> Floats:
         return np.where(below > 0.5, np.log1p(-above), np.log(below))
 
 
-def _counted(below: Floats, above: Floats, density: Floats, count: int) -> tuple[Floats, Floats]:
+def _chance_of_count(below: Floats, above: Floats, density: Floats, count: int) -> tuple[Floats, Floats]:
     """The chance that exactly `count` are below; and the density of one being met when `count` - 1 others are."""
     nodes, coins = below.shape
     if coins == 0:
@@ -187,7 +195,7 @@ def _counted(below: Floats, above: Floats, density: Floats, count: int) -> tuple
     variance = float((share * (1.0 - share)).sum(axis=1).max())
     size = 2 * min(int(9.0 * np.sqrt(variance)) + 20, (coins + 1) // 2 + 1) + 1
     angles = 2.0 * np.pi * np.arange(size // 2 + 1) / size
-    angles = angles[angles <= _felt(float((share * (1.0 - share)).sum(axis=1).min()))]
+    angles = angles[angles <= _largest_angle(float((share * (1.0 - share)).sum(axis=1).min()))]
     turn = np.exp(1j * angles)
     product = np.ones((nodes, len(angles)), np.complex128)
     rates = np.zeros((nodes, len(angles)), np.complex128)
@@ -203,7 +211,7 @@ def _counted(below: Floats, above: Floats, density: Floats, count: int) -> tuple
     return np.exp(log_scale) * np.maximum(exactly, 0.0), np.exp(log_scale) * tilt[:, 0] * np.maximum(marked, 0.0)
 
 
-def _felt(variance: float) -> float:
+def _largest_angle(variance: float) -> float:
     """The angle beyond which the generating function of such a sum is below exp(-42) of what it is at zero.
 
     Of one coin with the variance v it is sqrt(1 - 2 v (1 - cos(angle))) <= exp(-v (1 - cos(angle))).

@@ -169,12 +169,12 @@ def study(
     """
     from discreet.study.run import study as studied
     from discreet.study.tasks import study_tasks
-    from discreet.study.vectors import found, made
+    from discreet.study.vectors import load_vectors, make_vectors
 
     processes, folder = parse_jobs(jobs), Path(out)
     if folder.exists() and not folder.is_dir():
         raise InvalidValueError(f"out must be a directory, not {str(folder)!r}, a file")
-    vectors = made(names or []) if data is None else found(Path(data), names or [])
+    vectors = make_vectors(names or []) if data is None else load_vectors(Path(data), names or [])
     try:
         with show_progress(not quiet):
             files = studied(

@@ -11,6 +11,7 @@ import typer
 from discreet.cli import options as shared
 from discreet.cli.options import parse_adjacency, parse_format
 from discreet.cli.output import check_out, print_json, print_text, save
+from discreet.grouped_release import count_groups
 from discreet.text import decimal, printable
 
 if TYPE_CHECKING:
@@ -173,7 +174,9 @@ def _describe_zcdp(epsilon: Fraction | None, rho: Fraction) -> str:
 
 
 def _describe_charge(entry: Entry) -> str:
-    words = [f"{entry.number:>5}", entry.time, f"epsilon {decimal(entry.epsilon)}", f"top {entry.k:,} of {entry.d:,}"]
+    each = "" if entry.groups is None else f" in each of {count_groups(entry.groups)}"
+    words = [f"{entry.number:>5}", entry.time, f"epsilon {decimal(entry.epsilon)}"]
+    words += [f"top {entry.k:,} of {entry.d:,}{each}"]
     words += [entry.mechanism["name"], printable(entry.purpose or "no purpose given")]
     words += [] if entry.request_id is None else [f"request {printable(entry.request_id)}"]
     return "  ".join([*words, *(["NO RELEASE STORED, SPENT"] if entry.stored is None else [])])

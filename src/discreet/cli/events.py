@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from discreet.cli.groups import parse_grouping
 from discreet.cli.options import parse_count
 from discreet.cli.output import check_out
 from discreet.cli.stdin import STANDARD, input_files
 from discreet.errors import InvalidValueError, shown
-from discreet.sources.base import Source
 from discreet.sources.events.domain import Integers, integers
+from discreet.sources.events.grouped import GroupedTableSource
 from discreet.sources.events.source import events
+from discreet.sources.events.table import TableSource
 
 
 def prepare_events(
-    file: str | None, user: str, item: str | None, adjacency: str, options: dict[str, str | None], out: str | None
-) -> Callable[[str | None], Source]:
+    file: str | None,
+    user: str,
+    item: str | None,
+    adjacency: str,
+    options: dict[str, str | None],
+    grouping: dict[str, Any],
+    out: str | None,
+) -> Callable[[str | None], TableSource | GroupedTableSource]:
     """Opens the events in a file, or in the database of the options; all that is given is checked before."""
     if item is None:
         raise InvalidValueError("item must be given with user: the column that says what the user did it to")
@@ -28,17 +37,18 @@ def prepare_events(
         )
     most = options["max_items_per_user"]
     _check_table(connect := options["connect"], options["name"])
-    items, clip = _parse_domain(domain), _parse_clip(options["clip"])
+    items, clip, groups = _parse_domain(domain), _parse_clip(options["clip"]), parse_grouping(grouping)
     inputs = (
         _list_files(connect) if file is None else [each for name in input_files(file) for each in _list_files(name)]
     )
-    check_out(out, {"events": inputs, "domain": _list_files(domain) + _list_files(domain.rpartition(":")[0])})
+    lists = {"domain": [domain], "groups": grouping["groups"] or []}
+    check_out(out, {"events": inputs, **{role: _list_public_files(texts) for role, texts in lists.items()}})
     return lambda path: events(
         connect if path is None else path, user=user, item=item, domain=items, label=options["label"],
         where=options["where"], value=options["value"], clip=clip, resolution=options["resolution"],
         adjacency=adjacency, name=options["name"], escape=options["escape"],
         delimiter=_parse_character(options["delimiter"]),
-        max_items_per_user=None if most is None else parse_count(most, "max_items_per_user"),
+        max_items_per_user=None if most is None else parse_count(most, "max_items_per_user"), **groups,
     )  # fmt: skip
 
 
@@ -83,6 +93,11 @@ def _parse_character(text: str | None) -> str | None:
 
 def _is_url(text: str) -> bool:
     return "://" in text
+
+
+def _list_public_files(lists: Sequence[str]) -> list[str]:
+    """The files behind public lists, each of which may end with a column."""
+    return [file for each in lists for file in _list_files(each) + _list_files(each.rpartition(":")[0])]
 
 
 def _list_files(table: str | None) -> list[str]:

@@ -25,6 +25,7 @@ from discreet.progress import show_progress
 if TYPE_CHECKING:
     from discreet.evidence.audit import Audit
     from discreet.evidence.count_rows import CountVerdict
+    from discreet.evidence.group_rows import GroupVerdict
     from discreet.evidence.report import Failure, Verdict, Verification
 
 VERIFY_HELP = """
@@ -89,7 +90,7 @@ def verify(
     the inputs are named. "Reachable" is how close to epsilon the best known inputs come. With --self-test the exit code
     is 1 where a planted fault is not caught, or where the code as it is is accused.
     """
-    from discreet.evidence.verify import as_report, each_examined, plan
+    from discreet.evidence.verify import as_report, examine_each, plan
 
     options = {"gamma": gamma, "noise": noise, "ceil": ceil or None}
     if self_test:
@@ -111,7 +112,7 @@ def verify(
     )
     verdicts = []
     with show_progress(not quiet), progress_bar("verifying", len(tasks)) as step:
-        for verdict in each_examined(tasks, processes):
+        for verdict in examine_each(tasks, processes):
             verdicts.append(verdict)
             step()
     report = as_report(verdicts)
@@ -144,10 +145,29 @@ def _run_self_test(jobs: int, shape: str, quiet: bool) -> int:
 
 
 def _verification_to_dict(report: Verification) -> dict[str, Any]:
-    """A report in terms that JSON can hold; releases with counts are there where all is verified."""
-    rows = [_verdict_to_dict(verdict) for verdict in report.verdicts]
-    plain = {"holds": report.holds, "pairs": report.pairs, "verdicts": rows}
-    return {**plain, "counts": [_counts_to_dict(verdict) for verdict in report.counts]} if report.counts else plain
+    """A report in terms that JSON can hold; counts and lists by group are there where all is verified."""
+    more = {
+        "counts": [_counts_to_dict(verdict) for verdict in report.counts],
+        "groups": [_groups_to_dict(verdict) for verdict in report.groups],
+    }
+    return {
+        "holds": report.holds,
+        "pairs": report.pairs,
+        "verdicts": [_verdict_to_dict(verdict) for verdict in report.verdicts],
+        **{name: rows for name, rows in more.items() if rows},
+    }
+
+
+def _groups_to_dict(verdict: GroupVerdict) -> dict[str, Any]:
+    return {
+        "each_user": verdict.each_user,
+        "adjacency": verdict.adjacency,
+        "holds": verdict.holds,
+        "pairs": verdict.pairs,
+        "worst": verdict.worst,
+        "renyi": verdict.renyi,
+        "failures": _list_failures(verdict.failures),
+    }
 
 
 def _counts_to_dict(verdict: CountVerdict) -> dict[str, Any]:

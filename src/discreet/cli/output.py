@@ -17,8 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidValueError
+from discreet.grouped_listing import GroupedListing
+from discreet.grouped_release import AnyRelease, GroupedRelease
+from discreet.listing import Listing
 from discreet.progress import is_shown
-from discreet.release import Release
+from discreet.release import listing_of
 from discreet.text import count_for_programs, escape_line
 
 BOLD, RED = "1", "1;31"
@@ -42,7 +45,7 @@ def check_out(out: str | None, inputs: dict[str, list[str]]) -> None:
             raise InvalidValueError(f"out must be another file than the {role}, not {str(Path(out))!r}")
 
 
-def deliver(release: Release, shape: str, out: str | None) -> None:
+def deliver(release: AnyRelease, shape: str, out: str | None) -> None:
     """Writes the release to `out`, if given, and prints it. A file has no table for people, but JSON."""
     if out is not None:
         save(FORMATS["json" if shape == "table" else shape](release), out)
@@ -91,46 +94,44 @@ def _encoding() -> str:
     return getattr(sys.stdout, "encoding", None) or "utf-8"
 
 
-def format_csv(release: Release) -> str:
-    """A header and a row for each item, in the order of the table, with the rank and the counts where released."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    ranks = {_key(item): rank for rank, item in enumerate(release.order or [], 1)}
-    counts = {_key(count.item): count for count in release.counts or []}
-    writer.writerow(["item", *(["order"] if ranks else []), *(["count", "low", "high"] if counts else [])])
-    for item in _order_items(release):
-        count = counts.get(_key(item))
-        figures = [] if count is None else [count_for_programs(each) for each in (count.value, count.low, count.high)]
-        writer.writerow([item, *([ranks[_key(item)]] if ranks else []), *figures])
+def format_csv(release: AnyRelease) -> str:
+    """A header and a row for each item, in the order of the table, with the rank and the counts where released.
+
+    Of a release by group, the group comes first, a column for each that makes it.
+    """
+    file, listing = io.StringIO(), _listing_of(release)
+    writer, columns = csv.writer(file, lineterminator="\n"), listing.columns()
+    writer.writerow(columns)
+    counts = len(columns) - 3 if columns[-1] == "high" else len(columns)
+    for row in listing.rows():
+        writer.writerow([*row[:counts], *map(count_for_programs, row[counts:])])
     # Half of a surrogate pair can be a label but not a character of a file.
     return file.getvalue().encode("utf-8", "backslashreplace").decode().removesuffix("\n")
 
 
-def format_items(release: Release) -> str:
-    r"""An item a line and nothing else; a backslash is written as \\ and a control character as \n or \x1b."""
-    return "\n".join(escape_line(item) for item in _order_items(release))
+def format_items(release: AnyRelease) -> str:
+    r"""An item a line and nothing else; a backslash is written as \\ and a control character as \n or \x1b.
+
+    Of a release by group, the group comes first, and tabs are between.
+    """
+    cells = 1 + (len(release.names) if isinstance(release, GroupedRelease) else 0)
+    return "\n".join("\t".join(map(escape_line, row[:cells])) for row in _listing_of(release).rows())
 
 
-def _order_items(release: Release) -> list[Any]:
-    """The items as the table has them: by count, else in the released order, else by label."""
-    if release.counts is not None:
-        return [count.item for count in release.counts]
-    return release.items if release.order is None else release.order
+def _listing_of(release: AnyRelease) -> Listing | GroupedListing:
+    if isinstance(release, GroupedRelease):
+        return GroupedListing(release.names, {group: listing_of(each) for group, each in release.items()})
+    return listing_of(release)
 
 
-def _format_json(release: Release) -> str:
+def _format_json(release: AnyRelease) -> str:
     return release.to_json(indent=2)
 
 
-FORMATS: dict[str, Callable[[Release], str]] = {
+FORMATS: dict[str, Callable[[AnyRelease], str]] = {
     "table": str, "json": _format_json, "csv": format_csv, "items": format_items,
 }  # fmt: skip
 """How a release can be printed: a table for people, JSON that reads back, CSV, or its items alone for a pipe."""
-
-
-def _key(item: Any) -> tuple[type, Any]:
-    """A label as a key: 1 and True are two."""
-    return type(item), item
 
 
 def apply_style(text: str, style: str, stream: Any) -> str:

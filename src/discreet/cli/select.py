@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +11,7 @@ import typer
 
 from discreet.cli import options as shared
 from discreet.cli.errors import first_example
+from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
 from discreet.cli.options import (
     check_input_format,
     parse_adjacency,
@@ -22,11 +23,10 @@ from discreet.cli.options import (
 from discreet.cli.output import FORMATS, check_out, deliver
 from discreet.cli.stdin import input_files, input_suffix, open_input
 from discreet.errors import InvalidValueError
+from discreet.grouped_request import make_any_request
 from discreet.padding import Padding, check_auto
 from discreet.privacy import Sensitivity, positive
 from discreet.progress import show_progress
-from discreet.request import make_request
-from discreet.sources.base import Source
 from discreet.sources.files import TEXTS, file_source
 from discreet.topk import plan_charge, release_from
 
@@ -61,6 +61,14 @@ Examples with events:
     --domain movies.csv:movie_id -k 3 --epsilon 1 --split auto
   discreet select --connect sqlite://ratings.db --name ratings --user user_id --item movie_id \\
     --domain movies.csv:movie_id --label title -k 3 --epsilon 1 --json
+  discreet select ratings.parquet --user user_id --item movie_id --domain movies.csv:movie_id --label title \\
+    --by country --groups countries.csv:code --each-user one -k 3 --epsilon 1
+  discreet select ratings.parquet --user user_id --item movie_id --domain movies.csv:movie_id \\
+    --by "month(rated_at)" --groups 2026-01..2026-12 --each-user many --max-groups-per-user 3 \\
+    -k 3 --epsilon 1 --format csv
+  discreet select ratings.parquet --user user_id --item movie_id --domain movies.csv:movie_id \\
+    --by country --groups countries.csv:code --by "quarter(rated_at, Europe/Berlin)" --groups 2026-Q1..2026-Q4 \\
+    --each-user many -k 3 --epsilon 2 --json
   discreet select visits.csv --user visitor --item page --delimiter ';' --escape '\\' \\
     --domain pages.csv:page -k 3 --epsilon 1
   zcat ratings.csv.gz | discreet select - --user user_id --item movie_id \\
@@ -80,6 +88,10 @@ _EVENTS_ONLY = {
     "clip": "a file of scores is added up already",
     "resolution": "a file of scores is added up already",
     "max_items_per_user": "a file of scores is added up already",
+    "by": "a file of scores has no rows of users to put into groups",
+    "groups": "a file of scores has no groups",
+    "each_user": "a file of scores has no groups",
+    "max_groups_per_user": "a file of scores has no groups",
     "connect": "a database is read as events, not as scores",
     "name": "it is the table of a database, which is read as events",
     "delimiter": "a file of scores has commas, or tabs in a .tsv",
@@ -160,6 +172,10 @@ def select(
             metavar="L", help="With --user: score at most L items of each user, so that counts need less noise."
         ),
     ] = None,
+    by: ByOption = None,
+    groups: GroupsOption = None,
+    each_user: EachUserOption = None,
+    max_groups_per_user: MaxGroupsOption = None,
     connect: Annotated[
         str | None,
         typer.Option(
@@ -238,7 +254,7 @@ def select(
             "--format",
             metavar="NAME",
             help="How to print: table, for people; json, with the guarantee; csv; or items, a line each, with "
-            "a backslash as \\\\ and a line break as \\n. By default table.",
+            "a backslash as \\\\ and a line break as \\n, after the group and a tab with --by. By default table.",
             autocompletion=shared.complete_from(FORMATS),
         ),
     ] = None,
@@ -255,7 +271,8 @@ def select(
     """Releases which K items score highest, with epsilon-differential privacy for each user behind the scores.
 
     FILE holds scores, or with --user events, from which scores are made: how many distinct users an item has, or what
-    they add to it. Scores are not shown, but for noisy ones with --counts or --split.
+    they add to it. Scores are not shown, but for noisy ones with --counts or --split. With --by there is a list for
+    each of several groups, and epsilon is what all of them cost together.
 
     The list of items must be public. In a file of scores, keep items that no user touched, with a score of zero. In a
     .npy file and in a JSON list the items are positions, counted from 0; where the scores are sorted, positions are
@@ -279,20 +296,24 @@ def select(
     if padding.is_auto:
         check_auto(user is None and input_suffix(str(file), input_format) not in TEXTS)
     limits = Sensitivity() if sensitivity is None else parse_sensitivity(sensitivity)
-    source_of: Callable[[Any], Source]
+    # An option that can be repeated is an empty list where it is not given.
+    grouping = {
+        "by": by or None, "groups": groups or None, "each_user": each_user, "max_groups_per_user": max_groups_per_user,
+    }  # fmt: skip
+    source_of: Callable[[Any], Any]
     if user is None:
-        _refuse_options(options, _EVENTS_ONLY, "without user")
+        _refuse_options({**options, **grouping}, _EVENTS_ONLY, "without user")
         check_out(out, {"scores": input_files(str(file))})
         source_of = partial(file_source, item=item, score=score)
     else:
         from discreet.cli.events import prepare_events
 
         _refuse_options({"score": score, "sensitivity": sensitivity}, _SCORES_ONLY, "with user")
-        source_of = prepare_events(file, user, item, adjacency, options, out)
+        source_of = prepare_events(file, user, item, adjacency, options, grouping, out)
     # Progress would show when a stage ends.
     with show_progress(not quiet and pad_to is None):
         ask = partial(
-            make_request, k=count, epsilon=epsilon, mechanism=drawn_by, adjacency=adjacency,
+            make_any_request, k=count, epsilon=epsilon, mechanism=drawn_by, adjacency=adjacency,
             sensitivity=limits if user is None else None, counts=counts, split=split,
         )  # fmt: skip
         charge = plan_charge(book, purpose, request_id, dataset)
@@ -301,13 +322,13 @@ def select(
 
 
 @contextmanager
-def _open_source(file: str | None, kind: str | None, source_of: Callable[[Any], Source]) -> Iterator[Source]:
+def _open_source(file: str | None, kind: str | None, source_of: Callable[[Any], Any]) -> Iterator[Any]:
     """The source behind FILE; a copy of standard input is there until it is let go."""
     with open_input(file, kind) as path:
         yield source_of(path)
 
 
-def _refuse_options(options: dict[str, str | None], reasons: dict[str, str], when: str) -> None:
+def _refuse_options(options: Mapping[str, Any], reasons: dict[str, str], when: str) -> None:
     for option, value in options.items():
         if value is not None:
             raise InvalidValueError(f"{option} must be left out {when}: {reasons[option]}")

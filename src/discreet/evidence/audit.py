@@ -19,12 +19,11 @@ from typing import Any
 from discreet.analysis.statistics import check_confidence, lower_bound, upper_bound
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.evidence.drawing import Input, forms_of, releases
-from discreet.evidence.expected import check_enumerable, expected
-from discreet.evidence.inputs import long_input, telling_pair
+from discreet.evidence.expected import check_enumerable, expected_law
+from discreet.evidence.inputs import long_input, telling_event, telling_pair
 from discreet.evidence.neighbours import Family, Scores
-from discreet.evidence.report import Pair, listed
-from discreet.evidence.seen import labelled, outcome_of
-from discreet.evidence.telling import telling_event
+from discreet.evidence.report import Pair, format_scores
+from discreet.evidence.visible_laws import label_scores, outcome_of
 from discreet.exact.entropy import Entropy, as_entropy
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import DEFAULT, check_mechanism
@@ -102,7 +101,7 @@ class Audit:
     def _shown_longer(self) -> str:
         if self.longer is None:
             return ""
-        return f", and {2 * self.draws:,} of {listed(self.longer.scores)}, k = {self.longer.k}"
+        return f", and {2 * self.draws:,} of {format_scores(self.longer.scores)}, k = {self.longer.k}"
 
     def _shown_event(self) -> str:
         listed = [str(outcome) for outcome in self.event[:4]]
@@ -176,7 +175,7 @@ def audit(
         seen = _Drawing(as_entropy(rng), sampler, step)
         counts = seen.of_pair(pair, draws)
         longer_counts = Counter() if longer is None else seen.of_one(longer, 2 * draws)
-    return _judged(pair, counts, longer, longer_counts, draws, sure)
+    return _judge(pair, counts, longer, longer_counts, draws, sure)
 
 
 def fit_to_definition(drawn_from: Input, counts: Counter[Any]) -> list[float]:
@@ -184,7 +183,7 @@ def fit_to_definition(drawn_from: Input, counts: Counter[Any]) -> list[float]:
 
     Counts are of a form and an outcome each.
     """
-    law = expected(drawn_from)
+    law = expected_law(drawn_from)
     every: Counter[Any] = Counter()
     large: Counter[Any] = Counter()
     for (form, outcome), times in counts.items():
@@ -198,7 +197,7 @@ def draw_counts(drawn_from: Input, draws: int, entropy: Entropy) -> Counter[Any]
     return _Drawing(entropy).of_one(drawn_from, draws)
 
 
-def _judged(
+def _judge(
     pair: tuple[Input, Input],
     counts: _Counts,
     longer: Input | None,
@@ -218,7 +217,7 @@ def _judged(
     unlikely = upper_bound(sum(other_kept[outcome] for outcome in event), kept, alpha / 4.0)
     spent = max(0.0, math.log(likely / unlikely)) if likely > 0.0 else 0.0
     chances = [
-        p for drawn_from, seen in zip(pair, counts.together, strict=True) for p in expected(drawn_from).fits(seen)
+        p for drawn_from, seen in zip(pair, counts.together, strict=True) for p in expected_law(drawn_from).fits(seen)
     ]
     if longer is not None:
         chances += fit_to_definition(longer, longer_counts)
@@ -266,14 +265,14 @@ class _Drawing:
         if self.sampler is None:
             outcomes: Iterator[tuple[str, Any]] = releases(drawn_from, self.entropy, forms)
         else:
-            mapping = labelled(drawn_from.scores)
-            outcomes = (("small", _seen(self.sampler(given), len(mapping))) for given in repeat(mapping))
+            mapping = label_scores(drawn_from.scores)
+            outcomes = (("small", _observe(self.sampler(given), len(mapping))) for given in repeat(mapping))
         for outcome in outcomes:
             yield outcome
             self.step()
 
 
-def _seen(result: Any, d: int) -> Any:
+def _observe(result: Any, d: int) -> Any:
     """What is seen of a release, counts and the size of the domain too; anything else is taken as it is."""
     if not isinstance(result, Release):
         return result

@@ -38,7 +38,7 @@ class CountTrial:
     grid: Fraction = Fraction(1)
     per_user: int | None = None
 
-    def compared(self, mechanism: Mechanism) -> Counted:
+    def compare(self, mechanism: Mechanism) -> Counted:
         """What comparing every input with all its neighbours finds."""
         return verify_counts(
             mechanism, self.k, self.family, epsilon=EPSILON, counts=COUNTS, grid=self.grid, per_user=self.per_user
@@ -112,11 +112,12 @@ class CountTask:
     adjacency: str
     trials: tuple[CountTrial, ...]
 
-    def examined(self) -> CountVerdict:
+    def examine(self) -> CountVerdict:
         """The verdict, over all the pairs of the trials."""
         mechanism = DEFAULT if self.mechanism is None else self.mechanism
-        found = tuple(trial.compared(mechanism) for trial in self.trials)
-        failures = [failure for trial, one in zip(self.trials, found, strict=True) for failure in _broken(trial, one)]
+        found = tuple(trial.compare(mechanism) for trial in self.trials)
+        judged = zip(self.trials, found, strict=True)
+        failures = [failure for trial, one in judged for failure in _find_failures(trial, one)]
         if self.mechanism is None:
             # The noise is drawn in one way, whatever was selected.
             failures += [failure for rate in _RATES for failure in misdrawn(rate)]
@@ -155,7 +156,7 @@ def _users_of_few_items(adjacency: str, k: int) -> list[CountTrial]:
     return [CountTrial(Family(_VECTORS[:1], adjacency, limit), k, per_user=per_user) for limit, per_user in kinds]
 
 
-def _broken(trial: CountTrial, found: Counted) -> list[Failure]:
+def _find_failures(trial: CountTrial, found: Counted) -> list[Failure]:
     """What comparing found broken in one trial."""
     failures = []
     if found.worst > 1.0 + SLACK:

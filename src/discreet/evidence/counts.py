@@ -15,10 +15,9 @@ from itertools import count, product
 from typing import Any
 
 from discreet import topk
-from discreet.evidence.divergence import log_ratios
 from discreet.evidence.neighbours import Family, Scores
 from discreet.evidence.report import SLACK, Pair
-from discreet.evidence.seen import Laws
+from discreet.evidence.visible_laws import Laws, log_ratios
 from discreet.exact.arrays import Ranks
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.release import Release
@@ -129,7 +128,7 @@ class CountedLaws(Laws):
         """The largest log ratio of two inputs as a share of epsilon, and that of the counts alone of theirs."""
         table = self.table([scores, other])
         selection = log_ratios(table.logs[0], table.logs[1:])[0] + table.off.sum()
-        moved = [self.rate * self._moved(scores, other, outcome[0]) for outcome in table.outcomes]
+        moved = [self.rate * self._steps_apart(scores, other, outcome[0]) for outcome in table.outcomes]
         worst = max(one + float(part) for one, part in zip(selection.tolist(), moved, strict=True))
         return worst / float(self.guarantee.epsilon), max(moved) / self.guarantee.counts_epsilon
 
@@ -156,11 +155,11 @@ class CountedLaws(Laws):
         marked = self._with_noise(source, draw, lambda call: (call + 1) * _MARK)
         calls = {self._steps(count.value - centres[count.item]): count.item for count in marked.counts or []}
 
-        def aimed(call: int) -> int:
+        def aim(call: int) -> int:
             item = calls.get(Fraction((call + 1) * _MARK))
             return 0 if item is None else int(ord(item) - self._steps(centres[item]))
 
-        return self._with_noise(source, draw, aimed)
+        return self._with_noise(source, draw, aim)
 
     def _with_noise(
         self, source: ArraySource, draw: Callable[[Prepared], Ranks], noise: Callable[[int], int]
@@ -168,7 +167,7 @@ class CountedLaws(Laws):
         """The release where the noise of each call, in steps, is what `noise` says."""
         calls = count()
 
-        def scripted(rate: Fraction) -> int:
+        def scripted_noise(rate: Fraction) -> int:
             self._rates.add(rate)
             return noise(next(calls))
 
@@ -176,12 +175,12 @@ class CountedLaws(Laws):
         # Without the floor, which could only hide a difference.
         counted = None if counted is None else replace(counted, floor=False)
         request = replace(self.request, source=source, count_mechanism=counted)
-        return topk.draw_release(request, lambda prepared: Selection(draw(prepared)), scripted)
+        return topk.draw_release(request, lambda prepared: Selection(draw(prepared)), scripted_noise)
 
     def _steps(self, value: int | Fraction) -> Fraction:
         return Fraction(value) / self._grid
 
-    def _moved(self, scores: Scores, other: Scores, items: tuple[Any, ...]) -> Fraction:
+    def _steps_apart(self, scores: Scores, other: Scores, items: tuple[Any, ...]) -> Fraction:
         """How many steps the centres of some items are apart in all."""
         here, there = self._centres[scores], self._centres[other]
         return sum((abs(self._steps(here[item] - there[item])) for item in items), Fraction(0))

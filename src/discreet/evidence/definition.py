@@ -72,34 +72,21 @@ def law(
     down: Fraction = Fraction(0),
     up: Fraction = Fraction(1),
     adjacency: str = "add-remove",
+    *,
+    as_sets: bool = False,
 ) -> Law:
     """The log probability of every outcome of a mechanism, which is given by its name and parameters.
 
-    A set is a tuple of positions in ascending order; a sequence is one in the order that is released. A user who is
-    added moves a score by at least -down and at most up.
+    A set is a tuple of positions in ascending order; a sequence is one in the order that is released, which `as_sets`
+    leaves out. A user who is added moves a score by at least -down and at most up.
     """
-    if mechanism["name"] not in DEFINITIONS:
-        raise ValueError(f"no definition of {mechanism['name']!r}")
+    definitions = SET_DEFINITIONS if as_sets else DEFINITIONS
+    if mechanism["name"] not in definitions:
+        raise ValueError(f"no definition of {'the sets of ' if as_sets else ''}{mechanism['name']!r}")
     if mechanism.get("noise", "gumbel") not in LOG_PDF:
         raise ValueError(f"no definition of {mechanism['noise']!r} noise")
     s = scale(epsilon, down, up, adjacency)
-    return DEFINITIONS[mechanism["name"]](mechanism, scores, k, s, Fraction(epsilon) / (2 * s))
-
-
-def law_of_sets(
-    mechanism: dict[str, Any],
-    scores: Scores,
-    k: int,
-    epsilon: Fraction | int,
-    down: Fraction = Fraction(0),
-    up: Fraction = Fraction(1),
-    adjacency: str = "add-remove",
-) -> Law:
-    """The log probability of every set of positions that a mechanism releases, in whatever order."""
-    if mechanism["name"] not in SET_DEFINITIONS:
-        raise ValueError(f"no definition of the sets of {mechanism['name']!r}")
-    s = scale(epsilon, down, up, adjacency)
-    return SET_DEFINITIONS[mechanism["name"]](mechanism, scores, k, s, Fraction(epsilon) / (2 * s))
+    return definitions[mechanism["name"]](mechanism, scores, k, s, Fraction(epsilon) / (2 * s))
 
 
 Definition = Callable[[dict[str, Any], Scores, int, Fraction, Fraction], Law]

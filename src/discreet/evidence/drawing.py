@@ -20,7 +20,7 @@ from discreet import topk
 from discreet.evidence import definition
 from discreet.evidence.neighbours import Scores
 from discreet.evidence.report import Outcome
-from discreet.evidence.seen import label, labelled, outcome_of
+from discreet.evidence.visible_laws import label, label_scores, outcome_of
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.privacy import Sensitivity
@@ -78,7 +78,7 @@ class Input:
     def request(self, source: Source | None = None) -> Request:
         """What is asked of these scores, or of a source that hands them over in another form."""
         return make_request(
-            labelled(self.scores) if source is None else source, self.k, self.epsilon,
+            label_scores(self.scores) if source is None else source, self.k, self.epsilon,
             mechanism=self.mechanism, sensitivity=self.sensitivity, adjacency=self.adjacency,
         )  # fmt: skip
 
@@ -122,10 +122,10 @@ def _batch(drawn_from: Input, form: str, entropy: Entropy) -> Iterator[Outcome]:
         adjacency=drawn_from.adjacency,
         rng=entropy,
     )
-    yield _seen(front_door, form)
+    yield _observe(front_door, form)
     request, draw = drawn_from.request(source), _draw_from_first(entropy)
     for _ in range(_BATCH - 1):
-        yield _seen(topk.draw_release(request, draw), form)
+        yield _observe(topk.draw_release(request, draw), form)
 
 
 def _draw_from_first(entropy: Entropy) -> Callable[[Prepared], Selection]:
@@ -143,7 +143,7 @@ def _draw_from_first(entropy: Entropy) -> Callable[[Prepared], Selection]:
 def source_of(drawn_from: Input, form: str) -> ArraySource:
     """The source that hands the scores over in some form."""
     if form == "small":
-        return array_source(labelled(drawn_from.scores))
+        return array_source(label_scores(drawn_from.scores))
     floor, lowest = _LIFTED if form == "lazy" else 0, min(drawn_from.scores)
     height = math.ceil(_gap(drawn_from, _SURE))
     scores = np.full(LARGE, floor, np.int64)
@@ -153,14 +153,14 @@ def source_of(drawn_from: Input, form: str) -> ArraySource:
     return array_source(scores)
 
 
-def _seen(release: Release, form: str) -> Outcome:
+def _observe(release: Release, form: str) -> Outcome:
     """What is seen of a release, with the items of a large array under their letters."""
     if form == "small":
         return outcome_of(release)
 
-    def named(positions: list[Any]) -> list[Any]:
+    def name_items(positions: list[Any]) -> list[Any]:
         # What is no item of the small input is left as it is: it cannot be drawn, and will be noticed.
         return [label(at // _APART) if at % _APART == 0 else at for at in positions]
 
-    order = None if release.order is None else named(release.order)
-    return outcome_of(replace(release, items=named(release.items), order=order))
+    order = None if release.order is None else name_items(release.order)
+    return outcome_of(replace(release, items=name_items(release.items), order=order))

@@ -34,7 +34,7 @@ Plant = Callable[[], AbstractContextManager[None]]
 
 
 @contextmanager
-def replaced(owner: Any, name: str, wrong: Callable[[Any], Any]) -> Iterator[None]:
+def replace_attribute(owner: Any, name: str, wrong: Callable[[Any], Any]) -> Iterator[None]:
     """Has something else in the place of an attribute inside the context; `wrong` makes it of what is right."""
     right = vars(owner)[name]
     setattr(owner, name, wrong(right))
@@ -47,7 +47,7 @@ def replaced(owner: Any, name: str, wrong: Callable[[Any], Any]) -> Iterator[Non
 def wrong_scale(factor: Fraction) -> Plant:
     """What one unit of loss costs, times a factor, in all mechanisms."""
 
-    def scaled(right: Any) -> Any:
+    def scale_wrongly(right: Any) -> Any:
         def scale(epsilon: Fraction, sensitivity: Sensitivity) -> Fraction:
             return factor * Fraction(right(epsilon, sensitivity))
 
@@ -57,7 +57,7 @@ def wrong_scale(factor: Fraction) -> Plant:
     def plant() -> Iterator[None]:
         with ExitStack() as stack:
             for kind in MECHANISMS.values():
-                stack.enter_context(replaced(sys.modules[kind.__module__], "scale", scaled))
+                stack.enter_context(replace_attribute(sys.modules[kind.__module__], "scale", scale_wrongly))
             yield
 
     return plant
@@ -73,7 +73,7 @@ def printed_class_size() -> AbstractContextManager[None]:
                 size *= Fraction((t + 1) - (head + 1), k - (head + 1))
         return ball(size).log()
 
-    return replaced(canonical.Prepared, "log_size", lambda right: log_size)
+    return replace_attribute(canonical.Prepared, "log_size", lambda right: log_size)
 
 
 def biased_subset() -> AbstractContextManager[None]:
@@ -83,7 +83,7 @@ def biased_subset() -> AbstractContextManager[None]:
         fields = [self.bits(last.bit_length()) % (last + 1) for _ in range(count)]
         return np.array(fields, np.int64)
 
-    return replaced(Entropy, "upto_all", lambda right: upto_all)
+    return replace_attribute(Entropy, "upto_all", lambda right: upto_all)
 
 
 def no_thinning() -> AbstractContextManager[None]:
@@ -92,40 +92,40 @@ def no_thinning() -> AbstractContextManager[None]:
     def arrive(self: canonical._Streams, j: int, entropy: Entropy) -> canonical.Class:
         return self.prepared.top if j == 0 else self.boxes.cell(j - 1, entropy)
 
-    return replaced(canonical._Streams, "arrive", lambda right: arrive)
+    return replace_attribute(canonical._Streams, "arrive", lambda right: arrive)
 
 
 def no_acceptance() -> AbstractContextManager[None]:
     """Every cell that is drawn is kept, as if all of a box were as heavy as its bound."""
-    return replaced(canonical.Prepared, "log_acceptance", lambda right: lambda self, part, cell: arb(0))
+    return replace_attribute(canonical.Prepared, "log_acceptance", lambda right: lambda self, part, cell: arb(0))
 
 
 def low_envelope() -> AbstractContextManager[None]:
     """Bounds on the mass of boxes that are 5% too low."""
 
-    def lowered(right: Any) -> Any:
+    def lower_masses(right: Any) -> Any:
         def over(cls: type[Envelope], log_mass: Floats, *scale: int) -> Envelope:
             made: Envelope = right.__func__(cls, log_mass + math.log(0.95), *scale)
             return made
 
         return classmethod(over)
 
-    return replaced(Envelope, "over", lowered)
+    return replace_attribute(Envelope, "over", lower_masses)
 
 
 def next_rank() -> AbstractContextManager[None]:
     """The item one rank lower than the one that was drawn."""
 
-    def shifted(right: Any) -> Any:
+    def shift(right: Any) -> Any:
         return lambda self, ranks: right(self, np.minimum(ranks + 1, len(self.scores) - 1))
 
-    return replaced(PositionFinder, "find", shifted)
+    return replace_attribute(PositionFinder, "find", shift)
 
 
 def shifted_range() -> AbstractContextManager[None]:
     """In large arrays: of a range of ranks, the one that begins and ends one rank higher."""
 
-    def shifted(right: Any) -> Any:
+    def shift(right: Any) -> Any:
         def find_selected(self: PositionFinder, selection: Selection) -> Any:
             subset = selection.subset
             if subset is not None:
@@ -134,50 +134,54 @@ def shifted_range() -> AbstractContextManager[None]:
 
         return find_selected
 
-    return replaced(PositionFinder, "find_selected", shifted)
+    return replace_attribute(PositionFinder, "find_selected", shift)
 
 
 def shifted_lazy_column() -> AbstractContextManager[None]:
     """In lazily sorted arrays, as long as only the top is sorted: the score one rank lower."""
 
-    def shifted(right: Any) -> Any:
+    def shift(right: Any) -> Any:
         def exact(self: LazyColumn, position: int) -> Any:
             below = len(self) - self.known
             return right(self, max(position - 1, below) if 0 < below < len(self) else position)
 
         return exact
 
-    return replaced(LazyColumn, "exact", shifted)
+    return replace_attribute(LazyColumn, "exact", shift)
 
 
 def planned_with_half_the_noise() -> AbstractContextManager[None]:
     """Counts whose noise is planned at twice the rate."""
 
-    def doubled(right: Any) -> Any:
+    def double_rate(right: Any) -> Any:
         def make_count_mechanism(*arguments: Any, **options: Any) -> Any:
             made = right(*arguments, **options)
             return replace(made, rate=2 * made.rate)
 
         return make_count_mechanism
 
-    return replaced(request, "make_count_mechanism", doubled)
+    return replace_attribute(request, "make_count_mechanism", double_rate)
 
 
 def drawn_with_half_the_noise() -> AbstractContextManager[None]:
     """Counts whose noise is planned as it should be, and drawn at twice the rate."""
-    return replaced(topk, "sample_discrete_laplace", lambda right: lambda entropy, rate: right(entropy, 2 * rate))
+
+    def double_rate(right: Any) -> Any:
+        return lambda entropy, rate: right(entropy, 2 * rate)
+
+    return replace_attribute(topk, "sample_discrete_laplace", double_rate)
 
 
 def left_in_all_groups() -> AbstractContextManager[None]:
     """A user who should count in one group alone counts in all in which the user has rows."""
-    return replaced(group_rows, "choose_groups", lambda right: lambda rows, each_user, most: sorted(rows))
+    return replace_attribute(group_rows, "choose_groups", lambda right: lambda rows, each_user, most: sorted(rows))
 
 
 def whole_epsilon_for_each_group() -> AbstractContextManager[None]:
     """Each group is released with epsilon in place of its share, and the whole says that it costs epsilon."""
-    return replaced(grouped_request, "GroupShare", lambda right: lambda key, groups_per_user: right(key, 1))
+    return replace_attribute(grouped_request, "GroupShare", lambda right: lambda key, groups_per_user: right(key, 1))
 
 
 def swap_counted_once_in_groups() -> AbstractContextManager[None]:
     """Counts by group with the noise of one list, as if a user who is replaced stayed in the group."""
-    return replaced(counts, "l1_steps_by_group", lambda right: counts.l1_steps)
+    return replace_attribute(counts, "l1_steps_by_group", lambda right: counts.l1_steps)

@@ -19,10 +19,9 @@ import numpy as np
 from discreet import topk
 from discreet.evidence import definition
 from discreet.evidence.counts import BoundedScores
-from discreet.evidence.divergence import ORDERS, renyi, shares, signed_log_ratios
 from discreet.evidence.neighbours import Family, Scores, whole
-from discreet.evidence.report import SLACK, Failure, listed, share, verdict_word
-from discreet.evidence.seen import Laws, label
+from discreet.evidence.report import SLACK, Failure, format_scores, share, verdict_word
+from discreet.evidence.visible_laws import ORDERS, Laws, label, renyi, shares, signed_log_ratios
 from discreet.exact.arrays import Floats, Ranks
 from discreet.grouped_request import make_grouped_request
 from discreet.mechanisms.base import Form, Mechanism, Prepared
@@ -205,7 +204,7 @@ class Found:
         """What is broken, and by which check."""
         found, trial = [], self.trial
         if self.worst > 1.0 + SLACK:
-            both = " and ".join(" ".join(map(listed, table)) for table in self.tables)
+            both = " and ".join(" ".join(map(format_scores, table)) for table in self.tables)
             found.append(Failure("epsilon", f"groups have {share(self.worst)} of epsilon at {both} with {trial}"))
         if self.renyi > 1.0 + SLACK:
             found.append(Failure("zCDP", f"groups have {share(self.renyi)} of the zCDP that they state with {trial}"))
@@ -319,7 +318,7 @@ class GroupTask:
     adjacency: str
     trials: tuple[GroupTrial, ...]
 
-    def examined(self) -> GroupVerdict:
+    def examine(self) -> GroupVerdict:
         """The verdict, over all the pairs of the trials."""
         found = tuple(map(compare_tables, self.trials))
         failures = [failure for one in found for failure in one.failures()]

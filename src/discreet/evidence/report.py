@@ -8,14 +8,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from discreet.evidence.neighbours import Scores
-from discreet.evidence.witnesses import SHARP, Witness
+from discreet.evidence.witnesses import SHARP, Witness, best_witness
 from discreet.mechanisms.base import Mechanism
 from discreet.text import align_columns
 
 if TYPE_CHECKING:
     from discreet.evidence.count_rows import CountVerdict
+    from discreet.evidence.expected import Departure
     from discreet.evidence.group_rows import GroupVerdict
-    from discreet.evidence.judge import Departure
 
 SLACK = 1e-12
 """Some pairs reach epsilon exactly; bounds are certified to within this share of it."""
@@ -36,9 +36,9 @@ class Pair:
     outcome: Outcome | None = None
 
     def __str__(self) -> str:
-        seen = "" if self.outcome is None else f", seen: {spelt(self.outcome)}"
+        seen = "" if self.outcome is None else f", seen: {format_outcome(self.outcome)}"
         public = f"k = {self.k}, {self.adjacency}, epsilon = {self.epsilon}"
-        return f"{listed(self.scores)} and {listed(self.neighbour)}, {public}{seen}"
+        return f"{format_scores(self.scores)} and {format_scores(self.neighbour)}, {public}{seen}"
 
 
 @dataclass(frozen=True)
@@ -188,6 +188,8 @@ class Verification:
         lines = _table(self.verdicts) if self.verdicts else []
         if any(verdict.witness and not verdict.witness.is_sharp for verdict in self.verdicts):
             lines.append(f"* no pair is known that reaches {SHARP}: a scale 5% off shows by the definition alone")
+        if any(best_witness(verdict.mechanism) is None for verdict in self.verdicts):
+            lines.append("- no pair has been searched for: how close to epsilon inputs can come is not known")
         for more in (self.counts, self.groups):
             lines += ["", *_table(more)] if more else []
         faults = [failure.what for verdict in self._all() for failure in verdict.failures]
@@ -211,12 +213,12 @@ def share(number: float) -> str:
     return f"{number:.6f}"
 
 
-def listed(scores: Scores) -> str:
+def format_scores(scores: Scores) -> str:
     """Scores as a report spells them."""
     return f"({', '.join(str(score) for score in scores)})"
 
 
-def spelt(outcome: Outcome) -> str:
+def format_outcome(outcome: Outcome) -> str:
     """What is seen, as a report spells it."""
     items, order = outcome[:2]
     return f"items {' '.join(map(str, items))}" + ("" if order is None else f", order {' '.join(map(str, order))}")

@@ -1,8 +1,11 @@
 """Which pair of small neighbouring inputs comes closest to epsilon: a plain search, done once for each mechanism.
 
 Random starts and hill climbing over k, epsilon, whole scores and the items that one more user touches. It looks at the
-definition alone, which is quick and knows nothing of the mechanisms. `python -m discreet.evidence.search` searches for
-all that `verify --all` covers and prints witnesses.json, which `discreet.evidence.witnesses` reads.
+definition alone, which is quick and knows nothing of the mechanisms.
+
+    python -m discreet.evidence.search              for all that `verify --all` covers: prints witnesses.json
+    python -m discreet.evidence.search laplace      for the rows of one noise
+    python -m discreet.evidence.search 0 7          for the first row and the eighth
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from discreet.evidence import definition
 from discreet.evidence.witnesses import Witness
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.registry import all_variants, to_dict
+from discreet.noise import noise_of
 
 _EPSILONS = tuple(map(Fraction, ("1/10", "1/4", "1/2", "1", "2", "4")))
 _HIGHEST = 24
@@ -53,7 +57,7 @@ def search(mechanism: Mechanism, starts: int, patience: int, seed: int = 0) -> W
     generator = random.Random(f"{mechanism!r} {seed}")  # noqa: S311
     best, share = None, -math.inf
     for start in _starts(mechanism, starts, generator):
-        found, reached = _climbed(mechanism, start, patience, generator)
+        found, reached = _climb(mechanism, start, patience, generator)
         if best is None or _worth(found, reached, mechanism) > _worth(best, share, mechanism):
             best, share = found, reached
         if share >= _ENOUGH:
@@ -72,14 +76,12 @@ def share_of_epsilon(mechanism: Mechanism, candidate: Candidate) -> float:
     return max(abs(here[outcome] - there[outcome]) for outcome in here) / float(candidate.epsilon)
 
 
-def _climbed(
-    mechanism: Mechanism, start: Candidate, patience: int, generator: random.Random
-) -> tuple[Candidate, float]:
+def _climb(mechanism: Mechanism, start: Candidate, patience: int, generator: random.Random) -> tuple[Candidate, float]:
     best, share = start, share_of_epsilon(mechanism, start)
     seen, idle = {start}, 0
     while idle < patience and share < _ENOUGH:
         idle += 1
-        near = _moved(best, generator)
+        near = _mutate(best, generator)
         if near in seen or len({*near.scores, *near.neighbour}) > _LEVELS:
             continue
         seen.add(near)
@@ -89,7 +91,7 @@ def _climbed(
     return best, share
 
 
-def _moved(candidate: Candidate, generator: random.Random) -> Candidate:
+def _mutate(candidate: Candidate, generator: random.Random) -> Candidate:
     """A candidate with one, two or three parts of it changed."""
     for _ in range(generator.choice((1, 1, 2, 3))):
         i = generator.randrange(len(candidate.scores) + 1)
@@ -147,11 +149,10 @@ def _worth(candidate: Candidate, share: float, mechanism: Mechanism) -> float:
 
 
 def main() -> None:
-    """Prints the best witness of every mechanism, or of those whose number is given."""
-    chosen = [int(number) for number in sys.argv[1:]]
+    """Prints the best witness of every mechanism, or of those whose noise or number is given."""
     before = "{\n"
     for number, mechanism in enumerate(all_variants()):
-        if not chosen or number in chosen:
+        if len(sys.argv) == 1 or {str(number), noise_of(mechanism).name} & set(sys.argv[1:]):
             found = json.dumps(search(mechanism, _STARTS, _PATIENCE).to_dict())
             print(f"{before}  {json.dumps(repr(mechanism))}: {found}", end="", flush=True)
             before = ",\n"

@@ -63,12 +63,12 @@ class Case:
     groups: tuple[GroupTask, ...] = ()
     audited: dict[Mechanism, int] = field(default_factory=dict)
 
-    def examined(self) -> Finding:
+    def examine(self) -> Finding:
         """What the checks find while the fault is planted."""
         with self.plant():
             verdicts = [verify_witness(mechanism) for mechanism in self.rows if best_witness(mechanism) is not None]
-            counted = [task.examined() for task in self.counts]
-            grouped = [task.examined() for task in self.groups]
+            counted = [task.examine() for task in self.counts]
+            grouped = [task.examine() for task in self.groups]
             audits = [audit_in_stages(mechanism, most) for mechanism, most in self.audited.items()]
         return Finding(self.name, self.is_faulty, [*verdicts, *counted, *grouped], audits)
 
@@ -112,21 +112,21 @@ class Finding:
     audits: list[Staged]
 
     @property
-    def accused(self) -> bool:
+    def is_accused(self) -> bool:
         """Whether a check found something."""
         return any(verdict.failures for verdict in self.verdicts) or not all(audit.holds for audit in self.audits)
 
     @property
     def is_right(self) -> bool:
         """Whether a fault was caught, or nothing was found where there is none."""
-        return self.accused == self.is_faulty
+        return self.is_accused == self.is_faulty
 
     @property
     def verdict(self) -> str:
         """How the finding is spelt in the table."""
         if self.is_faulty:
-            return "caught" if self.accused else "MISSED"
-        return "ACCUSED" if self.accused else "acquitted"
+            return "caught" if self.is_accused else "MISSED"
+        return "ACCUSED" if self.is_accused else "acquitted"
 
     def by_verify(self) -> str:
         """What `verify` found: in how many rows, and by which checks."""
@@ -162,7 +162,7 @@ class SelfTest:
     def __str__(self) -> str:
         rows = [("planted fault", "by verify", "by audit", "verdict")]
         rows += [(one.fault, one.by_verify(), one.by_audit(), one.verdict) for one in self.findings]
-        caught = sum(one.is_faulty and one.accused for one in self.findings)
+        caught = sum(one.is_faulty and one.is_accused for one in self.findings)
         planted = sum(one.is_faulty for one in self.findings)
         return "\n".join([*align_columns(rows), f"{caught} of {planted} planted faults caught"])
 
@@ -204,16 +204,16 @@ def cases() -> list[Case]:
 def each_finding(chosen: Sequence[Case], jobs: int = 1) -> Iterator[Finding]:
     """What is found in some cases, in their order, by so many processes."""
     if jobs == 1 or len(chosen) == 1:
-        yield from map(Case.examined, chosen)
+        yield from map(Case.examine, chosen)
         return
     names = [case.name for case in chosen]
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(_examined_by_name, names)
+        yield from pool.map(_examine_by_name, names)
 
 
-def _examined_by_name(name: str) -> Finding:
+def _examine_by_name(name: str) -> Finding:
     # A fault is a function, which cannot be sent to another process.
-    return next(case for case in cases() if case.name == name).examined()
+    return next(case for case in cases() if case.name == name).examine()
 
 
 def audit_in_stages(mechanism: Mechanism, most: int, seed: int = 1) -> Staged:

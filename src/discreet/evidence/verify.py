@@ -15,12 +15,11 @@ from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.evidence.count_rows import CountTask, CountVerdict, count_tasks
-from discreet.evidence.divergence import divergences, log_ratios, shares
+from discreet.evidence.expected import Departure, check_defined, find_departure
 from discreet.evidence.group_rows import GroupTask, GroupVerdict, group_tasks
-from discreet.evidence.judge import Departure, check_defined, departure
 from discreet.evidence.neighbours import Family, Scores, families
 from discreet.evidence.report import Pair, Verdict, Verification
-from discreet.evidence.seen import Laws
+from discreet.evidence.visible_laws import Laws, divergences, log_ratios, shares
 from discreet.evidence.witnesses import Witness, best_witness
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import all_variants, check_mechanism
@@ -80,7 +79,7 @@ def verify(
     (True, 30)
     """
     tasks = plan(mechanism, k, epsilon=epsilon, scores=scores, adjacency=adjacency, deep=deep)
-    return as_report(each_examined(tasks, jobs))
+    return as_report(examine_each(tasks, jobs))
 
 
 def as_report(verdicts: Iterable[AnyVerdict]) -> Verification:
@@ -110,9 +109,9 @@ class Task:
     trials: tuple[Trial, ...]
     witness: Witness | None = None
 
-    def examined(self) -> Verdict:
+    def examine(self) -> Verdict:
         """The verdict on one mechanism, over all the pairs of its trials."""
-        found = [_compared(self.mechanism, trial) for trial in self.trials]
+        found = [_compare_neighbours(self.mechanism, trial) for trial in self.trials]
         worst, worst_pair = max((one.worst for one in found), key=_figure)
         renyi, renyi_pair = max((one.renyi for one in found), key=_figure)
         departures = [one.departure for one in found if one.departure is not None]
@@ -133,7 +132,7 @@ def verify_witness(mechanism: Mechanism, witness: Witness | None = None) -> Verd
     pair = best_witness(mechanism) if witness is None else witness
     if pair is None:
         raise InvalidValueError(f"witness must be given for {mechanism!r}, for which none is known")
-    return Task(mechanism, (_trial(pair),), pair).examined()
+    return Task(mechanism, (_trial(pair),), pair).examine()
 
 
 def plan(
@@ -167,17 +166,17 @@ def _trial(witness: Witness) -> Trial:
     return Trial(witness.family(), witness.k, witness.epsilon)
 
 
-def each_examined(tasks: Sequence[AnyTask], jobs: int = 1) -> Iterator[AnyVerdict]:
+def examine_each(tasks: Sequence[AnyTask], jobs: int = 1) -> Iterator[AnyVerdict]:
     """The verdicts on some tasks as they are reached, in their order, by so many processes."""
     if jobs == 1 or len(tasks) == 1:
-        yield from map(_examined, tasks)
+        yield from map(_examine, tasks)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(_examined, tasks)
+        yield from pool.map(_examine, tasks)
 
 
-def _examined(task: AnyTask) -> AnyVerdict:
-    return task.examined()
+def _examine(task: AnyTask) -> AnyVerdict:
+    return task.examine()
 
 
 @dataclass(frozen=True)
@@ -190,7 +189,7 @@ class _Found:
     departure: Departure | None
 
 
-def _compared(mechanism: Mechanism, trial: Trial) -> _Found:
+def _compare_neighbours(mechanism: Mechanism, trial: Trial) -> _Found:
     """What comparing every input of one family with all its neighbours finds."""
     laws = Laws(mechanism, trial.k, trial.epsilon, trial.family)
     promised = laws.guarantee
@@ -207,7 +206,7 @@ def _compared(mechanism: Mechanism, trial: Trial) -> _Found:
         pairs += [(scores, other) for other in others]
     worst, renyi = max(range(len(pairs)), key=ratios.__getitem__), max(range(len(pairs)), key=spreads.__getitem__)
     inputs = dict.fromkeys(scores for pair in pairs for scores in pair)
-    departures = [found for found in (departure(laws, scores) for scores in inputs) if found is not None]
+    departures = [found for found in (find_departure(laws, scores) for scores in inputs) if found is not None]
     return _Found(
         len(pairs),
         (ratios[worst], laws.pair(*pairs[worst])),

@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from math import inf, nextafter
 
 import numpy as np
 from flint import arb, ctx, fmpq
@@ -162,3 +163,23 @@ def sum_exponentials(uniforms: list[Uniform]) -> arb:
     for uniform in uniforms:
         total -= uniform.ball().log()
     return total
+
+
+@contextmanager
+def precise(d: int, bits: int = 128) -> Iterator[None]:
+    """Balls of `bits` good bits where logarithms of factorials of numbers up to d cancel."""
+    with precision(bits + 2 * d.bit_length()):
+        yield
+
+
+def round_up(value: Callable[[], arb], d: int) -> float:
+    """A float at or above the value."""
+    with precise(d):
+        result = value()
+        return 0.0 if result == 0 else nextafter(float(result.upper()), inf)
+
+
+def round_down(chance: Callable[[], arb], d: int) -> float:
+    """A float below the chance, and zero or more."""
+    with precise(d):
+        return max(0.0, nextafter(float(chance().lower()), -inf))

@@ -6,6 +6,7 @@ and 2). A geometric number is drawn by blocks, so that its cost does not grow as
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from flint import arb
@@ -54,21 +55,34 @@ def log_probability(rate: Fraction, n: int) -> arb:
 
 def tail_probability(rate: Fraction, n: int) -> arb:
     """A ball around the probability of a discrete Laplace number more than n away from zero; n is at least 0."""
-    # 2 q^(n+1) / (1 + q) with q = exp(-rate).
-    return 2 * (-ball(rate * (n + 1))).exp() / (1 + (-ball(rate)).exp())
+    return 2 * upper_tail(rate, n + 1)
+
+
+def upper_tail(rate: Fraction, n: int) -> arb:
+    """A ball around the probability of a discrete Laplace number of n or more, for every whole number n."""
+    # q^n / (1 + q) for n from 1 on, with q = exp(-rate); the law is symmetric.
+    if n < 1:
+        return 1 - upper_tail(rate, 1 - n)
+    return (-ball(rate * n)).exp() / (1 + (-ball(rate)).exp())
 
 
 def interval_half_width(rate: Fraction, alpha: Fraction) -> int:
-    """The least n from 0 on that a discrete Laplace number is farther from zero than with chance at most alpha.
+    """The least n from 0 on that a discrete Laplace number is farther from zero than with chance at most alpha."""
+    return least_upper_tail(rate, lambda: ball(alpha / 2)) - 1
 
-    A chance is never equal to alpha, because exp(-rate) is transcendental: more precision always decides.
+
+def least_upper_tail(rate: Fraction, chance: Callable[[], arb]) -> int:
+    """The least n from 1 on that a discrete Laplace number reaches with a probability of at most `chance`.
+
+    `chance` gives a ball at the precision that is set. The two must never be equal, or no precision would decide. Where
+    `chance` is algebraic they never are, because exp(-rate) is transcendental.
     """
     bits = START
     while True:
         with precision(bits):
-            # 2 q^(n+1) / (1 + q) <= alpha where n + 1 >= log(2 / (alpha (1 + q))) / rate.
-            steps = ((ball(2 / alpha)).log() - (-ball(rate)).exp().log1p()) / ball(rate)
+            # q^n / (1 + q) <= chance where n >= log(1 / (chance (1 + q))) / rate.
+            steps = -(chance().log() + (-ball(rate)).exp().log1p()) / ball(rate)
             found = steps.ceil().unique_fmpz()
         if found is not None:
-            return max(0, int(found) - 1)
+            return max(1, int(found))
         bits *= 2

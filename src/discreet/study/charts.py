@@ -1,12 +1,16 @@
-"""Draws a panel as SVG: the same drawing in the page, where a script adds what answers a pointer, and in the files."""
+"""Sorts the points of a study into panels, and draws a panel as SVG.
+
+A panel has the curves of one figure for one vector, one k and one goal. The same drawing stands in the page, where a
+script adds what answers a pointer, and in the files.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from html import escape
 
-from discreet.study.panels import Panel, tick_text
-from discreet.study.results import Point
-from discreet.study.theme import LIGHT
+from discreet.study.results import FIGURES, Figure, Point, Results
 
 WIDTH, HEIGHT = 420, 290
 LEFT, RIGHT, TOP, BOTTOM = PLOT = (46, 408, 40, 244)
@@ -16,6 +20,115 @@ GOAL_TITLES = {
     "good": ("GOOD", "best k/100 in, none past rank 1.5 k"),
 }
 SHOWN_ERROR = 0.005
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_DASHES = ("none", "7 3", "2 3", "10 3 2 3")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A horizontal axis: what it says, whether it is logarithmic, and where it begins and ends."""
+
+    label: str
+    logarithmic: bool
+    low: float
+    high: float
+
+    def share(self, x: float) -> float:
+        """How far x lies from the beginning of the axis to its end, as a share of its length."""
+        low, high, here = (math.log10(v) if self.logarithmic else v for v in (self.low, self.high, x))
+        return (here - low) / (high - low) if high > low else 0.5
+
+    def ticks(self) -> list[float]:
+        """The round numbers to write below the axis."""
+        return _powers(self.low, self.high) if self.logarithmic else _steps(self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The curves of one figure for one vector, one k and one goal.
+
+    Attributes
+    ----------
+    figure, vector, d, k, goal
+        What all its points have in common.
+    axis
+        The same for all goals, so that they can be compared side by side.
+    methods
+        All methods of the figure, in the order of its points: the legend of every panel.
+    curves
+        The points of each method that is there, from left to right.
+    """
+
+    figure: Figure
+    vector: str
+    d: int
+    k: int
+    goal: str
+    axis: Axis
+    methods: list[str]
+    curves: dict[str, list[Point]]
+
+
+def panels_of(results: Results, figure: Figure) -> list[Panel]:
+    """The panels of one figure, in the order of its points."""
+    points = [point for point in results.points if point.figure == figure.key]
+    methods = list(dict.fromkeys(point.method for point in points))
+    places = dict.fromkeys((point.vector, point.k) for point in points)
+    return [
+        panel
+        for vector, k in places
+        for panel in _goals(figure, methods, [point for point in points if (point.vector, point.k) == (vector, k)])
+    ]
+
+
+def figures_of(results: Results) -> list[Figure]:
+    """The figures that have points."""
+    keys = {point.figure for point in results.points}
+    return [figure for key, figure in FIGURES.items() if key in keys]
+
+
+def _goals(figure: Figure, methods: list[str], points: list[Point]) -> list[Panel]:
+    first, places = points[0], [point.x for point in points]
+    axis = Axis(figure.axis, figure.logarithmic, min(places), max(places))
+    return [
+        Panel(figure, first.vector, first.d, first.k, goal, axis, methods, _curves(methods, points, goal))
+        for goal in dict.fromkeys(point.goal for point in points)
+    ]
+
+
+def _curves(methods: list[str], points: list[Point], goal: str) -> dict[str, list[Point]]:
+    curves: dict[str, list[Point]] = {method: [] for method in methods}
+    for point in sorted(points, key=lambda point: point.x):
+        if point.goal == goal:
+            curves[point.method].append(point)
+    return {method: curve for method, curve in curves.items() if curve}
+
+
+def _powers(low: float, high: float) -> list[float]:
+    """Powers of ten, with 2 and 5 between them on a short axis and fewer of them on a long one."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    digits = (1, 2, 5) if high <= 100 * low else (1,)
+    every = math.ceil((last - first + 1) / 7) if len(digits) == 1 else 1
+    values = [digit * 10.0**power for power in range(first, last + 1) if power % every == 0 for digit in digits]
+    inside = [value for value in values if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
+    return inside if len(inside) > 1 else _steps(low, high)
+
+
+def _steps(low: float, high: float) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten: at most six."""
+    if high <= low:
+        return [low]
+    unit = 10.0 ** math.floor(math.log10((high - low) / 5))
+    step = next(unit * size for size in (1, 2, 5, 10) if (high - low) / (unit * size) <= 5 + 1e-9)
+    return [step * i for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+
+
+def tick_text(value: float) -> str:
+    """A round number as it stands below an axis."""
+    if value == 0 or 1e-4 <= abs(value) < 1e5:
+        return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    digit, power = f"{value:.0e}".split("e")
+    return ("" if digit == "1" else digit + "·") + "10" + str(int(power)).translate(_SUPERSCRIPTS)
 
 
 def tone(panel: Panel, method: str) -> str:
@@ -105,3 +218,55 @@ def _across(panel: Panel, x: float) -> float:
 
 def _down(probability: float) -> float:
     return BOTTOM - (BOTTOM - TOP) * probability
+
+
+@dataclass(frozen=True)
+class Theme:
+    """The colours of a drawing: of text, lines and paper, of curves to tell apart, and of curves in an order."""
+
+    ink: str
+    quiet: str
+    grid: str
+    paper: str
+    tones: tuple[str, ...]
+    ends: tuple[str, str, str]
+
+
+LIGHT = Theme(
+    "#1b2330",
+    "#596273",
+    "#e3e7ee",
+    "#ffffff",
+    ("#0a58ca", "#c2410c", "#0f766e", "#9333ea", "#a16207", "#be185d", "#475569", "#15803d"),
+    ("#1d3a9f", "#b12a90", "#e0861a"),
+)
+DARK = Theme(
+    "#e7ebf3",
+    "#9aa5b8",
+    "#2b3445",
+    "#171d29",
+    ("#6ea8fe", "#fb923c", "#2dd4bf", "#c084fc", "#facc15", "#f472b6", "#cbd5e1", "#4ade80"),
+    ("#8ea2ff", "#e879c6", "#ffd166"),
+)
+
+
+def style(theme: Theme) -> str:
+    """The style sheet of drawings, with literal colours only, so that any program that reads SVG understands it."""
+    rules = [
+        f"text{{font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;fill:{theme.quiet}}}",
+        f"text.strong{{font-weight:650;fill:{theme.ink}}}tspan{{font-weight:400;fill:{theme.quiet}}}",
+        f".paper{{fill:{theme.paper}}}.grid{{stroke:{theme.grid}}}.axis{{stroke:{theme.quiet}}}",
+        ".line{fill:none;stroke:currentColor;stroke-width:1.8;stroke-linejoin:round}.main{stroke-width:3.2}",
+        ".band{fill:currentColor;stroke:none;opacity:.16}",
+    ]
+    for i, tone in enumerate(theme.tones):
+        rules.append(f".c{i}{{color:{tone};stroke-dasharray:{_DASHES[i % len(_DASHES)]}}}")
+    rules += [f".r{i}{{color:{_ramp(theme.ends, i / 10)}}}" for i in range(11)]
+    return "\n".join(rules)
+
+
+def _ramp(ends: tuple[str, str, str], share: float) -> str:
+    """The colour at a share of the way over three colours."""
+    (start, stop), rest = (ends[:2], share * 2) if share < 0.5 else (ends[1:], share * 2 - 1)
+    parts = zip(bytes.fromhex(start[1:]), bytes.fromhex(stop[1:]), strict=True)
+    return "#" + bytes(round(a + (b - a) * rest) for a, b in parts).hex()

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from discreet.atomic_write import atomic_write
 from discreet.study import charts
-from discreet.study.panels import Panel, figures_of, panels_of
+from discreet.study.charts import LIGHT, Panel, figures_of, panels_of, style
 from discreet.study.results import NeededEpsilon, Point, Results, Time
-from discreet.study.theme import LIGHT, style
 
 _HEAD, _ROW = 58, 24
 
@@ -102,10 +101,10 @@ def _free_name(wanted: str, taken: Iterable[str]) -> str:
     """A name that every file system takes, and that differs from those taken by more than the case of letters."""
     plain = re.sub(r"[^A-Za-z0-9._=-]+", "_", wanted)[:100]
     known = {Path(name).stem.casefold() for name in taken}
-    return next(name for name in _numbered(plain) if name.casefold() not in known)
+    return next(name for name in _number_names(plain) if name.casefold() not in known)
 
 
-def _numbered(name: str) -> Iterator[str]:
+def _number_names(name: str) -> Iterator[str]:
     yield name
     yield from (f"{name}-{i}" for i in count(2))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -11,10 +13,13 @@ from typing import Any
 
 from discreet.atomic_write import atomic_write
 from discreet.study import charts
-from discreet.study.panels import Panel, figures_of, panels_of
-from discreet.study.results import Figure, Point, Results
-from discreet.study.tables import budget_table, time_table
-from discreet.study.theme import DARK, LIGHT, style
+from discreet.study.charts import DARK, LIGHT, Panel, figures_of, panels_of, style
+from discreet.study.results import Figure, NeededEpsilon, Point, Results, Time
+from discreet.text import duration, three_digits
+
+_Section = tuple[str, str, str]  # an anchor, a title and what stands below it
+_Row = NeededEpsilon | Time
+_NONE = '<td class="none">&ndash;</td>'
 
 
 def write_page(results: Results, notes: list[str], path: Path) -> None:
@@ -62,9 +67,6 @@ def _prose(text: str) -> str:
 def _json(value: Any) -> str:
     """JSON that no name can end early: no tag begins in it."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
-
-
-_Section = tuple[str, str, str]  # an anchor, a title and what stands below it
 
 
 def _section(key: str, title: str, content: str) -> str:
@@ -149,3 +151,65 @@ def _times(results: Results) -> _Section:
     says = "The time of one release, and how it grows with the number d of items and with k."
     table = time_table(results.times)
     return "times", "How long it takes", f'<p>{says}</p><div class="scroll" tabindex="0">{table}</div>'
+
+
+def budget_table(budgets: list[NeededEpsilon]) -> str:
+    """The epsilon each method needs for one probability, and its ratio to canonical's: larger, stronger in colour."""
+    return _table(budgets, {_key(row): _budget_cell(row) for row in budgets}, {})
+
+
+def time_table(times: list[Time]) -> str:
+    """The time that one release takes with each method, and how it grows."""
+    growths = {row.method: row.growth for row in times}
+    return _table(times, {_key(row): f"<td>{_or_dash(row.seconds, duration)}</td>" for row in times}, growths)
+
+
+def _or_dash(value: float, spell: Callable[[float], str]) -> str:
+    """A figure as text, or a dash where there is none."""
+    return spell(value) if math.isfinite(value) else "&ndash;"
+
+
+def _key(row: _Row) -> tuple[str, int, str]:
+    return row.vector, row.k, row.method
+
+
+def _budget_cell(row: NeededEpsilon) -> str:
+    heat = min(1, max(0, math.log10(row.ratio) / 3)) if math.isfinite(row.ratio) and row.ratio > 0 else 0
+    epsilon, ratio = _or_dash(row.epsilon, three_digits), _or_dash(row.ratio, _multiple)
+    return f'<td style="--heat:{heat:.2f}">{epsilon} <small>{ratio}</small></td>'
+
+
+def _multiple(ratio: float) -> str:
+    return f"{ratio:,.0f}&times;" if ratio >= 99.5 else f"{ratio:.2g}&times;"
+
+
+def _table(rows: Sequence[_Row], cells: dict[tuple[str, int, str], str], growths: dict[str, str]) -> str:
+    """One row for each vector and k, the ones of a vector under its name, and one column for each method."""
+    methods = list(dict.fromkeys(row.method for row in rows))
+    head = "".join(f'<th scope="col">{escape(method)}</th>' for method in methods)
+    bodies = "".join(
+        f"<tbody>{_name(vector, d, len(methods) + 1)}"
+        f"{_body(vector, sorted({row.k for row in rows if row.vector == vector}), methods, cells)}</tbody>"
+        for vector, d in {row.vector: row.d for row in rows}.items()
+    )
+    return (
+        f'<table style="--methods:{len(methods)}"><thead><tr><th scope="col">k</th>{head}</tr></thead>'
+        f"{bodies}{_foot(methods, growths) if growths else ''}</table>"
+    )
+
+
+def _name(vector: str, d: int, columns: int) -> str:
+    name = f"<span>{escape(vector)} <small>{d:,} items</small></span>"
+    return f'<tr><th scope="rowgroup" colspan="{columns}">{name}</th></tr>'
+
+
+def _body(vector: str, ks: list[int], methods: list[str], cells: dict[tuple[str, int, str], str]) -> str:
+    return "".join(
+        f'<tr><th scope="row">{k:,}</th>{"".join(cells.get((vector, k, method), _NONE) for method in methods)}</tr>'
+        for k in ks
+    )
+
+
+def _foot(methods: list[str], growths: dict[str, str]) -> str:
+    cells = "".join(f"<td>{escape(growths[method])}</td>" for method in methods)
+    return f'<tfoot><tr><th scope="row">grows as</th>{cells}</tr></tfoot>'

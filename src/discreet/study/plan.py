@@ -87,16 +87,16 @@ class Plan:
 
     def __str__(self) -> str:
         return "\n".join(
-            [self.recommendation, f"To release: {self.command}", "", str(self.comparison), "", *self._drawn()]
+            [self.recommendation, f"To release: {self.command}", "", str(self.comparison), "", *self._draw_chart()]
         )
 
     def _lines(self) -> list[str]:
         return [
-            f"{choice.mechanism!r}: " + ", ".join(f"{goal} {_told(choice.needs[goal])}" for goal in GOALS)
+            f"{choice.mechanism!r}: " + ", ".join(f"{goal} {_describe_need(choice.needs[goal])}" for goal in GOALS)
             for choice in self.comparison.choices
         ]
 
-    def _drawn(self) -> list[str]:
+    def _draw_chart(self) -> list[str]:
         """The curve of the best mechanism as text: one column an epsilon, a taller bar for a larger probability."""
         low, high = min(self.curve), max(self.curve)
         bars = {
@@ -137,7 +137,7 @@ def make_plan(
     return Plan(name, source.d, goal, _MEANING[goal].format(**numbers), table, curve, limits, adjacency)
 
 
-def _told(needed: Fraction | None) -> str:
+def _describe_need(needed: Fraction | None) -> str:
     return "never" if needed is None else decimal(needed)
 
 

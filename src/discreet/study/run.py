@@ -1,19 +1,27 @@
-"""A whole study: does all pieces, keeps each as it is done, and writes the page, the figures and the tables."""
+"""A whole study: does all pieces, keeps each as it is done, and writes the page, the figures and the tables.
+
+What the pieces found is kept line by line, so that a study that was stopped goes on from what it had. The page begins
+with what the results say, in plain sentences, each with the figures it rests on.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
+from statistics import median
+from typing import Any
 
+from discreet import __version__
+from discreet.mechanisms.base import Form
 from discreet.study.figures import write_figures
-from discreet.study.notes import notes
 from discreet.study.page import write_page
-from discreet.study.results import NeededEpsilon, Results
-from discreet.study.store import Store
+from discreet.study.results import NeededEpsilon, Point, Results, Time
 from discreet.study.tasks import CANONICAL, METHODS, Task
 
 KEPT = "study.jsonl"
@@ -21,6 +29,19 @@ PAGE = "index.html"
 
 Progress = Callable[[int], AbstractContextManager[Callable[[], object]]]
 """Given how many pieces there are, shows progress; gives what is to be called after each."""
+
+_VERSION = f"{__version__}, 1"
+"""Of the library, and of how a study computes: to be raised when results would be others."""
+
+_USUAL = 0.9
+_IN_PROSE = {
+    "one-shot, exponential": "One-shot with exponential noise",
+    "joint, sequences": "The joint mechanism over sequences",
+    "joint, sets": "The joint mechanism over sets",
+}
+"""What a sentence calls a method, where the legend has a shorter name for it."""
+
+_NUMBERS = {6: "Six", 7: "Seven"}
 
 
 def _silent(total: int) -> AbstractContextManager[Callable[[], object]]:
@@ -55,20 +76,20 @@ def study(tasks: list[Task], out: Path, *, jobs: int = 1, progress: Progress = _
         # What is timed is done last, and alone.
         timed = [task for task in missing if task.figure == "times"]
         others = [task for task in missing if task.figure != "times"]
-        for task, found in chain(_each_done(others, jobs), _each_done(timed, 1)):
+        for task, found in chain(_compute_each(others, jobs), _compute_each(timed, 1)):
             store.put(task.key, found)
             step()
-    results = gathered([store.get(task.key) or Results([], [], []) for task in tasks])
-    write_page(results, notes(results), out / PAGE)
+    results = gather_results([store.get(task.key) or Results([], [], []) for task in tasks])
+    write_page(results, summarise(results), out / PAGE)
     return [out / PAGE, *write_figures(results, out)]
 
 
-def _each_done(tasks: list[Task], jobs: int) -> Iterator[tuple[Task, Results]]:
+def _compute_each(tasks: list[Task], jobs: int) -> Iterator[tuple[Task, Results]]:
     if jobs == 1 or len(tasks) <= 1:
-        yield from ((task, task.done()) for task in tasks)
+        yield from ((task, task.compute()) for task in tasks)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        waiting = {pool.submit(Task.done, task): task for task in tasks}
+        waiting = {pool.submit(Task.compute, task): task for task in tasks}
         try:
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
@@ -76,7 +97,7 @@ def _each_done(tasks: list[Task], jobs: int) -> Iterator[tuple[Task, Results]]:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def gathered(found: list[Results]) -> Results:
+def gather_results(found: list[Results]) -> Results:
     """All results together, in the order of a reader, with every budget compared with canonical's."""
     points = [point for one in found for point in one.points]
     budgets = [budget for one in found for budget in one.budgets]
@@ -84,13 +105,110 @@ def gathered(found: list[Results]) -> Results:
     place = {name: i for i, name in enumerate(METHODS)}
     return Results(
         sorted(points, key=lambda one: (one.figure, one.vector, one.k, place.get(one.method, 0), one.method, one.x)),
-        sorted(_compared(budgets), key=lambda one: (one.vector, one.k, one.probability, place[one.method])),
+        sorted(_relate_to_canonical(budgets), key=lambda one: (one.vector, one.k, one.probability, place[one.method])),
         sorted(times, key=lambda one: (one.vector, one.k, place[one.method])),
     )
 
 
-def _compared(budgets: list[NeededEpsilon]) -> list[NeededEpsilon]:
+def _relate_to_canonical(budgets: list[NeededEpsilon]) -> list[NeededEpsilon]:
     """The budgets as multiples of canonical's, where canonical reaches the same."""
     base = {(one.vector, one.k, one.probability): one.epsilon for one in budgets if one.method == CANONICAL}
     known = [one for one in budgets if (one.vector, one.k, one.probability) in base]
     return [replace(one, ratio=one.epsilon / base[one.vector, one.k, one.probability]) for one in known]
+
+
+class Store:
+    """A file of results, one line a piece; what another version of the library found is not used."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines = self._read()
+
+    def get(self, key: str) -> Results | None:
+        """What the piece found, if it was done before."""
+        return self._lines.get(key)
+
+    def put(self, key: str, results: Results) -> None:
+        """Keeps what a piece found, on the disk when this returns."""
+        line = json.dumps({"version": _VERSION, "key": key, **asdict(results)})
+        # A line that was cut short ends where this one begins.
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write("\n" + line if self._ends_in_mid_line() else line)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self._lines[key] = results
+
+    def _ends_in_mid_line(self) -> bool:
+        text = self._path.read_bytes() if self._path.exists() else b""
+        return bool(text) and not text.endswith(b"\n")
+
+    def _read(self) -> dict[str, Results]:
+        found = {}
+        if self._path.exists():
+            for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines():
+                # A line that does not read was cut short: its piece is done again.
+                with suppress(ValueError, KeyError, TypeError):
+                    data = json.loads(line)
+                    if data["version"] == _VERSION:
+                        found[str(data["key"])] = _results(data)
+        return found
+
+
+def _results(data: dict[str, Any]) -> Results:
+    return Results(
+        [Point(**row) for row in data["points"]],
+        [NeededEpsilon(**row) for row in data["budgets"]],
+        [Time(**row) for row in data["times"]],
+    )
+
+
+def summarise(results: Results) -> list[str]:
+    """A summary for people who will not read the tables."""
+    return list(_sentences(results))
+
+
+def _sentences(results: Results) -> Iterator[str]:
+    vectors = sorted({point.vector for point in results.points if point.figure == "methods"})
+    count = _NUMBERS.get(len(METHODS), len(METHODS))
+    yield (
+        f"How much privacy budget does the right answer cost? {count} methods, {len(vectors)} score vectors "
+        f"({', '.join(vectors)}), every probability computed from the scores and not estimated from draws, unless a "
+        "band says otherwise. The less epsilon a method needs, the better it protects for the same answer."
+    )
+    rows = [row for row in results.budgets if row.probability == _USUAL]
+    yield from _winners(rows)
+    for label, mechanism in METHODS.items():
+        if mechanism.form is not Form.CLASSES:
+            yield from _ratios(rows, label, _IN_PROSE.get(label, label.capitalize()))
+    yield from _speed(results)
+
+
+def _winners(rows: list[NeededEpsilon]) -> Iterator[str]:
+    cases = sorted({(row.vector, row.k) for row in rows})
+    if not cases:
+        return
+    best = [min((row for row in rows if (row.vector, row.k) == case), key=lambda row: row.epsilon) for case in cases]
+    counts = {row.method: sum(other.method == row.method for other in best) for row in best}
+    told = ", ".join(f"{name} in {count}" for name, count in sorted(counts.items(), key=lambda item: -item[1]))
+    yield f"Least epsilon for the exact top-k with probability 0.9, of {len(cases)} cases of a vector and a k: {told}."
+
+
+def _ratios(rows: list[NeededEpsilon], method: str, name: str) -> Iterator[str]:
+    told = []
+    for k in sorted({row.k for row in rows}):
+        ratios = [row.ratio for row in rows if row.method == method and row.k == k]
+        if ratios:
+            told.append(f"{median(ratios):.3g} times at k = {k} ({min(ratios):.3g} to {max(ratios):.3g})")
+    if told:
+        yield f"{name} needs, in the median over vectors, this much of canonical's epsilon: {'; '.join(told)}."
+
+
+def _speed(results: Results) -> Iterator[str]:
+    slowest = max(results.times, key=lambda row: row.seconds, default=None)
+    if slowest is not None:
+        yield (
+            f"One release takes {1000 * min(row.seconds for row in results.times):.1f} to "
+            f"{1000 * slowest.seconds:.1f} ms here, everything included; the slowest is {slowest.method} on "
+            f"{slowest.vector} at k = {slowest.k}."
+        )

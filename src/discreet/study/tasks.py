@@ -1,4 +1,7 @@
-"""The pieces of a study that can be done apart, in any order and by any process, and what each of them finds."""
+"""The pieces of a study that can be done apart, in any order and by any process, and what each of them finds.
+
+Most are curves: how likely each goal is at as many epsilons as show its rise, and where it crosses some probabilities.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,22 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import nan
+from itertools import pairwise
+from math import exp, log, log1p, nan, sqrt
 from statistics import median
 
 from discreet.analysis.joint_sets import JointOverSets
-from discreet.analysis.utility import Precision, Shares
+from discreet.analysis.utility import Precision, Shares, goals, meter
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.registry import all_contenders
 from discreet.noise import NOISES
-from discreet.study.curves import CURVE_GOALS, Curve, reader, traced
+from discreet.privacy import Sensitivity
+from discreet.release import Guarantee
 from discreet.study.results import NeededEpsilon, Point, Results, Time
 from discreet.study.vectors import Vector, zipf
+from discreet.tally import Tally
 from discreet.topk import top_k
 
 SIZES = (10, 100, 1000)
@@ -43,6 +49,19 @@ _DRAWN_K = 100
 _POINTS = 10
 # By Hoeffding's inequality this width is that of 1,000 draws.
 _DRAWN = Precision(width=Fraction(1156, 10000))
+
+CURVE_GOALS = ("top", "great", "good")
+"""The goals that figures show."""
+
+PROBABILITIES = (0.5, 0.9, 0.99)
+_NEVER, _ALWAYS = 0.003, 0.997
+_APART = 0.15
+_MOST = 24
+_LEAST_EPSILON = 1e-8
+_PATIENCE, _STILL = 16, 1e-3
+_DIGITS = 1e-4
+
+Read = Callable[[float], Shares]
 
 
 @dataclass(frozen=True)
@@ -72,7 +91,7 @@ class Task:
         whole = self.vector.scores.dtype.kind != "f"
         return self.mechanism.form is Form.LOSSES and self.figure != "times" and self.k == max(SIZES) and not whole
 
-    def done(self) -> Results:
+    def compute(self) -> Results:
         """What this piece finds."""
         return _DOING[self.figure](self)
 
@@ -107,7 +126,7 @@ def _with_noise(vector: Vector, noise: str) -> Iterator[Task]:
 
 
 def _curve(task: Task) -> Results:
-    curve = _traced(task)
+    curve = _trace_from_canonical(task)
     points = [point for epsilon, shares in curve.shares.items() for point in _points(task, epsilon, shares)]
     wanted = curve.crossings.items() if task.figure == "methods" else ()
     name, d = task.vector.name, task.vector.d
@@ -115,15 +134,15 @@ def _curve(task: Task) -> Results:
     return Results(points, budgets, [])
 
 
-def _traced(task: Task) -> Curve:
+def _trace_from_canonical(task: Task) -> Curve:
     """The curve, begun where it is likely to rise: some multiple of where canonical's does, which is found quickly."""
     tally, k, mechanism = task.vector.tally, task.k, task.mechanism
     start = 1.0
     if mechanism.form is not Form.CLASSES:
-        known = traced(tally, k, Canonical(), Precision(), 1.0)
+        known = trace_curve(tally, k, Canonical(), Precision(), 1.0)
         middle = next((epsilon for epsilon, shares in known.shares.items() if shares.values["optimal"] > 0.5), 1.0)
         start = middle * (8.0 if mechanism.form is Form.LOSSES else 1.0 + k / 3.0)
-    return traced(tally, k, mechanism, _precision(mechanism), start)
+    return trace_curve(tally, k, mechanism, _precision(mechanism), start)
 
 
 def _precision(mechanism: Mechanism) -> Precision:
@@ -146,9 +165,9 @@ def _shapes(task: Task) -> Results:
     return Results(points, [], [])
 
 
-def _drawn(task: Task) -> Results:
+def _rise_of_gumbel(task: Task) -> Results:
     """Where Gumbel noise gives a rise, some points of it; computed for Gumbel itself, drawn for the others."""
-    known = traced(task.vector.tally, task.k, Canonical(), Precision(), 1.0)
+    known = trace_curve(task.vector.tally, task.k, Canonical(), Precision(), 1.0)
     if not task.mechanism.needs_integrals:
         return Results([point for x, shares in known.shares.items() for point in _points(task, x, shares)], [], [])
     low, high = min(known.shares), max(known.shares)
@@ -176,6 +195,97 @@ _DOING: dict[str, Callable[[Task], Results]] = {
     "noises": _curve,
     "gammas": _curve,
     "shapes": _shapes,
-    "canonical-noises": _drawn,
+    "canonical-noises": _rise_of_gumbel,
     "times": _time,
 }
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The shares of the goals at ascending epsilons, and the epsilons at which the top-k is released so often."""
+
+    shares: dict[float, Shares]
+    crossings: dict[float, float]
+
+
+def reader(tally: Tally, k: int, mechanism: Mechanism, precision: Precision, only: str | None = None) -> Read:
+    """From epsilon to the shares of all goals, or of one, for counts of users that are added or removed."""
+    regions = goals(tally, k)
+    guarantee = Guarantee(Fraction(1), "add-remove", Sensitivity(), mechanism, Fraction(0))
+    read = meter(tally, k, guarantee, regions if only is None else {only: regions[only]}, precision)
+    return lambda epsilon: read(Fraction(epsilon))
+
+
+def trace_curve(tally: Tally, k: int, mechanism: Mechanism, precision: Precision, start: float) -> Curve:
+    """The curve from where no goal is reached to where the best scores are, found from `start`."""
+    read, seen = reader(tally, k, mechanism, precision), {}
+
+    def at(epsilon: float) -> Shares:
+        if epsilon not in seen:
+            seen[epsilon] = read(epsilon)
+        return seen[epsilon]
+
+    _bracket(at, start)
+    while len(seen) < _MOST:
+        gaps = [pair for pair in pairwise(sorted(seen)) if _distance(at(pair[0]), at(pair[1])) > _APART]
+        if not gaps:
+            break
+        for low, high in gaps[: _MOST - len(seen)]:
+            at(sqrt(low * high))
+    shares = _trim(seen)
+    return Curve(shares, _crossings(shares, reader(tally, k, mechanism, precision, only="top")))
+
+
+def _bracket(at: Read, start: float) -> None:
+    """Goes up from the start until the best scores are reached, and down until no goal is."""
+    epsilon, last = start, at(start)
+    patience = _PATIENCE
+    while at(epsilon).values["optimal"] < _ALWAYS and patience:
+        # Some never get there: with gamma = 0 nothing is lost by a bad item.
+        patience = patience - 1 if _distance(at(epsilon), last) < _STILL else _PATIENCE
+        last, epsilon = at(epsilon), epsilon * 2.0
+    epsilon = start
+    while at(epsilon).values["good"] > _NEVER and epsilon > _LEAST_EPSILON:
+        epsilon /= 2.0
+
+
+def _trim(seen: dict[float, Shares]) -> dict[float, Shares]:
+    """The points in order, without those at either end beyond which nothing happens."""
+    order = sorted(seen)
+    for end in (-1, 0):
+        while len(order) > 3 and _distance(seen[order[end]], seen[order[-3 if end else 2]]) < _STILL:
+            order.pop(end)
+    return {epsilon: seen[epsilon] for epsilon in order}
+
+
+def _distance(one: Shares, other: Shares) -> float:
+    return max(abs(one.values[goal] - other.values[goal]) for goal in CURVE_GOALS)
+
+
+def _crossings(shares: dict[float, Shares], read: Read) -> dict[float, float]:
+    """Where the curve of the top-k reaches each probability, where it does."""
+    found = {}
+    for wanted in PROBABILITIES:
+        for low, high in pairwise(shares):
+            if shares[low].values["top"] < wanted <= shares[high].values["top"]:
+                found[wanted] = _crossing(read, wanted, low, high)
+    return found
+
+
+def _crossing(read: Read, wanted: float, low: float, high: float) -> float:
+    """By the secant of the log odds against log epsilon, which is nearly straight, kept between two ends."""
+    left, right = (_log_odds(read(end).values["top"]) for end in (low, high))
+    goal = _log_odds(wanted)
+    while high - low > _DIGITS * low:
+        step = min(max((goal - left) / (right - left), 0.02), 0.98)
+        middle = exp(log(low) + step * (log(high) - log(low)))
+        value = _log_odds(read(middle).values["top"])
+        if abs(value - goal) < 1e-6:
+            return middle
+        low, high, left, right = (middle, high, value, right) if value < goal else (low, middle, left, value)
+    return high
+
+
+def _log_odds(probability: float) -> float:
+    inside = min(max(probability, 1e-12), 1.0 - 1e-12)
+    return log(inside) - log1p(-inside)

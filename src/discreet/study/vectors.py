@@ -44,7 +44,7 @@ class Vector:
         return hashlib.sha256(str(self.scores.dtype).encode() + self.scores.tobytes()).hexdigest()[:16]
 
 
-def found(folder: Path, names: Sequence[str]) -> list[Vector]:
+def load_vectors(folder: Path, names: Sequence[str]) -> list[Vector]:
     """The vectors in a folder, all of them or those of these names."""
     if not folder.is_dir():
         raise InvalidValueError(f"data must be a directory with files NAME.nD.npy, not {str(folder)!r}")
@@ -54,10 +54,10 @@ def found(folder: Path, names: Sequence[str]) -> list[Vector]:
         raise InvalidValueError(f"data must be a directory with one file a name, and {str(folder)!r} has more")
     if not files:
         raise InvalidValueError(f"data must be a directory with files NAME.nD.npy, and {str(folder)!r} has none")
-    return [_loaded(name, files[name]) for name in _chosen(names, list(files))]
+    return [_load(name, files[name]) for name in _choose_names(names, list(files))]
 
 
-def made(names: Sequence[str]) -> list[Vector]:
+def make_vectors(names: Sequence[str]) -> list[Vector]:
     """Made-up vectors, all of them or those of these names: a long tail, a gentle slope and steps with many ties."""
     ranks = np.arange(1, 4001)
     vectors = {
@@ -65,7 +65,7 @@ def made(names: Sequence[str]) -> list[Vector]:
         "GENTLE": np.floor(2e5 * np.exp(-ranks / 1500.0)),
         "STEPS": np.floor(40.0 * (60.0 - np.floor(np.sqrt(ranks))) / 3.0).clip(0.0),
     }
-    return [Vector(name, vectors[name].astype(np.int64)) for name in _chosen(names, list(vectors))]
+    return [Vector(name, vectors[name].astype(np.int64)) for name in _choose_names(names, list(vectors))]
 
 
 def zipf(shape: float, d: int = 10**4) -> Vector:
@@ -74,14 +74,14 @@ def zipf(shape: float, d: int = 10**4) -> Vector:
     return Vector(f"ZIPF {shape:g}", ZIPF_TOTAL * weights / weights.sum())
 
 
-def _chosen(names: Sequence[str], known: list[str]) -> list[str]:
+def _choose_names(names: Sequence[str], known: list[str]) -> list[str]:
     for name in names:
         if name not in known:
             raise InvalidValueError(f"names must be of {', '.join(known)}, not {name!r}")
     return [name for name in known if name in names or not names]
 
 
-def _loaded(name: str, path: Path) -> Vector:
+def _load(name: str, path: Path) -> Vector:
     try:
         scores = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):

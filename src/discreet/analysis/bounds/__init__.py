@@ -10,8 +10,14 @@ The paper (Shekelyan and Loukides, 2022) prints several of these bounds the wron
 """
 
 from discreet.analysis.bounds.leaps import canonical_leap, canonical_miss
-from discreet.analysis.bounds.superiority import Tails, compare_tails, smallest_k
-from discreet.analysis.bounds.tails import canonical_tail, exponential_mechanism, peeling_tail
+from discreet.analysis.bounds.tails import (
+    Tails,
+    canonical_tail,
+    compare_tails,
+    exponential_mechanism,
+    peeling_tail,
+    smallest_k,
+)
 
 __all__ = [
     "Tails",

@@ -1,8 +1,10 @@
-"""The exact law of what the caller of `top_k` sees.
+"""The exact law of what the caller of `top_k` sees, and how far two of them are apart.
 
 The probabilities are balls (`discreet.evidence.law`), and every draw is taken through `top_k`'s own way from ranks to a
 release. Whatever the caller sees is an outcome: the items in the order they are listed in, and the released order. The
 input is handed over in rank order, as a `value_counts()` would be, so that an order that is echoed shows too.
+
+Two laws are compared as rows of log probabilities: by the largest log ratio, and by Renyi divergences.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import topk
-from discreet.evidence.divergence import log_ratios
 from discreet.evidence.law import law
 from discreet.evidence.neighbours import Family, Scores
 from discreet.evidence.report import Outcome, Pair
@@ -30,6 +31,12 @@ from discreet.sources.arrays.array import ArraySource, array_source
 _BITS = 112
 _WIDEST = 1e-18
 """How exactly log probabilities are wanted, and the precision that is tried first."""
+
+ORDERS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
+"""The Renyi orders at which zCDP is checked."""
+
+_NOTHING = 1e-12
+"""What counts as no difference where none is allowed."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ class Laws:
 
     def source(self, scores: Scores) -> ArraySource:
         """The source that an input is handed over as."""
-        return array_source(labelled(scores))
+        return array_source(label_scores(scores))
 
     def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Ranks]) -> Release:
         """What is released of the input behind `source` where `draw` chooses the ranks."""
@@ -95,20 +102,20 @@ class Laws:
         source = self.source(scores)
         prepared: list[Prepared] = []
 
-        def shown(ranks: Iterable[int]) -> Outcome:
+        def observe(ranks: Iterable[int]) -> Outcome:
             def draw(ready: Prepared) -> Ranks:
                 prepared.append(ready)
                 return np.fromiter(ranks, np.int64)
 
             return outcome_of(self.release(scores, source, draw))
 
-        first = shown(range(self.k))
+        first = observe(range(self.k))
         if not prepared:
             # Nothing was drawn: this is all there is to see.
             return {first: (0.0, 0.0)}
         logs: dict[Outcome, tuple[float, float]] = {}
         for ranks, (log_probability, off) in _floats(prepared[0]).items():
-            outcome = shown(ranks)
+            outcome = observe(ranks)
             before, error = logs.get(outcome, (-math.inf, 0.0))
             logs[outcome] = float(np.logaddexp(before, log_probability)), max(off, error) + (before > -math.inf) * 1e-14
         return logs
@@ -120,7 +127,7 @@ def outcome_of(release: Release) -> Outcome:
     return (tuple(release.items), order) if release.counts is None else (tuple(release.items), order, *release.counts)
 
 
-def labelled(scores: Scores) -> dict[str, int | Fraction]:
+def label_scores(scores: Scores) -> dict[str, int | Fraction]:
     """Scores with labels a, b, c, ..., listed in rank order; counts as the whole numbers that users have."""
     plain = [score.numerator if score.denominator == 1 else score for score in scores]
     ranked = sorted(range(len(scores)), key=lambda item: (-scores[item], item))
@@ -143,3 +150,44 @@ def _floats(prepared: Prepared) -> dict[tuple[int, ...], tuple[float, float]]:
             middles = {ranks: float(log.mid()) for ranks, log in exactly.items()}
             return {ranks: (middles[ranks], _WIDEST + 2.0**-52 * abs(middles[ranks])) for ranks in exactly}
         bits *= 2
+
+
+def log_ratios(here: Floats, there: Floats) -> Floats:
+    """How far log probabilities are apart, outcome by outcome; infinitely where only one is possible."""
+    return np.abs(signed_log_ratios(here, there))
+
+
+def signed_log_ratios(here: Floats, there: Floats) -> Floats:
+    """By how much log probabilities are above others, outcome by outcome; 0 where neither is possible."""
+    with np.errstate(invalid="ignore"):
+        above = here - there
+    return np.where(np.isnan(above), 0.0, above)
+
+
+def shares(ratios: Floats, epsilon: Fraction) -> Floats:
+    """Log ratios as shares of epsilon; where epsilon is zero, any ratio is infinitely much of it."""
+    if epsilon == 0:
+        return np.where(ratios > _NOTHING, np.inf, 0.0)
+    return ratios / float(epsilon)
+
+
+def divergences(here: Floats, there: Floats, zcdp: Fraction) -> Floats:
+    """The largest of D_a / (rho a) over the orders a and both directions, for each row of `there`."""
+    worst = np.zeros(len(there))
+    for order in ORDERS:
+        for p, q in ((here, there), (there, here)):
+            divergence = renyi(np.broadcast_to(p, there.shape), np.broadcast_to(q, there.shape), order)
+            allowed = float(zcdp) * order
+            share = divergence / allowed if allowed else np.where(divergence > _NOTHING, np.inf, 0.0)
+            worst = np.maximum(worst, share)
+    return worst
+
+
+def renyi(p: Floats, q: Floats, order: float) -> Floats:
+    """The Renyi divergence of some order, of rows of log probabilities; the Kullback-Leibler one for order 1."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        if order == 1.0:
+            terms = np.exp(p) * (p - q)
+            return np.asarray(np.where(p == -np.inf, 0.0, terms).sum(axis=1))
+        terms = np.where(p == -np.inf, 0.0, np.exp(order * p + (1.0 - order) * q))
+        return np.asarray(np.log(terms.sum(axis=1)) / (order - 1.0))

@@ -1,0 +1,108 @@
+"""The options of `discreet select` for lists by group: how they are declared, and what their text means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from discreet.cli.options import complete_from, join_choices, parse_choice, parse_count
+from discreet.cli.stdin import STANDARD
+from discreet.errors import InvalidValueError, shown
+from discreet.sources.column_hints import suggestion
+from discreet.sources.groups import MANY, ONE
+
+_ONE_OR_MANY = (ONE, MANY)
+
+ByOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        show_default=False,
+        help="With --user: release a list for each group. The column that says which group a row is in, or a period of "
+        "a date or time: day(COLUMN), week(...), month(...), quarter(...) or year(...), in UTC, or in a zone as in "
+        "month(COLUMN, Europe/Berlin). Give it once for each column where several make a group.",
+    ),
+]
+GroupsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="LIST",
+        show_default=False,
+        help="With --by: the public list of groups, as FILE:COLUMN or as FIRST..LAST, of whole numbers or periods, "
+        "such as 2026-01..2026-12. Give it once for each --by, for all combinations, or once as a FILE that has all "
+        "the columns. Rows of other groups are dropped without a word.",
+    ),
+]
+EachUserOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="With --by, and without a default: one, where a user counts in one group alone, that of most of the "
+        "user's rows, and each group has all of epsilon; or many, where a user may count in several, and the groups "
+        "divide epsilon.",
+        autocompletion=complete_from(_ONE_OR_MANY),
+    ),
+]
+MaxGroupsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="G",
+        help="With --each-user many: a user counts in at most G groups, and each group has epsilon/G. By default all.",
+    ),
+]
+
+
+def parse_grouping(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `discreet.events` that the options by name stand for, none of them where there are no groups."""
+    if given["by"] is None:
+        for option, text in given.items():
+            if text is not None:
+                raise InvalidValueError(f"{option} must be left out without by: there are no groups")
+        return {}
+    if given["each_user"] is not None:
+        parse_choice("each_user", given["each_user"], _ONE_OR_MANY)
+    most = given["max_groups_per_user"]
+    return {
+        "by": _parse_columns(given["by"]),
+        "groups": _parse_groups(given["groups"] or [], len(given["by"])),
+        "each_user": given["each_user"],
+        "max_groups_per_user": None if most is None else parse_count(most, "max_groups_per_user"),
+    }
+
+
+def _parse_columns(texts: Sequence[str]) -> Any:
+    found = list(map(_parse_column, texts))
+    return found[0] if len(found) == 1 else found
+
+
+def _parse_column(text: str) -> Any:
+    from discreet.sources.events.group_spelling import parse_by
+    from discreet.sources.events.periods import UNITS
+
+    found = parse_by(text) if text.strip() else []
+    if isinstance(found, list):
+        raise InvalidValueError(f"by must be given once for each column, and names one, not {shown(text)}")
+    named, bracket, _ = text.partition("(")
+    hint = suggestion(named, list(UNITS), private=False)
+    if isinstance(found, str) and bracket and hint:
+        raise InvalidValueError(f"by must be a column or {join_choices(UNITS)} of one, not {shown(text)}{hint}")
+    return found
+
+
+def _parse_groups(texts: Sequence[str], columns: int) -> Any:
+    from discreet.sources.events.group_spelling import parse_groups
+
+    if not texts:
+        raise InvalidValueError(
+            "groups must be given with by: a public list of groups, such as countries.csv:code or 2026-01..2026-12, "
+            "because a list made from the events would tell where somebody was"
+        )
+    if len(texts) not in (1, columns):
+        ways = "" if columns == 1 else f", {columns} times, or once as a file of combinations"
+        raise InvalidValueError(f"groups must be given once for each by{ways}, not {len(texts)} times")
+    for text in texts:
+        if "://" in text or text.partition(":")[0] == STANDARD:
+            raise InvalidValueError("groups must be FILE:COLUMN or FIRST..LAST: neither a URL nor standard input")
+    return parse_groups(texts)
