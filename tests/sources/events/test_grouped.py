@@ -370,11 +370,19 @@ def test_a_source_says_what_is_public_about_it(grouped_on):
         ({"each_user": "one", "by": None}, "groups must be left out without by"),
         ({"groups": None, "by": None, "each_user": "one"}, "each_user must be left out without by"),
         ({"groups": None, "by": None, "max_groups_per_user": 1}, "max_groups_per_user must be left out without by"),
-        ({}, "each_user must be 'one' or 'many', not None"),
+        ({}, "each_user must be 'one' or 'many', and has no default: with 'one' "),
         ({"each_user": "both"}, "each_user must be 'one' or 'many', not 'both'"),
         ({"each_user": "one", "max_groups_per_user": 2}, "max_groups_per_user must be left out with each_user='one'"),
         ({"each_user": "many", "max_groups_per_user": 0}, "max_groups_per_user must be a whole number from 1"),
         ({"each_user": "one", "by": "country"}, "by must be a column of the table"),
+        (
+            {"each_user": "one", "by": "month(what)"},
+            "by must be a column of the table, not 'month(what)'; did you mean discreet.month('what')?",
+        ),
+        (
+            {"each_user": "one", "by": "week(what, Europe/Berlin)"},
+            "did you mean discreet.week('what', 'Europe/Berlin')?",
+        ),
     ],
 )
 def test_what_does_not_fit_together_is_refused(given_too, message, grouped_on):

@@ -214,7 +214,10 @@ def _check_groups(by: Any, groups: Any, each_user: Any, max_groups_per_user: Any
             if given is not None:
                 raise InvalidValueError(f"{argument} must be left out without by, which says what the groups are")
     elif groups is None:
-        raise InvalidValueError("groups must be given with by: the public list of groups, which is not in the events")
+        raise InvalidValueError(
+            "groups must be given with by: a public list of groups, which must not be taken from the events, because a "
+            "group that is listed because somebody is in it tells just that"
+        )
 
 
 def _check_column(opened: Opened, argument: str, column: Any) -> None:
