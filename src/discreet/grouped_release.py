@@ -179,7 +179,8 @@ class GroupedRelease(Mapping[Any, Release]):
         else:
             share = decimal(max(release.guarantee.epsilon for release in self.values()))
             user = f", who counts in up to {count_groups(self.groups_per_user)} at {share} each"
-        return [*describe_terms(self.guarantee, self.private, user), *self._describe_counts()]
+        terms, *warnings = describe_terms(self.guarantee, self.private, user)
+        return [terms, *self._describe_counts(), *warnings]
 
     def _describe_counts(self) -> list[str]:
         """Whom counts leave out, where a user may have been in more groups than count."""

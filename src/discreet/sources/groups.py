@@ -17,6 +17,7 @@ from discreet.privacy import whole_number
 from discreet.selection import Selection
 from discreet.sources.base import Chosen, Source
 from discreet.tally import Tally
+from discreet.text import printable
 
 
 class GroupedSource(ABC):
@@ -54,6 +55,12 @@ class GroupedSource(ABC):
         scored
             Whether to give the exact score of each item too.
         """
+
+    def __repr__(self) -> str:
+        """What is public about it, in short."""
+        bound = f", max_groups_per_user={self.groups_per_user}" if self.each_user == MANY else ""
+        by = " and ".join(map(printable, self.names))
+        return f"{type(self).__name__}({len(self.keys):,} groups by {by}, each_user={self.each_user!r}{bound})"
 
     def description(self) -> dict[str, Any]:
         """What is public about the question that the scores answer, in terms that JSON can hold; never the data."""

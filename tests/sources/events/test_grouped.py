@@ -348,6 +348,7 @@ def test_a_source_says_what_is_public_about_it(grouped_on):
     )
     assert (source.keys, source.names, source.each_user, source.groups_per_user) == (tuple(LANDS), ("land",), "many", 2)
     assert len(source.members) == len(LANDS)
+    assert repr(source) == "GroupedTableSource(5 groups by land, each_user='many', max_groups_per_user=2)"
     member = source.members[0]
     assert (member.d, member.grid, member.adjacency, member.max_items_per_user) == (len(domain), STEPS[2], "swap", 3)
     assert member.sensitivity == discreet.Sensitivity("1.5", 4)
