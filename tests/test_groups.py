@@ -132,6 +132,32 @@ def test_members_may_be_whatever_top_k_takes():
     assert [one.items for one in charts(1, 1000, scores=scores).values()] == [["a"], [1], [0]]
 
 
+def test_a_wide_frame_has_a_group_in_each_column():
+    import pandas as pd
+
+    frame = pd.DataFrame(VISITS)
+    release = charts(scores=frame)
+    assert {group: one.items for group, one in release.items()} == {"DE": ["alien", "dune"], "FR": ["alien", "heat"]}
+    assert (release.names, release["DE"].d) == (("group",), 3)
+    rows = pd.DataFrame(
+        [(land, item, n) for land, each in VISITS.items() for item, n in each.items()], columns=list("gin")
+    )
+    assert charts(scores=rows.pivot(index="i", columns="g", values="n")).names == ("g",)
+    both = pd.concat({2025: frame, 2026: frame}, axis=1, names=["year", "country"])
+    assert charts(scores=both).names == ("year", "country")
+    assert charts(scores=both)[2026, "FR"].items == ["alien", "heat"]
+
+
+def test_groups_have_the_names_that_the_caller_gives():
+    source = discreet.grouped(VISITS, each_user="one", by="country")
+    assert discreet.top_k(source, 1, 100).to_frame("pyarrow").column_names == ["country", "item"]
+    assert source.description()["by"] == ["country"]
+    pairs = {("DE", 2026): [9, 1], ("FR", 2026): [1, 9]}
+    release = discreet.top_k(discreet.grouped(pairs, each_user="one", by=["country", "year"]), 1, 100)
+    assert release.to_frame("pyarrow").to_pylist()[1] == {"country": "FR", "year": 2026, "item": 1}
+    assert discreet.GroupedRelease.from_json(release.to_json()) == release
+
+
 def test_labels_are_for_all_groups_or_for_each():
     scores = {"x": np.array([9, 1]), "y": np.array([1, 9])}
     every = discreet.grouped(scores, each_user="one", labels=["a", "b"])
@@ -152,7 +178,23 @@ def test_groups_are_named_as_items_are():
     assert list(charts(1, scores={np.int64(3): [9, 1], np.str_("b"): [9, 1]})) == [3, "b"]
 
 
+def long_frame(library):
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    columns = {"country": ["DE"], "song": ["a"], "n": [1]}
+    return {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[library](columns)
+
+
 REFUSED = {
+    "long pandas": (lambda: discreet.grouped(long_frame("pandas"), each_user="one"), "write frame.pivot"),
+    "polars": (lambda: discreet.grouped(long_frame("polars"), each_user="one"), r"for name in frame\.columns"),
+    "pyarrow": (lambda: discreet.grouped(long_frame("pyarrow"), each_user="one"), r"for name in frame\.column_names}"),
+    "no name": (lambda: discreet.grouped(VISITS, each_user="one", by=7), "by must be a name or a list of names, not 7"),
+    "names": (lambda: discreet.grouped(VISITS, each_user="one", by=["a", "b"]), "by must be one name where groups are"),
+    "twice": (lambda: discreet.grouped({(1, 2): [1]}, each_user="one", by=["a", "a"]), "by must hold each name once"),
+    "one list of groups": (lambda: discreet.top_k(VISITS, 1, 1), r"for lists by group use discreet\.grouped\(scores"),
     "no groups": (lambda: discreet.grouped({}, each_user="one"), "scores must hold at least one group, not none"),
     "no mapping": (lambda: discreet.grouped([[1]], each_user="one"), "scores must be a mapping from group to scores"),
     "an odd group": (lambda: discreet.grouped({frozenset(): [1]}, each_user="one"), "groups of scores must be names"),
@@ -324,12 +366,42 @@ def test_many_groups_are_printed_as_the_first_three_and_how_many_more(monkeypatc
     monkeypatch.setenv("COLUMNS", "80")
     scores = {("DE", week): [9, 1] for week in range(1, 53)}
     text = str(charts(1, scores=scores, each_user="many", most=4, rng=random.Random(1)))
-    assert "... and 49 more groups" in text
+    assert "... and 49 more groups (all of them: to_frame(), --format csv)" in text
     assert "DE, 3" in text
     assert "DE, 4" not in text
     assert "who counts in up to 4 groups at 25 each" in text
     assert text.splitlines()[-1].startswith("NOT PRIVATE")
     assert repr(charts()) == "GroupedRelease(2 groups, k=2, epsilon=100)"
+
+
+def test_long_names_leave_room_for_the_list_beside():
+    long = "The Very Long Title of a Song That Goes On and On"
+    text = str(charts(1, scores={group: {long: 9, "b": 1} for group in "xy"}))
+    assert "  The Very Long Title of a Song That Go..." in text
+    assert long not in text
+    assert long in str(charts(1, scores={"x": {long: 9, "b": 1}}))
+    assert long in str(charts(1, scores={"x": {long: 9, "b": 1}, "y": {"a": 9}}).to_json())
+
+
+@pytest.mark.parametrize(("most", "said"), [(1, True), (2, False)])
+def test_counts_say_whom_they_leave_out(most, said):
+    sentence = "counts are of the users who count in the group, without those who were there and count elsewhere"
+    assert (sentence in str(charts(each_user="many", most=most, counts=1)).splitlines()) is said
+    assert sentence in charts(counts=1)._repr_html_()
+    assert sentence not in str(charts())
+
+
+def test_a_group_that_is_not_there_is_told_by_those_that_are():
+    with pytest.raises(
+        KeyError, match="'UK' is no group of this release, whose 12 groups are like '2026-01', '2026-02', "
+    ):
+        charts(1, scores=MONTHS)["UK"]
+
+
+def test_a_source_says_in_short_what_it_is():
+    assert repr(discreet.grouped(VISITS, each_user="one")) == "MemberGroups(2 groups by group, each_user='one')"
+    source = discreet.grouped(MONTHS, each_user="many", max_groups_per_user=3, by="month")
+    assert repr(source) == "MemberGroups(12 groups by month, each_user='many', max_groups_per_user=3)"
 
 
 def test_the_page_of_a_notebook_needs_no_script_and_escapes_what_it_shows():

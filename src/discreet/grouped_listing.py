@@ -14,7 +14,8 @@ from discreet.text import printable
 _ALL, _FEW, _FOLDED = 12, 3, 200
 """Up to how many groups are printed whole, how many of more, and how many a page has to unfold."""
 
-_GAP = 4
+_GAP, _LONGEST = 4, 40
+"""How many blanks there are between lists, and how long a name can be where lists stand beside each other."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,14 @@ class GroupedListing:
 
     def to_lines(self) -> list[str]:
         """The lists as lines of text, as many side by side as the terminal is wide for."""
-        few = len(self.lists) <= _ALL
+        few, longest = len(self.lists) <= _ALL, _LONGEST if len(self.lists) > 1 else None
         blocks = [
-            [name_group(group), *(f"  {line}" for line in listing.lines())]
+            [name_group(group), *(f"  {line}" for line in listing.lines(longest))]
             for group, listing in self._some(_ALL if few else _FEW)
         ]
-        more = [] if few else [f"... and {len(self.lists) - _FEW:,} more groups"]
+        more = (
+            [] if few else [f"... and {len(self.lists) - _FEW:,} more groups (all of them: to_frame(), --format csv)"]
+        )
         return [*_put_side_by_side(blocks, shutil.get_terminal_size().columns), *more]
 
     def to_html(self) -> str:
@@ -72,7 +75,11 @@ class GroupedListing:
             f"<details><summary>{escape(name_group(group))}</summary>{one.to_html()}</details>"
             for group, one in self._some(_FOLDED)
         )
-        more = f"<p>... and {len(self.lists) - _FOLDED:,} more groups</p>" if len(self.lists) > _FOLDED else ""
+        more = (
+            f"<p>... and {len(self.lists) - _FOLDED:,} more groups (all of them: to_frame())</p>"
+            if len(self.lists) > _FOLDED
+            else ""
+        )
         return "".join(folds) + more
 
     def _some(self, count: int) -> Iterator[tuple[Any, Listing]]:

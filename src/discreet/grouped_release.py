@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from discreet.errors import InvalidValueError
+from discreet.errors import InvalidValueError, shown
 from discreet.grouped_listing import GroupedListing
 from discreet.labels import label_from_json, label_to_json
 from discreet.privacy import MANY, ONE
@@ -64,7 +65,10 @@ class GroupedRelease(Mapping[Any, Release]):
     names: tuple[str, ...] = ("group",)
 
     def __getitem__(self, group: Any) -> Release:
-        return self.releases[group]
+        if group in self.releases:
+            return self.releases[group]
+        few = ", ".join(repr(each) for each in islice(self.releases, 3))
+        raise KeyError(f"{shown(group)} is no group of this release, whose {count_groups(len(self))} are like {few}")
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.releases)
@@ -175,7 +179,15 @@ class GroupedRelease(Mapping[Any, Release]):
         else:
             share = decimal(max(release.guarantee.epsilon for release in self.values()))
             user = f", who counts in up to {count_groups(self.groups_per_user)} at {share} each"
-        return describe_terms(self.guarantee, self.private, user)
+        terms, *warnings = describe_terms(self.guarantee, self.private, user)
+        return [terms, *self._describe_counts(), *warnings]
+
+    def _describe_counts(self) -> list[str]:
+        """Whom counts leave out, where a user may have been in more groups than count."""
+        counted = next(iter(self.values())).counts is not None
+        if not counted or self.groups_per_user >= len(self):
+            return []
+        return ["counts are of the users who count in the group, without those who were there and count elsewhere"]
 
 
 AnyRelease = Release | GroupedRelease

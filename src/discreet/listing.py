@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.labels import sort_key
-from discreet.text import align_columns, count_with_commas, printable
+from discreet.text import align_columns, count_with_commas, printable, shorten
 
 _TABLE = ("item", "about", "95% interval")
 
@@ -48,13 +48,17 @@ class Listing:
             return [(c.item, *places.get(sort_key(c.item), ()), c.value, c.low, c.high) for c in self.counts]
         return [(item, *places.get(sort_key(item), ())) for item in self._shown()]
 
-    def lines(self) -> list[str]:
-        """The items as lines of text."""
+    def lines(self, longest: int | None = None) -> list[str]:
+        """The items as lines of text, each cut to so many characters where that is said."""
+
+        def name(item: Any) -> str:
+            return printable(item) if longest is None else shorten(printable(item), longest)
+
         if self.counts is not None:
-            rows = [_TABLE, *([printable(cell) for cell in row] for row in self._cells())]
+            rows = [_TABLE, *((name(item), *numbers) for item, *numbers in self._cells())]
             return align_columns(rows, numbers=True)
         width = len(str(len(self.items)))
-        names = [printable(item) for item in self._shown()]
+        names = [name(item) for item in self._shown()]
         return [f"{i:>{width}}  {name}" if self.order else name for i, name in enumerate(names, 1)]
 
     def to_html(self) -> str:

@@ -76,6 +76,17 @@ def printable(label: Any) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(label))
 
 
+def shorten(text: str, width: int) -> str:
+    """A text of at most so many characters, cut where it is longer.
+
+    Examples
+    --------
+    >>> shorten("The Good, the Bad and the Ugly", 12)
+    'The Good,...'
+    """
+    return text if len(text) <= width else f"{text[: width - 3].rstrip()}..."
+
+
 def escape_line(label: Any) -> str:
     r"""A label on one line from which it can be read back: a backslash is \\, a control character \n or \x1b."""
     # Lone surrogates have no encoding, but this one, which is of ASCII alone.

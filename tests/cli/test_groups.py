@@ -116,6 +116,20 @@ def test_a_file_of_combinations(done):
     assert text == "country,month,item\nFR,2026-01,d\nDE,2026-02,b\n"
 
 
+def test_a_file_may_call_its_column_as_the_release_does(done):
+    Path("by_month.csv").write_text("country,month\nFR,2026-01\nDE,2026-02\n")
+    text = done("select", "streams.parquet", *SONGS, *SURE, *BOTH, "--groups", "by_month.csv", "--format", "csv")
+    assert text == "country,month,item\nFR,2026-01,d\nDE,2026-02,b\n"
+    text = done(*MONTHS[:-4], "--groups", "by_month.csv", "--each-user", "many", "--format", "csv")
+    assert text == "month,item\n2026-01,a\n2026-02,b\n"
+
+
+def test_a_path_may_have_two_dots(done):
+    Path("below").mkdir()
+    text = done(*CHARTS[:-4], "--groups", "below/../countries.csv:code", "--each-user", "one", "--format", "items")
+    assert text.startswith("FR\tc")
+
+
 def test_the_table_is_that_of_the_release(done, charts):
     assert done(*CHARTS[:-6], *BY_MONTH, "--format", "table").startswith(
         "Top 1 of 6 items in each of 3 groups by month, "
@@ -249,6 +263,39 @@ WITHOUT = ("select", "streams.parquet", *SONGS, *SURE)
             "groups must be FILE:COLUMN or FIRST..LAST: neither a URL nor standard input",
         ),
         (
+            (*WITHOUT, *BY_MONTH[:2], "--groups", "2025-1..2025-12", *BY_MONTH[4:]),
+            "groups must be months like 2026-01..2026-12, not '2025-1..2025-12'",
+        ),
+        (
+            (*WITHOUT, *BY_MONTH[:2], "--groups", "Jan..Dec", *BY_MONTH[4:]),
+            "groups must be months like 2026-01..2026-12, not 'Jan..Dec'",
+        ),
+        (
+            (*WITHOUT, "--by", "country", "--groups", "DE..FR", "--each-user", "one"),
+            "groups must be a range of whole numbers like 1..12 or of periods, such as months like 2026-01..2026-12, "
+            "not 'DE..FR'",
+        ),
+        (
+            (*WITHOUT, "--by", "country", "--groups", "DE,FR", "--each-user", "one"),
+            "groups must be FILE:COLUMN or FIRST..LAST, not 'DE,FR': put the list into a file, one group on each line "
+            "under a header, and name it FILE:COLUMN",
+        ),
+        (
+            (*WITHOUT, *BOTH, "--groups", "2026-01..2026-02"),
+            "groups must be given once for each by, 2 times, or once as a file of combinations, "
+            "not as the one range '2026-01..2026-02'",
+        ),
+        (
+            (*WITHOUT, "--by", "played_at", *BY_MONTH[2:]),
+            "by must be a column of strings, numbers, dates or booleans, not of timestamp(6); "
+            "for its months by is discreet.month('played_at'), or month(played_at) on the command line",
+        ),
+        (
+            (*WITHOUT, "--by", "month(played_at, Europe/Berln)", *BY_MONTH[2:]),
+            "zone must be the name of a time zone such as 'Europe/Berlin', not 'Europe/Berln'; "
+            "did you mean Europe/Berlin?",
+        ),
+        (
             (*MONTHS, "--max-groups-per-user", "two"),
             "max_groups_per_user must be a whole number such as 10, not 'two'",
         ),
@@ -269,8 +316,10 @@ def test_options_that_do_not_go_together_are_refused(refused, args, sentence):
 
 def test_a_missing_each_user_is_explained_with_the_price(refused):
     sentence = refused(*WITHOUT, *BY_MONTH[:-2])
-    assert sentence.startswith("each_user must be 'one' or 'many', not None: with 'one' ")
-    assert "epsilon 1 in each costs 3, or give each 1/3" in sentence
+    assert sentence.startswith("--each-user must be given with --by, one or many: with one a user counts in one group")
+    assert "epsilon 1 in each costs 3, or give each 1/3; --max-groups-per-user bounds how many" in sentence
+    assert "epsilon 1 in each costs G, or give each 1/G" in refused(*WITHOUT, *BY_COUNTRY[:-2])
+    assert "epsilon 1 in each costs 8" in refused(*WITHOUT, *BOTH[:-2], "--groups", "1..2", "--groups", "1..4")
 
 
 def test_a_bad_group_option_is_refused_before_the_events_are_opened(refused, monkeypatch):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +14,7 @@ from discreet.cli.options import complete_from, join_choices, parse_choice, pars
 from discreet.cli.stdin import STANDARD
 from discreet.errors import InvalidValueError, shown
 from discreet.sources.column_hints import suggestion
-from discreet.sources.groups import MANY, ONE
+from discreet.sources.groups import MANY, ONE, explain_each_user
 
 _ONE_OR_MANY = (ONE, MANY)
 
@@ -61,20 +64,30 @@ def parse_grouping(given: Mapping[str, Any]) -> dict[str, Any]:
             if text is not None:
                 raise InvalidValueError(f"{option} must be left out without by: there are no groups")
         return {}
-    if given["each_user"] is not None:
-        parse_choice("each_user", given["each_user"], _ONE_OR_MANY)
-    most = given["max_groups_per_user"]
+    most, columns = given["max_groups_per_user"], list(map(_parse_column, given["by"]))
+    groups = _parse_groups(given["groups"] or [], columns)
+    if given["each_user"] is None:
+        # Quotes are for Python, and a shell would take them away.
+        prices = explain_each_user(_count_groups(groups), "--max-groups-per-user").replace("'", "")
+        raise InvalidValueError(f"--each-user must be given with --by, one or many: {prices}")
+    parse_choice("each_user", given["each_user"], _ONE_OR_MANY)
     return {
-        "by": _parse_columns(given["by"]),
-        "groups": _parse_groups(given["groups"] or [], len(given["by"])),
+        "by": columns[0] if len(columns) == 1 else columns,
+        "groups": groups,
         "each_user": given["each_user"],
         "max_groups_per_user": None if most is None else parse_count(most, "max_groups_per_user"),
     }
 
 
-def _parse_columns(texts: Sequence[str]) -> Any:
-    found = list(map(_parse_column, texts))
-    return found[0] if len(found) == 1 else found
+def _count_groups(groups: Any) -> str:
+    """How many groups a list has, as far as that is known before a file is read."""
+    from discreet.sources.events.domain import Integers
+    from discreet.sources.events.group_lists import Product
+
+    lists = groups.lists if isinstance(groups, Product) else [groups]
+    if any(isinstance(each, str) for each in lists):
+        return "G"
+    return f"{prod(each.d if isinstance(each, Integers) else len(each) for each in lists):,}"
 
 
 def _parse_column(text: str) -> Any:
@@ -91,7 +104,7 @@ def _parse_column(text: str) -> Any:
     return found
 
 
-def _parse_groups(texts: Sequence[str], columns: int) -> Any:
+def _parse_groups(texts: Sequence[str], by: Sequence[Any]) -> Any:
     from discreet.sources.events.group_spelling import parse_groups
 
     if not texts:
@@ -99,10 +112,22 @@ def _parse_groups(texts: Sequence[str], columns: int) -> Any:
             "groups must be given with by: a public list of groups, such as countries.csv:code or 2026-01..2026-12, "
             "because a list made from the events would tell where somebody was"
         )
+    columns = len(by)
     if len(texts) not in (1, columns):
         ways = "" if columns == 1 else f", {columns} times, or once as a file of combinations"
         raise InvalidValueError(f"groups must be given once for each by{ways}, not {len(texts)} times")
     for text in texts:
         if "://" in text or text.partition(":")[0] == STANDARD:
             raise InvalidValueError("groups must be FILE:COLUMN or FIRST..LAST: neither a URL nor standard input")
-    return parse_groups(texts)
+        if not re.search(r"[.:/\\]", text) and not os.path.exists(text):
+            raise InvalidValueError(
+                f"groups must be FILE:COLUMN or FIRST..LAST, not {shown(text)}: put the list into a file, one group on "
+                "each line under a header, and name it FILE:COLUMN"
+            )
+    found = parse_groups(texts, [getattr(column, "unit", None) for column in by])
+    if len(texts) < columns and not isinstance(found, str):
+        raise InvalidValueError(
+            f"groups must be given once for each by, {columns} times, or once as a file of combinations, "
+            f"not as the one range {shown(texts[0])}"
+        )
+    return found

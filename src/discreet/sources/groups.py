@@ -17,6 +17,7 @@ from discreet.privacy import whole_number
 from discreet.selection import Selection
 from discreet.sources.base import Chosen, Source
 from discreet.tally import Tally
+from discreet.text import printable
 
 
 class GroupedSource(ABC):
@@ -55,6 +56,12 @@ class GroupedSource(ABC):
             Whether to give the exact score of each item too.
         """
 
+    def __repr__(self) -> str:
+        """What is public about it, in short."""
+        bound = f", max_groups_per_user={self.groups_per_user}" if self.each_user == MANY else ""
+        by = " and ".join(map(printable, self.names))
+        return f"{type(self).__name__}({len(self.keys):,} groups by {by}, each_user={self.each_user!r}{bound})"
+
     def description(self) -> dict[str, Any]:
         """What is public about the question that the scores answer, in terms that JSON can hold; never the data."""
         return {}
@@ -74,7 +81,8 @@ class GroupedSource(ABC):
 def check_each_user(each_user: Any, max_groups_per_user: Any, groups: int) -> int:
     """In how many of so many groups a user counts, by what the caller says of it, for which there is no default."""
     if not isinstance(each_user, str) or each_user not in (ONE, MANY):
-        raise InvalidValueError(_explain_each_user(each_user, groups))
+        said = ", and has no default" if each_user is None else f", not {shown(each_user)}"
+        raise InvalidValueError(f"each_user must be 'one' or 'many'{said}: {explain_each_user(str(groups))}")
     if each_user == ONE:
         if max_groups_per_user is not None:
             raise InvalidValueError("max_groups_per_user must be left out with each_user='one', where it is 1")
@@ -84,9 +92,10 @@ def check_each_user(each_user: Any, max_groups_per_user: Any, groups: int) -> in
     return min(whole_number(max_groups_per_user, "max_groups_per_user", 1), groups)
 
 
-def _explain_each_user(given: Any, groups: int) -> str:
+def explain_each_user(groups: str, bound: str = "max_groups_per_user") -> str:
+    """What the two kinds mean and cost for so many groups; `bound` is what the caller knows that argument as."""
     return (
-        f"each_user must be 'one' or 'many', not {shown(given)}: with 'one' a user counts in one group alone, and each "
-        f"of the {groups} groups has the whole of epsilon. With 'many' a user may count in several, so that epsilon 1 "
-        f"in each costs {groups}, or give each 1/{groups}; max_groups_per_user bounds how many"
+        f"with 'one' a user counts in one group alone, and each of the {groups} groups has the whole of epsilon. "
+        f"With 'many' a user may count in several, so that epsilon 1 in each costs {groups}, or give each 1/{groups}; "
+        f"{bound} bounds how many"
     )

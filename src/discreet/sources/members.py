@@ -18,10 +18,15 @@ from discreet.tally import Tally
 class MemberGroups(GroupedSource):
     """A source for each group, which are read one after the other."""
 
-    names = ("group",)
-
-    def __init__(self, keys: Sequence[Any], members: Sequence[Source], each_user: str, groups_per_user: int) -> None:
-        self.keys, self.members = tuple(keys), members
+    def __init__(
+        self,
+        keys: Sequence[Any],
+        members: Sequence[Source],
+        each_user: str,
+        groups_per_user: int,
+        names: tuple[str, ...] = ("group",),
+    ) -> None:
+        self.keys, self.members, self.names = tuple(keys), members, names
         self.each_user, self.groups_per_user = each_user, groups_per_user
 
     def select_items(self, choose: Callable[[int, Tally], Selection], scored: bool) -> list[Chosen]:
@@ -32,15 +37,17 @@ class MemberGroups(GroupedSource):
 
     def description(self) -> dict[str, Any]:
         bound = {"max_groups_per_user": self.groups_per_user} if self.each_user == MANY else {}
-        return {"groups": repr(self.keys), "each_user": self.each_user, **bound}
+        named = {} if self.names == ("group",) else {"by": list(self.names)}
+        return {**named, "groups": repr(self.keys), "each_user": self.each_user, **bound}
 
     def opening_seconds(self) -> float:
         return sum(member.opening_seconds() for member in self.members)
 
 
 def grouped(
-    scores: Mapping[Any, Any],
+    scores: Any,
     *,
+    by: str | Sequence[str] | None = None,
     each_user: str | None = None,
     max_groups_per_user: int | None = None,
     labels: Any = None,
@@ -50,8 +57,12 @@ def grouped(
     Parameters
     ----------
     scores
-        For each group, by its name, whatever `top_k` takes as scores. The groups must be a public list: one that is
-        there because somebody is in it tells that.
+        For each group, by its name, whatever `top_k` takes as scores; or a pandas frame with a column for each group,
+        whose index are the items. The groups must be a public list: one that is there because somebody is in it tells
+        that.
+    by
+        What the groups are, such as "country", for the header of tables: one name, or one for each part of groups that
+        are tuples. By default what the columns of a frame are called, or "group".
     each_user
         "one" where a user is in one group alone, as people are in countries: each group then has the whole of epsilon.
         "many" where a user may be in several, as people are in months. There is no default, because the wrong one
@@ -77,22 +88,56 @@ def grouped(
     >>> charts.guarantee.epsilon
     Fraction(1, 1)
     """
-    if not isinstance(scores, Mapping):
-        raise InvalidTypeError(f"scores must be a mapping from group to scores, not a {type(scores).__name__}")
-    if not scores:
+    groups, columns, own_names = _split_groups(scores)
+    if not groups:
         raise InvalidValueError("scores must hold at least one group, not none")
-    keys = _check_keys(scores)
+    keys = _check_keys(groups)
+    names = _check_names(own_names if by is None else by, keys)
     most = check_each_user(each_user, max_groups_per_user, len(keys))
-    named = _labels_by_group(labels, list(scores))
-    members = [
-        _open_member(key, given, named(i)) for i, (key, given) in enumerate(zip(keys, scores.values(), strict=True))
-    ]
-    return MemberGroups(keys, members, str(each_user), most)
+    named = _labels_by_group(labels, groups)
+    members = [_open_member(key, given, named(i)) for i, (key, given) in enumerate(zip(keys, columns, strict=True))]
+    return MemberGroups(keys, members, str(each_user), most, names)
 
 
-def _check_keys(scores: Mapping[Any, Any]) -> list[Any]:
+def _split_groups(scores: Any) -> tuple[list[Any], list[Any], Any]:
+    """The groups, the scores of each, and what a frame calls its groups."""
+    if isinstance(scores, Mapping):
+        return list(scores), list(scores.values()), "group"
+    kind, package = type(scores).__name__, type(scores).__module__.partition(".")[0]
+    if package == "pandas" and kind == "DataFrame":
+        _check_wide(scores)
+        names = [name for name in scores.columns.names if isinstance(name, str)]
+        known = names if len(names) == scores.columns.nlevels else "group"
+        return scores.columns.tolist(), [scores.iloc[:, i] for i in range(scores.shape[1])], known
+    columns = {"DataFrame": "columns", "Table": "column_names"}.get(kind)
+    hint = "" if columns is None else f"; write {{name: frame[name] for name in frame.{columns}}}, and pass labels"
+    raise InvalidTypeError(f"scores must be a mapping from group to scores or a pandas frame, not a {kind}{hint}")
+
+
+def _check_wide(frame: Any) -> None:
+    """Refuses a frame with a column of text: it has a row for each group and item."""
+    if any(str(dtype) in ("object", "str", "string", "category") for dtype in frame.dtypes):
+        raise InvalidTypeError(
+            "scores must be a frame with a column of numbers for each group and the items as its index; of one with "
+            "rows of group, item and score, write frame.pivot(index='item', columns='group', values='score')"
+        )
+
+
+def _check_names(given: Any, keys: list[Any]) -> tuple[str, ...]:
+    """What the columns that make a group are called: one name, or as many as each group has parts."""
+    names = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise InvalidTypeError(f"by must be a name or a list of names, not {shown(given)}")
+    if len(set(names)) < len(names):
+        raise InvalidValueError(f"by must hold each name once, not {shown(given)}")
+    if len(names) > 1 and not all(isinstance(key, tuple) and len(key) == len(names) for key in keys):
+        raise InvalidValueError(f"by must be one name where groups are not tuples of {len(names)}, not {shown(given)}")
+    return names
+
+
+def _check_keys(groups: list[Any]) -> list[Any]:
     try:
-        return check_labels(scores)
+        return check_labels(groups)
     except Error as error:
         message = str(error)
     raise InvalidValueError(f"groups of scores must be names as labels are: {message}")

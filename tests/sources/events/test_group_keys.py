@@ -168,6 +168,12 @@ def test_rows_keep_what_is_asked_for_and_no_name_is_in_the_way():
     opened.close()
 
 
+TIMES = (
+    "groups must hold only strings, only whole numbers, only dates or only booleans; periods are text: "
+    "discreet.months('2026-01', '2026-12'), or days, weeks, quarters, years"
+)
+
+
 @pytest.mark.parametrize(
     ("by", "groups", "message"),
     [
@@ -181,6 +187,11 @@ def test_rows_keep_what_is_asked_for_and_no_name_is_in_the_way():
         ("country", pa.table({"c": [1.5]}), "groups must hold strings, whole numbers, dates or booleans, not a column"),
         ("country", ["a", 1], "groups must hold only strings, only whole numbers, only dates or only booleans"),
         ("country", "nowhere.csv", "groups must be a file that exists, not 'nowhere.csv'"),
+        ("country", "DE", "groups must be a list, a table or a file with its column, not 'DE': pass a list, ['DE']"),
+        ("country", ["a", None], "groups must not hold missing groups, and one is missing; pandas reads the text NA"),
+        ("country", pd.period_range("2026-01", periods=3, freq="M"), TIMES),
+        ("country", pd.date_range("2026-01-01", periods=3), TIMES),
+        ("on", ["2026-01", "2026-02"], "groups must hold dates, like those of the column 'on', not periods; for its "),
         ("country", 7, "groups must be a path, a connection URL, a pandas, polars or pyarrow table"),
         ("country", discreet.product(["a"], ["b"]), "groups must be one list where by is one column, not a product"),
         ("country", discreet.integers(1, MOST_GROUPS + 1), "groups must hold at most 1,000,000 groups, not 1,000,001"),

@@ -447,7 +447,10 @@ def test_periods_that_are_none_are_refused(make, message):
 @pytest.mark.parametrize(
     ("by", "groups", "message"),
     [
-        (discreet.month("naive"), ["2026-01-01"], "groups must hold months like '2026-01', and one is not"),
+        (discreet.month("naive"), ["2026-01-01"], "groups must hold months like '2026-01', not '2026-01-01'"),
+        (discreet.month("naive"), pa.array(["2026-1"]), "groups must hold months like '2026-01', and one is not"),
+        (discreet.month("naive"), pa.table({"a": ["x"]}), "groups must hold months like '2026-01', and one is not"),
+        (["who", discreet.month("naive")], [(1, "2026-1")], "groups must hold months like '2026-01', not '2026-1'"),
         (discreet.month("naive"), ["2026-01", None], "groups must not hold missing groups, and one is missing"),
         (discreet.month("naive"), ["2026-01"] * 2, "groups must hold each group once, but '2026-01' is there twice"),
         (discreet.month("who"), ["2026-01"], "by must be a period of a column of dates, timestamps or text, and 'who'"),

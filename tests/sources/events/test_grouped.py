@@ -1,10 +1,12 @@
 """Lists by group on every engine: the scores of each group, its items, and what one user can do to them."""
 
 import gc
+import hashlib
 import json
 import pickle
 import random
 import re
+import sqlite3
 import weakref
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +25,6 @@ from test_contract import (
     amounts,
     counted,
     expected,
-    first_by_hash,
     generated,
     kept,
     summed,
@@ -50,6 +51,15 @@ def with_lands(seed, kind):
     return rows, events.append_column("land", land), domain
 
 
+def first_groups(who, places, most):
+    """The definition: so many of a user's groups, by a hash of the user and the group."""
+
+    def digest(text):
+        return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+    return sorted(places, key=lambda place: digest(f"{digest(str(who))}:{place}"))[:most]
+
+
 def count_in_groups(rows, keys, each_user, most_groups=None):
     """The definition: the rows that count in each group, of the groups that each user counts in."""
     rows = [row for row in rows if row["who"] is not None and row["land"] in keys]
@@ -59,7 +69,7 @@ def count_in_groups(rows, keys, each_user, most_groups=None):
         if each_user == "one":
             own[who] = {max(number, key=lambda place: (number[place], -place))}
         else:
-            own[who] = set(first_by_hash({place: place for place in number}, most_groups or len(keys)))
+            own[who] = set(first_groups(who, number, most_groups or len(keys)))
     return [[row for row in rows if row["land"] == key and place in own[row["who"]]] for place, key in enumerate(keys)]
 
 
@@ -116,7 +126,7 @@ def test_scores_and_items_are_those_of_the_definition(engine, grouped_on):
 
 @pytest.mark.parametrize("each_user", ["one", "many"])
 def test_ties_are_decided_by_the_list_and_not_by_the_order_of_rows(each_user, grouped_on):
-    """Every user has two rows in each of three groups: the first in the list gets all."""
+    """Every user has two rows in each of three groups: the first in the list gets all, or one for each user."""
     rows = [{"who": f"u{i}", "what": f"w{i % 3}", "land": land} for i in range(9) for land in ("FR", "DE", "AT") * 2]
     found = []
     for seed in range(3):
@@ -131,7 +141,53 @@ def test_ties_are_decided_by_the_list_and_not_by_the_order_of_rows(each_user, gr
         assert found[0] == {land: full if land == "DE" else empty for land in LANDS}
         assert found[1] == {land: full if land == "AT" else empty for land in LANDS}
     else:
-        assert sum(ranked == full for ranked in found[0].values()) == 1
+        assert all(sum(score for ranked in each.values() for score, _ in ranked) == 9 for each in found)
+        assert all(len([ranked for ranked in each.values() if ranked != empty]) > 1 for each in found)
+
+
+@pytest.mark.parametrize("engine", ["arrow", "csv", "sqlite", *ENGINES[-2:]])
+def test_people_in_the_same_groups_count_in_different_ones(engine, grouped_on):
+    """Of 2,000 people in all twelve months each counts in three, and each month has about a quarter of them."""
+    months = discreet.months("2026-01", "2026-12")
+    chosen = Counter(place for who in range(2000) for place in first_groups(who, range(12), 3))
+    # For fair choices, Binomial(2000, 1/4), a month is outside with a chance below 1e-10.
+    assert all(370 < chosen[place] < 630 for place in range(12))
+    who, land = np.repeat(np.arange(2000), 12), pa.array(months * 2000)
+    events = pa.table({"who": who, "what": ["dune"] * len(who), "land": land})
+    options = {"groups": months, "each_user": "many", "max_groups_per_user": 3}
+    found = rank_groups(grouped_on(engine, events, ["dune"], **options))
+    assert [score for ((score, _),) in found] == [chosen[place] for place in range(12)]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.uint64(), pa.float64(), pa.decimal128(25, 2), pa.decimal128(38, 0)], ids=str
+)
+def test_a_user_chooses_alike_in_every_type(kind, grouped_on):
+    who = pa.array([who for who in range(40) for _ in LANDS]).cast(kind)
+    events = pa.table({"who": who, "what": ["dune"] * 200, "land": LANDS * 40})
+    chosen = Counter(place for who in range(40) for place in first_groups(who, range(5), 2))
+    found = rank_groups(grouped_on("arrow", events, ["dune"], each_user="many", max_groups_per_user=2))
+    assert [score for ((score, _),) in found] == [chosen[place] for place in range(5)]
+
+
+@pytest.mark.parametrize("declared", ["TEXT", "INTEGER", "REAL", "BLOB", ""])
+def test_no_user_of_sqlite_makes_the_choice_fail(declared, tmp_path):
+    """Cells of any type in a column of any, also text that is not UTF-8: each is a user in at most two groups."""
+    users = ["7", "7.0", "7.5", "-0.0", "9e99", f"{2**63 - 1}", "'7'", "'x'", "x'ff'", "CAST(x'ff' AS TEXT)", "''"]
+    with sqlite3.connect(tmp_path / "events.db") as connection:
+        connection.execute(f"CREATE TABLE events (who {declared}, what TEXT, land TEXT)")
+        for who in users:
+            for land in LANDS:
+                connection.execute(f"INSERT INTO events VALUES ({who}, 'dune', ?)", (land,))  # noqa: S608
+        (people,) = connection.execute("SELECT COUNT(DISTINCT who) FROM events").fetchone()
+    connection.close()
+    source = discreet.events(
+        f"sqlite://{tmp_path / 'events.db'}", name="events", user="who", item="what", domain=["dune"],
+        by="land", groups=LANDS, each_user="many", max_groups_per_user=2,
+    )  # fmt: skip
+    total = sum(int(score) for ((score, _),) in rank_groups(source))
+    # Text is compared by its bytes, which ff and its text share; a cell without a type by its spelling, as 7 and '7'.
+    assert total == 2 * (people - {"TEXT": 1, "": 2}.get(declared, 0))
 
 
 def test_rows_of_any_item_say_which_group_a_user_is_in(grouped_on):
@@ -292,6 +348,7 @@ def test_a_source_says_what_is_public_about_it(grouped_on):
     )
     assert (source.keys, source.names, source.each_user, source.groups_per_user) == (tuple(LANDS), ("land",), "many", 2)
     assert len(source.members) == len(LANDS)
+    assert repr(source) == "GroupedTableSource(5 groups by land, each_user='many', max_groups_per_user=2)"
     member = source.members[0]
     assert (member.d, member.grid, member.adjacency, member.max_items_per_user) == (len(domain), STEPS[2], "swap", 3)
     assert member.sensitivity == discreet.Sensitivity("1.5", 4)
@@ -314,11 +371,19 @@ def test_a_source_says_what_is_public_about_it(grouped_on):
         ({"each_user": "one", "by": None}, "groups must be left out without by"),
         ({"groups": None, "by": None, "each_user": "one"}, "each_user must be left out without by"),
         ({"groups": None, "by": None, "max_groups_per_user": 1}, "max_groups_per_user must be left out without by"),
-        ({}, "each_user must be 'one' or 'many', not None"),
+        ({}, "each_user must be 'one' or 'many', and has no default: with 'one' "),
         ({"each_user": "both"}, "each_user must be 'one' or 'many', not 'both'"),
         ({"each_user": "one", "max_groups_per_user": 2}, "max_groups_per_user must be left out with each_user='one'"),
         ({"each_user": "many", "max_groups_per_user": 0}, "max_groups_per_user must be a whole number from 1"),
         ({"each_user": "one", "by": "country"}, "by must be a column of the table"),
+        (
+            {"each_user": "one", "by": "month(what)"},
+            "by must be a column of the table, not 'month(what)'; did you mean discreet.month('what')?",
+        ),
+        (
+            {"each_user": "one", "by": "week(what, Europe/Berlin)"},
+            "did you mean discreet.week('what', 'Europe/Berlin')?",
+        ),
     ],
 )
 def test_what_does_not_fit_together_is_refused(given_too, message, grouped_on):
@@ -341,6 +406,16 @@ def test_text_is_refused_where_nobody_knows_how_it_is_told_apart(column, what, m
     domain = ["a"] if column == "what" else [1]
     with pytest.raises(InvalidValueError, match=f"by must be left out for {what} of text"):
         discreet.events(table, user="who", item="what", domain=domain, by="land", groups=[3], each_user="one")
+
+
+def test_a_bound_is_refused_where_nobody_knows_how_to_hash(monkeypatch):
+    table = pa.table({"who": [1], "what": [1], "land": [3]})
+    monkeypatch.setattr(connect, "dialect_of", lambda table: dialect_named("unheard-of"))
+    own = {"user": "who", "item": "what", "domain": [1], "by": "land", "groups": [3, 4], "each_user": "many"}
+    with pytest.raises(InvalidValueError, match=r"^max_groups_per_user must be left out on .*: discreet does not know"):
+        discreet.events(table, **own, max_groups_per_user=1)
+    for most in (None, 2):
+        assert discreet.events(table, **own, max_groups_per_user=most).groups_per_user == 2
 
 
 def test_a_source_ends_with_its_last_reference(grouped_on):

@@ -575,3 +575,9 @@ def test_a_key_of_another_spelling_does_not_take_the_place_of_the_one_that_was_n
     (tmp_path / "e.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
     source = discreet.events(tmp_path / "e.jsonl", user="u", item="i", where="w = '1'", domain=["a", "b"])
     assert scores_of(source) == (["a", "b"], [0, 50])
+
+
+def test_a_source_says_in_short_what_is_public_about_it():
+    events = pa.table({"who": [1], "what": ["a"]})
+    source = discreet.events(events, user="who", item="what", domain=[f"item {i}" for i in range(1000)])
+    assert repr(source) == "TableSource(1,000 items, user='who', item='what')"

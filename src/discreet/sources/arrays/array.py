@@ -76,6 +76,11 @@ def array_source(scores: Any, labels: Any = None) -> ArraySource:
         if labels is not None:
             raise InvalidValueError("labels must be left out when scores is a mapping, whose keys are the labels")
         scores, labels = list(scores.values()), list(scores.keys())
+        if scores and hasattr(scores[0], "__len__") and not isinstance(scores[0], str | bytes):
+            raise InvalidTypeError(
+                f"scores must be a number for each item, not a {type(scores[0]).__name__}: "
+                "for lists by group use discreet.grouped(scores, each_user=...)"
+            )
     elif labels is None:
         scores, labels = _split_frame(scores)
     else:

@@ -26,10 +26,12 @@ from discreet.sources.events.dialects import DUCKDB
 
 @dataclass(frozen=True)
 class ListNames:
-    """What messages call a public list, and what it holds."""
+    """What messages call a public list, and what it holds; and what else they say of gaps and of points in time."""
 
     argument: str
     member: str
+    about_gaps: str = ""
+    about_times: str = ""
 
 
 DOMAIN = ListNames("domain", "item")
@@ -147,7 +149,9 @@ def check_presence(names: ListNames, rows: int, missing: int) -> None:
     if not rows:
         raise InvalidValueError(f"{names.argument} must hold at least one {names.member}, not none")
     if missing:
-        raise InvalidValueError(f"{names.argument} must not hold missing {names.member}s, and one is missing")
+        raise InvalidValueError(
+            f"{names.argument} must not hold missing {names.member}s, and one is missing{names.about_gaps}"
+        )
 
 
 def refuse_repetition(names: ListNames, repeated: str = "one") -> NoReturn:
@@ -165,7 +169,10 @@ def _kind_of_values(values: list[Any], names: ListNames) -> str:
     for kind, test in tests.items():
         if all(map(test, values)):
             return kind
-    raise InvalidTypeError(f"{names.argument} must hold only strings, only whole numbers, only dates or only booleans")
+    hint = names.about_times if all(hasattr(value, "month") for value in values) else ""
+    raise InvalidTypeError(
+        f"{names.argument} must hold only strings, only whole numbers, only dates or only booleans{hint}"
+    )
 
 
 def _open_column(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> ListedDomain:
@@ -275,7 +282,10 @@ def _check_rows(table: Any, opened: Opened, labelled: bool) -> None:
     if labelled and found["label_nulls"]:
         raise InvalidValueError("label must be there for each item of the domain, and one is missing")
     if labelled and found["labels"] < found["rows"]:
-        raise InvalidValueError("label must be different for each item of the domain, and one is there twice")
+        raise InvalidValueError(
+            "label must be different for each item of the domain, and one is there twice: leave label out and join it "
+            "to the released items, or put the id into it"
+        )
 
 
 def _move_to(table: Any, opened: Opened, events: Opened) -> Any:

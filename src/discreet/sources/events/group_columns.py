@@ -5,6 +5,7 @@ The public list decides what kind of value a column is read as, by expressions t
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,8 +61,18 @@ class GroupColumn(ABC):
         """The kind of value that text of a public file is read as, None where the list decides."""
 
     @abstractmethod
-    def number_members(self, members: Any, kind: str, opened: Opened) -> NumberedMembers:
-        """The members of the public list, an Arrow array of one kind, as groups of this column of the events."""
+    def number_members(self, members: Any, kind: str, opened: Opened, shows: bool) -> NumberedMembers:
+        """The members of the public list, an Arrow array of one kind, as groups of this column of the events.
+
+        Parameters
+        ----------
+        members, kind
+            The list.
+        opened
+            The events.
+        shows
+            Whether a message may show a member: a column may be a copy of the events that nobody recognised.
+        """
 
 
 @dataclass(frozen=True)
@@ -85,15 +96,21 @@ class PlainColumn(GroupColumn):
         dtype = opened.table[self.column].type()
         kind = "integer" if dtype.is_numeric() and not dtype.is_boolean() else kind_of_type(dtype)
         if kind is None:
-            raise InvalidTypeError(f"by must be a column of strings, numbers, dates or booleans, not of {dtype}")
+            hint = f"; {_suggest_months(self.column)}" if dtype.is_timestamp() else ""
+            raise InvalidTypeError(f"by must be a column of strings, numbers, dates or booleans, not of {dtype}{hint}")
         return kind
 
-    def number_members(self, members: Any, kind: str, opened: Opened) -> NumberedMembers:
+    def number_members(self, members: Any, kind: str, opened: Opened, shows: bool) -> NumberedMembers:
         import pyarrow as pa
 
         declared = self.declared_kind(opened)
         if declared not in (None, kind) and not has_reading(opened.dialect, opened.table[self.column], kind):
             raise InvalidTypeError(f"groups must hold groups like those of the events, {declared}s, not {kind}s")
+        if declared == "date" and kind == "string" and _are_periods(members):
+            raise InvalidValueError(
+                f"groups must hold dates, like those of the column {shown(self.column)}, not periods; "
+                f"{_suggest_months(self.column)}"
+            )
         table = opened.adopt(pa.table({"key": members, "number": np.arange(len(members))}))
         _check_long_numbers(self.column, table, kind, len(members), opened)
         dialect = opened.dialect
@@ -103,6 +120,15 @@ class PlainColumn(GroupColumn):
             read=lambda rows: dialect.group_key(read_cell(dialect, rows[self.column], kind)),
             match=lambda value: [value == dialect.group_key(table.key)],
         )
+
+
+def _suggest_months(column: str) -> str:
+    return f"for its months by is discreet.month({column!r}), or month({column}) on the command line"
+
+
+def _are_periods(members: Any) -> bool:
+    """Whether texts are all weeks, months or quarters, which no date is written as."""
+    return all(re.fullmatch(r"\d{4}-(\d\d|W\d\d|Q\d)", each, re.ASCII) for each in members.to_pylist())
 
 
 @dataclass(frozen=True, eq=False, repr=False)

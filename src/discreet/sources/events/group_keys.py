@@ -14,12 +14,14 @@ from itertools import product as combine
 from math import prod
 from typing import Any
 
-from discreet.errors import InvalidValueError
+from discreet.errors import InvalidValueError, shown
+from discreet.labels import is_column
 from discreet.sources.column_hints import refuse_column
 from discreet.sources.events.connect import Opened
 from discreet.sources.events.domain import is_list, refuse_repetition
 from discreet.sources.events.group_columns import GroupColumn, NumberedMembers, read_by
 from discreet.sources.events.group_lists import GROUPS, Product, check_number, read_members, read_table, read_tuples
+from discreet.sources.events.group_spelling import suggest_period
 from discreet.sources.events.origin import origin_of
 
 ORDINAL = "grp"
@@ -146,6 +148,8 @@ def open_group_keys(by: Any, groups: Any, opened: Opened) -> GroupKeys:
     names = list(opened.table.columns)
     for each in columns:
         if each.column not in names:
+            if period := suggest_period(each.column):
+                raise InvalidValueError(f"by must be a column of the table, not {shown(each.column)}{period}")
             refuse_column("by", each.column, names, private=opened.is_text)
     if len(columns) == 1:
         if isinstance(groups, Product):
@@ -186,10 +190,11 @@ def _open_product(groups: Product, columns: tuple[GroupColumn, ...], opened: Ope
 def _open_combinations(groups: Any, columns: tuple[GroupColumn, ...], opened: Opened) -> GroupKeys:
     """The groups of several columns that a table or a list of tuples holds."""
     lists = read_tuples(groups, columns) if is_list(groups) else read_table(groups, columns, opened)
+    shows = is_list(groups) and not is_column(groups)
     parts, places = [], []
     for (values, kind), column in zip(lists, columns, strict=True):
         encoded = values.dictionary_encode()
-        parts.append(column.number_members(encoded.dictionary, kind, opened))
+        parts.append(column.number_members(encoded.dictionary, kind, opened, shows))
         places.append(encoded.indices.to_pylist())
     rows = list(zip(*places, strict=True))
     if len(set(rows)) < len(rows):

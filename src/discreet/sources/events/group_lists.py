@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +30,12 @@ from discreet.sources.events.group_columns import GroupColumn, NumberedMembers
 MOST_GROUPS = 1_000_000
 """So many groups at most: each is drawn by itself, and all of them are listed in a release."""
 
-GROUPS = ListNames("groups", "group")
+GROUPS = ListNames(
+    "groups",
+    "group",
+    about_gaps="; pandas reads the text NA as missing, unless keep_default_na=False",
+    about_times="; periods are text: discreet.months('2026-01', '2026-12'), or days, weeks, quarters, years",
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,10 @@ def read_members(given: Any, column: GroupColumn, opened: Opened) -> NumberedMem
     if isinstance(given, Integers):
         check_number(given.d)
         given = range(given.lo, given.hi + 1)
+    if isinstance(given, str) and re.fullmatch(r"[^./\\:*]+", given) and not os.path.exists(given):
+        raise InvalidValueError(
+            f"groups must be a list, a table or a file with its column, not {shown(given)}: pass a list, [{given!r}]"
+        )
     if is_list(given):
         members, kind = read_list(given, GROUPS)
     else:
@@ -70,7 +81,7 @@ def read_members(given: Any, column: GroupColumn, opened: Opened) -> NumberedMem
         if len(members.unique()) < len(members):
             refuse_repetition(GROUPS)
     check_number(len(members))
-    return column.number_members(members, kind, opened)
+    return column.number_members(members, kind, opened, shows=is_list(given) and not is_column(given))
 
 
 def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> list[tuple[Any, str]]:
@@ -106,13 +117,17 @@ def _read_columns(
 
 
 def _find_column(listed: Opened, named: str | None, column: GroupColumn, number: int) -> str:
+    """The column of a public table: called like the groups of a release, such as month, or like that of the events."""
+    columns = list(listed.table.columns)
+    if named is None and column.name in columns:
+        return column.name
     if number == 1:
         return find_list_column(listed, named, column.column, GROUPS)
-    columns = list(listed.table.columns)
     if column.column not in columns:
+        either = "" if column.name == column.column else f" or {shown(column.name)}"
         hint = suggestion(column.column, columns, private=False)
         raise InvalidValueError(
-            f"groups must have a column called {shown(column.column)}, and has {choices(columns)}{hint}"
+            f"groups must have a column called {shown(column.column)}{either}, and has {choices(columns)}{hint}"
         )
     return column.column
 

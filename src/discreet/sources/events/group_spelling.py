@@ -34,22 +34,50 @@ def _parse_column(text: str) -> str | GroupColumn:
     return period_column(unit, column.strip(), None if zone is None else zone.strip())
 
 
-def parse_groups(text: str | Sequence[str]) -> Any:
+def suggest_period(column: str) -> str:
+    """The end of a sentence about a column that is written as a command line has a period, or nothing."""
+    period = re.fullmatch(_PERIOD, column)
+    if period is None:
+        return ""
+    unit, name, zone = period.groups()
+    return f"; did you mean discreet.{unit}({', '.join(repr(part.strip()) for part in (name, zone) if part)})?"
+
+
+def parse_groups(text: str | Sequence[str], units: Sequence[str | None] = ()) -> Any:
     """The public list that a text stands for: a range such as "2026-01..2026-12" or "1..12", or a file and its column.
 
-    Of several texts, one for each column of `by`, every combination.
+    Of several texts, one for each column of `by`, every combination. The units of the periods that `by` asks for are
+    for messages.
     """
     if not isinstance(text, str):
-        found = [parse_groups(each) for each in text]
+        found = [parse_groups(each, units[place : place + 1]) for place, each in enumerate(text)]
         return found[0] if len(found) == 1 else product(*found)
     first, dots, last = text.partition("..")
-    if not dots:
+    # A path may have two dots too.
+    if not dots or not first or re.search(r"[/\\:]", text):
         return text
     if re.fullmatch(r"[+-]?[0-9]{1,20}", first) and re.fullmatch(r"[+-]?[0-9]{1,20}", last):
         return integers(int(first), int(last))
-    units = [name for name, unit in UNITS.items() if unit.parse(first) is not None]
-    if not units:
-        return text
-    if UNITS[units[0]].parse(last) is None:
-        raise InvalidValueError(f"groups must run from a {units[0]} to a {units[0]}, not to {shown(last)}")
-    return list_periods(units[0], first, last)
+    fitting = [name for name, unit in UNITS.items() if unit.parse(first) is not None]
+    if not fitting:
+        raise InvalidValueError(f"groups must be {_describe_ranges(units)}, not {shown(text)}")
+    if UNITS[fitting[0]].parse(last) is None:
+        raise InvalidValueError(f"groups must run from a {fitting[0]} to a {fitting[0]}, not to {shown(last)}")
+    return list_periods(fitting[0], first, last)
+
+
+_RANGES = {
+    "day": "2026-01-01..2026-01-31",
+    "week": "2026-W01..2026-W53",
+    "month": "2026-01..2026-12",
+    "quarter": "2026-Q1..2026-Q4",
+    "year": "2020..2026",
+}
+
+
+def _describe_ranges(units: Sequence[str | None]) -> str:
+    """How ranges are written: of the unit that is asked for, or of any."""
+    unit = units[0] if units else None
+    if unit is None:
+        return f"a range of whole numbers like 1..12 or of periods, such as months like {_RANGES['month']}"
+    return f"{unit}s like {_RANGES[unit]}"

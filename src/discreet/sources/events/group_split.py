@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.sources.events.bounded import keep_first_items
 from discreet.sources.events.connect import Opened
+from discreet.sources.events.dialects import Dialect
 from discreet.sources.events.group_keys import GroupKeys, open_group_keys
-from discreet.sources.groups import ONE, check_each_user
+from discreet.sources.events.user_hash import check_hash, hash_with_user
+from discreet.sources.groups import MANY, ONE, check_each_user
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,19 +26,27 @@ class GroupSplit:
     each_user
         "one" where a user counts in the group with most rows of theirs, of several the first in the list.
     groups_per_user
-        With "many", in how many groups a user counts at most: those with the least hashes.
+        With "many", in how many groups a user counts at most: those with the least hashes of user and group.
+    dialect
+        That of the engine.
     """
 
     groups: GroupKeys
     each_user: str
     groups_per_user: int
+    dialect: Dialect
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a user can be in more groups than count."""
+        return self.groups_per_user < len(self.groups.keys)
 
     def keep_own_groups(self, scored: Any, rows: Any) -> Any:
         """What was made of the rows, less what is of groups in which its user does not count.
 
         Both have the columns `who` and `grp`; the rows decide.
         """
-        if self.each_user != ONE and self.groups_per_user >= len(self.groups.keys):
+        if self.each_user != ONE and not self.is_bounded:
             return scored
         find = self._find_main_groups if self.each_user == ONE else self._keep_few_groups
         own = find(rows.alias("discreet_group_rows")).alias("discreet_groups")
@@ -56,13 +65,21 @@ class GroupSplit:
         return main.select(who=main.who, grp=last - (main.place & last))
 
     def _keep_few_groups(self, rows: Any) -> Any:
-        """At most so many groups of each user."""
-        pairs = rows.select(who=rows.who, grp=rows.grp, ordinal=rows.grp).distinct()
-        kept = keep_first_items(pairs, self.groups, self.groups_per_user)
-        return kept.select("who", "grp")
+        """At most so many groups of each user, others for another user, though the groups of both be the same."""
+        import ibis
+
+        pairs = rows.select(who=rows.who, grp=rows.grp).distinct()
+        hashed = pairs.mutate(hash=hash_with_user(self.dialect, pairs.who, pairs.grp.cast("string")))
+        position = ibis.row_number().over(ibis.window(group_by="who", order_by=[hashed.hash, hashed.grp]))
+        ranked = hashed.mutate(position=position)
+        return ranked.filter(ranked.position < self.groups_per_user).select("who", "grp")
 
 
 def open_group_split(by: Any, groups: Any, opened: Opened, each_user: Any, max_groups_per_user: Any) -> GroupSplit:
     """The groups that the arguments of `events` describe, and in how many of them a user counts."""
     keys = open_group_keys(by, groups, opened)
-    return GroupSplit(keys, each_user, check_each_user(each_user, max_groups_per_user, len(keys.keys)))
+    most = check_each_user(each_user, max_groups_per_user, len(keys.keys))
+    split = GroupSplit(keys, each_user, most, opened.dialect)
+    if each_user == MANY and split.is_bounded:
+        check_hash(opened, "max_groups_per_user")
+    return split

@@ -14,11 +14,12 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.sources.column_hints import suggestion
 from discreet.sources.events.cells import DAY_NUMBER, SECOND_NUMBER, SECONDS_PER_DAY, has_reading, read_cell
 from discreet.sources.events.connect import Opened
 
@@ -38,9 +39,10 @@ def open_zone(name: Any) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (LookupError, ValueError, TypeError, OSError):
+        known = sorted(available_timezones())
+        hint = suggestion(name, known, private=False) if known else "; the system has none: pip install tzdata"
         raise InvalidValueError(
-            f"zone must be the name of a time zone such as 'Europe/Berlin', not {shown(name)}; "
-            "where the system has none, pip install tzdata"
+            f"zone must be the name of a time zone such as 'Europe/Berlin', not {shown(name)}{hint}"
         ) from None
 
 

@@ -107,12 +107,12 @@ class PeriodColumn(GroupColumn):
         """Text of a public file stays text, and is parsed here."""
         return "string"
 
-    def number_members(self, members: Any, kind: str, opened: Opened) -> NumberedMembers:
+    def number_members(self, members: Any, kind: str, opened: Opened, shows: bool) -> NumberedMembers:
         import pyarrow as pa
 
         check_moments(self.column, opened)
         unit = UNITS[self.unit]
-        firsts = [_parse_member(unit, each) for each in members.to_pylist()]
+        firsts = [_parse_member(unit, each, shows) for each in members.to_pylist()]
         table = opened.adopt(pa.table(list_codes(firsts, list(map(unit.last_day, firsts)), self.zone)))
         return NumberedMembers(
             members=list(map(unit.spell, firsts)),
@@ -122,11 +122,11 @@ class PeriodColumn(GroupColumn):
         )
 
 
-def _parse_member(unit: Unit, given: Any) -> date:
+def _parse_member(unit: Unit, given: Any, shows: bool) -> date:
     first = unit.parse(given)
     if first is None:
-        # A list may be a copy of the events that nobody recognised, so nothing of it is shown.
-        raise InvalidValueError(f"groups must hold {unit.name}s like {unit.example}, and one is not")
+        stranger = f"not {shown(given)}" if shows else "and one is not"
+        raise InvalidValueError(f"groups must hold {unit.name}s like {unit.example}, {stranger}")
     return first
 
 

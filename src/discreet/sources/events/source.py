@@ -121,7 +121,7 @@ def events(
         "one": a user counts in one group alone, the one with most of the user's rows, of several the first in the list.
         "many": a user may count in several. Groups need one of them, because it decides what a release costs.
     max_groups_per_user
-        With "many": a user counts in at most so many groups, which the user's own groups decide.
+        With "many": a user counts in at most so many groups, chosen by a hash of the user and the group.
     adjacency
         "add-remove" or "swap": what two neighbouring tables differ by, in terms of whole users.
     name
@@ -214,7 +214,10 @@ def _check_groups(by: Any, groups: Any, each_user: Any, max_groups_per_user: Any
             if given is not None:
                 raise InvalidValueError(f"{argument} must be left out without by, which says what the groups are")
     elif groups is None:
-        raise InvalidValueError("groups must be given with by: the public list of groups, which is not in the events")
+        raise InvalidValueError(
+            "groups must be given with by: a public list of groups, which must not be taken from the events, because a "
+            "group that is listed because somebody is in it tells just that"
+        )
 
 
 def _check_column(opened: Opened, argument: str, column: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from hashlib import md5
 from typing import Any
 
 from discreet.errors import InvalidTypeError, shown
@@ -186,6 +187,10 @@ def _spell_float(cell: Any) -> str | None:
     return str(int(cell)) if cell.is_integer() else repr(cell)
 
 
+def _hash_blob(cell: Any) -> str:
+    return md5(cell or b"", usedforsecurity=False).hexdigest()
+
+
 _FUNCTIONS = {
     "discreet_integer": _parse_integer,
     "discreet_float": _parse_float,
@@ -194,6 +199,7 @@ _FUNCTIONS = {
     "discreet_days": _count_days,
     "discreet_seconds": _count_seconds,
     "discreet_spelling": _spell_float,
+    "discreet_md5": _hash_blob,
 }
 
 
@@ -236,6 +242,11 @@ def spell_user(column: Any) -> Any:
 
     text = column.cast("string")
     return ibis.cases((column.typeof() == "real", _call("discreet_spelling", "string", column)), else_=text)
+
+
+def hash_bytes(value: Any) -> Any:
+    """The MD5 of bytes, which SQLite has no function for."""
+    return _call("discreet_md5", "string", value)
 
 
 def _read_number(column: Any) -> Any:

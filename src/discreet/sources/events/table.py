@@ -57,6 +57,10 @@ class TableSource(EventTable, Source):
     def d(self) -> int:
         return self._domain.d
 
+    def __repr__(self) -> str:
+        """What is public about it, in short."""
+        return f"TableSource({self.d:,} items, {', '.join(f'{role}={name!r}' for role, name in self._columns.items())})"
+
     def description(self) -> dict[str, Any]:
         return self._describe(self.max_items_per_user)
 
