@@ -214,6 +214,16 @@ def test_every_unit_is_that_of_the_calendar(unit, zone):
     opened.close()
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_no_timestamp_is_too_far_for_a_period(unit):
+    """One user's timestamp, the farthest that its column can hold, moves nobody and makes nothing fail."""
+    for far in ([], [2**63 - 2], [-(2**63) + 2]):
+        ticks = pa.array([0, *far], pa.timestamp(unit))
+        opened = open_table(pa.table({"who": range(len(ticks)), "at": ticks}), None, "table", [])
+        assert grouped(opened, discreet.day("at"), discreet.days("1970-01-01", "1970-01-02")) == {0: "1970-01-01"}
+        opened.close()
+
+
 def test_zones_before_clocks_agreed():
     cells = [datetime(1883, 11, 18, 4, 56, 1) + timedelta(seconds=second) for second in range(-2, 3)]
     cells += [datetime(1893, 3, 31, 23, 6, 31) + timedelta(seconds=second) for second in range(-3, 3)]

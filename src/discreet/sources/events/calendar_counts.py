@@ -16,12 +16,17 @@ _FIRST_MICROSECOND, _LAST_MICROSECOND = FIRST_SECOND * 10**6, LAST_SECOND * 10**
 
 def limit_duckdb_to_calendar(column: Any, kind: str) -> Any:
     """A date or timestamp of DuckDB's, in microseconds, NULL outside of the years 1 to 9999, which have a spelling."""
-    found = column if kind == "date" else column.try_cast(kind)
+    found = column if kind == "date" else _convert_to_microseconds(column, kind)
     if kind == "date":
         steps, unit = _count_all_duckdb_days(found), SECONDS_PER_DAY * 10**6
     else:
         steps, unit = _count_duckdb_microseconds(found), 1
     return null_unless(steps.between(_FIRST_MICROSECOND // unit, _LAST_MICROSECOND // unit), found)
+
+
+def _convert_to_microseconds(moment: Any, kind: str) -> Any:
+    """A timestamp of any resolution in microseconds; TRY, because TRY_CAST fails on one that is too far for them."""
+    return engine_function("try", kind, kind)(moment.cast(kind))
 
 
 def count_duckdb_days(day: Any) -> Any:
