@@ -53,15 +53,22 @@ class GroupedListing:
 
     def to_lines(self) -> list[str]:
         """The lists as lines of text, as many side by side as the terminal is wide for."""
-        few, longest = len(self.lists) <= _ALL, _LONGEST if len(self.lists) > 1 else None
-        blocks = [
-            [name_group(group), *(f"  {line}" for line in listing.lines(longest))]
-            for group, listing in self._some(_ALL if few else _FEW)
-        ]
+        few, width = len(self.lists) <= _ALL, shutil.get_terminal_size().columns
+        shown = _ALL if few else _FEW
+        blocks = self._make_blocks(shown, _LONGEST)
+        if _count_across(blocks, width) == 1:
+            # What stands alone on its line need not be cut.
+            blocks = self._make_blocks(shown, None)
         more = (
             [] if few else [f"... and {len(self.lists) - _FEW:,} more groups (all of them: to_frame(), --format csv)"]
         )
-        return [*_put_side_by_side(blocks, shutil.get_terminal_size().columns), *more]
+        return [*_put_side_by_side(blocks, width), *more]
+
+    def _make_blocks(self, count: int, longest: int | None) -> list[list[str]]:
+        return [
+            [name_group(group), *(f"  {line}" for line in listing.lines(longest))]
+            for group, listing in self._some(count)
+        ]
 
     def to_html(self) -> str:
         """The lists of few groups beside each other, those of more to unfold one by one; no script is needed."""
@@ -97,10 +104,18 @@ def name_group(group: Any) -> str:
 
 def _put_side_by_side(blocks: list[list[str]], width: int) -> list[str]:
     """Blocks of lines in rows, each with as many of equal width as fit, and at least one."""
-    widest = max(len(line) for block in blocks for line in block)
-    across = max(1, (width + _GAP) // (widest + _GAP))
+    widest, across = _find_widest(blocks), _count_across(blocks, width)
     lines = []
     for first in range(0, len(blocks), across):
         row = zip_longest(*blocks[first : first + across], fillvalue="")
         lines += ["".join(f"{cell:<{widest + _GAP}}" for cell in cells).rstrip() for cells in row]
     return lines
+
+
+def _count_across(blocks: list[list[str]], width: int) -> int:
+    """How many blocks beside each other fit, and at least one."""
+    return min(len(blocks), max(1, (width + _GAP) // (_find_widest(blocks) + _GAP)))
+
+
+def _find_widest(blocks: list[list[str]]) -> int:
+    return max(len(line) for block in blocks for line in block)

@@ -64,8 +64,8 @@ class Dialect:
         engine shows; None where none is known, and then nothing is sent.
     text_bytes
         The UTF-8 bytes of a text, whose equality and order no collation changes; None where it is not known how.
-    hash_bytes
-        The MD5 of bytes as 32 hexadecimal digits; None where it is not known how.
+    digest
+        The MD5 of bytes, or of a text's UTF-8 bytes, in hexadecimal; None where it is not known how.
     equates_by_bytes
         Whether a condition compares text by its bytes for = too, because a column may ignore case.
     like, fold_case, trim
@@ -102,7 +102,7 @@ class Dialect:
     views_local_tables: bool = False
     send_unlogged: Callable[[Any, str, Any], AbstractContextManager[Any]] | None = None
     text_bytes: Callable[[Any], Any] | None = None
-    hash_bytes: Callable[[Any], Any] | None = None
+    digest: Callable[[Any], Any] | None = None
     equates_by_bytes: bool = False
     like: Callable[[Any, str], Any] = _like
     fold_case: Callable[[Any, str], Any] = _translate_case
@@ -162,8 +162,18 @@ def _cast_to_bytes(text: Any) -> Any:
     return text.cast("binary")
 
 
-def _hash_by_md5(value: Any) -> Any:
-    return engine_function("md5", "string", "binary")(value)
+def _convert_to_utf8(text: Any) -> Any:
+    """The bytes of a text of PostgreSQL's, whatever the encoding of the database."""
+    return engine_function("convert_to", "binary", "string", "string")(text, "UTF8")
+
+
+def _encode(text: Any) -> Any:
+    return engine_function("encode", "binary", "string")(text)
+
+
+def _digest_bytes(value: Any, text_bytes: Callable[[Any], Any]) -> Any:
+    """The engine's MD5 of bytes, or of the bytes of a text."""
+    return engine_function("md5", "string", "binary")(value if value.type().is_binary() else text_bytes(value))
 
 
 def _drop_odd_numerics(value: Any) -> Any:
@@ -277,8 +287,8 @@ DUCKDB = Dialect(
     is_file=True,
     connect=connect_to_file,
     send_unlogged=_register_with_duckdb,
-    text_bytes=lambda text: engine_function("encode", "binary", "string")(text),
-    hash_bytes=_hash_by_md5,
+    text_bytes=_encode,
+    digest=lambda value: _digest_bytes(value, _encode),
     trim=_trim_spaces,
     limit_to_calendar=calendar_counts.limit_duckdb_to_calendar,
     count_days=calendar_counts.count_duckdb_days,
@@ -290,8 +300,8 @@ POSTGRES = Dialect(
     title="PostgreSQL",
     extra="postgres",
     send_unlogged=_copy_to_postgres,
-    text_bytes=lambda text: engine_function("convert_to", "binary", "string", "string")(text, "UTF8"),
-    hash_bytes=_hash_by_md5,
+    text_bytes=_convert_to_utf8,
+    digest=lambda value: _digest_bytes(value, _convert_to_utf8),
     trim=_trim_spaces,
     has_try_cast=False,
     count_days=calendar_counts.count_postgres_days,
@@ -307,7 +317,7 @@ SQLITE = Dialect(
     declare_types=sqlite.declare_types,
     send_unlogged=_insert_into_sqlite,
     text_bytes=_cast_to_bytes,
-    hash_bytes=sqlite.hash_bytes,
+    digest=sqlite.digest,
     equates_by_bytes=True,
     like=_glob,
     # SQLite knows no other letters than these 26.
@@ -327,7 +337,7 @@ SPARK = Dialect(
     views_local_tables=True,
     send_unlogged=_view_on_spark,
     text_bytes=_cast_to_bytes,
-    hash_bytes=_hash_by_md5,
+    digest=lambda value: _digest_bytes(value, _cast_to_bytes),
     trim=_trim_plainly,
     # To Java, $ is also before the end of the last line.
     text_end=r"\z",

@@ -6,10 +6,10 @@ type of the first row, which is private. Here such a column has no type, and its
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from hashlib import md5
 from typing import Any
 
 from discreet.errors import InvalidTypeError, shown
@@ -187,11 +187,12 @@ def _spell_float(cell: Any) -> str | None:
     return str(int(cell)) if cell.is_integer() else repr(cell)
 
 
-def _hash_blob(cell: Any) -> str:
-    return md5(cell or b"", usedforsecurity=False).hexdigest()
+def _digest_blob(cell: Any) -> str | None:
+    return hashlib.md5(cell, usedforsecurity=False).hexdigest() if isinstance(cell, bytes) else None
 
 
 _FUNCTIONS = {
+    "discreet_md5": _digest_blob,
     "discreet_integer": _parse_integer,
     "discreet_float": _parse_float,
     "discreet_date": _parse_date,
@@ -199,7 +200,6 @@ _FUNCTIONS = {
     "discreet_days": _count_days,
     "discreet_seconds": _count_seconds,
     "discreet_spelling": _spell_float,
-    "discreet_md5": _hash_blob,
 }
 
 
@@ -236,17 +236,17 @@ def _read_text(column: Any) -> Any:
     return _choose_by_storage(column, text=column.cast("string"), integer=column.cast("string"), real=whole)
 
 
+def digest(value: Any) -> Any:
+    """The MD5 of bytes, or of a text's bytes, in hexadecimal."""
+    return _call("discreet_md5", "string", value.cast("binary"))
+
+
 def spell_user(column: Any) -> Any:
     """The spelling of a user: also of floats that are no whole numbers, and of blobs."""
     import ibis
 
     text = column.cast("string")
     return ibis.cases((column.typeof() == "real", _call("discreet_spelling", "string", column)), else_=text)
-
-
-def hash_bytes(value: Any) -> Any:
-    """The MD5 of bytes, which SQLite has no function for."""
-    return _call("discreet_md5", "string", value)
 
 
 def _read_number(column: Any) -> Any:

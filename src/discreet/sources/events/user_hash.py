@@ -17,7 +17,7 @@ from discreet.sources.events.dialects import Dialect
 
 def check_hash(opened: Opened, argument: str) -> None:
     """Refuses what a hash decides on an engine of which it is not known how it makes one."""
-    if opened.dialect.hash_bytes is None or opened.dialect.text_bytes is None:
+    if opened.dialect.digest is None or opened.dialect.text_bytes is None:
         raise InvalidValueError(
             f"{argument} must be left out on {opened.engine}: discreet does not know how it makes a hash of text"
         )
@@ -35,31 +35,22 @@ def hash_with_user(dialect: Dialect, who: Any, thing: Any) -> Any:
     thing
         A column of text.
     """
-    # The digest has no colon, so that no two pairs are joined to the same text.
-    return _to_bytes(
-        dialect, _digest(dialect, _to_bytes(dialect, _digest(dialect, _spell(dialect, who)) + ":" + thing))
-    )
-
-
-def _digest(dialect: Dialect, value: Any) -> Any:
-    assert dialect.hash_bytes is not None, "checked when the source was made"
-    return dialect.hash_bytes(value)
-
-
-def _to_bytes(dialect: Dialect, text: Any) -> Any:
+    assert dialect.digest is not None, "checked when the source was made"
     assert dialect.text_bytes is not None, "checked when the source was made"
-    return dialect.text_bytes(text)
+    # A digest has no colon, so that no two pairs are joined to the same text.
+    joined = dialect.digest(_spell(dialect, who)) + ":" + thing
+    return dialect.text_bytes(dialect.digest(joined))
 
 
 def _spell(dialect: Dialect, who: Any) -> Any:
-    """The bytes of a user's spelling, the same for values that are equal; none for what has no spelling."""
+    """A user's spelling, text or bytes, the same for values that are equal; empty for what has none."""
     import ibis
 
     dtype = who.type()
     if dialect.spell_user is not None:
-        return _to_bytes(dialect, dialect.spell_user(who))
+        return dialect.spell_user(who)
     if dtype.is_binary():
         return who
     plain = is_whole_type(dtype) or dtype.is_uuid() or dtype.is_boolean()
     text = who.cast("string") if plain else read_cell(dialect, who, "string")
-    return _to_bytes(dialect, ibis.coalesce(text, ""))
+    return ibis.coalesce(text, "")
