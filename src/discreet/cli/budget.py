@@ -137,10 +137,10 @@ def _summarize(ledger: Ledger, file: str) -> str:
     rows = {
         **({} if budget.dataset is None else {"dataset": printable(budget.dataset)}),
         "budget": ", ".join(promised),
-        "spent": decimal(composition.spent(budget.delta)),
+        "spent": decimal(composition.spent(budget.conversion_delta)),
         "left": decimal(ledger.left),
         "by sum": decimal(composition.epsilon),
-        "by zCDP": _describe_zcdp(composition.by_zcdp(budget.delta), composition.rho),
+        "by zCDP": _describe_zcdp(composition.by_zcdp(budget.conversion_delta), composition.rho),
         "releases": f"{len(entries)}" + (f", {lost} of them without a stored release" if lost else ""),
         "head": ledger.head,
     }  # fmt: skip
@@ -151,14 +151,14 @@ def _summarize(ledger: Ledger, file: str) -> str:
 def _budget_to_dict(ledger: Ledger) -> dict[str, Any]:
     """A budget in terms that JSON can hold; exact numbers are strings, as in a release."""
     budget, composition, entries = ledger.budget, ledger.composition, ledger.history()
-    zcdp = composition.by_zcdp(budget.delta)
+    zcdp = composition.by_zcdp(budget.conversion_delta)
     return {
         "unit": budget.unit,
         "dataset": budget.dataset,
         "adjacency": budget.adjacency,
         "epsilon": str(budget.epsilon),
         "delta": None if budget.delta is None else str(budget.delta),
-        "spent": str(composition.spent(budget.delta)),
+        "spent": str(composition.spent(budget.conversion_delta)),
         "left": str(ledger.left),
         "by_sum": str(composition.epsilon),
         "rho": str(composition.rho),
@@ -176,7 +176,8 @@ def _describe_zcdp(epsilon: Fraction | None, rho: Fraction) -> str:
 def _describe_charge(entry: Entry) -> str:
     each = "" if entry.groups is None else f" in each of {count_groups(entry.groups)}"
     words = [f"{entry.number:>5}", entry.time, f"epsilon {decimal(entry.epsilon)}"]
-    words += [f"top {entry.k:,} of {entry.d:,}{each}"]
+    words += [f"delta {decimal(entry.delta)}"] if entry.delta else []
+    words += [f"top {entry.k:,} of {'those found' if entry.d is None else f'{entry.d:,}'}{each}"]
     words += [entry.mechanism["name"], printable(entry.purpose or "no purpose given")]
     words += [] if entry.request_id is None else [f"request {printable(entry.request_id)}"]
     return "  ".join([*words, *(["NO RELEASE STORED, SPENT"] if entry.stored is None else [])])

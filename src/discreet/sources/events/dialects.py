@@ -16,7 +16,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from discreet.sources.events import calendar_counts, sqlite
-from discreet.sources.events.cells import engine_function
+from discreet.sources.events.cells import engine_function, null_unless
 from discreet.sources.events.embedded import Close, connect_to_file
 
 _LAST_DECIMAL_PLACE = 300
@@ -64,6 +64,11 @@ class Dialect:
         engine shows; None where none is known, and then nothing is sent.
     text_bytes
         The UTF-8 bytes of a text, whose equality and order no collation changes; None where it is not known how.
+    bytes_text, digest
+        The text of bytes that `text_bytes` made, and the MD5 of a text's UTF-8 bytes in hexadecimal; None where it is
+        not known how.
+    drop_broken_text
+        A text, NULL where its bytes are no text: what is found must be read outside of the engine.
     equates_by_bytes
         Whether a condition compares text by its bytes for = too, because a column may ignore case.
     like, fold_case, trim
@@ -100,6 +105,9 @@ class Dialect:
     views_local_tables: bool = False
     send_unlogged: Callable[[Any, str, Any], AbstractContextManager[Any]] | None = None
     text_bytes: Callable[[Any], Any] | None = None
+    bytes_text: Callable[[Any], Any] | None = None
+    digest: Callable[[Any], Any] | None = None
+    drop_broken_text: Callable[[Any], Any] = lambda text: text
     equates_by_bytes: bool = False
     like: Callable[[Any, str], Any] = _like
     fold_case: Callable[[Any, str], Any] = _translate_case
@@ -127,6 +135,15 @@ class Dialect:
         everybody's.
         """
         return value if self.text_bytes is None or not value.type().is_string() else self.text_bytes(value)
+
+    def text_of_key(self, key: Any, is_text: bool) -> Any:
+        """What `group_key` made of a value, as text; `is_text` says whether the value was."""
+        if is_text and self.bytes_text is not None:
+            return self.bytes_text(key)
+        if key.type().is_boolean():
+            return key.ifelse("true", "false")
+        # Bytes that are no text have a spelling of their own on every engine.
+        return _digest_bytes(key) if key.type().is_binary() else key.cast("string")
 
 
 def dialect_named(name: str) -> Dialect:
@@ -157,6 +174,25 @@ def _glob(text: Any, pattern: str) -> Any:
 
 def _cast_to_bytes(text: Any) -> Any:
     return text.cast("binary")
+
+
+def _cast_to_text(spelled: Any) -> Any:
+    return spelled.cast("string")
+
+
+def _convert_to_utf8(text: Any) -> Any:
+    """The bytes of a text of PostgreSQL's, whatever the encoding of the database."""
+    return engine_function("convert_to", "binary", "string", "string")(text, "UTF8")
+
+
+def _digest_bytes(spelled: Any) -> Any:
+    return engine_function("md5", "string", "binary")(spelled)
+
+
+def _drop_broken_utf8(text: Any) -> Any:
+    """A text of Spark's, which may be any bytes: decoding replaces those that are none of UTF-8."""
+    back = engine_function("decode", "string", "binary", "string")(_cast_to_bytes(text), "UTF-8")
+    return null_unless(_cast_to_bytes(back) == _cast_to_bytes(text), text)
 
 
 def _drop_odd_numerics(value: Any) -> Any:
@@ -271,6 +307,8 @@ DUCKDB = Dialect(
     connect=connect_to_file,
     send_unlogged=_register_with_duckdb,
     text_bytes=lambda text: engine_function("encode", "binary", "string")(text),
+    bytes_text=lambda spelled: engine_function("decode", "string", "binary")(spelled),
+    digest=lambda text: engine_function("md5", "string", "string")(text),
     trim=_trim_spaces,
     limit_to_calendar=calendar_counts.limit_duckdb_to_calendar,
     count_days=calendar_counts.count_duckdb_days,
@@ -282,7 +320,9 @@ POSTGRES = Dialect(
     title="PostgreSQL",
     extra="postgres",
     send_unlogged=_copy_to_postgres,
-    text_bytes=lambda text: engine_function("convert_to", "binary", "string", "string")(text, "UTF8"),
+    text_bytes=_convert_to_utf8,
+    bytes_text=lambda spelled: engine_function("convert_from", "string", "binary", "string")(spelled, "UTF8"),
+    digest=lambda text: _digest_bytes(_convert_to_utf8(text)),
     trim=_trim_spaces,
     has_try_cast=False,
     count_days=calendar_counts.count_postgres_days,
@@ -298,6 +338,9 @@ SQLITE = Dialect(
     declare_types=sqlite.declare_types,
     send_unlogged=_insert_into_sqlite,
     text_bytes=_cast_to_bytes,
+    bytes_text=_cast_to_text,
+    digest=sqlite.digest,
+    drop_broken_text=sqlite.drop_broken_text,
     equates_by_bytes=True,
     like=_glob,
     # SQLite knows no other letters than these 26.
@@ -317,6 +360,9 @@ SPARK = Dialect(
     views_local_tables=True,
     send_unlogged=_view_on_spark,
     text_bytes=_cast_to_bytes,
+    bytes_text=_cast_to_text,
+    digest=lambda text: _digest_bytes(_cast_to_bytes(text)),
+    drop_broken_text=_drop_broken_utf8,
     trim=_trim_plainly,
     # To Java, $ is also before the end of the last line.
     text_end=r"\z",

@@ -6,6 +6,7 @@ type of the first row, which is private. Here such a column has no type, and its
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -186,7 +187,20 @@ def _spell_float(cell: Any) -> str | None:
     return str(int(cell)) if cell.is_integer() else repr(cell)
 
 
+def _digest_blob(cell: Any) -> str | None:
+    return hashlib.md5(cell, usedforsecurity=False).hexdigest() if isinstance(cell, bytes) else None
+
+
+def _decode_text(cell: Any) -> str | None:
+    try:
+        return cell.decode() if isinstance(cell, bytes) else None
+    except UnicodeDecodeError:
+        return None
+
+
 _FUNCTIONS = {
+    "discreet_md5": _digest_blob,
+    "discreet_text": _decode_text,
     "discreet_integer": _parse_integer,
     "discreet_float": _parse_float,
     "discreet_date": _parse_date,
@@ -228,6 +242,16 @@ def _read_integer(column: Any) -> Any:
 def _read_text(column: Any) -> Any:
     whole = _call("discreet_integer", "int64", column).cast("string")
     return _choose_by_storage(column, text=column.cast("string"), integer=column.cast("string"), real=whole)
+
+
+def digest(text: Any) -> Any:
+    """The MD5 of a text's bytes in hexadecimal."""
+    return _call("discreet_md5", "string", text.cast("binary"))
+
+
+def drop_broken_text(text: Any) -> Any:
+    """A text, NULL where its bytes are not UTF-8."""
+    return _call("discreet_text", "string", text.cast("binary"))
 
 
 def spell_user(column: Any) -> Any:
