@@ -88,7 +88,7 @@ class Guarantee:
             **({} if self.discovery is None else {"delta": str(self.delta), "discovery": self.discovery.to_dict()}),
         }
 
-    def to_dp_event(self, accountant: str | None = None) -> Any:
+    def to_dp_event(self, accountant: str | None = None, without_delta: bool = False) -> Any:
         """The guarantee as a DpEvent of Google's dp-accounting, never better than it is.
 
         Parameters
@@ -97,11 +97,14 @@ class Guarantee:
             "pld" for a PLDAccountant: an event that loses exactly epsilon, only under add-remove. "rdp" for an
             RdpAccountant: the rho of zCDP, which is the better one for many releases and a poor one for few. By default
             "pld" under add-remove and "rdp" under swap. The accountant's relation must be that of the guarantee.
+        without_delta
+            No event there has a delta. With True the event is that of epsilon alone, and you ask the accountant for a
+            delta that is less by `delta`; a guarantee that has one is refused otherwise.
 
         Returns
         -------
         DpEvent
-            With counts and for "pld", the selection and the counts composed.
+            With counts and for "pld", the selection and the counts composed, and so is what finding the items cost.
 
         Examples
         --------
@@ -114,7 +117,7 @@ class Guarantee:
         """
         from discreet.integrations.dp_accounting import event
 
-        return event(self, accountant)
+        return event(self, accountant, without_delta)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Guarantee:

@@ -22,6 +22,7 @@ EXAMPLES = {
     "init": [
         'discreet budget init budget.db --epsilon 3 --unit "users of ratings"',
         'discreet budget init films.db --epsilon 3 --unit "users of ratings" --dataset ratings',
+        'discreet budget init found.db --epsilon 3 --delta 1e-6 --release-delta 5e-7 --unit "devices"',
         'discreet budget init yearly.db --epsilon 3 --delta 1e-6 --adjacency swap --unit "users of ratings"',
     ],
     "show": ["discreet budget show budget.db", "discreet budget show budget.db --format json"],
@@ -46,6 +47,13 @@ DeltaOption = Annotated[
     str | None,
     typer.Option(metavar="D", help="Promise (epsilon, delta); then many small releases cost less. By default none."),
 ]
+ReleaseDeltaOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="D1",
+        help="How much of delta is for releases of items that nobody listed. By default none, and they are refused.",
+    ),
+]
 DatasetOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="The data that it is for; a release must give the same name. By default any."),
@@ -68,6 +76,7 @@ def init(
     epsilon: EpsilonOption,
     unit: UnitOption,
     delta: DeltaOption = None,
+    release_delta: ReleaseDeltaOption = None,
     adjacency: shared.AdjacencyOption = "add-remove",
     dataset: DatasetOption = None,
 ) -> None:
@@ -75,8 +84,9 @@ def init(
     from discreet.ledger.ledger import Ledger
 
     ledger = Ledger.create(
-        file, epsilon=epsilon, delta=delta, adjacency=parse_adjacency(adjacency), unit=unit, dataset=dataset
-    )
+        file, epsilon=epsilon, delta=delta, release_delta=release_delta, adjacency=parse_adjacency(adjacency),
+        unit=unit, dataset=dataset,
+    )  # fmt: skip
     print_text(_summarize(ledger, file), heading=True)
 
 
@@ -133,12 +143,15 @@ def _summarize(ledger: Ledger, file: str) -> str:
     promised = [
         f"epsilon {decimal(budget.epsilon)}",
         *([] if budget.delta is None else [f"delta {decimal(budget.delta)}"]),
+        *([f"{decimal(budget.release_delta)} of it for releases"] if budget.release_delta else []),
     ]
+    deltas = {"delta": f"{decimal(composition.delta)} of {decimal(budget.release_delta)} is spent on releases"}
     rows = {
         **({} if budget.dataset is None else {"dataset": printable(budget.dataset)}),
         "budget": ", ".join(promised),
         "spent": decimal(composition.spent(budget.conversion_delta)),
         "left": decimal(ledger.left),
+        **(deltas if budget.release_delta else {}),
         "by sum": decimal(composition.epsilon),
         "by zCDP": _describe_zcdp(composition.by_zcdp(budget.conversion_delta), composition.rho),
         "releases": f"{len(entries)}" + (f", {lost} of them without a stored release" if lost else ""),
@@ -158,6 +171,8 @@ def _budget_to_dict(ledger: Ledger) -> dict[str, Any]:
         "adjacency": budget.adjacency,
         "epsilon": str(budget.epsilon),
         "delta": None if budget.delta is None else str(budget.delta),
+        **({"release_delta": str(budget.release_delta)} if budget.release_delta else {}),
+        **({"spent_delta": str(composition.delta)} if budget.release_delta else {}),
         "spent": str(composition.spent(budget.conversion_delta)),
         "left": str(ledger.left),
         "by_sum": str(composition.epsilon),

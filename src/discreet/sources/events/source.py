@@ -203,6 +203,11 @@ def events(
     """
     begun = time.monotonic()
     check_adjacency(adjacency)
+    if domain is None:
+        raise InvalidValueError(
+            "domain must be a public list of items, which is not made from the events, or discreet.discovered where "
+            "there is none (docs/discovery.md), not None"
+        )
     most = _check_most_items(max_items_per_user)
     steps = steps_of(value, clip, resolution)
     if isinstance(domain, Discovered):
