@@ -1,21 +1,83 @@
-"""Items that nobody listed: drawing how many of 10^9 are kept, given their runs of equal numbers of users."""
+"""Items that nobody listed: drawing which of 10^9 are kept, and events against a query without privacy."""
 
 from __future__ import annotations
 
 import math
+import statistics
+import sys
+import tempfile
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 
+import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+import discreet
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.discovery import Discovery, make_discovery
 from suite import Row, Rows, Run, power
+from tables import many, peak, print_peak
+from timing import medians
 
 K, DELTA = 20, "1e-8"
+USERS, ITEMS, PER_USER = 500_000, 2_000_000, 3
 
 
 def rows(run: Run) -> Rows:
+    """The draw, and the whole release from Parquet on DuckDB: time and memory."""
+    yield from draws(run)
+    events = run.size(2 * 10**7)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "events.parquet"
+        make_events(path, events)
+        yield from parquet(path, 3 if run.full else 1)
+
+
+def make_events(path: Path, events: int) -> None:
+    """Events of a long tail of texts, so many that nearly all of two million are there."""
+    rng = np.random.default_rng(5)
+    share = events / 2e7
+    head = (rng.pareto(0.6, events) * 100).astype(np.int64)
+    item = np.where(rng.random(events) < 0.5, head % int(ITEMS * share), rng.integers(0, int(ITEMS * share), events))
+    text = pc.binary_join_element_wise("could not open file", pa.array(item).cast(pa.string()), " ")
+    pq.write_table(pa.table({"user_id": rng.integers(0, int(USERS * share), events), "message": text}), path)
+
+
+def bare(path: Path) -> None:
+    """What anybody would ask of DuckDB without privacy: a few items of each user by a hash, and their counts."""
+    pairs = f"SELECT DISTINCT user_id, message FROM read_parquet('{path}')"  # noqa: S608
+    place = "row_number() OVER (PARTITION BY user_id ORDER BY hash(user_id, message))"
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"SELECT message, count(*) FROM (SELECT message, {place} AS place FROM ({pairs})) "  # noqa: S608
+            f"WHERE place <= {PER_USER} GROUP BY message"
+        ).to_arrow_table()
+
+
+def release(path: Path) -> None:
+    """The items that are found, and the top-k of them by all of their users."""
+    found = discreet.discovered(DELTA, PER_USER)
+    discreet.top_k(discreet.events(str(path), user="user_id", item="message", domain=found), k=K, epsilon=1)
+
+
+TASKS = {"bare": bare, "release": release}
+
+
+def parquet(path: Path, repeats: int) -> Rows:
+    """Events in Parquet, on DuckDB: time and memory."""
+    times = medians({name: lambda task=task: task(path) for name, task in TASKS.items()}, repeats)
+    what = f"{many(pq.read_metadata(path).num_rows)} events, {PER_USER} items of a user count"
+    yield Row(what, times["release"] / times["bare"], "bare queries", 1.5, one=times["bare"])
+    peaks = [[peak(__file__, name, path) for name in TASKS] for _ in range(repeats)]
+    above = statistics.median(private - plain for plain, private in peaks)
+    yield Row(f"{what}, peak memory above that of the bare query", above, "MB", 300)
+
+
+def draws(run: Run) -> Rows:
     """The draw itself in milliseconds, and beside what NumPy takes for binomials of the same runs in floats."""
     d = run.size(10**9)
     users, items = zipf_runs(d)
@@ -45,3 +107,8 @@ def keep_probabilities(found: Discovery, users: np.ndarray) -> np.ndarray:
     rate = float(found.rate)
     rarer = np.exp(-rate * (np.abs(found.threshold - users - 0.5) + 0.5)) / (1.0 + math.exp(-rate))
     return np.where(users < found.threshold, rarer, 1.0 - rarer)
+
+
+if __name__ == "__main__":
+    TASKS[sys.argv[1]](Path(sys.argv[2]))
+    print_peak()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from discreet.analysis.results import Expected, GroupedUtility, Utility
     from discreet.analysis.shots import Chance
     from discreet.analysis.utility import utility
+    from discreet.discovery_terms import Discovered, discovered
     from discreet.evidence.audit import Audit, audit
     from discreet.evidence.report import Verification
     from discreet.evidence.verify import verify
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from discreet.sources.events.table import TableSource
     from discreet.sources.groups import GroupedSource
     from discreet.sources.members import grouped
+    from discreet.sources.unlisted import UnlistedGroups, UnlistedSource
 
 __version__ = "0.1.0"
 
@@ -54,6 +56,7 @@ __all__ = [
     "ClassProbabilities",
     "Comparison",
     "Count",
+    "Discovered",
     "EngineError",
     "Error",
     "Expected",
@@ -69,6 +72,8 @@ __all__ = [
     "Release",
     "Sensitivity",
     "TableSource",
+    "UnlistedGroups",
+    "UnlistedSource",
     "Utility",
     "Verification",
     "__version__",
@@ -78,6 +83,7 @@ __all__ = [
     "compare",
     "day",
     "days",
+    "discovered",
     "epsilon_for",
     "events",
     "expected",
@@ -104,6 +110,7 @@ _ON_DEMAND = {
     "Chance": "discreet.analysis.shots",
     "ClassProbabilities": "discreet.analysis.details",
     "Comparison": "discreet.analysis.choose",
+    "Discovered": "discreet.discovery_terms",
     "EngineError": "discreet.sources.engine",
     "Expected": "discreet.analysis.results",
     "GroupedSource": "discreet.sources.groups",
@@ -111,6 +118,8 @@ _ON_DEMAND = {
     "Ledger": "discreet.ledger.ledger",
     "LedgerError": "discreet.ledger.errors",
     "TableSource": "discreet.sources.events.table",
+    "UnlistedGroups": "discreet.sources.unlisted",
+    "UnlistedSource": "discreet.sources.unlisted",
     "Utility": "discreet.analysis.results",
     "Verification": "discreet.evidence.report",
     "audit": "discreet.evidence.audit",
@@ -119,6 +128,7 @@ _ON_DEMAND = {
     "compare": "discreet.analysis.choose",
     "day": "discreet.sources.events.periods",
     "days": "discreet.sources.events.periods",
+    "discovered": "discreet.discovery_terms",
     "epsilon_for": "discreet.analysis.choose",
     "events": "discreet.sources.events.source",
     "expected": "discreet.analysis.details",

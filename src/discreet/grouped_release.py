@@ -78,8 +78,9 @@ class GroupedRelease(Mapping[Any, Release]):
 
     @property
     def k(self) -> int:
-        """How many items of each group were released."""
-        return next(iter(self.values())).k
+        """How many items of each group were released, or at most, where they had to be found."""
+        first = next(iter(self.values()))
+        return first.k if first.asked is None else first.asked
 
     @property
     def private(self) -> bool:
@@ -167,11 +168,16 @@ class GroupedRelease(Mapping[Any, Release]):
         return GroupedListing(self.names, {group: listing_of(release) for group, release in self.items()})
 
     def _title(self) -> str:
-        sizes = sorted({release.d for release in self.values()})
-        items = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
         by = "" if self.names == ("group",) else f" by {' and '.join(map(printable, self.names))}"
         order = self._listing.describe_order()
-        return f"Top {self.k:,} of {items} items in each of {count_groups(len(self))}{by}, {order}"
+        return f"Top {self.k:,} of {self._count_items()} in each of {count_groups(len(self))}{by}, {order}"
+
+    def _count_items(self) -> str:
+        """Of how many items a group's list is, in words."""
+        sizes = sorted({release.d for release in self.values() if release.d is not None})
+        if not sizes:
+            return "those found"
+        return f"{sizes[0]:,} items" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,} items"
 
     def _notes(self) -> list[str]:
         if self.each_user == ONE:

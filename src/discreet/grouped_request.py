@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from discreet.discovery_request import DiscoveryRequest, make_discovery_request
 from discreet.errors import InvalidValueError
 from discreet.padding import Workload
 from discreet.release import Guarantee
-from discreet.request import GroupShare, Request, Terms, make_request, make_terms
+from discreet.request import GroupShare, Request, Terms, check_group_mechanism, make_request, make_terms
 from discreet.sources.base import Source
 from discreet.sources.groups import GroupedSource
+from discreet.sources.unlisted import UnlistedSource
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,11 +70,18 @@ class GroupedRequest:
         return Workload(typed, items, self.k * groups, self.has_counts, groups)
 
 
-AnyRequest = Request | GroupedRequest
+AnyRequest = Request | GroupedRequest | DiscoveryRequest
 
 
 def make_any_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> AnyRequest:
-    """The request that the arguments of `top_k` describe, by group where the scores are."""
+    """The request that the arguments of `top_k` describe, by group where the scores are, or for items to be found."""
+    if isinstance(scores, UnlistedSource):
+        return make_discovery_request(scores, k, epsilon, **terms)
+    return make_listed_request(scores, k, epsilon, **terms)
+
+
+def make_listed_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> Request | GroupedRequest:
+    """The same for scores of a public list of items, which items that are to be found do not have."""
     make = make_grouped_request if isinstance(scores, GroupedSource) else make_request
     return make(scores, k, epsilon, **terms)
 
@@ -126,11 +135,7 @@ def _check_alike(guarantees: list[Guarantee]) -> None:
         ):
             if one != another:
                 raise InvalidValueError(f"{name} must be the same for all groups, and is {one!r} and {another!r}")
-    if first.adjacency == "swap" and not first.mechanism.is_linear:
-        raise InvalidValueError(
-            f"mechanism must not be {first.mechanism!r} for groups under 'swap': a user who leaves one group for "
-            "another would cost it more than epsilon"
-        )
+    check_group_mechanism(first.mechanism, first.adjacency)
 
 
 def _total_guarantee(requests: list[Request], groups_per_user: int) -> Guarantee:

@@ -12,6 +12,7 @@ from discreet.errors import InvalidValueError
 from discreet.labels import label_from_json, label_to_json
 from discreet.listing import Listing
 from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.registry import from_dict as mechanism_from_dict
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
 from discreet.privacy import Sensitivity
@@ -42,6 +43,8 @@ class Guarantee:
         The rho of zero-concentrated differential privacy, for composition.
     counts_epsilon
         How much of epsilon the counts cost; 0 without counts, and for groups that divide epsilon in different ways.
+    discovery
+        How items that nobody listed were found, or None where they come from a public list.
     """
 
     epsilon: Fraction
@@ -50,11 +53,27 @@ class Guarantee:
     mechanism: Mechanism
     zcdp: Fraction
     counts_epsilon: Fraction = Fraction(0)
+    discovery: Discovery | None = None
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta of (epsilon, delta)-differential privacy: 0, but for items that nobody listed."""
+        return Fraction(0) if self.discovery is None else self.discovery.delta
+
+    @property
+    def threshold(self) -> int | None:
+        """About how many people an item that nobody listed needs to be found; None where there is a list."""
+        return None if self.discovery is None else self.discovery.threshold
+
+    @property
+    def discovery_epsilon(self) -> Fraction:
+        """How much of epsilon it costs to find the items; 0 where there is a list of them."""
+        return Fraction(0) if self.discovery is None else self.discovery.epsilon
 
     @property
     def selection_epsilon(self) -> Fraction:
-        """How much of epsilon the selection of the items costs; the rest is for the counts."""
-        return self.epsilon - self.counts_epsilon
+        """How much of epsilon the selection of the items costs; the rest is for the counts and for finding them."""
+        return self.epsilon - self.counts_epsilon - self.discovery_epsilon
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee in terms that JSON can hold; fractions are strings."""
@@ -66,9 +85,10 @@ class Guarantee:
             "mechanism": mechanism_to_dict(self.mechanism),
             "zcdp": str(self.zcdp),
             **(split if self.counts_epsilon else {}),
+            **({} if self.discovery is None else {"delta": str(self.delta), "discovery": self.discovery.to_dict()}),
         }
 
-    def to_dp_event(self, accountant: str | None = None) -> Any:
+    def to_dp_event(self, accountant: str | None = None, without_delta: bool = False) -> Any:
         """The guarantee as a DpEvent of Google's dp-accounting, never better than it is.
 
         Parameters
@@ -77,11 +97,14 @@ class Guarantee:
             "pld" for a PLDAccountant: an event that loses exactly epsilon, only under add-remove. "rdp" for an
             RdpAccountant: the rho of zCDP, which is the better one for many releases and a poor one for few. By default
             "pld" under add-remove and "rdp" under swap. The accountant's relation must be that of the guarantee.
+        without_delta
+            No event there has a delta. With True the event is that of epsilon alone, and you ask the accountant for a
+            delta that is less by `delta`; a guarantee that has one is refused otherwise.
 
         Returns
         -------
         DpEvent
-            With counts and for "pld", the selection and the counts composed.
+            With counts and for "pld", the selection and the counts composed, and so is what finding the items cost.
 
         Examples
         --------
@@ -94,7 +117,7 @@ class Guarantee:
         """
         from discreet.integrations.dp_accounting import event
 
-        return event(self, accountant)
+        return event(self, accountant, without_delta)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Guarantee:
@@ -106,7 +129,13 @@ class Guarantee:
             mechanism_from_dict(data["mechanism"]),
             Fraction(data["zcdp"]),
             Fraction(data.get("counts_epsilon", 0)),
+            _read_discovery(data),
         )
+
+
+def _read_discovery(data: dict[str, Any]) -> Discovery | None:
+    found = data.get("discovery")
+    return None if found is None else Discovery.from_dict(found, data["delta"], data["adjacency"])
 
 
 @dataclass(frozen=True)
@@ -157,17 +186,19 @@ class Release:
     Attributes
     ----------
     items
-        The k items, sorted by label; the order says nothing about their scores.
+        The items, sorted by label; the order says nothing about their scores.
     order
         The same items in the released order, best first, or None where no order was released.
     d
-        The size of the public domain.
+        The size of the public domain; None where nobody listed the items, and nobody knows how many there are.
     guarantee
         What the release promises.
     private
         False where the caller passed a random generator: a release that can be drawn again protects nobody.
     counts
         A noisy score with an interval for each item, the largest first, or None where none were asked for.
+    asked
+        How many items were asked for, where they had to be found and may be fewer; None where there is a list.
 
     Examples
     --------
@@ -181,10 +212,11 @@ class Release:
 
     items: list[Any]
     order: list[Any] | None
-    d: int
+    d: int | None
     guarantee: Guarantee
     private: bool = True
     counts: list[Count] | None = None
+    asked: int | None = None
 
     @property
     def k(self) -> int:
@@ -226,10 +258,20 @@ class Release:
         return f"<b>{escape(self._title())}</b>{listing_of(self).to_html()}<small>{notes}</small>"
 
     def _title(self) -> str:
-        return f"Top {self.k:,} of {self.d:,} items, {listing_of(self).describe_order()}"
+        return f"{describe_size(self)}, {listing_of(self).describe_order()}"
 
     def _notes(self) -> list[str]:
         return describe_terms(self.guarantee, self.private)
+
+
+def describe_size(release: Release) -> str:
+    """How many items are released, of how many, in words."""
+    if release.d is not None:
+        return f"Top {release.k:,} of {release.d:,} items"
+    if release.asked is None or release.k == release.asked:
+        return f"Top {release.k:,} of those found"
+    found = "No item was" if not release.k else "1 item was" if release.k == 1 else f"{release.k:,} items were"
+    return f"{found} found, fewer than the {release.asked:,} asked for"
 
 
 def listing_of(release: Release) -> Listing:
@@ -240,11 +282,17 @@ def listing_of(release: Release) -> Listing:
 def describe_terms(guarantee: Guarantee, private: bool, user: str = "") -> list[str]:
     """What is promised, in lines for people; `user` says more about the one user whose privacy it is."""
     selection, counts = guarantee.selection_epsilon, guarantee.counts_epsilon
-    split = f" ({decimal(selection)} for the selection, {decimal(counts)} for the counts)" if counts else ""
+    parts = {"finding the items": guarantee.discovery_epsilon, "the selection": selection, "the counts": counts}
+    named = [f"{decimal(part)} for {what}" for what, part in parts.items() if part or what == "the selection"]
+    split = f" ({', '.join(named)})" if len(named) > 1 else ""
+    found, delta = guarantee.discovery, ""
+    if found is not None:
+        delta = f" and delta = {decimal(found.delta)}"
     change = "added or removed" if guarantee.adjacency == "add-remove" else "replaced"
-    terms = f"epsilon = {decimal(guarantee.epsilon)}{split} for one user {change}{user}"
+    terms = f"epsilon = {decimal(guarantee.epsilon)}{split}{delta} for one user {change}{user}"
     warning = [] if private else ["NOT PRIVATE: drawn with the caller's random generator"]
-    return [f"{terms}, drawn by {guarantee.mechanism!r}", *warning]
+    seen = [] if found is None else [found.describe_threshold()]
+    return [f"{terms}, drawn by {guarantee.mechanism!r}", *seen, *warning]
 
 
 def items_to_dict(release: Release) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -253,6 +301,7 @@ def items_to_dict(release: Release) -> tuple[dict[str, Any], dict[str, Any]]:
         "items": [label_to_json(item) for item in release.items],
         "order": None if release.order is None else [label_to_json(item) for item in release.order],
         "d": release.d,
+        **({} if release.asked is None else {"asked": release.asked}),
     }
     return items, {} if release.counts is None else {"counts": [count.to_dict() for count in release.counts]}
 
@@ -262,7 +311,10 @@ def items_from_dict(data: dict[str, Any], guarantee: Guarantee, private: bool) -
     order = None if data["order"] is None else [label_from_json(item) for item in data["order"]]
     items = [label_from_json(item) for item in data["items"]]
     counts = None if data.get("counts") is None else [Count.from_dict(entry) for entry in data["counts"]]
-    return Release(items, order, int(data["d"]), guarantee, private, counts)
+    d, asked = (None if data.get(name) is None else int(data[name]) for name in ("d", "asked"))
+    if (d is None) != (guarantee.discovery is not None):
+        raise ValueError
+    return Release(items, order, d, guarantee, private, counts, asked)
 
 
 def to_json_text(data: Any, indent: int | None) -> str:

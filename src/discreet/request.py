@@ -11,7 +11,7 @@ from typing import Any
 
 from discreet.counts import CountMechanism, check_counts, make_count_mechanism, split_budget
 from discreet.errors import InvalidValueError, shown
-from discreet.mechanisms.base import Prepared
+from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.registry import DEFAULT, check_mechanism
 from discreet.padding import Workload
 from discreet.privacy import Sensitivity, check_adjacency, positive, sensitivity_or_default, whole_number
@@ -103,7 +103,7 @@ def make_terms(
     """The terms on which k items of a source are released, checked: by itself, or as one of several groups."""
     budget = positive(epsilon, "epsilon")
     check_counts(source.grid, counts, split)
-    neighbours = _adjacency(source, adjacency)
+    neighbours = check_source_adjacency(source.adjacency, adjacency)
     chosen = check_mechanism(DEFAULT if mechanism is None else mechanism)
     own = _sensitivity(source, sensitivity)
     limit = own.under(neighbours)
@@ -136,14 +136,22 @@ def _count_mechanism(
     return make_count_mechanism(own, guarantee.adjacency, source.grid, k, most, epsilon, grouped=grouped)
 
 
-def _adjacency(source: Source, given: Any) -> str:
+def check_source_adjacency(own: str | None, given: Any) -> str:
+    """The adjacency of a release: that of its source, where it has one, and what the caller gave must be the same."""
     if given is not None:
         check_adjacency(given)
-    if source.adjacency is not None and given not in (None, source.adjacency):
+    if own is not None and given not in (None, own):
+        raise InvalidValueError(f"adjacency must be that of the source, {own!r}, or left out, not {given!r}")
+    return str(given or own or "add-remove")
+
+
+def check_group_mechanism(mechanism: Mechanism, adjacency: str) -> None:
+    """Raises where a group cannot be charged half of a user who is replaced, for leaving it or coming to it alone."""
+    if adjacency == "swap" and not mechanism.is_linear:
         raise InvalidValueError(
-            f"adjacency must be that of the source, {source.adjacency!r}, or left out, not {given!r}"
+            f"mechanism must not be {mechanism!r} for groups under 'swap': a user who leaves one group for "
+            "another would cost it more than epsilon"
         )
-    return str(given or source.adjacency or "add-remove")
 
 
 def _sensitivity(source: Source, given: Any) -> Sensitivity:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 
+from discreet.discovery_draw import draw_discovery_release
+from discreet.discovery_request import DiscoveryRequest
 from discreet.errors import InvalidValueError
 from discreet.exact.entropy import Entropy, as_entropy
 from discreet.exact.laplace import sample_discrete_laplace
@@ -29,9 +31,10 @@ from discreet.release import Release
 from discreet.request import Request
 from discreet.selection import Selection
 from discreet.sources.arrays.array import is_tensor, is_typed
-from discreet.sources.base import Chosen, Source
+from discreet.sources.base import Chosen
 from discreet.sources.groups import GroupedSource
-from discreet.sources.scores import as_any_source
+from discreet.sources.scores import AnySource, as_any_source
+from discreet.sources.unlisted import UnlistedGroups, UnlistedSource
 from discreet.tally import Tally
 
 if TYPE_CHECKING:
@@ -57,7 +60,9 @@ class _Options(TypedDict, total=False):
 
 
 @overload
-def top_k(scores: GroupedSource, k: int, epsilon: Number, **options: Unpack[_Options]) -> GroupedRelease: ...
+def top_k(
+    scores: GroupedSource | UnlistedGroups, k: int, epsilon: Number, **options: Unpack[_Options]
+) -> GroupedRelease: ...
 @overload
 def top_k(scores: Any, k: int, epsilon: Number, **options: Unpack[_Options]) -> Release: ...
 def top_k(
@@ -84,7 +89,8 @@ def top_k(
     ----------
     scores
         A mapping from item to score, a list or one-dimensional array, a pandas, polars or pyarrow column, or a source;
-        one by group, such as `discreet.grouped` makes, has a list released for each group, all within epsilon.
+        one by group, such as `discreet.grouped` makes, has a list released for each group, all within epsilon. Items
+        that nobody listed are found in events, with `discreet.discovered` as their domain.
         The list of items must be public, which that of a `value_counts()` or a groupby is not: it holds what somebody
         touched, and docs/integrations.md says how to bring in a list. Scores must be finite.
     k
@@ -139,15 +145,16 @@ def top_k(
     Fraction(1, 1)
     """
     padding = Padding(pad_to)
-    if padding.is_auto and not isinstance(scores, Source | GroupedSource):
+    if padding.is_auto and not isinstance(scores, AnySource):
         check_auto(is_tensor(scores) or is_typed(scores))
-    if isinstance(scores, Source | GroupedSource):
+    if isinstance(scores, AnySource):
         padding.add_elapsed(scores.opening_seconds())
+    delta = scores.terms.delta if isinstance(scores, UnlistedSource) else Fraction(0)
     given = [scores, labels]
     # What the caller keeps nowhere else is freed with the source, before the wait.
     del scores, labels
 
-    def open_source() -> AbstractContextManager[Source | GroupedSource]:
+    def open_source() -> AbstractContextManager[AnySource]:
         names, values = given.pop(), given.pop()
         return nullcontext(as_any_source(values, names))
 
@@ -155,7 +162,7 @@ def top_k(
         make_any_request, k=k, epsilon=epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency,
         counts=counts, split=split,
     )  # fmt: skip
-    charge = plan_charge(ledger, purpose, request_id, dataset, rng)
+    charge = plan_charge(ledger, purpose, request_id, dataset, rng, delta)
     release: AnyRelease = release_from(open_source, ask, padding, charge, rng)
     return release
 
@@ -178,7 +185,9 @@ def release_from(
         query = None if charge is None else charge.query(request)
         # The one reference to the source that is left: it goes with the draw.
         drawing = [
-            partial(draw_any, request, lambda prepared: prepared.select(entropy), count_noise(entropy), rng is None)
+            partial(
+                draw_any, request, lambda prepared: prepared.select(entropy), count_noise(entropy), rng is None, entropy
+            )
         ]
         del request
 
@@ -197,8 +206,13 @@ def release_from(
         return charge.spend(query, draw, finish)
 
 
-def plan_charge(ledger: Any, purpose: Any, request_id: Any, dataset: Any, rng: Any = None) -> Charge | None:
-    """What a release will be charged to and as what; None without a ledger, which is where all of that is written."""
+def plan_charge(
+    ledger: Any, purpose: Any, request_id: Any, dataset: Any, rng: Any = None, delta: Fraction = Fraction(0)
+) -> Charge | None:
+    """What a release will be charged to and as what; None without a ledger, which is where all of that is written.
+
+    `delta` is that of the release, where it has one: a ledger that has none for it is refused before anything is read.
+    """
     if ledger is None:
         for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset)):
             if given is not None:
@@ -208,7 +222,7 @@ def plan_charge(ledger: Any, purpose: Any, request_id: Any, dataset: Any, rng: A
         raise InvalidValueError("rng must be left out with a ledger: what can be drawn again is not private")
     from discreet.ledger.charges import open_charge
 
-    return open_charge(ledger, purpose, request_id, dataset)
+    return open_charge(ledger, purpose, request_id, dataset, delta)
 
 
 def count_noise(entropy: Entropy) -> Callable[[Fraction], int]:
@@ -221,8 +235,11 @@ def draw_any(
     draw: Callable[[Prepared], Selection],
     noise: Callable[[Fraction], int] | None = None,
     private: bool = True,
+    entropy: Entropy | None = None,
 ) -> AnyRelease:
-    """The release of what `draw` selects, by group where the request is."""
+    """The release of what `draw` selects, by group where the request is; `entropy` finds items that nobody listed."""
+    if isinstance(request, DiscoveryRequest):
+        return draw_discovery_release(request, draw, noise, private, entropy or Entropy())
     if isinstance(request, GroupedRequest):
         return draw_grouped_release(request, draw, noise, private)
     return draw_release(request, draw, noise, private)

@@ -51,6 +51,8 @@ def files(ratings, monkeypatch):
     Path("ratings.csv.gz").write_bytes(gzip.compress(Path("ratings-1.csv").read_bytes()))
     Path("visits.csv").write_text('visitor;page\n1;"a \\"b\\"; c"\n2;d\n')
     Path("pages.csv").write_text('page\n"a \\"b\\"; c"\nd\ne\nf\n')
+    errors = [f"error {i % 30}" for i in range(18_000)]
+    pa.parquet.write_table(pa.table({"device": list(range(18_000)), "message": errors}), "logs.parquet")
     Path("vectors").mkdir()
     np.save("vectors/TEN.n10.npy", np.arange(10))
     np.save("vectors/FIFTY.n50.npy", np.arange(50))
@@ -118,7 +120,7 @@ def test_every_example_is_found(done):
 def test_the_examples_of_select_do_what_they_say(done, files):
     discreet.Ledger.create("budget.db", epsilon=1, unit="users")
     found = [example for example in examples(done("select", "--help")) if not re.search("[|<>] ", example)]
-    assert len(found) == 18
+    assert len(found) == 19
     for example in found:
         out, k = done(*shlex.split(example)[1:]), int(re.search(r"-k (\d+)", example)[1])
         assert shown_k(out, example) == k

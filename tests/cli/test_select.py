@@ -236,7 +236,8 @@ def test_bad_use_with_events_is_refused_in_one_sentence(refused, ratings, args, 
         (
             ("select", "ratings.parquet", *EVENTS, *SELECT[2:]),
             "domain must be given with user: a public list of items, such as movies.csv:movie_id or integers:0:999, "
-            "because a list made from the events would tell what somebody touched",
+            "because a list made from the events would tell what somebody touched; without a list, give discover with "
+            "a delta (docs/discovery.md)",
         ),
         (
             ("select", "ratings.parquet", *EVENTS[:2], *MOVIES, *SELECT[2:]),

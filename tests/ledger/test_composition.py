@@ -71,16 +71,17 @@ def test_sums_are_exact_and_in_any_order(costs):
     assert total(costs).epsilon == sum(epsilon for epsilon, _ in costs)
 
 
-def test_deltas_of_entries_count():
+def test_deltas_of_entries_count_beside_the_one_of_the_conversion():
     delta = Fraction(1, 10**6)
     some = Composition(Fraction(9), Fraction(1, 8), delta / 2)
-    assert some.by_zcdp(delta) == zcdp_to_epsilon(Fraction(1, 8), delta / 2)
-    assert some.by_zcdp(delta / 2) is None
-    assert some.spent(delta / 2) == 9
-    assert some.fits(Fraction(9), delta / 2)
-    assert not some.fits(Fraction(9), delta / 3)
-    assert not some.fits(Fraction(9), None)
+    assert some.by_zcdp(delta) == zcdp_to_epsilon(Fraction(1, 8), delta)
     assert some.by_zcdp(None) is None
+    assert some.fits(Fraction(9), None, delta / 2)
+    assert some.fits(Fraction(3), delta, delta / 2)
+    # What is left of one of the two is not there for the other.
+    assert not some.fits(Fraction(9), delta, delta / 3)
+    assert not some.fits(Fraction(3), None, delta / 2)
+    assert not some.fits(Fraction(9), delta)
 
 
 def test_the_better_of_the_two_is_taken():

@@ -23,7 +23,7 @@ from discreet.analysis.utility import MOST_VALUES, Race, check_computed, check_w
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.entropy import as_entropy
-from discreet.grouped_request import GroupedRequest, make_any_request
+from discreet.grouped_request import GroupedRequest, make_listed_request
 from discreet.mechanisms import canonical, joint
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.privacy import Number, Sensitivity
@@ -158,7 +158,7 @@ def expected(
     True
     """
     sure, apart = check_confidence(confidence), check_width(width)
-    request = make_any_request(scores, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency)
+    request = make_listed_request(scores, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency)
     if isinstance(request, GroupedRequest):
         return GroupedExpected(measure_groups(request, sure, lambda one, read, surer: _expect(one, read, apart, surer)))
     return _expect(request, request.source.tally, apart, sure)

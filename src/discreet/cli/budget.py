@@ -22,6 +22,7 @@ EXAMPLES = {
     "init": [
         'discreet budget init budget.db --epsilon 3 --unit "users of ratings"',
         'discreet budget init films.db --epsilon 3 --unit "users of ratings" --dataset ratings',
+        'discreet budget init found.db --epsilon 3 --delta 1e-6 --release-delta 5e-7 --unit "devices"',
         'discreet budget init yearly.db --epsilon 3 --delta 1e-6 --adjacency swap --unit "users of ratings"',
     ],
     "show": ["discreet budget show budget.db", "discreet budget show budget.db --format json"],
@@ -46,6 +47,13 @@ DeltaOption = Annotated[
     str | None,
     typer.Option(metavar="D", help="Promise (epsilon, delta); then many small releases cost less. By default none."),
 ]
+ReleaseDeltaOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="D1",
+        help="How much of delta is for releases of items that nobody listed. By default none, and they are refused.",
+    ),
+]
 DatasetOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="The data that it is for; a release must give the same name. By default any."),
@@ -68,6 +76,7 @@ def init(
     epsilon: EpsilonOption,
     unit: UnitOption,
     delta: DeltaOption = None,
+    release_delta: ReleaseDeltaOption = None,
     adjacency: shared.AdjacencyOption = "add-remove",
     dataset: DatasetOption = None,
 ) -> None:
@@ -75,8 +84,9 @@ def init(
     from discreet.ledger.ledger import Ledger
 
     ledger = Ledger.create(
-        file, epsilon=epsilon, delta=delta, adjacency=parse_adjacency(adjacency), unit=unit, dataset=dataset
-    )
+        file, epsilon=epsilon, delta=delta, release_delta=release_delta, adjacency=parse_adjacency(adjacency),
+        unit=unit, dataset=dataset,
+    )  # fmt: skip
     print_text(_summarize(ledger, file), heading=True)
 
 
@@ -133,14 +143,17 @@ def _summarize(ledger: Ledger, file: str) -> str:
     promised = [
         f"epsilon {decimal(budget.epsilon)}",
         *([] if budget.delta is None else [f"delta {decimal(budget.delta)}"]),
+        *([f"{decimal(budget.release_delta)} of it for releases"] if budget.release_delta else []),
     ]
+    deltas = {"delta": f"{decimal(composition.delta)} of {decimal(budget.release_delta)} is spent on releases"}
     rows = {
         **({} if budget.dataset is None else {"dataset": printable(budget.dataset)}),
         "budget": ", ".join(promised),
-        "spent": decimal(composition.spent(budget.delta)),
+        "spent": decimal(composition.spent(budget.conversion_delta)),
         "left": decimal(ledger.left),
+        **(deltas if budget.release_delta else {}),
         "by sum": decimal(composition.epsilon),
-        "by zCDP": _describe_zcdp(composition.by_zcdp(budget.delta), composition.rho),
+        "by zCDP": _describe_zcdp(composition.by_zcdp(budget.conversion_delta), composition.rho),
         "releases": f"{len(entries)}" + (f", {lost} of them without a stored release" if lost else ""),
         "head": ledger.head,
     }  # fmt: skip
@@ -151,14 +164,16 @@ def _summarize(ledger: Ledger, file: str) -> str:
 def _budget_to_dict(ledger: Ledger) -> dict[str, Any]:
     """A budget in terms that JSON can hold; exact numbers are strings, as in a release."""
     budget, composition, entries = ledger.budget, ledger.composition, ledger.history()
-    zcdp = composition.by_zcdp(budget.delta)
+    zcdp = composition.by_zcdp(budget.conversion_delta)
     return {
         "unit": budget.unit,
         "dataset": budget.dataset,
         "adjacency": budget.adjacency,
         "epsilon": str(budget.epsilon),
         "delta": None if budget.delta is None else str(budget.delta),
-        "spent": str(composition.spent(budget.delta)),
+        **({"release_delta": str(budget.release_delta)} if budget.release_delta else {}),
+        **({"spent_delta": str(composition.delta)} if budget.release_delta else {}),
+        "spent": str(composition.spent(budget.conversion_delta)),
         "left": str(ledger.left),
         "by_sum": str(composition.epsilon),
         "rho": str(composition.rho),
@@ -176,7 +191,8 @@ def _describe_zcdp(epsilon: Fraction | None, rho: Fraction) -> str:
 def _describe_charge(entry: Entry) -> str:
     each = "" if entry.groups is None else f" in each of {count_groups(entry.groups)}"
     words = [f"{entry.number:>5}", entry.time, f"epsilon {decimal(entry.epsilon)}"]
-    words += [f"top {entry.k:,} of {entry.d:,}{each}"]
+    words += [f"delta {decimal(entry.delta)}"] if entry.delta else []
+    words += [f"top {entry.k:,} of {'those found' if entry.d is None else f'{entry.d:,}'}{each}"]
     words += [entry.mechanism["name"], printable(entry.purpose or "no purpose given")]
     words += [] if entry.request_id is None else [f"request {printable(entry.request_id)}"]
     return "  ".join([*words, *(["NO RELEASE STORED, SPENT"] if entry.stored is None else [])])

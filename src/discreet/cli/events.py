@@ -11,11 +11,10 @@ from discreet.cli.groups import parse_grouping
 from discreet.cli.options import parse_count
 from discreet.cli.output import check_out
 from discreet.cli.stdin import STANDARD, input_files
+from discreet.discovery_terms import Discovered
 from discreet.errors import InvalidValueError, shown
 from discreet.sources.events.domain import Integers, integers
-from discreet.sources.events.grouped import GroupedTableSource
 from discreet.sources.events.source import events
-from discreet.sources.events.table import TableSource
 
 
 def prepare_events(
@@ -24,24 +23,23 @@ def prepare_events(
     item: str | None,
     adjacency: str,
     options: dict[str, str | None],
+    terms: Discovered | None,
     grouping: dict[str, Any],
     out: str | None,
-) -> Callable[[str | None], TableSource | GroupedTableSource]:
-    """Opens the events in a file, or in the database of the options; all that is given is checked before."""
+) -> Callable[[str | None], Any]:
+    """Opens the events in a file, or in the database of the options; all that is given is checked before.
+
+    `terms` says how items are found where there is no list of them.
+    """
     if item is None:
         raise InvalidValueError("item must be given with user: the column that says what the user did it to")
-    if (domain := options["domain"]) is None:
-        raise InvalidValueError(
-            "domain must be given with user: a public list of items, such as movies.csv:movie_id or integers:0:999, "
-            "because a list made from the events would tell what somebody touched"
-        )
-    most = options["max_items_per_user"]
+    domain, most = options["domain"], options["max_items_per_user"] if terms is None else None
     _check_table(connect := options["connect"], options["name"])
-    items, clip, groups = _parse_domain(domain), _parse_clip(options["clip"]), parse_grouping(grouping)
+    items, clip, groups = _parse_items(domain, terms), _parse_clip(options["clip"]), parse_grouping(grouping)
     inputs = (
         _list_files(connect) if file is None else [each for name in input_files(file) for each in _list_files(name)]
     )
-    lists = {"domain": [domain], "groups": grouping["groups"] or []}
+    lists = {"domain": [] if domain is None else [domain], "groups": grouping["groups"] or []}
     check_out(out, {"events": inputs, **{role: _list_public_files(texts) for role, texts in lists.items()}})
     return lambda path: events(
         connect if path is None else path, user=user, item=item, domain=items, label=options["label"],
@@ -62,6 +60,21 @@ def _check_table(connect: str | None, name: str | None) -> None:
         raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
     if not name:
         raise InvalidValueError("name must be given with connect: the table of the events in the database")
+
+
+def _parse_items(domain: str | None, terms: Discovered | None) -> Any:
+    """The list of items, or how they are found: one of the two must be given."""
+    if domain is not None and terms is not None:
+        raise InvalidValueError("domain must be left out with discover: the items come from a list, or they are found")
+    if domain is not None:
+        return _parse_domain(domain)
+    if terms is None:
+        raise InvalidValueError(
+            "domain must be given with user: a public list of items, such as movies.csv:movie_id or integers:0:999, "
+            "because a list made from the events would tell what somebody touched; without a list, give discover with "
+            "a delta (docs/discovery.md)"
+        )
+    return terms
 
 
 def _parse_domain(text: str) -> str | Integers:

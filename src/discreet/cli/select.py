@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet.cli import options as shared
+from discreet.cli.discovery import (
+    DeltaOption,
+    DiscoverOption,
+    DiscoveryEpsilonOption,
+    KindOption,
+    SpellingOption,
+    parse_discovery,
+)
 from discreet.cli.errors import first_example
 from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
+from discreet.cli.input_kinds import EVENTS_ONLY, SCORES_ONLY, refuse_options
 from discreet.cli.options import (
     check_input_format,
     parse_adjacency,
@@ -69,35 +79,13 @@ Examples with events:
   discreet select ratings.parquet --user user_id --item movie_id --domain movies.csv:movie_id \\
     --by country --groups countries.csv:code --by "quarter(rated_at, Europe/Berlin)" --groups 2026-Q1..2026-Q4 \\
     --each-user many -k 3 --epsilon 2 --json
+  discreet select logs.parquet --user device --item message --discover --delta 1e-8 --max-items-per-user 3 \\
+    -k 20 --epsilon 1
   discreet select visits.csv --user visitor --item page --delimiter ';' --escape '\\' \\
     --domain pages.csv:page -k 3 --epsilon 1
   zcat ratings.csv.gz | discreet select - --user user_id --item movie_id \\
     --domain movies.csv:movie_id -k 3 --epsilon 1 --quiet
 """
-
-# What belongs to one kind of input, and why it has no place beside the other.
-_SCORES_ONLY = {
-    "score": "the scores are made from the events",
-    "sensitivity": "the events tell how far one user can move a score",
-}
-_EVENTS_ONLY = {
-    "domain": "a file of scores lists its own items",
-    "label": "a file of scores has its own labels",
-    "where": "a file of scores has no rows of users to choose from",
-    "value": "a file of scores is added up already",
-    "clip": "a file of scores is added up already",
-    "resolution": "a file of scores is added up already",
-    "max_items_per_user": "a file of scores is added up already",
-    "by": "a file of scores has no rows of users to put into groups",
-    "groups": "a file of scores has no groups",
-    "each_user": "a file of scores has no groups",
-    "max_groups_per_user": "a file of scores has no groups",
-    "connect": "a database is read as events, not as scores",
-    "name": "it is the table of a database, which is read as events",
-    "delimiter": "a file of scores has commas, or tabs in a .tsv",
-    "escape": "a file of scores doubles the quotes inside quotes",
-}
-
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -169,9 +157,16 @@ def select(
     max_items_per_user: Annotated[
         str | None,
         typer.Option(
-            metavar="L", help="With --user: score at most L items of each user, so that counts need less noise."
+            metavar="L",
+            help="With --user: score at most L items of each user, so that counts need less noise. With --discover: so "
+            "many items of a user count for finding them.",
         ),
     ] = None,
+    discover: DiscoverOption = False,
+    delta: DeltaOption = None,
+    kind: KindOption = None,
+    spelling: SpellingOption = None,
+    discovery_epsilon: DiscoveryEpsilonOption = None,
     by: ByOption = None,
     groups: GroupsOption = None,
     each_user: EachUserOption = None,
@@ -276,7 +271,7 @@ def select(
 
     The list of items must be public. In a file of scores, keep items that no user touched, with a score of zero. In a
     .npy file and in a JSON list the items are positions, counted from 0; where the scores are sorted, positions are
-    ranks and tell about scores.
+    ranks and tell about scores. Where nobody has a list, --discover finds the items in events, for a delta.
     """
     # Everything public is checked before the scores or the events are read.
     drawn_by = parse_mechanism(mechanism, {"gamma": gamma, "noise": noise, "ceil": ceil or None})
@@ -300,23 +295,28 @@ def select(
     grouping = {
         "by": by or None, "groups": groups or None, "each_user": each_user, "max_groups_per_user": max_groups_per_user,
     }  # fmt: skip
+    finding = {
+        "discover": discover or None, "delta": delta, "kind": kind, "spelling": spelling,
+        "discovery_epsilon": discovery_epsilon,
+    }  # fmt: skip
+    terms = None if user is None else parse_discovery(finding, max_items_per_user)
     source_of: Callable[[Any], Any]
     if user is None:
-        _refuse_options({**options, **grouping}, _EVENTS_ONLY, "without user")
+        refuse_options({**options, **finding, **grouping}, EVENTS_ONLY, "without user")
         check_out(out, {"scores": input_files(str(file))})
         source_of = partial(file_source, item=item, score=score)
     else:
         from discreet.cli.events import prepare_events
 
-        _refuse_options({"score": score, "sensitivity": sensitivity}, _SCORES_ONLY, "with user")
-        source_of = prepare_events(file, user, item, adjacency, options, grouping, out)
+        refuse_options({"score": score, "sensitivity": sensitivity}, SCORES_ONLY, "with user")
+        source_of = prepare_events(file, user, item, adjacency, options, terms, grouping, out)
     # Progress would show when a stage ends.
     with show_progress(not quiet and pad_to is None):
         ask = partial(
             make_any_request, k=count, epsilon=epsilon, mechanism=drawn_by, adjacency=adjacency,
             sensitivity=limits if user is None else None, counts=counts, split=split,
         )  # fmt: skip
-        charge = plan_charge(book, purpose, request_id, dataset)
+        charge = plan_charge(book, purpose, request_id, dataset, delta=Fraction(0) if terms is None else terms.delta)
         release = release_from(partial(_open_source, file, input_format, source_of), ask, padding, charge)
     deliver(release, shape, out)
 
@@ -326,12 +326,6 @@ def _open_source(file: str | None, kind: str | None, source_of: Callable[[Any], 
     """The source behind FILE; a copy of standard input is there until it is let go."""
     with open_input(file, kind) as path:
         yield source_of(path)
-
-
-def _refuse_options(options: Mapping[str, Any], reasons: dict[str, str], when: str) -> None:
-    for option, value in options.items():
-        if value is not None:
-            raise InvalidValueError(f"{option} must be left out {when}: {reasons[option]}")
 
 
 def _open_ledger(ledger: str | None, out: str | None) -> Ledger | None:

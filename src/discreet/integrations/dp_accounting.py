@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidValueError, MissingExtraError, shown
 from discreet.exact.ball import float_above
+from discreet.text import decimal
 
 if TYPE_CHECKING:
     from discreet.release import Guarantee
@@ -21,16 +22,22 @@ if TYPE_CHECKING:
 ACCOUNTANTS = ("pld", "rdp")
 
 
-def event(guarantee: Guarantee, accountant: str | None = None) -> Any:
+def event(guarantee: Guarantee, accountant: str | None = None, without_delta: bool = False) -> Any:
     """The event of a guarantee for one of the two accountants; see `Guarantee.to_dp_event`."""
     events = _dp_event()
     kind = _checked(accountant, guarantee.adjacency)
     if guarantee.epsilon == 0:
         return events.NoOpDpEvent()
+    if guarantee.delta and not without_delta:
+        raise InvalidValueError(
+            f"without_delta must be True for a guarantee with a delta, {decimal(guarantee.delta)}: no event of "
+            "dp-accounting has one, so that you have to take it off the delta that you ask the accountant for"
+        )
     if kind == "rdp":
         rho = float_above(guarantee.zcdp)
         return events.ZCDpEvent(rho) if rho < math.inf else events.NonPrivateDpEvent()
-    parts = [_pure(events, part) for part in (guarantee.selection_epsilon, guarantee.counts_epsilon) if part]
+    costs = guarantee.discovery_epsilon, guarantee.selection_epsilon, guarantee.counts_epsilon
+    parts = [_pure(events, cost) for cost in costs if cost]
     return parts[0] if len(parts) == 1 else events.ComposedDpEvent(parts)
 
 

@@ -24,6 +24,8 @@ class Budget:
         The most that all releases together may cost.
     delta
         With a delta, the cost is that of (epsilon, delta)-differential privacy, by the better of two ways to add up.
+    release_delta
+        How much of delta is for releases that have one of their own; the rest is for adding up by zCDP.
     adjacency
         "add-remove" or "swap": the ledger takes releases under this one alone.
     unit
@@ -37,14 +39,28 @@ class Budget:
     adjacency: str
     unit: str
     dataset: str | None = None
+    release_delta: Fraction = Fraction(0)
+
+    @property
+    def conversion_delta(self) -> Fraction | None:
+        """How much of delta is for adding up by zCDP; None where nothing is."""
+        # Fixed beforehand: whoever could trade one for the other by what was released would exceed both.
+        return None if self.delta is None or self.delta == self.release_delta else self.delta - self.release_delta
+
+    def fits(self, cost: Composition) -> bool:
+        """Whether what releases come to is within the budget."""
+        return cost.fits(self.epsilon, self.conversion_delta, self.release_delta)
 
     @classmethod
     def read(cls, content: dict[str, Any]) -> Budget:
         """The budget in the first record."""
         delta = None if content["delta"] is None else Fraction(content["delta"])
+        release_delta = Fraction(content.get("release_delta", 0))
+        if not 0 <= release_delta <= (delta or 0):
+            raise ValueError
         # A ledger that was made before there were datasets says nothing of one.
         dataset = content.get("dataset")
-        return cls(Fraction(content["epsilon"]), delta, content["adjacency"], content["unit"], dataset)
+        return cls(Fraction(content["epsilon"]), delta, content["adjacency"], content["unit"], dataset, release_delta)
 
 
 @dataclass(frozen=True)
@@ -60,7 +76,8 @@ class Entry:
     purpose
         What the caller said it is for, or None.
     k, d
-        How many items of how many, in each group where there are groups; d is that of the largest.
+        How many items of how many, in each group where there are groups; d is that of the largest, and None where
+        nobody listed the items.
     mechanism
         The mechanism's name and parameters.
     epsilon, zcdp, delta
@@ -81,7 +98,7 @@ class Entry:
     time: str
     purpose: str | None
     k: int
-    d: int
+    d: int | None
     mechanism: dict[str, Any]
     epsilon: Fraction
     zcdp: Fraction

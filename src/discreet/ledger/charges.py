@@ -58,9 +58,16 @@ class Charge:
 
 
 def open_charge(
-    ledger: str | os.PathLike[str] | Ledger, purpose: str | None, request_id: str | None, dataset: str | None
+    ledger: str | os.PathLike[str] | Ledger,
+    purpose: str | None,
+    request_id: str | None,
+    dataset: str | None,
+    delta: Fraction = Fraction(0),
 ) -> Charge:
-    """The charge that a release will make, on a ledger that is for its data; the words of the caller are checked."""
+    """The charge that a release will make, on a ledger that is for its data; the words of the caller are checked.
+
+    `delta` is that of the release, where it has one.
+    """
     from discreet.ledger.ledger import Ledger
 
     for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset)):
@@ -68,6 +75,9 @@ def open_charge(
             check_text(given, name)
     book = ledger if isinstance(ledger, Ledger) else Ledger.unread(ledger)
     book.check_dataset(dataset)
+    # A request that was answered before costs nothing: its charge is found when it is made.
+    if request_id is None:
+        book.check_release_delta(delta)
     return Charge(book, purpose, request_id, dataset)
 
 
@@ -75,7 +85,8 @@ def charge_record(account: Account, query: Query, purpose: str | None, request_i
     """The record of a charge, where it is granted."""
     check_dataset(account, query.dataset)
     _check_adjacency(account, query)
-    _check_budget(account, Composition(query.guarantee.epsilon, query.guarantee.zcdp))
+    check_release_delta(account, query.guarantee.delta)
+    _check_budget(account, Composition(query.guarantee.epsilon, query.guarantee.zcdp, query.guarantee.delta))
     content = {
         "time": stamp(_time(account)),
         "purpose": purpose,
@@ -84,7 +95,7 @@ def charge_record(account: Account, query: Query, purpose: str | None, request_i
         "mechanism": mechanism_to_dict(query.guarantee.mechanism),
         "epsilon": str(query.guarantee.epsilon),
         "zcdp": str(query.guarantee.zcdp),
-        "delta": "0",
+        "delta": str(query.guarantee.delta),
         "version": discreet.__version__,
         "fingerprint": query.fingerprint,
         "request_id": request_id,
@@ -109,7 +120,7 @@ def stored_release(connection: Connection, account: Account, request_id: str, qu
 
 def epsilon_left(account: Account) -> Fraction:
     """The epsilon of the budget less what is spent."""
-    return max(Fraction(0), account.budget.epsilon - account.spent.spent(account.budget.delta))
+    return max(Fraction(0), account.budget.epsilon - account.spent.spent(account.budget.conversion_delta))
 
 
 def check_dataset(account: Account, dataset: str | None) -> None:
@@ -119,6 +130,20 @@ def check_dataset(account: Account, dataset: str | None) -> None:
         raise InvalidValueError(f"dataset must be given, because the ledger is for one alone, {shown(own)}")
     if own is not None and dataset != own:
         raise InvalidValueError(f"dataset must be that of the ledger, {shown(own)}, not {shown(dataset)}")
+
+
+def check_release_delta(account: Account, delta: Fraction) -> None:
+    """Raises where the deltas of releases would come to more than the ledger has for them."""
+    own = account.budget.release_delta
+    if account.spent.delta + delta <= own or not delta:
+        return
+    if not own:
+        raise BudgetSpentError(
+            f"delta {decimal(delta)} does not fit: the ledger has none for releases, which is fixed when it is made, "
+            "with release_delta; nothing was drawn"
+        )
+    left = decimal(own - account.spent.delta)
+    raise BudgetSpentError(f"delta {decimal(delta)} does not fit: {left} of {decimal(own)} is left for releases")
 
 
 def check_text(given: Any, name: str) -> str:
@@ -156,12 +181,12 @@ def _check_adjacency(account: Account, query: Query) -> None:
 
 def _check_budget(account: Account, cost: Composition) -> None:
     budget, total = account.budget, account.spent.plus(cost)
-    if total.fits(budget.epsilon, budget.delta):
+    if budget.fits(total):
         return
     rest = f"{decimal(epsilon_left(account))} of {decimal(budget.epsilon)} is left, and nothing was drawn"
-    if budget.delta is not None:
-        after = decimal(total.spent(budget.delta))
-        rest = f"it would bring what is spent at delta {decimal(budget.delta)} to {after}; {rest}"
+    if budget.conversion_delta is not None:
+        after = decimal(total.spent(budget.conversion_delta))
+        rest = f"it would bring what is spent at delta {decimal(budget.conversion_delta)} to {after}; {rest}"
     raise BudgetSpentError(f"epsilon {decimal(cost.epsilon)} does not fit: {rest}")
 
 

@@ -4,7 +4,8 @@ Pure: epsilons add (basic composition). zCDP: rhos add, and rho-zCDP is (epsilon
 
     epsilon = rho alpha + log(1 / (alpha delta)) / (alpha - 1) + log(1 - 1 / alpha)
 
-(Canonne, Kamath and Steinke 2020, Proposition 12). Both hold when each release is chosen after seeing the ones before,
+(Canonne, Kamath and Steinke 2020, Proposition 12). A release with a delta is delta-approximately rho-zCDP, and the
+deltas add as well. Both hold when each release is chosen after seeing the ones before,
 and so does the better of the two: on outcomes where the sum stays within the budget the ratio of probabilities is at
 most e^epsilon, and all others are outcomes of a process that stops at the rho of the budget.
 """
@@ -47,22 +48,20 @@ class Composition:
         delta = self.delta + other.delta if other.delta else self.delta  # mostly zero, and exact sums take time
         return Composition(self.epsilon + other.epsilon, self.rho + other.rho, delta)
 
-    def by_zcdp(self, delta: Fraction | None) -> Fraction | None:
-        """The epsilon for this delta by zCDP, or None where there is no delta left for the conversion."""
-        if delta is None or delta <= self.delta:
-            return None
-        return zcdp_to_epsilon(self.rho, delta - self.delta)
+    def by_zcdp(self, conversion: Fraction | None) -> Fraction | None:
+        """The epsilon by zCDP, converted at a delta that comes beside those of the releases; None without one."""
+        return None if conversion is None else zcdp_to_epsilon(self.rho, conversion)
 
-    def spent(self, delta: Fraction | None) -> Fraction:
-        """The epsilon for this delta, by the better of the two."""
-        other = self.by_zcdp(delta)
+    def spent(self, conversion: Fraction | None) -> Fraction:
+        """The epsilon, by the better of the two."""
+        other = self.by_zcdp(conversion)
         return self.epsilon if other is None else min(self.epsilon, other)
 
-    def fits(self, epsilon: Fraction, delta: Fraction | None) -> bool:
-        """Whether all of this is within (epsilon, delta)."""
-        if self.delta > (delta or 0):
+    def fits(self, epsilon: Fraction, conversion: Fraction | None, release_delta: Fraction = Fraction(0)) -> bool:
+        """Whether all of this is within epsilon and the sum of two deltas that were fixed beforehand."""
+        if self.delta > release_delta:
             return False
-        return self.epsilon <= epsilon or self.spent(delta) <= epsilon
+        return self.epsilon <= epsilon or self.spent(conversion) <= epsilon
 
 
 def zcdp_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:

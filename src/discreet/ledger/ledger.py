@@ -26,6 +26,7 @@ from discreet.ledger.errors import LedgerError
 from discreet.ledger.path import as_path
 from discreet.ledger.query import Query
 from discreet.privacy import Number, check_adjacency, exact, positive
+from discreet.text import decimal
 
 WAIT = 30.0
 """Seconds to wait for other processes."""
@@ -77,6 +78,7 @@ class Ledger:
         *,
         epsilon: Number,
         delta: Number | None = None,
+        release_delta: Number | None = None,
         adjacency: str = "add-remove",
         unit: str,
         dataset: str | None = None,
@@ -92,6 +94,9 @@ class Ledger:
             What may be spent in all, taken exactly.
         delta
             With a delta the budget is one of (epsilon, delta)-differential privacy, and many small releases cost less.
+        release_delta
+            How much of delta is for the deltas of releases, such as those of items that nobody listed. The rest is for
+            adding up many releases. By default it is 0, and releases with a delta are refused.
         adjacency
             "add-remove" or "swap", the same for all releases.
         unit
@@ -104,9 +109,12 @@ class Ledger:
         """
         check_adjacency(adjacency)
         _seconds(wait)
+        whole = None if delta is None else _delta(delta)
+        part = Fraction(0) if release_delta is None else _check_release_delta(release_delta, whole)
         budget = {
             "epsilon": str(positive(epsilon, "epsilon")),
-            "delta": None if delta is None else str(_delta(delta)),
+            "delta": None if whole is None else str(whole),
+            **({"release_delta": str(part)} if part else {}),
             "adjacency": adjacency,
             "unit": charges.check_text(unit, "unit"),
             "dataset": None if dataset is None else charges.check_text(dataset, "dataset"),
@@ -140,7 +148,7 @@ class Ledger:
     def spent(self) -> Fraction:
         """The epsilon spent: the sum, or with a delta what zCDP makes of it where that is less."""
         account = self._read()
-        return account.spent.spent(account.budget.delta)
+        return account.spent.spent(account.budget.conversion_delta)
 
     @property
     def left(self) -> Fraction:
@@ -174,7 +182,7 @@ class Ledger:
         if head is not None and not re.fullmatch("[0-9a-f]{64}", str(head)):
             raise InvalidValueError(f"head must be the 64 hexadecimal digits that the ledger shows, not {shown(head)}")
         account, found = self._all()
-        if not account.spent.fits(account.budget.epsilon, account.budget.delta):
+        if not account.budget.fits(account.spent):
             raise LedgerError("the ledger is damaged: more is spent than the budget allows")
         hashes = [record.hash for record in found]
         if head is None:
@@ -193,6 +201,10 @@ class Ledger:
         """Raises where the ledger is for other data than those of this name; `top_k` calls this before it reads any."""
         # What was read once is enough: a charge finds a file that was replaced since.
         charges.check_dataset(self._account or self._read(), dataset)
+
+    def check_release_delta(self, delta: Fraction) -> None:
+        """Raises where the ledger has not so much delta for a release; `top_k` calls this before it reads any data."""
+        charges.check_release_delta(self._account or self._read(), delta)
 
     def charge(self, query: Query, purpose: str | None, request_id: str | None) -> Record | AnyRelease:
         """Charges a query, or finds the release of a request that was answered before; `top_k` calls this.
@@ -250,6 +262,15 @@ def _seconds(wait: Any) -> float:
     if not 0 <= seconds <= 10**6:
         raise InvalidValueError(f"wait must be from 0 to 10^6 seconds, not {shown(wait)}")
     return float(seconds)
+
+
+def _check_release_delta(given: Any, delta: Fraction | None) -> Fraction:
+    part = exact(given, "release_delta")
+    if delta is None:
+        raise InvalidValueError("release_delta must be left out without delta, of which it is a part")
+    if not 0 <= part <= delta:
+        raise InvalidValueError(f"release_delta must be from 0 to delta, {decimal(delta)}, not {shown(given)}")
+    return part
 
 
 def _delta(delta: Any) -> Fraction:

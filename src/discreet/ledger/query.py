@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.discovery_request import DiscoveryRequest
 from discreet.grouped_request import AnyRequest, GroupedRequest
 from discreet.labels import sort_labels
 from discreet.ledger.chain import canonical, digest
@@ -21,12 +22,14 @@ MOST_LABELS = 100_000
 class Query:
     """What is asked: k of d items, with a guarantee, of a source that is described in public terms.
 
+    Items that nobody listed have no d.
+
     `dataset` is the caller's name for the data, or None; `groups` how many groups it is asked for, d then being the
     size of the largest, or None where there are none.
     """
 
     k: int
-    d: int
+    d: int | None
     guarantee: Guarantee
     source: dict[str, Any]
     dataset: str | None = None
@@ -42,6 +45,8 @@ class Query:
 
 def query_of(request: AnyRequest, dataset: str | None = None) -> Query:
     """The query that a request asks of the data of this name, if it has one."""
+    if isinstance(request, DiscoveryRequest):
+        return Query(request.k, None, request.guarantee, request.source.description(), dataset, request.groups)
     if not isinstance(request, GroupedRequest):
         return Query(request.k, request.d, request.guarantee, _describe(request.source), dataset)
     described = {**request.source.description(), "members": _digest_members(request.requests)}

@@ -17,7 +17,7 @@ Where a user may be in g groups, each group has epsilon / g and delta / g.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -115,6 +115,35 @@ class Discovery:
             entropy, trials, *self._bound_upper_tails(steps), lambda i: upper_tail(self.rate, int(steps[i]))
         )
         return np.where(is_above, trials - rarer, rarer)
+
+    def sample_kept_ranks(self, entropy: Entropy, users: Ranks, items: Ranks) -> Ranks:
+        """Returns which items are kept, as their ranks in ascending order, where the runs follow each other.
+
+        The parameters are those of `sample_kept`; which items of a run are kept is a uniform subset.
+        """
+        kept = self.sample_kept(entropy, users, items)
+        some = np.flatnonzero(kept)
+        first = (np.cumsum(items) - items)[some].tolist()
+        sizes, counts = items[some].tolist(), kept[some].tolist()
+        drawn = [at + entropy.subset(count, size - 1) for at, size, count in zip(first, sizes, counts, strict=True)]
+        return np.concatenate([np.empty(0, np.int64), *drawn])
+
+    def share_of_group(self) -> Discovery:
+        """The same discovery as one of its groups has it: what it costs that group alone."""
+        groups = self.max_groups_per_user
+        return replace(self, epsilon=self.epsilon / groups, delta=self.delta / groups, max_groups_per_user=1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The discovery in terms that JSON can hold; its delta and adjacency are those of the guarantee."""
+        groups = {} if self.max_groups_per_user == 1 else {"max_groups_per_user": self.max_groups_per_user}
+        bounds = {"max_items_per_user": self.max_items_per_user, **groups}
+        return {"epsilon": str(self.epsilon), **bounds, "threshold": self.threshold}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], delta: str, adjacency: str) -> Discovery:
+        """The discovery that `to_dict` wrote."""
+        part, groups = Fraction(data["epsilon"]), int(data.get("max_groups_per_user", 1))
+        return cls(part, Fraction(delta), int(data["max_items_per_user"]), adjacency, groups)
 
     def describe_threshold(self) -> str:
         """What the threshold means for an item, in a sentence or two."""

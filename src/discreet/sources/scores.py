@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from discreet.discovery_terms import refuse_discovered
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.sources.arrays.array import array_source, is_tensor
 from discreet.sources.base import Source
 from discreet.sources.groups import GroupedSource
+from discreet.sources.unlisted import UnlistedSource
+
+AnySource = Source | GroupedSource | UnlistedSource
+"""Whatever `top_k` takes a release from."""
 
 
 def as_source(scores: Any, labels: Any = None) -> Source:
     """What the caller gave as scores, as a source of one list of items."""
     if isinstance(scores, GroupedSource):
         raise InvalidTypeError("scores must be of one list of items here, not of several groups: take one at a time")
+    if isinstance(scores, UnlistedSource):
+        raise refuse_discovered("scores")
     if not isinstance(scores, Source):
         if not is_tensor(scores):
             return array_source(scores, labels)
@@ -25,10 +32,12 @@ def as_source(scores: Any, labels: Any = None) -> Source:
     return scores
 
 
-def as_any_source(scores: Any, labels: Any = None) -> Source | GroupedSource:
-    """What the caller gave as scores, as a source of one list of items, or of one for each group."""
-    if not isinstance(scores, GroupedSource):
+def as_any_source(scores: Any, labels: Any = None) -> AnySource:
+    """What the caller gave as scores, as a source of one list of items, of one for each group, or of none yet."""
+    if not isinstance(scores, GroupedSource | UnlistedSource):
         return as_source(scores, labels)
+    if labels is not None and isinstance(scores, UnlistedSource):
+        raise InvalidValueError("labels must be left out for items that are to be found")
     if labels is not None:
         raise InvalidValueError("labels must be left out when scores is by group: discreet.grouped takes them")
     return scores

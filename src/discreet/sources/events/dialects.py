@@ -7,16 +7,15 @@ sent to it.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
-from discreet.sources.events import calendar_counts, sqlite
-from discreet.sources.events.cells import engine_function
+from discreet.sources.events import calendar_counts, sqlite, unlogged
+from discreet.sources.events.cells import engine_function, null_unless
 from discreet.sources.events.embedded import Close, connect_to_file
 
 _LAST_DECIMAL_PLACE = 300
@@ -64,8 +63,11 @@ class Dialect:
         engine shows; None where none is known, and then nothing is sent.
     text_bytes
         The UTF-8 bytes of a text, whose equality and order no collation changes; None where it is not known how.
-    digest
-        The MD5 of bytes, or of a text's UTF-8 bytes, in hexadecimal; None where it is not known how.
+    bytes_text, digest
+        The text of bytes that `text_bytes` made, and the MD5 of bytes, or of a text's UTF-8 bytes, in hexadecimal; None
+        where it is not known how.
+    drop_broken_text
+        A text, NULL where its bytes are no text: what is found must be read outside of the engine.
     equates_by_bytes
         Whether a condition compares text by its bytes for = too, because a column may ignore case.
     like, fold_case, trim
@@ -102,7 +104,9 @@ class Dialect:
     views_local_tables: bool = False
     send_unlogged: Callable[[Any, str, Any], AbstractContextManager[Any]] | None = None
     text_bytes: Callable[[Any], Any] | None = None
+    bytes_text: Callable[[Any], Any] | None = None
     digest: Callable[[Any], Any] | None = None
+    drop_broken_text: Callable[[Any], Any] = lambda text: text
     equates_by_bytes: bool = False
     like: Callable[[Any, str], Any] = _like
     fold_case: Callable[[Any, str], Any] = _translate_case
@@ -130,6 +134,15 @@ class Dialect:
         everybody's.
         """
         return value if self.text_bytes is None or not value.type().is_string() else self.text_bytes(value)
+
+    def text_of_key(self, key: Any, is_text: bool) -> Any:
+        """What `group_key` made of a value, as text; `is_text` says whether the value was."""
+        if is_text and self.bytes_text is not None:
+            return self.bytes_text(key)
+        if key.type().is_boolean():
+            return key.ifelse("true", "false")
+        # Bytes that are no text have a spelling of their own on every engine.
+        return self.digest(key) if self.digest is not None and key.type().is_binary() else key.cast("string")
 
 
 def dialect_named(name: str) -> Dialect:
@@ -162,6 +175,10 @@ def _cast_to_bytes(text: Any) -> Any:
     return text.cast("binary")
 
 
+def _cast_to_text(spelled: Any) -> Any:
+    return spelled.cast("string")
+
+
 def _convert_to_utf8(text: Any) -> Any:
     """The bytes of a text of PostgreSQL's, whatever the encoding of the database."""
     return engine_function("convert_to", "binary", "string", "string")(text, "UTF8")
@@ -176,6 +193,12 @@ def _digest_bytes(value: Any, text_bytes: Callable[[Any], Any]) -> Any:
     return engine_function("md5", "string", "binary")(value if value.type().is_binary() else text_bytes(value))
 
 
+def _drop_broken_utf8(text: Any) -> Any:
+    """A text of Spark's, which may be any bytes: decoding replaces those that are none of UTF-8."""
+    back = engine_function("decode", "string", "binary", "string")(_cast_to_bytes(text), "UTF-8")
+    return null_unless(_cast_to_bytes(back) == _cast_to_bytes(text), text)
+
+
 def _drop_odd_numerics(value: Any) -> Any:
     """A numeric of PostgreSQL's that converts to a float: without NaN, which is above all numbers, and not too fine."""
     import ibis
@@ -184,110 +207,14 @@ def _drop_odd_numerics(value: Any) -> Any:
     return engine_function("round", "decimal", "decimal", "int32")(value, _LAST_DECIMAL_PLACE)
 
 
-@contextmanager
-def _register_with_duckdb(backend: Any, name: str, rows: Any) -> Iterator[Any]:
-    """A view of the Arrow table, which DuckDB scans where it lies."""
-    backend.con.register(name, rows)
-    try:
-        yield backend.table(name)
-    finally:
-        backend.con.unregister(name)
-
-
-@contextmanager
-def _copy_to_postgres(backend: Any, name: str, rows: Any) -> Iterator[Any]:
-    """A temporary table, filled by COPY: its rows are no part of a statement, and in binary of no error either."""
-    types = [_POSTGRES_TYPES[str(field.type)] for field in rows.schema]
-    with backend.con.cursor() as cursor, backend.con.transaction():
-        cursor.execute(f"CREATE TEMPORARY TABLE {name} ({_declare_columns(rows, types)})")
-        with cursor.copy(f"COPY {name} FROM STDIN (FORMAT binary)") as copy:
-            copy.set_types(types)
-            for row in _iterate_rows(rows):
-                copy.write_row(row)
-    try:
-        yield backend.table(name)
-    finally:
-        with backend.con.cursor() as cursor, backend.con.transaction():
-            cursor.execute(f"DROP TABLE {name}")
-
-
-@contextmanager
-def _insert_into_sqlite(backend: Any, name: str, rows: Any) -> Iterator[Any]:
-    """A temporary table, filled from what a function returns: even a trace, which shows parameters, does not show it.
-
-    The key is what EXISTS looks up, row by row.
-    """
-    columns = _declare_columns(rows, [_SQLITE_TYPES[str(field.type)] for field in rows.schema])
-    values = ", ".join(f"json_extract(value, '$[{i}]')" for i in range(rows.num_columns))
-    text = json.dumps(list(_iterate_rows(rows)), default=lambda day: day.isoformat())
-    key = f"PRIMARY KEY ({', '.join(rows.column_names)})"
-    with backend.begin() as cursor:
-        cursor.execute(f"CREATE TEMPORARY TABLE {name} ({columns}, {key}) WITHOUT ROWID")
-        backend.con.create_function(name, 0, lambda: text)
-        try:
-            cursor.execute(f"INSERT INTO {name} SELECT {values} FROM json_each({name}())")  # noqa: S608  # a random name
-        finally:
-            backend.con.create_function(name, 0, None)
-    try:
-        yield backend.table(name, database="temp")
-    finally:
-        with backend.begin() as cursor:
-            cursor.execute(f"DROP TABLE temp.{name}")
-
-
-@contextmanager
-def _view_on_spark(backend: Any, name: str, rows: Any) -> Iterator[Any]:
-    """A temporary view of a local relation, which plans show by its columns alone."""
-    from pyspark.sql.functions import broadcast
-
-    session = backend._session
-    schema = _declare_columns(rows, [_SPARK_TYPES[str(field.type)] for field in rows.schema])
-    with _enable_spark_arrow(session):
-        frame = session.createDataFrame(rows.to_pandas(), schema)
-    # The rows are few, which Spark may not know, and would sort both sides.
-    broadcast(frame).createOrReplaceTempView(name)
-    try:
-        yield backend.table(name)
-    finally:
-        session.catalog.dropTempView(name)
-
-
-@contextmanager
-def _enable_spark_arrow(session: Any) -> Iterator[None]:
-    """Frames cross to Spark as Arrow batches inside; else as pickles, which Python processes there have to read."""
-    given = session.conf.get(_SPARK_ARROW)
-    if given == "true":
-        yield
-        return
-    session.conf.set(_SPARK_ARROW, "true")
-    try:
-        yield
-    finally:
-        session.conf.set(_SPARK_ARROW, given)
-
-
-_SPARK_ARROW = "spark.sql.execution.arrow.pyspark.enabled"
-
-_POSTGRES_TYPES = {"int64": "int8", "string": "text", "date32[day]": "date", "bool": "bool"}
-_SQLITE_TYPES = {"int64": "INTEGER", "string": "TEXT", "date32[day]": "DATE", "bool": "BOOLEAN"}
-_SPARK_TYPES = {"int64": "bigint", "string": "string", "date32[day]": "date", "bool": "boolean"}
-
-
-def _declare_columns(rows: Any, types: list[str]) -> str:
-    return ", ".join(f"{name} {kind}" for name, kind in zip(rows.column_names, types, strict=True))
-
-
-def _iterate_rows(rows: Any) -> Iterator[tuple[Any, ...]]:
-    return zip(*(column.to_pylist() for column in rows.columns), strict=True)
-
-
 DUCKDB = Dialect(
     name="duckdb",
     title="DuckDB",
     is_file=True,
     connect=connect_to_file,
-    send_unlogged=_register_with_duckdb,
+    send_unlogged=unlogged.register_with_duckdb,
     text_bytes=_encode,
+    bytes_text=lambda spelled: engine_function("decode", "string", "binary")(spelled),
     digest=lambda value: _digest_bytes(value, _encode),
     trim=_trim_spaces,
     limit_to_calendar=calendar_counts.limit_duckdb_to_calendar,
@@ -299,8 +226,9 @@ POSTGRES = Dialect(
     name="postgres",
     title="PostgreSQL",
     extra="postgres",
-    send_unlogged=_copy_to_postgres,
+    send_unlogged=unlogged.copy_to_postgres,
     text_bytes=_convert_to_utf8,
+    bytes_text=lambda spelled: engine_function("convert_from", "string", "binary", "string")(spelled, "UTF8"),
     digest=lambda value: _digest_bytes(value, _convert_to_utf8),
     trim=_trim_spaces,
     has_try_cast=False,
@@ -315,9 +243,11 @@ SQLITE = Dialect(
     is_file=True,
     connect=sqlite.connect,
     declare_types=sqlite.declare_types,
-    send_unlogged=_insert_into_sqlite,
+    send_unlogged=unlogged.insert_into_sqlite,
     text_bytes=_cast_to_bytes,
+    bytes_text=_cast_to_text,
     digest=sqlite.digest,
+    drop_broken_text=sqlite.drop_broken_text,
     equates_by_bytes=True,
     like=_glob,
     # SQLite knows no other letters than these 26.
@@ -335,9 +265,11 @@ SPARK = Dialect(
     title="Spark",
     # Spark's cache does not know tables in memory unless a view stands for them.
     views_local_tables=True,
-    send_unlogged=_view_on_spark,
+    send_unlogged=unlogged.view_on_spark,
     text_bytes=_cast_to_bytes,
+    bytes_text=_cast_to_text,
     digest=lambda value: _digest_bytes(value, _cast_to_bytes),
+    drop_broken_text=_drop_broken_utf8,
     trim=_trim_plainly,
     # To Java, $ is also before the end of the last line.
     text_end=r"\z",

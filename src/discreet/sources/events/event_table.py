@@ -28,7 +28,7 @@ from discreet.sources.events.steps import Steps
 
 
 class EventTable:
-    """A table of events and the public domain of its items.
+    """A table of events.
 
     Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
 
@@ -38,37 +38,18 @@ class EventTable:
         The events.
     columns
         The columns of the user, the item and the value, by these names.
-    domain, label, where
-        As the caller gave them.
+    where
+        As the caller gave it.
     steps
         Values as whole steps; None where scores count users.
     """
 
-    def __init__(
-        self,
-        opened: Opened,
-        columns: dict[str, str],
-        domain: Any,
-        label: str | None,
-        where: str | None,
-        steps: Steps | None,
-    ) -> None:
-        self._opened, self._columns, self._steps, self._label = opened, columns, steps, label
+    def __init__(self, opened: Opened, columns: dict[str, str], where: str | None, steps: Steps | None) -> None:
+        self._opened, self._columns, self._steps = opened, columns, steps
         self._sensitivity = Sensitivity() if steps is None else steps.sensitivity
         self._grid: Fraction = Fraction(1) if steps is None else steps.resolution
         self._lock, self._process = threading.RLock(), os.getpid()
         self._where, self._table = where, self._filter(opened.table, where)
-        own_kind = None if columns["item"] in opened.undeclared else self._item_kind()
-        if isinstance(domain, range) and domain.step == 1 and len(domain) and label is None:
-            domain = integers(domain.start, domain.stop - 1)
-        self._domain: Integers | ListedDomain = (
-            _check_range(domain, label)
-            if isinstance(domain, Integers)
-            else open_listed_domain(domain, label, columns["item"], opened, own_kind)
-        )
-        self._kind = "integer" if isinstance(self._domain, Integers) else self._domain.kind
-        self._check_kind(own_kind)
-        _check_long_numbers(opened, columns["item"], self._domain)
         self._snapshots: list[Lookup] = []
         self._opening: list[float] = []
         # What was opened here ends with the source: the snapshot first, which needs its connection to go.
@@ -102,28 +83,11 @@ class EventTable:
             "call discreet.events where the source is needed"
         )
 
-    def _describe(self, max_items_per_user: int | None) -> dict[str, Any]:
-        """What is public about the question, in terms that JSON can hold."""
-        domain, steps = self._domain, self._steps
-        listed = [domain.lo, domain.hi] if isinstance(domain, Integers) else domain.kind
+    def _describe_question(self) -> dict[str, Any]:
+        """What is public about the question, but for its items, in terms that JSON can hold."""
+        steps = self._steps
         clip = None if steps is None else [steps.low, steps.high, str(steps.resolution)]
-        return {
-            "columns": self._columns, "where": self._where, "clip": clip, "domain": listed, "label": self._label,
-            **({} if max_items_per_user is None else {"max_items_per_user": max_items_per_user}),
-        }  # fmt: skip
-
-    def _list_items(self) -> list[Any]:
-        """The labels of the whole domain."""
-        if isinstance(self._domain, Integers):
-            return list(range(self._domain.lo, self._domain.hi + 1))
-        table, shown_as = self._domain.table, "label" if self._domain.labelled else "item"
-        backend = self._opened.table.get_backend()
-        with self.exclusive():
-            column = ask(
-                self._opened.engine, "reading the domain", lambda: backend.to_pyarrow(table.select(shown_as))[shown_as]
-            )
-        found: list[Any] = column.to_pylist()
-        return found
+        return {"columns": self._columns, "where": self._where, "clip": clip}
 
     def _check_process(self) -> None:
         """Refuses a forked process, in which the connection has lost its threads and shares its socket."""
@@ -140,18 +104,67 @@ class EventTable:
         opened = self._opened
         return table.filter(condition(where, table, undeclared=opened.undeclared, is_text=opened.is_text))
 
-    def _item_kind(self) -> str:
+    def _declared_kind(self) -> str | None:
+        """What the items were declared to be, or None where nobody has."""
+        if self._columns["item"] in self._opened.undeclared:
+            return None
         dtype = self._opened.table[self._columns["item"]].type()
         kind = "integer" if dtype.is_numeric() and not dtype.is_boolean() else kind_of_type(dtype)
         if kind is None:
             raise InvalidTypeError(f"item must be a column of strings, numbers, dates or booleans, not of {dtype}")
         return kind
 
-    def _check_kind(self, declared: str | None) -> None:
-        """Refuses a column that was declared as what can never be an item of the domain."""
-        column = self._opened.table[self._columns["item"]]
-        if declared not in (None, self._kind) and not has_reading(self._opened.dialect, column, self._kind):
-            raise InvalidTypeError(f"domain must hold items like those of the events, {declared}s, not {self._kind}s")
+    def _check_kind(self, kind: str) -> None:
+        """Refuses a column that was declared as what can never be an item of the kind."""
+        column, declared = self._opened.table[self._columns["item"]], self._declared_kind()
+        if declared not in (None, kind) and not has_reading(self._opened.dialect, column, kind):
+            raise InvalidTypeError(f"domain must hold items like those of the events, {declared}s, not {kind}s")
+
+
+class ListedEventTable(EventTable):
+    """A table of events and the public domain of its items, which is given as the caller has it, with its label."""
+
+    def __init__(
+        self,
+        opened: Opened,
+        columns: dict[str, str],
+        domain: Any,
+        label: str | None,
+        where: str | None,
+        steps: Steps | None,
+    ) -> None:
+        super().__init__(opened, columns, where, steps)
+        self._label = label
+        if isinstance(domain, range) and domain.step == 1 and len(domain) and label is None:
+            domain = integers(domain.start, domain.stop - 1)
+        self._domain: Integers | ListedDomain = (
+            _check_range(domain, label)
+            if isinstance(domain, Integers)
+            else open_listed_domain(domain, label, columns["item"], opened, self._declared_kind())
+        )
+        self._kind = "integer" if isinstance(self._domain, Integers) else self._domain.kind
+        self._check_kind(self._kind)
+        _check_long_numbers(opened, columns["item"], self._domain)
+
+    def _describe(self, max_items_per_user: int | None) -> dict[str, Any]:
+        """What is public about the question, in terms that JSON can hold."""
+        domain = self._domain
+        listed = [domain.lo, domain.hi] if isinstance(domain, Integers) else domain.kind
+        bound = {} if max_items_per_user is None else {"max_items_per_user": max_items_per_user}
+        return {**self._describe_question(), "domain": listed, "label": self._label, **bound}
+
+    def _list_items(self) -> list[Any]:
+        """The labels of the whole domain."""
+        if isinstance(self._domain, Integers):
+            return list(range(self._domain.lo, self._domain.hi + 1))
+        table, shown_as = self._domain.table, "label" if self._domain.labelled else "item"
+        backend = self._opened.table.get_backend()
+        with self.exclusive():
+            column = ask(
+                self._opened.engine, "reading the domain", lambda: backend.to_pyarrow(table.select(shown_as))[shown_as]
+            )
+        found: list[Any] = column.to_pylist()
+        return found
 
 
 def _check_range(domain: Integers, label: str | None) -> Integers:

@@ -20,7 +20,7 @@ from discreet.sources.engine import ask
 from discreet.sources.events.bounded import MASK, adopt_ordinals, check_spellings, read_in_order
 from discreet.sources.events.connect import Opened
 from discreet.sources.events.domain import Integers, ListedDomain
-from discreet.sources.events.event_table import EventTable
+from discreet.sources.events.event_table import ListedEventTable
 from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.lookup import Lookup
 from discreet.sources.events.scoring import Scoring
@@ -29,7 +29,7 @@ from discreet.sources.groups import MANY, GroupedSource
 from discreet.tally import Tally
 
 
-class GroupedTableSource(EventTable, GroupedSource):
+class GroupedTableSource(ListedEventTable, GroupedSource):
     """Scores of a public domain in each of several public groups, from a table of events.
 
     Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.

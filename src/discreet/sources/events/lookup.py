@@ -38,14 +38,17 @@ class Lookup:
     ----------
     scores
         The snapshot: columns `item`, `score`, `label` where one is shown, and `grp` where there are groups, from 0 on.
-        Of a listed domain every item has a row; of a range of numbers those that somebody touched.
+        Of a listed domain every item has a row; of a range of numbers those that somebody touched. Without a domain
+        there is a column `total`, and what is found is an item with its total.
     kind, domain
-        What the items are, and the public list of them, which is that of every group.
+        What the items are, and the public list of them, which is that of every group; None where nobody listed them.
     groups
         How many groups there are; None without groups.
     """
 
-    def __init__(self, scores: Any, kind: str, domain: Integers | ListedDomain, groups: int | None = None) -> None:
+    def __init__(
+        self, scores: Any, kind: str, domain: Integers | ListedDomain | None, groups: int | None = None
+    ) -> None:
         self._scores, self._kind, self._domain, self._groups = scores, kind, domain, groups
         self._runs: list[list[tuple[int, int]]] = []
         self._bits = BITS
@@ -83,6 +86,8 @@ class Lookup:
 
     def _complete(self, counts: dict[int, int]) -> dict[int, int]:
         """How many items have each score, which must be all items of the domain and no more."""
+        if self._domain is None:
+            return counts
         missing = self._domain.d - sum(counts.values())
         if missing < 0 or (missing and not isinstance(self._domain, Integers)):
             raise RuntimeError("the engine has joined the domain in a way of its own")
@@ -123,19 +128,27 @@ class Lookup:
         """The labels at the wanted offsets of segments, whose items are fetched and sorted here."""
         if not segments:
             return {}
-        labelled = isinstance(self._domain, ListedDomain) and self._domain.labelled
         item = self._scores.item
-        keyed = self._select_keyed(level, item=item, shown=self._scores.label if labelled else item)
+        keyed = self._select_keyed(level, item=item, shown=self._shown_column)
         members = defaultdict(list)
         rows = read_matching(keyed, self._wanted_table(segments, level))
         for group, score, bucket, item, shown in _iterate_columns(rows, "grp", "score", "bucket", "item", "shown"):
-            members[group, int(score), bucket].append((item, shown))
+            label = (item, int(shown)) if self._domain is None else shown
+            members[group, int(score), bucket].append((item, label))
         found: Found = {}
         for segment in segments:
             ordered = sorted(members[segment.key], key=lambda pair: pair[0])
             for offset in segment.offsets:
                 found[segment.group, segment.score, offset] = ordered[offset - segment.first][1]
         return found
+
+    @property
+    def _shown_column(self) -> Any:
+        """What is found of an item, beside itself where nobody listed it."""
+        if self._domain is None:
+            return self._scores.total
+        labelled = isinstance(self._domain, ListedDomain) and self._domain.labelled
+        return self._scores.label if labelled else self._scores.item
 
     def _split(self, segments: list[Segment], level: int) -> list[Segment]:
         """The segments of the next level that hold wanted offsets."""
@@ -176,7 +189,7 @@ class Lookup:
             return item.year() if level == 1 else item
         if self._kind == "boolean":
             return item
-        width = 64 if self._groups is None else self._domain.d.bit_length()
+        width = 64 if self._groups is None or self._domain is None else self._domain.d.bit_length()
         return item >> max(0, width - self._bits * level)
 
     def _bucket_type(self, level: int) -> Any:

@@ -18,32 +18,88 @@ from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.steps import MOST_STEPS, Steps
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Scoring:
-    """How rows of events become scores.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RowReading:
+    """How a row of events is read, and how the totals of users are added up.
 
     Attributes
     ----------
     columns
         The columns of the user, the item and the value, by these names.
-    domain, kind
-        The public list of items, and the type that they have.
+    kind
+        The type that the items have.
     steps
         Values as whole steps; None where scores count users.
     dialect
         That of the engine.
     undeclared
         The columns whose type nobody has declared.
-    max_items_per_user, ordinals
-        How many items of a user are scored, all if None, and where each item stands in the order that decides which.
     """
 
     columns: dict[str, str]
-    domain: Integers | ListedDomain
     kind: str
     steps: Steps | None
     dialect: Dialect
     undeclared: frozenset[str]
+
+    def _read_rows(self, table: Any) -> dict[str, Any]:
+        """Of each row the user, the item and, where scores are sums, the steps."""
+        item = self.dialect.group_key(self._read_item(table[self.columns["item"]]))
+        read = {"who": self._read_user(table), "item": item}
+        return (
+            read if self.steps is None else read | {"steps": self._to_steps(table[self.columns["value"]], self.steps)}
+        )
+
+    def _read_user(self, table: Any) -> Any:
+        column = self.columns["user"]
+        return user_key(self.dialect, table[column], declared=column not in self.undeclared)
+
+    def _read_item(self, item: Any) -> Any:
+        """The item of a row as the domain spells it, or nothing where it cannot be one; no row makes this fail."""
+        return read_cell(self.dialect, item, self.kind)
+
+    def _to_steps(self, value: Any, steps: Steps) -> Any:
+        """A row's value in whole steps: rounded to the nearest, saturated, and missing where it is no number."""
+        unit = float(steps.resolution)
+        bound = MOST_STEPS * unit
+        if value.type().is_decimal() and self.dialect.has_typed_columns:
+            # One beyond all floats, or one too small for them, would fail to convert.
+            value = self.dialect.drop_strange_decimals(value).clip(-ceil(bound), ceil(bound))
+        number = read_cell(self.dialect, value, "float")
+        if self.dialect.has_typed_columns:
+            number = number.isnan().ifelse(None, number)
+        return (number.clip(-bound, bound) / unit + 0.5).floor().cast("int64")
+
+    def _drop_gaps(self, rows: Any) -> Any:
+        """The rows that have all that a score needs, with steps in a type in which they can be added up."""
+        rows = rows.filter(rows.who.notnull() & rows.item.notnull())
+        if self.steps is None:
+            return rows
+        rows = rows.filter(rows.steps.notnull())
+        return rows.mutate(steps=rows.steps.cast(self.dialect.total_type))
+
+    def _add_users(self, by_user: Any, key: Sequence[str]) -> Any:
+        """The score of each item: how many users it has, or the sum of their clipped totals, which cannot overflow."""
+        if self.steps is None:
+            return by_user.group_by(*key).agg(score=by_user.count())
+        clipped = by_user.total.clip(self.steps.low, self.steps.high).cast(self.dialect.total_type)
+        totals = by_user.mutate(total=clipped)
+        return totals.group_by(*key).agg(score=totals.total.sum().cast("int64"))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Scoring(RowReading):
+    """How rows of events become scores of a public list of items.
+
+    Attributes
+    ----------
+    domain
+        The public list of items.
+    max_items_per_user, ordinals
+        How many items of a user are scored, all if None, and where each item stands in the order that decides which.
+    """
+
+    domain: Integers | ListedDomain
     max_items_per_user: int | None
     ordinals: Any
 
@@ -104,34 +160,6 @@ class Scoring:
         """The column of the number by which an item of a group is known, beside that of the items themselves."""
         return "item" if isinstance(self.domain, Integers) else "ordinal"
 
-    def _read_rows(self, table: Any) -> dict[str, Any]:
-        """Of each row the user, the item and, where scores are sums, the steps."""
-        item = self.dialect.group_key(self._read_item(table[self.columns["item"]]))
-        read = {"who": self._read_user(table), "item": item}
-        return (
-            read if self.steps is None else read | {"steps": self._to_steps(table[self.columns["value"]], self.steps)}
-        )
-
-    def _read_user(self, table: Any) -> Any:
-        column = self.columns["user"]
-        return user_key(self.dialect, table[column], declared=column not in self.undeclared)
-
-    def _read_item(self, item: Any) -> Any:
-        """The item of a row as the domain spells it, or nothing where it cannot be one; no row makes this fail."""
-        return read_cell(self.dialect, item, self.kind)
-
-    def _to_steps(self, value: Any, steps: Steps) -> Any:
-        """A row's value in whole steps: rounded to the nearest, saturated, and missing where it is no number."""
-        unit = float(steps.resolution)
-        bound = MOST_STEPS * unit
-        if value.type().is_decimal() and self.dialect.has_typed_columns:
-            # One beyond all floats, or one too small for them, would fail to convert.
-            value = self.dialect.drop_strange_decimals(value).clip(-ceil(bound), ceil(bound))
-        number = read_cell(self.dialect, value, "float")
-        if self.dialect.has_typed_columns:
-            number = number.isnan().ifelse(None, number)
-        return (number.clip(-bound, bound) / unit + 0.5).floor().cast("int64")
-
     def _score_by_user(self, rows: Any, within: Sequence[str] = ()) -> Any:
         """One row for each user and item that counts, in each group, with the user's total where scores are sums.
 
@@ -146,16 +174,3 @@ class Scoring:
         else:
             by_user = rows.group_by("who", *within, "item", *numbered).agg(total=rows.steps.sum())
         return by_user if most is None else keep_first_items(by_user, self.ordinals, most, within)
-
-    def _drop_gaps(self, rows: Any) -> Any:
-        """The rows that have all that a sum needs, with steps in a type in which they can be added up."""
-        rows = rows.filter(rows.who.notnull() & rows.item.notnull() & rows.steps.notnull())
-        return rows.mutate(steps=rows.steps.cast(self.dialect.total_type))
-
-    def _add_users(self, by_user: Any, key: Sequence[str]) -> Any:
-        """The score of each item: how many users it has, or the sum of their clipped totals, which cannot overflow."""
-        if self.steps is None:
-            return by_user.group_by(*key).agg(score=by_user.count())
-        clipped = by_user.total.clip(self.steps.low, self.steps.high).cast(self.dialect.total_type)
-        totals = by_user.mutate(total=clipped)
-        return totals.group_by(*key).agg(score=totals.total.sum().cast("int64"))

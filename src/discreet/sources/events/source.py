@@ -6,6 +6,7 @@ import os
 import time
 from typing import Any, overload
 
+from discreet.discovery_terms import Discovered
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.privacy import Number, check_adjacency, whole_number
 from discreet.sources.column_hints import refuse_column
@@ -14,13 +15,63 @@ from discreet.sources.events.csv_format import check_csv_format
 from discreet.sources.events.domain import split_column
 from discreet.sources.events.group_columns import read_by
 from discreet.sources.events.group_keys import refuse_own_groups
-from discreet.sources.events.group_split import open_group_split
+from discreet.sources.events.group_split import GroupSplit, open_group_split
 from discreet.sources.events.grouped import GroupedTableSource
 from discreet.sources.events.origin import origin_of
 from discreet.sources.events.rowwise import check_plan, check_rowwise
-from discreet.sources.events.steps import steps_of
+from discreet.sources.events.steps import Steps, steps_of
 from discreet.sources.events.table import TableSource
+from discreet.sources.events.unlisted_table import UnlistedGroupTable, UnlistedTable
 from discreet.sources.groups import GroupedSource
+from discreet.sources.unlisted import UnlistedGroups, UnlistedSource
+
+
+@overload
+def events(
+    table: Any,
+    *,
+    user: str,
+    item: str,
+    domain: Discovered,
+    label: None = None,
+    where: str | None = None,
+    value: str | None = None,
+    clip: tuple[Number, Number] | None = None,
+    resolution: Number | None = None,
+    max_items_per_user: None = None,
+    by: None = None,
+    groups: None = None,
+    each_user: None = None,
+    max_groups_per_user: None = None,
+    adjacency: str = "add-remove",
+    name: str | None = None,
+    delimiter: str | None = None,
+    escape: str | None = None,
+) -> UnlistedSource: ...
+
+
+@overload
+def events(
+    table: Any,
+    *,
+    user: str,
+    item: str,
+    domain: Discovered,
+    label: None = None,
+    where: str | None = None,
+    value: str | None = None,
+    clip: tuple[Number, Number] | None = None,
+    resolution: Number | None = None,
+    max_items_per_user: None = None,
+    by: Any,
+    groups: Any,
+    each_user: str,
+    max_groups_per_user: int | None = None,
+    adjacency: str = "add-remove",
+    name: str | None = None,
+    delimiter: str | None = None,
+    escape: str | None = None,
+) -> UnlistedGroups: ...
 
 
 @overload
@@ -91,7 +142,7 @@ def events(
     name: str | None = None,
     delimiter: str | None = None,
     escape: str | None = None,
-) -> TableSource | GroupedSource:
+) -> TableSource | GroupedSource | UnlistedSource:
     """A source of scores from a table of events, one row for something that a user did to an item.
 
     Parameters
@@ -103,7 +154,8 @@ def events(
         The columns that say who and what. Rows without either are dropped, and so are items outside the domain.
     domain
         The public list of items: a list, a table, a file with its column ("movies.csv:movie_id"), or
-        `discreet.integers(lo, hi)`. It must not come from the events.
+        `discreet.integers(lo, hi)`. It must not come from the events. Where there is no list, `discreet.discovered`
+        has the items found, for a delta.
     label
         A column of the domain to show in place of the item.
     where
@@ -132,8 +184,9 @@ def events(
 
     Returns
     -------
-    TableSource or GroupedSource
-        What `top_k` takes; it knows how far one user can move a score. The second has groups.
+    TableSource, GroupedSource or UnlistedSource
+        What `top_k` takes; it knows how far one user can move a score. The second has groups, and the last has items
+        that nobody listed, in groups or not.
 
     Examples
     --------
@@ -150,8 +203,15 @@ def events(
     """
     begun = time.monotonic()
     check_adjacency(adjacency)
+    if domain is None:
+        raise InvalidValueError(
+            "domain must be a public list of items, which is not made from the events, or discreet.discovered where "
+            "there is none (docs/discovery.md), not None"
+        )
     most = _check_most_items(max_items_per_user)
     steps = steps_of(value, clip, resolution)
+    if isinstance(domain, Discovered):
+        _check_discovered(label, most)
     _check_groups(by, groups, each_user, max_groups_per_user)
     csv_format = check_csv_format(delimiter, escape, map(_find_ending, (table, domain, groups)))
     _refuse_own_domain(table, domain, name)
@@ -165,18 +225,48 @@ def events(
         columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
         for argument, column in columns.items():
             _check_column(opened, argument, column)
-        _check_float_users(opened, user, strict=most is not None or steps is not None or by is not None)
-        asked = (opened, columns, domain, label, where, steps, adjacency, most)
-        source: TableSource | GroupedTableSource
-        if by is None:
-            source = TableSource(*asked)
-        else:
-            source = GroupedTableSource(*asked, open_group_split(by, groups, opened, each_user, max_groups_per_user))
+        has_one_of_each = (most, steps, by) == (None, None, None) and not isinstance(domain, Discovered)
+        _check_float_users(opened, user, strict=not has_one_of_each)
+        split = None if by is None else open_group_split(by, groups, opened, each_user, max_groups_per_user)
+        source = _open_source(opened, columns, domain, label, where, steps, adjacency, most, split)
         source.opened_since(begun)
         return source
     except BaseException:
         opened.close()
         raise
+
+
+_EventSource = TableSource | GroupedTableSource | UnlistedTable
+
+
+def _open_source(
+    opened: Opened,
+    columns: dict[str, str],
+    domain: Any,
+    label: str | None,
+    where: str | None,
+    steps: Steps | None,
+    adjacency: str,
+    most: int | None,
+    split: GroupSplit | None,
+) -> _EventSource:
+    """The source of an opened table, of the kind that the domain and the groups ask for."""
+    if isinstance(domain, Discovered):
+        found = (opened, columns, domain, where, steps, adjacency)
+        return UnlistedTable(*found) if split is None else UnlistedGroupTable(*found, split)
+    asked = (opened, columns, domain, label, where, steps, adjacency, most)
+    return TableSource(*asked) if split is None else GroupedTableSource(*asked, split)
+
+
+def _check_discovered(label: Any, most: int | None) -> None:
+    """Raises where something is given that items which nobody listed do not have."""
+    if label is not None:
+        raise InvalidValueError("label must be left out with discreet.discovered, because there is no list with labels")
+    if most is not None:
+        raise InvalidValueError(
+            "max_items_per_user must be left out with discreet.discovered, which has its own: the scores of the items "
+            "that are found count all users"
+        )
 
 
 def _find_named_columns(user: Any, item: Any, value: Any, where: Any) -> list[str]:
@@ -238,8 +328,8 @@ def _check_float_users(opened: Opened, user: str, strict: bool) -> None:
 
     if strict and opened.frame is not None and is_float_column(opened.frame, user):
         raise InvalidTypeError(
-            f"user must not be a column of floats with value, max_items_per_user or by, and {shown(user)} of the "
-            'pandas frame is: large ids are merged in it; read it as .astype("Int64"), as text or with Arrow'
+            f"user must not be a column of floats with value, max_items_per_user, by or discovered, and {shown(user)} "
+            'of the pandas frame is: large ids are merged in it; read it as .astype("Int64"), as text or with Arrow'
         )
 
 

@@ -191,8 +191,16 @@ def _digest_blob(cell: Any) -> str | None:
     return hashlib.md5(cell, usedforsecurity=False).hexdigest() if isinstance(cell, bytes) else None
 
 
+def _decode_text(cell: Any) -> str | None:
+    try:
+        return cell.decode() if isinstance(cell, bytes) else None
+    except UnicodeDecodeError:
+        return None
+
+
 _FUNCTIONS = {
     "discreet_md5": _digest_blob,
+    "discreet_text": _decode_text,
     "discreet_integer": _parse_integer,
     "discreet_float": _parse_float,
     "discreet_date": _parse_date,
@@ -239,6 +247,11 @@ def _read_text(column: Any) -> Any:
 def digest(value: Any) -> Any:
     """The MD5 of bytes, or of a text's bytes, in hexadecimal."""
     return _call("discreet_md5", "string", value.cast("binary"))
+
+
+def drop_broken_text(text: Any) -> Any:
+    """A text, NULL where its bytes are not UTF-8."""
+    return _call("discreet_text", "string", text.cast("binary"))
 
 
 def spell_user(column: Any) -> Any:

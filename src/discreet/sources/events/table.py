@@ -15,14 +15,14 @@ from discreet.sources.base import Source
 from discreet.sources.engine import ask
 from discreet.sources.events.bounded import number_items
 from discreet.sources.events.connect import Opened
-from discreet.sources.events.event_table import EventTable
+from discreet.sources.events.event_table import ListedEventTable
 from discreet.sources.events.lookup import Lookup
 from discreet.sources.events.scoring import Scoring
 from discreet.sources.events.steps import Steps
 from discreet.tally import Tally
 
 
-class TableSource(EventTable, Source):
+class TableSource(ListedEventTable, Source):
     """Scores of a public domain from a table of events.
 
     Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.

@@ -1,0 +1,108 @@
+"""The query of items that nobody listed: for how many users each counts, and what it scores among all users.
+
+Of a user's items those l count that have the least hashes of the key, the user and the item, equal ones by the item's
+bytes. The hash is the first 48 bits of MD5, which every engine has alike. Two users' hashes of an item have nothing to
+do with each other, or one item's luck would be common to all. What a hash is good for is that it looks random: which
+items count is decided by the rows of this user alone and the key, so that the promise needs nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.discovery_terms import SPELLINGS
+from discreet.sources.events.cells import LARGEST_EXACT, read_cell
+from discreet.sources.events.group_split import GroupSplit
+from discreet.sources.events.scoring import RowReading
+
+_DIGITS = 12
+"""So many hexadecimal digits of the hash decide; DuckDB keeps so short a text in place."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class UnlistedScoring(RowReading):
+    """How rows of events become scored items that nobody listed.
+
+    Attributes
+    ----------
+    spelling
+        Which spellings are one item.
+    max_items_per_user
+        How many items of a user count for finding them.
+    drops_long_numbers
+        Whether whole numbers beyond 2^53 are no items, because the column may have become one of floats.
+    """
+
+    spelling: str
+    max_items_per_user: int
+    drops_long_numbers: bool
+
+    def find_items(self, table: Any, key: str) -> Any:
+        """The expression of the items that count for somebody: `item`, for how many (`score`), and their `total`."""
+        rows = self._drop_gaps(table.select(**self._read_rows(table)))
+        return self._count_users(self._add_up_by_user(rows), table, key)
+
+    def find_items_by_group(self, table: Any, again: Any, split: GroupSplit, key: str) -> Any:
+        """The same in each group, with the column `grp`; the parameters are those of `Scoring.scores_by_group`."""
+        rows = self._drop_gaps(split.groups.add_ordinals(table, **self._read_rows(table))).alias("discreet_rows")
+        users = split.groups.add_ordinals(again, who=self._read_user(again))
+        by_user = self._add_up_by_user(rows, ["grp"]).alias("discreet_users")
+        own = split.keep_own_groups(by_user, users.filter(users.who.notnull()))
+        return self._count_users(own, table, key, ["grp"])
+
+    def _read_item(self, item: Any) -> Any:
+        read = super()._read_item(item)
+        if self.kind == "string":
+            read = self.dialect.drop_broken_text(self._unify_spelling(read))
+        return self._drop_long_numbers(read) if self.drops_long_numbers else read
+
+    def _unify_spelling(self, text: Any) -> Any:
+        folds, trims = SPELLINGS[self.spelling]
+        if trims and self.dialect.trim is not None:
+            text = self.dialect.trim(text, "trim")
+        return self.dialect.fold_case(text, "lower") if folds else text
+
+    def _drop_long_numbers(self, item: Any) -> Any:
+        """The items but for whole numbers beyond 2^53, as numbers or spelled, of which a gap makes floats."""
+        import ibis
+
+        number = read_cell(self.dialect, item, "float")
+        spelled = item.re_search("^[+-]?[0-9]+$") if self.kind == "string" else ibis.literal(True)
+        return ibis.cases((spelled & (number.abs() > LARGEST_EXACT), ibis.null(item.type())), else_=item)
+
+    def _add_up_by_user(self, rows: Any, within: Sequence[str] = ()) -> Any:
+        """One row for each user and item, in each group, with the user's total where scores are sums."""
+        if self.steps is None:
+            return rows.distinct()
+        return rows.group_by("who", *within, "item").agg(total=rows.steps.sum())
+
+    def _count_users(self, by_user: Any, table: Any, key: str, within: Sequence[str] = ()) -> Any:
+        """For how many users each item counts, and its score among all."""
+        import ibis
+
+        hashed = by_user.mutate(hash=self._hash(by_user, table, key))
+        window = ibis.window(group_by=["who", *within], order_by=[hashed.hash, hashed.item])
+        ranked = hashed.mutate(counts=ibis.row_number().over(window) < self.max_items_per_user)
+        if self.steps is None:
+            total = ranked.count()
+        else:
+            clipped = ranked.total.clip(self.steps.low, self.steps.high).cast(self.dialect.total_type)
+            total = clipped.sum()
+        users = ranked.counts.ifelse(1, 0).cast("int32").sum()
+        scored = ranked.group_by(*within, "item").agg(users=users.cast("int64"), total=total.cast("int64"))
+        counting = scored.filter(scored.users > 0)
+        item = counting.item
+        text = item if self.kind != "string" or self.dialect.bytes_text is None else self.dialect.bytes_text(item)
+        return counting.select(*within, item=text, score=counting.users, total=counting.total)
+
+    def _hash(self, by_user: Any, table: Any, key: str) -> Any:
+        """What decides which items of a user count, in an order that is the same on every engine."""
+        import ibis
+
+        named = self.dialect.text_of_key(by_user.who, table[self.columns["user"]].type().is_string())
+        item = self.dialect.text_of_key(by_user.item, self.kind == "string")
+        text = ibis.literal(key) + named + "/" + item
+        digest = text if self.dialect.digest is None else self.dialect.digest(text)
+        return self.dialect.group_key(digest.substr(0, _DIGITS))

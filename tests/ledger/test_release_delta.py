@@ -1,0 +1,95 @@
+"""The delta of a budget in two parts, fixed when it is made: for releases that have one, and for adding up."""
+
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+
+import discreet
+from discreet.ledger.composition import zcdp_to_epsilon
+
+EVENTS = pa.table({"who": list(range(90)), "what": ["a"] * 60 + ["b"] * 30})
+DELTA = Fraction(1, 10**6)
+
+
+def create(path, epsilon=3, **terms):
+    return discreet.Ledger.create(path / "budget.db", epsilon=epsilon, unit="users", **terms)
+
+
+def ask(ledger, delta="4e-7", epsilon="1/2", **terms):
+    source = discreet.events(EVENTS, user="who", item="what", domain=discreet.discovered(delta, 1))
+    return discreet.top_k(source, 1, epsilon, ledger=ledger, **terms)
+
+
+def test_deltas_add_up_to_what_is_for_releases(tmp_path):
+    ledger = create(tmp_path, delta=DELTA, release_delta="8e-7")
+    first = ask(ledger, purpose="errors", request_id="one")
+    assert ask(ledger, request_id="one") == first
+    ask(ledger)
+    assert (ledger.composition.delta, ledger.composition.epsilon) == (Fraction(8, 10**7), 1)
+    with pytest.raises(discreet.BudgetSpentError, match="delta 1e-09 does not fit: 0 of 8e-07 is left for releases"):
+        ask(ledger, delta="1e-9")
+    # A release without one goes on, and so does the same request.
+    assert discreet.top_k({"a": 3, "b": 1}, 1, 1, ledger=ledger).guarantee.delta == 0
+    assert ask(ledger, request_id="one") == first
+    entry = ledger.history()[0]
+    assert (entry.delta, entry.d, entry.k, entry.release) == (Fraction(4, 10**7), None, 1, first)
+    assert ledger.check() == len(ledger.export()["records"])
+    assert ledger.budget.release_delta == Fraction(8, 10**7)
+
+
+def test_the_two_parts_are_not_traded(tmp_path):
+    """Many releases cost what zCDP makes of them at the part that is for adding up, and no more of delta than that."""
+    ledger = create(tmp_path, epsilon=30, delta=DELTA, release_delta=DELTA / 2)
+    for _ in range(3):
+        discreet.top_k({"a": 3, "b": 1}, 1, "0.1", ledger=ledger)
+    rho = ledger.composition.rho
+    assert ledger.composition.by_zcdp(ledger.budget.conversion_delta) == zcdp_to_epsilon(rho, DELTA / 2)
+    ask(ledger, delta=DELTA / 4)
+    assert ledger.budget.conversion_delta == DELTA / 2
+    (tmp_path / "other").mkdir()
+    whole = create(tmp_path / "other", delta=DELTA, release_delta=DELTA)
+    assert whole.budget.conversion_delta is None
+    assert ask(whole, delta=DELTA).guarantee.delta == DELTA
+
+
+@pytest.mark.parametrize("terms", [{}, {"delta": DELTA}], ids=["pure", "with a delta"])
+def test_a_ledger_without_refuses_before_anything_is_read(tmp_path, terms, monkeypatch):
+    ledger = create(tmp_path, **terms)
+    source = discreet.events(EVENTS, user="who", item="what", domain=discreet.discovered("1e-9", 1))
+    monkeypatch.setattr(type(source), "find_items", lambda *_: pytest.fail("the events were read"))
+    for request_id in (None, "one"):
+        with pytest.raises(discreet.BudgetSpentError, match="the ledger has none for releases, which is fixed when"):
+            discreet.top_k(source, 1, 1, ledger=ledger, request_id=request_id)
+    assert ledger.history() == []
+
+
+@pytest.mark.parametrize(
+    ("terms", "sentence"),
+    [
+        ({"release_delta": "1e-8"}, "release_delta must be left out without delta, of which it is a part"),
+        ({"delta": "1e-6", "release_delta": "2e-6"}, "release_delta must be from 0 to delta, 1e-06, not '2e-6'"),
+        ({"delta": "1e-6", "release_delta": -1}, "release_delta must be from 0 to delta, 1e-06, not -1"),
+    ],
+)
+def test_bad_parts_are_refused(tmp_path, terms, sentence):
+    with pytest.raises(discreet.Error, match=sentence):
+        create(tmp_path, **terms)
+    assert not (tmp_path / "budget.db").exists()
+
+
+def test_a_ledger_says_nothing_of_what_it_has_not(tmp_path):
+    plain = create(tmp_path, delta=DELTA, release_delta=0)
+    assert "release_delta" not in plain.export()["records"][0]["body"]
+    assert plain.budget.release_delta == 0
+
+
+def test_another_question_is_another_fingerprint(tmp_path):
+    ledger = create(tmp_path, epsilon=30, delta=DELTA, release_delta=DELTA / 2)
+    for terms in (
+        ("1e-9", 1), ("2e-9", 1), ("1e-9", 2), ("1e-9", 1, "0.1"), ("1e-9", 1, None, "integer"),
+        ("1e-9", 1, None, "string", "trim"),
+    ):  # fmt: skip
+        source = discreet.events(EVENTS, user="who", item="what", domain=discreet.discovered(*terms))
+        discreet.top_k(source, 1, 1, ledger=ledger)
+    assert len({entry.fingerprint for entry in ledger.history()}) == 6

@@ -1,0 +1,304 @@
+"""Items that nobody listed: the same on every engine as by the definition, and what one user can do to them."""
+
+import random
+import warnings
+from collections import Counter, defaultdict
+from datetime import date
+from fractions import Fraction
+from hashlib import md5
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from engines import LOCAL, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet
+from discreet.discovery_terms import Discovered
+
+ENGINES = [
+    *LOCAL,
+    *(pytest.param(name, marks=[pytest.mark.xdist_group(name), pytest.mark.slow]) for name in SERVERS),
+]
+KEY = "00c0ffee00c0ffee"
+ODD = ["dune", "Dune", " dune ", "é", "É", "ß", "'quoted' \"text\"", "x,y", "😀", "￿x", "𐀀", "NULL", "7", "07"]
+UNIVERSE = {
+    "string": ODD + [f"movie {i}" for i in range(12)],
+    "integer": [0, 1, -5, 7, 2**40, -(2**62), 2**63 - 1, *range(100, 112)],
+    "date": [date(2020, 1, 1 + i) for i in range(12)] + [date(1999, 12, 31), date(2024, 2, 29)],
+    "boolean": [True, False],
+}
+TYPES = {"string": pa.string(), "integer": pa.int64(), "date": pa.date32(), "boolean": pa.bool_()}
+LANDS = ["DE", "FR", "IT"]
+
+
+def make_rows(seed, kind="string", rows=250):
+    rng = random.Random(seed)
+    made = [
+        {
+            "who": None if rng.random() < 0.05 else rng.choice(["ann", "bob", "Bob", f"u{rng.randrange(30)}"]),
+            "what": None if rng.random() < 0.05 else rng.choice(UNIVERSE[kind]),
+            "amount": rng.choice([None, 0.0, 1.0, 2.5, -3.25, 0.25, 1e300]),
+            "land": rng.choice(LANDS),
+        }
+        for _ in range(rows)
+    ]
+    schema = [("who", pa.string()), ("what", TYPES[kind]), ("amount", pa.float64()), ("land", pa.string())]
+    return made, pa.Table.from_pylist(made, pa.schema(schema))
+
+
+def spell(item):
+    return {True: "true", False: "false"}[item] if isinstance(item, bool) else str(item)
+
+
+def as_bytes(item):
+    return item.encode() if isinstance(item, str) else item
+
+
+def counting(who, items, most):
+    """The definition: a user's items with the least hashes, equal ones by their bytes."""
+
+    def place(item):
+        return md5(f"{KEY}{who}/{spell(item)}".encode(), usedforsecurity=False).hexdigest()[:12], as_bytes(item)
+
+    return sorted(items, key=place)[:most]
+
+
+def define(rows, most, clip=None, unify=lambda item: item):
+    """The definition: for how many users each item counts, and its score among all users."""
+    totals = defaultdict(lambda: defaultdict(int))
+    for row in rows:
+        if row["who"] is not None and row["what"] is not None and not (clip and row["amount"] is None):
+            steps = int(max(-(10**9), min(10**9, (row["amount"] or 0) * 4)))
+            totals[row["who"]][unify(row["what"])] += steps
+    users, scores = Counter(), Counter()
+    for who, items in totals.items():
+        users.update(counting(who, items, most))
+        for item, total in items.items():
+            scores[item] += max(clip[0], min(clip[1], total)) if clip else 1
+    return {item: (users[item], scores[item]) for item in users}
+
+
+def find_everything(source, group=0):
+    """Every item that counts for somebody, with both of its numbers; a source says no more."""
+    runs = []
+
+    def keep(users, items):
+        runs.append(np.repeat(users, items))
+        return np.arange(items.sum())
+
+    found = source.find_items(KEY, keep)
+    assert len(found) == len(runs)
+    listed, users = found[group], runs[group]
+    assert sorted(users.tolist(), reverse=True) == users.tolist()
+    assert len(set(listed.items)) == len(listed.items)
+    return {item: (int(n), score) for item, n, score in zip(listed.items, users, listed.scores, strict=True)}
+
+
+def open_found(table, most=3, domain=None, **options):
+    found = domain or discreet.discovered("1e-6", most)
+    given = table if isinstance(table, dict) else {"table": table}
+    return discreet.events(**given, user="who", item="what", domain=found, **options)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_finds_the_same(engine, tmp_path, request):
+    rows, table = make_rows(1)
+    given = on(engine, table, tmp_path, request)
+    assert find_everything(open_found(given)) == define(rows, 3)
+    sums = open_found(given, value="amount", clip=("-1.5", 4), resolution="0.25")
+    assert find_everything(sums) == define(rows, 3, (-6, 16))
+    assert sums.grid == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("engine", ["arrow", "csv", "sqlite", *ENGINES[-2:]])
+@pytest.mark.parametrize("kind", ["integer", "date", "boolean"])
+def test_every_kind_of_item_is_found(engine, kind, tmp_path, request):
+    rows, table = make_rows(2, kind)
+    given = on(engine, table, tmp_path, request)
+    assert find_everything(open_found(given, domain=discreet.discovered("1e-6", 2, kind=kind))) == define(rows, 2)
+
+
+def fold(text):
+    return "".join(c.lower() if "A" <= c <= "Z" else c for c in text)
+
+
+@pytest.mark.parametrize("engine", ["arrow", "sqlite", *ENGINES[-2:]])
+@pytest.mark.parametrize(
+    ("spelling", "unify"),
+    [("casefold", fold), ("trim", lambda text: text.strip(" ")), ("both", lambda text: fold(text.strip(" ")))],
+)
+def test_spellings_are_one_item_everywhere(engine, spelling, unify, tmp_path, request):
+    rows, table = make_rows(3)
+    source = open_found(on(engine, table, tmp_path, request), domain=discreet.discovered("1e-6", 2, spelling=spelling))
+    assert find_everything(source) == define(rows, 2, unify=unify)
+
+
+@pytest.mark.parametrize("engine", ["arrow", "duckdb", "sqlite", *ENGINES[-2:]])
+def test_groups_have_items_of_their_own(engine, tmp_path, request):
+    rows, table = make_rows(4)
+    given, split = on(engine, table, tmp_path, request), {"by": "land", "groups": ["DE", "FR"]}
+    own = defaultdict(Counter)
+    for row in rows:
+        if row["who"] is not None and row["land"] in split["groups"]:
+            own[row["who"]][row["land"]] += 1
+    main = {who: max(split["groups"], key=lambda land: count[land]) for who, count in own.items()}  # at once
+    for index, land in enumerate(split["groups"]):
+        inside = [row for row in rows if row["land"] == land]
+        many = open_found(given, each_user="many", **split)
+        assert find_everything(many, index) == define(inside, 3)
+        one = open_found(given, each_user="one", **split)
+        assert find_everything(one, index) == define([row for row in inside if main.get(row["who"]) == land], 3)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_same_bits_give_the_same_release(engine, tmp_path, request):
+    _, table = make_rows(5, rows=600)
+    terms = discreet.discovered("1e-6", 3)
+    for options in ({}, {"by": "land", "groups": LANDS, "each_user": "many", "max_groups_per_user": 2}):
+        first, other = (
+            discreet.top_k(open_found(given, domain=terms, **options), k=4, epsilon=60, counts=1, rng=random.Random(8))
+            for given in (table, on(engine, table, tmp_path, request))
+        )
+        assert first == other
+        assert first.guarantee.delta == Fraction(1, 10**6)
+
+
+# What one user can do.
+
+TOUCHES = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(ODD[:8])), max_size=30)
+
+
+@settings(max_examples=12, deadline=None)
+@given(TOUCHES, st.sets(st.sampled_from(ODD), max_size=8), st.integers(1, 3))
+def test_one_user_more_moves_so_many_items_by_one(others, own, most):
+    def found(touches):
+        table = pa.table(
+            {
+                "who": pa.array([w for w, _ in touches], pa.int64()),
+                "what": pa.array([i for _, i in touches], pa.string()),
+            }
+        )
+        return find_everything(open_found(table, most))
+
+    without, added = found(others), found([*others, *((9, item) for item in own)])
+    moved = {item: added[item][0] - without.get(item, (0, 0))[0] for item in added}
+    assert set(without) <= set(added)
+    assert sorted(filter(None, moved.values())) == [1] * min(most, len(own))
+    scores = {item: added[item][1] - without[item][1] for item in without}
+    assert all(change == (item in own) for item, change in scores.items())
+
+
+@pytest.mark.parametrize("engine", ["arrow", "sqlite"])
+def test_a_user_with_very_many_items_counts_for_few(engine, tmp_path, request):
+    size = 10**6 if engine == "arrow" else 10**4
+    who = np.concatenate([np.zeros(size, np.int64), np.arange(1, 51)])
+    what = np.array([f"{i}" for i in range(size)] + ["0"] * 50)
+    source = open_found(on(engine, pa.table({"who": who, "what": what}), tmp_path, request), 5)
+    found = find_everything(source)
+    assert sum(n for n, _ in found.values()) == 55
+    assert found["0"][1] == 51
+    assert len(found) <= 6
+
+
+def test_hashes_that_collide_are_decided_by_the_items(monkeypatch):
+    from discreet.sources.events import unlisted_scoring
+
+    # Of no digits at all: every hash is the same.
+    monkeypatch.setattr(unlisted_scoring, "_DIGITS", 0)
+    table = pa.table({"who": [1] * 5, "what": ["b", "a", "é", "Z", "￿"]})
+    assert sorted(find_everything(open_found(table, 3))) == ["Z", "a", "b"]
+
+
+def test_one_items_luck_is_not_that_of_all():
+    items = [f"item {i}" for i in range(10)]
+    table = pa.table({"who": np.repeat(np.arange(3000), 10), "what": items * 3000})
+    found = find_everything(open_found(table, 1))
+    # Binomial(3000, 1/10) each: seven standard deviations.
+    assert all(abs(found[item][0] - 300) < 7 * 16.5 for item in items)
+    assert all(found[item][1] == 3000 for item in items)
+
+
+def test_another_key_is_another_choice():
+    table = pa.table({"who": np.repeat(np.arange(50), 10), "what": [f"item {i}" for i in range(10)] * 50})
+    source, seen = open_found(table, 1), []
+
+    def keep(users, items):
+        seen.append(np.repeat(users, items).tolist())
+        return np.empty(0, np.int64)
+
+    for key in (KEY, KEY, "ffff"):
+        assert source.find_items(key, keep)[0].items == []
+    assert seen[0] == seen[1] != seen[2]
+
+
+# Public inputs alone decide types and errors.
+
+
+def test_a_gap_in_a_frame_changes_nobody_elses_items():
+    long = [2**60, 2**60 + 1, 5, 2**53 - 1]
+    whole = pd.DataFrame({"who": ["a", "b", "c", "d"], "what": long})
+    gap = pd.DataFrame({"who": ["a", "b", "c", "d", "e"], "what": [*long, None]})
+    for kind, own in (("integer", [5, 2**53 - 1]), ("string", ["5", str(2**53 - 1)])):
+        found = [find_everything(open_found(f, domain=discreet.discovered("1e-6", 1, kind=kind))) for f in (whole, gap)]
+        assert found[0] == found[1] == dict.fromkeys(own, (1, 1))
+
+
+def test_text_that_is_none_is_no_item(tmp_path):
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "broken.db") as connection:
+        connection.execute("CREATE TABLE events (who TEXT, what TEXT)")
+        connection.execute("INSERT INTO events VALUES ('a', CAST(X'ff41' AS TEXT)), ('b', 'fine'), ('c', X'41')")
+    connection.close()
+    source = open_found({"table": f"sqlite://{tmp_path / 'broken.db'}", "name": "events"})
+    assert find_everything(source) == {"fine": (1, 1)}
+
+
+@pytest.mark.parametrize(
+    "user", [pa.array([b"\xff", b"\x00", b"\xff"]), pa.array([1.5, 2.0, 1.5]), [True, False, True]]
+)
+def test_users_of_any_type_are_told_apart(user):
+    table = pa.table({"who": user, "what": ["a", "a", "b"]})
+    assert find_everything(open_found(table)) == {"a": (2, 2), "b": (1, 1)}
+
+
+def test_what_does_not_go_together_is_refused():
+    table = pa.table({"who": [1.5], "what": ["a"], "n": [1]})
+    found = discreet.discovered("1e-6", 1)
+    for message, options in {
+        "max_items_per_user must be left out with discreet.discovered": {"max_items_per_user": 2},
+        "label must be left out with discreet.discovered": {"label": "n"},
+    }.items():
+        with pytest.raises(discreet.Error, match=message):
+            discreet.events(table, user="who", item="what", domain=found, **options)
+    with pytest.raises(discreet.Error, match=r"user must not be a column of floats with .* discovered"):
+        discreet.events(table.to_pandas(), user="who", item="what", domain=found)
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments"),
+    {
+        "delta must be given for discovery": (None, 1),
+        "delta must be above zero and at most 0.001, not 0.5": (0.5, 1),
+        "max_items_per_user must be a whole number from 1": ("1e-6", 0),
+        "kind must be 'string', 'integer', 'date' or 'boolean', not 'text'": ("1e-6", 1, None, "text"),
+        "spelling must be 'exact', 'casefold', 'trim' or 'both', not 'lower'": ("1e-6", 1, None, "string", "lower"),
+        "spelling must be left out unless kind is 'string'": ("1e-6", 1, None, "date", "trim"),
+        "epsilon of discovered must be above zero": ("1e-6", 1, 0),
+    }.items(),
+)
+def test_bad_terms_are_refused(message, arguments):
+    with pytest.raises(discreet.Error, match=message):
+        discreet.discovered(*arguments)
+
+
+def test_a_large_delta_is_warned_about():
+    with pytest.warns(UserWarning, match=r"delta is 0\.0001: it should be well below one over the number of people"):
+        found = discreet.discovered("1e-4", 2, epsilon="0.5", kind="integer")
+    assert found == Discovered(Fraction(1, 10**4), 2, Fraction(1, 2), "integer")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert discreet.discovered("1e-5", 2).delta == Fraction(1, 10**5)
