@@ -209,7 +209,7 @@ class Lookup:
         found: Found = {}
         while segments:
             room = max(64, FETCHED // len(segments))
-            most = room if shift else self._domain.d
+            most = room if shift else domain.d
             full = [segment for segment in segments if segment.taken > most]
             found |= self._fetch_free([segment for segment in segments if segment.taken <= most], shift)
             finer = max(0, shift - self._bits)
