@@ -1,6 +1,7 @@
 """Lists by group on every engine: the scores of each group, its items, and what one user can do to them."""
 
 import gc
+import hashlib
 import json
 import pickle
 import random
@@ -23,7 +24,6 @@ from test_contract import (
     amounts,
     counted,
     expected,
-    first_by_hash,
     generated,
     kept,
     summed,
@@ -50,6 +50,16 @@ def with_lands(seed, kind):
     return rows, events.append_column("land", land), domain
 
 
+def first_groups(who, places, most):
+    """The definition: so many of a user's groups, by a hash of the user and the group."""
+    name = str(who) if isinstance(who, int) else digest(who)
+    return sorted(places, key=lambda place: digest(f"{name}/{place}"))[:most]
+
+
+def digest(text):
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
 def count_in_groups(rows, keys, each_user, most_groups=None):
     """The definition: the rows that count in each group, of the groups that each user counts in."""
     rows = [row for row in rows if row["who"] is not None and row["land"] in keys]
@@ -59,7 +69,7 @@ def count_in_groups(rows, keys, each_user, most_groups=None):
         if each_user == "one":
             own[who] = {max(number, key=lambda place: (number[place], -place))}
         else:
-            own[who] = set(first_by_hash({place: place for place in number}, most_groups or len(keys)))
+            own[who] = set(first_groups(who, number, most_groups or len(keys)))
     return [[row for row in rows if row["land"] == key and place in own[row["who"]]] for place, key in enumerate(keys)]
 
 
@@ -131,7 +141,20 @@ def test_ties_are_decided_by_the_list_and_not_by_the_order_of_rows(each_user, gr
         assert found[0] == {land: full if land == "DE" else empty for land in LANDS}
         assert found[1] == {land: full if land == "AT" else empty for land in LANDS}
     else:
-        assert sum(ranked == full for ranked in found[0].values()) == 1
+        # Each of the nine is in one of the three, and they are not all in the same.
+        assert sum(score for ranked in found[0].values() for score, _ in ranked) == 9
+        assert sum(any(score for score, _ in ranked) for ranked in found[0].values()) > 1
+
+
+def test_people_with_the_same_groups_keep_different_ones(grouped_on):
+    """A bound leaves every group its share of the people, where everybody is in all of them."""
+    rows = [{"who": who, "what": "dune", "land": land} for who in range(1000) for land in LANDS]
+    names = [{**row, "who": f"user {row['who']}"} for row in rows]
+    for table in (rows, names):
+        options = {"each_user": "many", "max_groups_per_user": 2}
+        found = rank_groups(grouped_on("arrow", pa.Table.from_pylist(table), ["dune"], **options))
+        assert sum(score for ((score, _),) in found) == 2000
+        assert all(340 < score < 460 for ((score, _),) in found)
 
 
 def test_rows_of_any_item_say_which_group_a_user_is_in(grouped_on):

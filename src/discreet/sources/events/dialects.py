@@ -64,6 +64,8 @@ class Dialect:
         engine shows; None where none is known, and then nothing is sent.
     text_bytes
         The UTF-8 bytes of a text, whose equality and order no collation changes; None where it is not known how.
+    digest
+        The MD5 of a text or of bytes, as hexadecimal text: a hash that is the same on every engine.
     equates_by_bytes
         Whether a condition compares text by its bytes for = too, because a column may ignore case.
     like, fold_case, trim
@@ -100,6 +102,7 @@ class Dialect:
     views_local_tables: bool = False
     send_unlogged: Callable[[Any, str, Any], AbstractContextManager[Any]] | None = None
     text_bytes: Callable[[Any], Any] | None = None
+    digest: Callable[[Any], Any] = lambda value: value.hexdigest("md5")
     equates_by_bytes: bool = False
     like: Callable[[Any, str], Any] = _like
     fold_case: Callable[[Any, str], Any] = _translate_case
@@ -137,6 +140,10 @@ def dialect_named(name: str) -> Dialect:
 def dialect_of(table: Any) -> Dialect:
     """The dialect of the engine of an ibis table."""
     return dialect_named(str(table.get_backend().name))
+
+
+def _digest_by_md5(value: Any) -> Any:
+    return engine_function("md5", "string", str(value.type()).removeprefix("!"))(value)
 
 
 def _trim_spaces(text: Any, name: str) -> Any:
@@ -271,6 +278,7 @@ DUCKDB = Dialect(
     connect=connect_to_file,
     send_unlogged=_register_with_duckdb,
     text_bytes=lambda text: engine_function("encode", "binary", "string")(text),
+    digest=_digest_by_md5,
     trim=_trim_spaces,
     limit_to_calendar=calendar_counts.limit_duckdb_to_calendar,
     count_days=calendar_counts.count_duckdb_days,
@@ -283,6 +291,7 @@ POSTGRES = Dialect(
     extra="postgres",
     send_unlogged=_copy_to_postgres,
     text_bytes=lambda text: engine_function("convert_to", "binary", "string", "string")(text, "UTF8"),
+    digest=_digest_by_md5,
     trim=_trim_spaces,
     has_try_cast=False,
     count_days=calendar_counts.count_postgres_days,
@@ -298,6 +307,7 @@ SQLITE = Dialect(
     declare_types=sqlite.declare_types,
     send_unlogged=_insert_into_sqlite,
     text_bytes=_cast_to_bytes,
+    digest=sqlite.digest,
     equates_by_bytes=True,
     like=_glob,
     # SQLite knows no other letters than these 26.
@@ -317,6 +327,7 @@ SPARK = Dialect(
     views_local_tables=True,
     send_unlogged=_view_on_spark,
     text_bytes=_cast_to_bytes,
+    digest=_digest_by_md5,
     trim=_trim_plainly,
     # To Java, $ is also before the end of the last line.
     text_end=r"\z",

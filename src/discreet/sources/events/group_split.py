@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.sources.events.bounded import keep_first_items
 from discreet.sources.events.connect import Opened
+from discreet.sources.events.dialects import Dialect
 from discreet.sources.events.group_keys import GroupKeys, open_group_keys
 from discreet.sources.groups import ONE, check_each_user
 
@@ -26,11 +26,14 @@ class GroupSplit:
         "one" where a user counts in the group with most rows of theirs, of several the first in the list.
     groups_per_user
         With "many", in how many groups a user counts at most: those with the least hashes.
+    dialect
+        That of the engine.
     """
 
     groups: GroupKeys
     each_user: str
     groups_per_user: int
+    dialect: Dialect
 
     def keep_own_groups(self, scored: Any, rows: Any) -> Any:
         """What was made of the rows, less what is of groups in which its user does not count.
@@ -56,13 +59,31 @@ class GroupSplit:
         return main.select(who=main.who, grp=last - (main.place & last))
 
     def _keep_few_groups(self, rows: Any) -> Any:
-        """At most so many groups of each user."""
-        pairs = rows.select(who=rows.who, grp=rows.grp, ordinal=rows.grp).distinct()
-        kept = keep_first_items(pairs, self.groups, self.groups_per_user)
-        return kept.select("who", "grp")
+        """At most so many groups of each user, by a hash of the user and the group.
+
+        Without the user in it, people with the same groups would all keep the same ones, and leave the others empty.
+        """
+        import ibis
+
+        pairs = rows.select(who=rows.who, grp=rows.grp).distinct()
+        mixed = self._name_user(pairs.who) + "/" + pairs.grp.cast("string")
+        hashed = pairs.mutate(hash=self.dialect.group_key(self.dialect.digest(mixed)))
+        position = ibis.row_number().over(ibis.window(group_by="who", order_by=[hashed.hash, hashed.grp]))
+        ranked = hashed.mutate(position=position)
+        return ranked.filter(ranked.position < self.groups_per_user).select("who", "grp")
+
+    def _name_user(self, who: Any) -> Any:
+        """A short text for a user, the same for equal ones: the same for all where equal values can be spelt apart."""
+        import ibis
+
+        dtype = who.type()
+        if dtype.is_binary():
+            return self.dialect.digest(who)
+        return who.cast("string") if dtype.is_integer() or dtype.is_uuid() else ibis.literal("")
 
 
 def open_group_split(by: Any, groups: Any, opened: Opened, each_user: Any, max_groups_per_user: Any) -> GroupSplit:
     """The groups that the arguments of `events` describe, and in how many of them a user counts."""
     keys = open_group_keys(by, groups, opened)
-    return GroupSplit(keys, each_user, check_each_user(each_user, max_groups_per_user, len(keys.keys)))
+    most = check_each_user(each_user, max_groups_per_user, len(keys.keys))
+    return GroupSplit(keys, each_user, most, opened.dialect)

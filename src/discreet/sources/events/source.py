@@ -121,7 +121,7 @@ def events(
         "one": a user counts in one group alone, the one with most of the user's rows, of several the first in the list.
         "many": a user may count in several. Groups need one of them, because it decides what a release costs.
     max_groups_per_user
-        With "many": a user counts in at most so many groups, which the user's own groups decide.
+        With "many": a user counts in at most so many groups, chosen by a hash of the user and the group.
     adjacency
         "add-remove" or "swap": what two neighbouring tables differ by, in terms of whole users.
     name

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from hashlib import md5
 from typing import Any
 
 from discreet.errors import InvalidTypeError, shown
@@ -186,6 +187,10 @@ def _spell_float(cell: Any) -> str | None:
     return str(int(cell)) if cell.is_integer() else repr(cell)
 
 
+def _digest_by_md5(cell: bytes | None) -> str | None:
+    return None if cell is None else md5(cell, usedforsecurity=False).hexdigest()
+
+
 _FUNCTIONS = {
     "discreet_integer": _parse_integer,
     "discreet_float": _parse_float,
@@ -194,6 +199,7 @@ _FUNCTIONS = {
     "discreet_days": _count_days,
     "discreet_seconds": _count_seconds,
     "discreet_spelling": _spell_float,
+    "discreet_md5": _digest_by_md5,
 }
 
 
@@ -214,6 +220,11 @@ def _as_blob(column: Any) -> Any:
 def _call(name: str, result: str, argument: Any) -> Any:
     """One of the functions that are registered with a connection."""
     return engine_function(name, result, str(argument.type()).removeprefix("!"))(argument)
+
+
+def digest(column: Any) -> Any:
+    """The MD5 of a cell's text, whatever it holds, as hexadecimal text."""
+    return _call("discreet_md5", "string", _as_blob(column))
 
 
 def _read_integer(column: Any) -> Any:
