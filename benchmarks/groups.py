@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import discreet
+from scores import zipf
 from suite import Row, Rows, Run, power
 from tables import ITEMS, USERS, draw_items, many, peak, print_peak
 from timing import medians
@@ -82,16 +83,16 @@ def parquet(path: Path, each_user: str, repeats: int) -> Rows:
 
 
 def arrays(groups: int, repeats: int) -> Rows:
-    """Many groups of a thousand scores each, in memory."""
-    rng = np.random.default_rng(5)
-    scores = dict(enumerate(rng.zipf(1.5, (groups, 1000)).clip(max=10**6).astype(np.int64)))
+    """Many groups of counts that begin with about 10,000 users, in one group each or in many, with their source."""
+    rng = np.random.default_rng(1)
+    scores = {group: rng.poisson(zipf(1000) // 10**5) for group in range(groups)}
+    for each_user, epsilon in (("one", 1), ("many", groups)):
 
-    def release() -> None:
-        discreet.top_k(discreet.grouped(scores, each_user="one"), k=10, epsilon=1)
+        def release(each_user: str = each_user, epsilon: int = epsilon) -> None:
+            discreet.top_k(discreet.grouped(scores, each_user=each_user), 10, epsilon)
 
-    times = medians({"release": release}, repeats)
-    what = f"{power(groups)} groups of 1,000 scores, int64, k = 10"
-    yield Row(what, 1000 * times["release"] / groups, "ms a group", 0.5)
+        each = 1000 * medians({"release": release}, repeats)["release"] / groups
+        yield Row(f"{power(groups)} groups of 1,000 scores, k = 10, each user in {each_user}", each, "ms a group", 0.5)
 
 
 if __name__ == "__main__":

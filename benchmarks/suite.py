@@ -22,7 +22,6 @@ PARTS = {
     "start": "Start",
     "small": "Few items: 10^4, and Netflix",
     "large": "Many items",
-    "groups": "Lists by group",
     "growth": "Growth",
     "memory": "Memory",
     "tables": "Events",

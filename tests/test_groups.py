@@ -138,6 +138,8 @@ def test_labels_are_for_all_groups_or_for_each():
     assert [one.items for one in discreet.top_k(every, 1, 1000).values()] == [["a"], ["b"]]
     each = discreet.grouped(scores, each_user="one", labels={"x": ["a", "b"], "y": ["c", "d"]})
     assert [one.items for one in discreet.top_k(each, 1, 1000).values()] == [["a"], ["d"]]
+    # One list is checked once.
+    assert every.members[0].labels is every.members[1].labels
     some = discreet.grouped(scores, each_user="one", labels={"y": ["c", "d"]})
     assert [one.items for one in discreet.top_k(some, 1, 1000).values()] == [[0], ["d"]]
 
@@ -161,7 +163,7 @@ REFUSED = {
     "odd scores": (lambda: discreet.grouped({"x": ["?"]}, each_user="one"), r"of type str \(in the group 'x'\)"),
     "groups of groups": (lambda: charts(scores={"x": discreet.grouped(VISITS, each_user="one")}), "several groups"),
     "labels of others": (lambda: discreet.grouped({"x": [1]}, each_user="one", labels={"y": [1]}), "'y' is none"),
-    "labels of a mapping": (lambda: discreet.grouped(VISITS, each_user="one", labels=["a"] * 3), "in the group 'DE'"),
+    "labels of keys": (lambda: discreet.grouped(VISITS, each_user="one", labels=["a", "b", "c"]), "in the group 'DE'"),
     "labels again": (lambda: charts(labels=["a", "b", "c"]), "labels must be left out when scores is by group"),
     "large k": (lambda: charts(3, scores={"x": [1] * 4, "y": [1, 2]}), "1 to 2, the number of items in the group 'y'"),
     "rounded": (lambda: charts(adjacency="swap", mechanism=discreet.Canonical(ceil=True)), "for groups under 'swap'"),

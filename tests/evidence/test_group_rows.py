@@ -6,9 +6,11 @@ import pytest
 
 import discreet
 from discreet import counts
+from discreet.cli.evidence import _verification_to_dict
 from discreet.evidence import definition, faults, group_rows
 from discreet.evidence.group_rows import EPSILON, GroupTrial, choose_groups, compare_tables, group_tasks, is_enumerable
 from discreet.evidence.neighbours import whole
+from discreet.evidence.verify import as_report
 from discreet.mechanisms.registry import all_variants
 from discreet.privacy import Sensitivity
 
@@ -101,3 +103,14 @@ def test_what_is_found_is_printed():
     assert verdict.cells()[-1] == "FAILS"
     assert any(f"state epsilon = {2 * EPSILON} where {EPSILON} was asked for" in one.what for one in verdict.failures)
     assert any("of epsilon at (2, 1, 0) (0, 1, 1) and" in one.what for one in verdict.failures)
+
+
+def test_the_report_of_the_command_line_lists_groups():
+    verdict = TASKS["one", "add-remove"].examine()
+    found = _verification_to_dict(as_report([verdict]))
+    assert (found["holds"], found["pairs"], list(found)) == (
+        True,
+        verdict.pairs,
+        ["holds", "pairs", "verdicts", "groups"],
+    )
+    assert (found["groups"][0]["each_user"], found["groups"][0]["failures"]) == ("one", [])

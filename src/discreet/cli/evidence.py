@@ -25,6 +25,7 @@ from discreet.progress import show_progress
 if TYPE_CHECKING:
     from discreet.evidence.audit import Audit
     from discreet.evidence.count_rows import CountVerdict
+    from discreet.evidence.group_rows import GroupVerdict
     from discreet.evidence.report import Failure, Verdict, Verification
 
 VERIFY_HELP = """
@@ -144,10 +145,29 @@ def _run_self_test(jobs: int, shape: str, quiet: bool) -> int:
 
 
 def _verification_to_dict(report: Verification) -> dict[str, Any]:
-    """A report in terms that JSON can hold; releases with counts are there where all is verified."""
-    rows = [_verdict_to_dict(verdict) for verdict in report.verdicts]
-    plain = {"holds": report.holds, "pairs": report.pairs, "verdicts": rows}
-    return {**plain, "counts": [_counts_to_dict(verdict) for verdict in report.counts]} if report.counts else plain
+    """A report in terms that JSON can hold; counts and lists by group are there where all is verified."""
+    more = {
+        "counts": [_counts_to_dict(verdict) for verdict in report.counts],
+        "groups": [_groups_to_dict(verdict) for verdict in report.groups],
+    }
+    return {
+        "holds": report.holds,
+        "pairs": report.pairs,
+        "verdicts": [_verdict_to_dict(verdict) for verdict in report.verdicts],
+        **{name: rows for name, rows in more.items() if rows},
+    }
+
+
+def _groups_to_dict(verdict: GroupVerdict) -> dict[str, Any]:
+    return {
+        "each_user": verdict.each_user,
+        "adjacency": verdict.adjacency,
+        "holds": verdict.holds,
+        "pairs": verdict.pairs,
+        "worst": verdict.worst,
+        "renyi": verdict.renyi,
+        "failures": _list_failures(verdict.failures),
+    }
 
 
 def _counts_to_dict(verdict: CountVerdict) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from discreet.errors import Error, InvalidTypeError, InvalidValueError, shown
 from discreet.labels import check_labels, unwrap_label
 from discreet.selection import Selection
+from discreet.sources.arrays.array import check_label_list
 from discreet.sources.base import Chosen, Source
 from discreet.sources.groups import MANY, GroupedSource, check_each_user
 from discreet.sources.scores import as_source
@@ -100,8 +101,10 @@ def _check_keys(scores: Mapping[Any, Any]) -> list[Any]:
 def _labels_by_group(labels: Any, groups: list[Any]) -> Callable[[int], Any]:
     """The labels of each group, by its index: those given for all, or those that a mapping has for it."""
     if not isinstance(labels, Mapping):
-        return lambda _: labels
-    unknown = [group for group in labels if group not in groups]
+        shared = None if labels is None else check_label_list(labels)
+        return lambda _: shared
+    known = set(groups)
+    unknown = [group for group in labels if group not in known]
     if unknown:
         raise InvalidValueError(
             f"labels must be for groups that scores has, and {shown(unwrap_label(unknown[0]))} is none"

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import discreet
-from discreet.sources.events.cells import SPELLINGS, read_cell
+from discreet.sources.events.cells import DAY_NUMBER, SECOND_NUMBER, SPELLINGS, read_cell
 from discreet.sources.events.dialects import DUCKDB
 from discreet.sources.events.parquet import spell_mixed
 
@@ -221,7 +221,7 @@ def test_a_spelled_cell_reads_as_the_cell_itself(dtype):
     values = ", ".join(f"(CAST({cell} AS {dtype}))" for cell in COLUMNS[dtype])
     connection.con.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES {values}, (NULL)) AS v(a)")  # noqa: S608  # from above
     table = connection.table("t")
-    for kind in (*SPELLINGS, "string", "boolean"):
+    for kind in (*SPELLINGS, "string", "boolean", DAY_NUMBER, SECOND_NUMBER):
         plain, spelled = (
             read_cell(DUCKDB, each, kind).cast("string") for each in (table["a"], spell_mixed(table["a"]))
         )

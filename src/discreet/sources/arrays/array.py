@@ -116,12 +116,23 @@ def check_score_labels(labels: Any, shape: tuple[int, ...]) -> Sequence[Any] | N
         raise InvalidValueError("scores must hold at least one item, not none")
     if labels is None:
         return None
-    if isinstance(labels, str | bytes | Mapping | set | frozenset) or not isinstance(labels, Iterable):
-        raise InvalidTypeError(f"labels must be a list with one label for each score, not a {type(labels).__name__}")
-    listed = check_labels(_as_python(labels), private=is_column(labels))
+    listed = check_label_list(labels)
     if len(listed) != length:
         raise InvalidValueError(f"labels must be as many as the scores, {length}, not {len(listed)}")
     return listed
+
+
+class CheckedLabels(list[Any]):
+    """Labels that were checked, so that many arrays can have the same."""
+
+
+def check_label_list(labels: Any) -> CheckedLabels:
+    """The labels of some scores, whatever list the caller has them in."""
+    if isinstance(labels, CheckedLabels):
+        return labels
+    if isinstance(labels, str | bytes | Mapping | set | frozenset) or not isinstance(labels, Iterable):
+        raise InvalidTypeError(f"labels must be a list with one label for each score, not a {type(labels).__name__}")
+    return CheckedLabels(check_labels(_as_python(labels), private=is_column(labels)))
 
 
 def _as_python(labels: Any) -> Any:

@@ -82,14 +82,17 @@ def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> li
         )
     listed = open_table(source, None, GROUPS.argument, csv_format=opened.csv_format)
     try:
-        return _read_columns(listed, named, columns, opened)
+        rows, kinds = _read_columns(listed, named, columns, opened)
     finally:
         listed.close()
+    rows = rows if _has_order(source) else _sort_rows(rows)
+    return list(zip((column.combine_chunks() for column in rows.columns), kinds, strict=True))
 
 
 def _read_columns(
     listed: Opened, named: str | None, columns: Sequence[GroupColumn], opened: Opened
-) -> list[tuple[Any, str]]:
+) -> tuple[Any, list[str]]:
+    """The columns of an open public table as an Arrow table, and their kinds."""
     found = {f"c{index}": _find_column(listed, named, column, len(columns)) for index, column in enumerate(columns)}
     table = listed.table.select(**{name: listed.table[column] for name, column in found.items()})
     kinds = []
@@ -99,9 +102,7 @@ def _read_columns(
     check_number(ask(listed.engine, "counting the groups", lambda: int(table.count().to_pyarrow().as_py())))
     rows = ask(listed.engine, "reading the groups", table.to_pyarrow).combine_chunks()
     check_presence(GROUPS, rows.num_rows, sum(column.null_count for column in rows.columns))
-    if not _has_order(listed):
-        rows = _sort_rows(rows)
-    return list(zip((column.combine_chunks() for column in rows.columns), kinds, strict=True))
+    return rows, kinds
 
 
 def _find_column(listed: Opened, named: str | None, column: GroupColumn, number: int) -> str:
@@ -120,9 +121,10 @@ def _name_all(columns: Sequence[GroupColumn]) -> str:
     return ", ".join(each.column for each in columns)
 
 
-def _has_order(listed: Opened) -> bool:
+def _has_order(table: Any) -> bool:
     """Whether the rows of a public table have an order: in files and frames they do, on an engine they may not."""
-    return listed.engine == "DuckDB"
+    package = type(table).__module__.partition(".")[0]
+    return package not in ("ibis", "pyspark")
 
 
 def _sort_rows(rows: Any) -> Any:

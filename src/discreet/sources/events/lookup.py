@@ -11,7 +11,7 @@ from __future__ import annotations
 import uuid
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from typing import Any
@@ -27,7 +27,7 @@ FETCHED = 20_000
 BITS = 12
 """A range of numbers is split into up to two to this power buckets at once."""
 
-ROWS = 16
+ROWS = 17
 """About two to this power rows of buckets are counted for many groups at once."""
 
 
@@ -55,9 +55,8 @@ class Lookup:
         scores = self._scores
         counted = scores.group_by(*self._group_names, "score").agg(items=scores.count()).to_pyarrow()
         found: list[dict[int, int]] = [{} for _ in range(self._groups or 1)]
-        columns = [counted[name].to_pylist() for name in (*self._group_names, "score", "items")]
-        for *group, score, count in zip(*columns, strict=True):
-            found[group[0] if group else 0][int(score)] = int(count)
+        for group, score, count in _iterate_columns(counted, "grp", "score", "items"):
+            found[group][int(score)] = int(count)
         self._runs = [sorted(self._complete(each).items(), reverse=True) for each in found]
         return [([score for score, _ in runs], [count for _, count in runs]) for runs in self._runs]
 
@@ -128,8 +127,9 @@ class Lookup:
         item = self._scores.item
         keyed = self._select_keyed(level, item=item, shown=self._scores.label if labelled else item)
         members = defaultdict(list)
-        for row in read_matching(keyed, self._wanted_table(segments, level)).to_pylist():
-            members[_segment_key(row)].append((row["item"], row["shown"]))
+        rows = read_matching(keyed, self._wanted_table(segments, level))
+        for group, score, bucket, item, shown in _iterate_columns(rows, "grp", "score", "bucket", "item", "shown"):
+            members[group, int(score), bucket].append((item, shown))
         found: Found = {}
         for segment in segments:
             ordered = sorted(members[segment.key], key=lambda pair: pair[0])
@@ -144,8 +144,8 @@ class Lookup:
         keyed = self._select_keyed(level, finer=self._bucket(self._scores.item, level + 1))
         counted = read_matching(keyed, self._wanted_table(segments, level), _count_each)
         inside = defaultdict(list)
-        for row in counted.to_pylist():
-            inside[_segment_key(row)].append((row["finer"], int(row["items"])))
+        for group, score, bucket, finer, count in _iterate_columns(counted, "grp", "score", "bucket", "finer", "items"):
+            inside[group, int(score), bucket].append((finer, int(count)))
         return [finer for segment in segments for finer in segment.split(sorted(inside[segment.key]))]
 
     def _select_keyed(self, level: int, **columns: Any) -> Any:
@@ -196,8 +196,9 @@ class Lookup:
         found: Found = {}
         while segments:
             room = max(64, FETCHED // len(segments))
-            full = [segment for segment in segments if segment.taken > room and shift > 0]
-            found |= self._fetch_free([segment for segment in segments if segment not in full], shift)
+            most = room if shift else self._domain.d
+            full = [segment for segment in segments if segment.taken > most]
+            found |= self._fetch_free([segment for segment in segments if segment.taken <= most], shift)
             finer = max(0, shift - self._bits)
             counts = self._count_taken(finer, shift, full) if full else {}
             segments, shift = [piece for segment in full for piece in segment.split(finer, counts)], finer
@@ -219,8 +220,8 @@ class Lookup:
             sent = self._arrow_table([segment.group for segment in inside], wanted)
             counted = read_matching(keyed, sent, _count_each)
         counts: TakenCounts = defaultdict(dict)
-        for row in counted.to_pylist():
-            counts[row.get("grp", 0), row.get("coarser")][row["bucket"]] = int(row["items"])
+        for group, coarser, bucket, count in _iterate_columns(counted, "grp", "coarser", "bucket", "items"):
+            counts[group, coarser][bucket] = int(count)
         return counts
 
     def _fetch_free(self, segments: list[FreeSegment], shift: int) -> Found:
@@ -231,19 +232,22 @@ class Lookup:
             taken = self._taken
             keyed = taken.select(*self._group_names, item=taken.item, bucket=taken.item >> shift)
             wanted = {"bucket": [segment.bucket for segment in touched]}
-            for row in read_matching(
-                keyed, self._arrow_table([segment.group for segment in touched], wanted)
-            ).to_pylist():
-                members[row.get("grp", 0), row["bucket"]].append(row["item"])
+            rows = read_matching(keyed, self._arrow_table([segment.group for segment in touched], wanted))
+            for group, bucket, item in _iterate_columns(rows, "grp", "bucket", "item"):
+                members[group, bucket].append(item)
         found: Found = {}
         for segment in segments:
             found |= segment.pass_over(sorted(members[segment.group, segment.bucket]))
         return found
 
 
-def _segment_key(row: dict[str, Any]) -> tuple[int, int, Any]:
-    """The key of the segment that a row is in."""
-    return row.get("grp", 0), int(row["score"]), row.get("bucket")
+def _iterate_columns(rows: Any, *names: str) -> Iterator[tuple[Any, ...]]:
+    """The rows of an Arrow table; without groups all are in group 0, and without buckets in None."""
+    absent = {"grp": 0, "bucket": None, "coarser": None}
+    columns = [
+        rows[name].to_pylist() if name in rows.column_names else [absent[name]] * rows.num_rows for name in names
+    ]
+    return zip(*columns, strict=True)
 
 
 def _count_each(rows: Any) -> Any:
