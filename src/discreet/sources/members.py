@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from discreet.errors import Error, InvalidTypeError, InvalidValueError, shown
 from discreet.labels import check_labels, unwrap_label
 from discreet.selection import Selection
 from discreet.sources.arrays.array import check_label_list
-from discreet.sources.base import Chosen, Source
+from discreet.sources.base import Chosen, OpeningTime, Source
 from discreet.sources.groups import MANY, GroupedSource, check_each_user
 from discreet.sources.scores import as_source
 from discreet.tally import Tally
@@ -23,6 +24,7 @@ class MemberGroups(GroupedSource):
     def __init__(self, keys: Sequence[Any], members: Sequence[Source], each_user: str, groups_per_user: int) -> None:
         self.keys, self.members = tuple(keys), members
         self.each_user, self.groups_per_user = each_user, groups_per_user
+        self.opening = OpeningTime()
 
     def select_items(self, choose: Callable[[int, Tally], Selection], scored: bool) -> list[Chosen]:
         return [
@@ -35,7 +37,7 @@ class MemberGroups(GroupedSource):
         return {"groups": repr(self.keys), "each_user": self.each_user, **bound}
 
     def opening_seconds(self) -> float:
-        return sum(member.opening_seconds() for member in self.members)
+        return self.opening.take() + sum(member.opening_seconds() for member in self.members)
 
 
 def grouped(
@@ -77,6 +79,7 @@ def grouped(
     >>> charts.guarantee.epsilon
     Fraction(1, 1)
     """
+    begun = time.monotonic()
     if not isinstance(scores, Mapping):
         raise InvalidTypeError(f"scores must be a mapping from group to scores, not a {type(scores).__name__}")
     if not scores:
@@ -87,7 +90,9 @@ def grouped(
     members = [
         _open_member(key, given, named(i)) for i, (key, given) in enumerate(zip(keys, scores.values(), strict=True))
     ]
-    return MemberGroups(keys, members, str(each_user), most)
+    source = MemberGroups(keys, members, str(each_user), most)
+    source.opening.add_since(begun)
+    return source
 
 
 def _check_keys(scores: Mapping[Any, Any]) -> list[Any]:

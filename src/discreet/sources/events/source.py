@@ -172,7 +172,7 @@ def events(
             source = TableSource(*asked)
         else:
             source = GroupedTableSource(*asked, open_group_split(by, groups, opened, each_user, max_groups_per_user))
-        source.opened_since(begun)
+        source.opening.add_since(begun)
         return source
     except BaseException:
         opened.close()
