@@ -18,6 +18,8 @@ from discreet.grouped_release import read_release
 from discreet.grouped_request import make_grouped_request
 from discreet.padding import default_period
 from discreet.selection import Selection
+from discreet.sources import members
+from discreet.sources.scores import as_source
 from discreet.topk import draw_grouped_release
 
 VISITS = {"DE": {"dune": 912, "alien": 877, "heat": 41}, "FR": {"dune": 20, "alien": 310, "heat": 298}}
@@ -426,6 +428,19 @@ def test_padding_is_for_the_whole_and_auto_for_arrays():
     assert default_period(10**7, 10**5, groups=10**4) >= 16
     with pytest.raises(InvalidValueError, match="pad_to must be a number"):
         charts(1, scores={**arrays, "list": [1, 2]}, pad_to="auto")
+
+
+def test_what_making_the_source_took_is_counted_in(monkeypatch):
+    """Scores are converted then, which takes as long as their types ask for."""
+
+    def convert_slowly(*arguments):
+        time.sleep(0.2)
+        return as_source(*arguments)
+
+    monkeypatch.setattr(members, "as_source", convert_slowly)
+    begun = time.monotonic()
+    charts(pad_to="0.6")
+    assert 0.6 <= time.monotonic() - begun < 0.8
 
 
 def test_the_settings_of_numpy_do_not_matter():

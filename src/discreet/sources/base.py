@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -15,6 +16,25 @@ from discreet.tally import Tally
 
 Chosen = tuple[list[Any] | Ranks, list[Fraction]]
 """The items that were chosen, in an array where they are positions, and their scores where they were asked for."""
+
+
+class OpeningTime:
+    """How long a source took to open: reading what the caller holds takes as long as the data ask for."""
+
+    def __init__(self) -> None:
+        self._seconds: list[float] = []
+
+    def add_since(self, begun: float) -> None:
+        """Notes the time since then, as counted by `time.monotonic`."""
+        self._seconds.append(time.monotonic() - begun)
+
+    def take(self) -> float:
+        """The seconds, the first time this is asked, and then 0."""
+        # Popping is one step, so that of two threads one counts it in.
+        try:
+            return self._seconds.pop()
+        except IndexError:
+            return 0.0
 
 
 class Source(ABC):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from discreet.errors import Error, InvalidTypeError, InvalidValueError, shown
 from discreet.labels import check_labels, unwrap_label
 from discreet.selection import Selection
 from discreet.sources.arrays.array import check_label_list
-from discreet.sources.base import Chosen, Source
+from discreet.sources.base import Chosen, OpeningTime, Source
 from discreet.sources.groups import MANY, GroupedSource, check_each_user
 from discreet.sources.scores import as_source
 from discreet.tally import Tally
@@ -28,6 +29,7 @@ class MemberGroups(GroupedSource):
     ) -> None:
         self.keys, self.members, self.names = tuple(keys), members, names
         self.each_user, self.groups_per_user = each_user, groups_per_user
+        self.opening = OpeningTime()
 
     def select_items(self, choose: Callable[[int, Tally], Selection], scored: bool) -> list[Chosen]:
         return [
@@ -41,7 +43,7 @@ class MemberGroups(GroupedSource):
         return {**named, "groups": repr(self.keys), "each_user": self.each_user, **bound}
 
     def opening_seconds(self) -> float:
-        return sum(member.opening_seconds() for member in self.members)
+        return self.opening.take() + sum(member.opening_seconds() for member in self.members)
 
 
 def grouped(
@@ -88,6 +90,7 @@ def grouped(
     >>> charts.guarantee.epsilon
     Fraction(1, 1)
     """
+    begun = time.monotonic()
     groups, columns, own_names = _split_groups(scores)
     if not groups:
         raise InvalidValueError("scores must hold at least one group, not none")
@@ -96,7 +99,9 @@ def grouped(
     most = check_each_user(each_user, max_groups_per_user, len(keys))
     named = _labels_by_group(labels, groups)
     members = [_open_member(key, given, named(i)) for i, (key, given) in enumerate(zip(keys, columns, strict=True))]
-    return MemberGroups(keys, members, str(each_user), most, names)
+    source = MemberGroups(keys, members, str(each_user), most, names)
+    source.opening.add_since(begun)
+    return source
 
 
 def _split_groups(scores: Any) -> tuple[list[Any], list[Any], Any]:

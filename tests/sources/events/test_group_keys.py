@@ -279,7 +279,11 @@ def test_an_engine_that_counts_in_unknown_ways_has_no_periods():
 
 def test_descriptions_hold_few_groups_in_words_and_many_as_a_hash(events):
     described = open_group_keys(["on", discreet.month("on")], [(date(2026, 1, 2), "2026-01")], events).description()
-    assert described == {"by": ["on", "month(on)"], "groups": [["2026-01-02", "2026-01"]]}
+    day = {"type": "date", "value": "2026-01-02"}
+    assert described == {"by": ["on", "month(on)"], "groups": [{"type": "tuple", "value": [day, "2026-01"]}]}
+    # Text is another list than the dates that it spells.
+    assert open_group_keys("on", ["2026-01-02"], events).description()["groups"] == ["2026-01-02"]
+    assert open_group_keys("on", [date(2026, 1, 2)], events).description()["groups"] == [day]
     hashes = {
         str(open_group_keys("shop", groups, events).description()["groups"])
         for groups in (range(101), range(1, 102), [*range(1, 101), 0])

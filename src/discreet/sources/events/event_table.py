@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import weakref
 from contextlib import AbstractContextManager
 from fractions import Fraction
@@ -12,6 +11,7 @@ from typing import Any, NoReturn
 
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.privacy import Sensitivity
+from discreet.sources.base import OpeningTime
 from discreet.sources.engine import ask
 from discreet.sources.events.cells import has_reading
 from discreet.sources.events.connect import Opened
@@ -51,21 +51,13 @@ class EventTable:
         self._lock, self._process = threading.RLock(), os.getpid()
         self._where, self._table = where, self._filter(opened.table, where)
         self._snapshots: list[Lookup] = []
-        self._opening: list[float] = []
+        self.opening = OpeningTime()
         # What was opened here ends with the source: the snapshot first, which needs its connection to go.
         weakref.finalize(self, _close_all, self._snapshots, opened, self._process)
 
-    def opened_since(self, begun: float) -> None:
-        """Notes how long it took to open, as counted by `time.monotonic`: a frame is converted then."""
-        self._opening.append(time.monotonic() - begun)
-
     def opening_seconds(self) -> float:
         """How long it took to open, the first time this is asked, and then 0."""
-        # Popping is one step, so that of two threads one counts it in.
-        try:
-            return self._opening.pop()
-        except IndexError:
-            return 0.0
+        return self.opening.take()
 
     def exclusive(self) -> AbstractContextManager[Any]:
         """Held from the snapshot until it is let go, so that no other thread takes one in between."""

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
 from hashlib import sha256
 from itertools import product as combine
 from math import prod
 from typing import Any
 
 from discreet.errors import InvalidValueError, shown
-from discreet.labels import is_column
+from discreet.labels import is_column, label_to_json
 from discreet.sources.column_hints import refuse_column
 from discreet.sources.events.connect import Opened
 from discreet.sources.events.domain import is_list, refuse_repetition
@@ -83,7 +82,7 @@ class GroupKeys:
 
     def description(self) -> dict[str, Any]:
         """What is public about the groups, in terms that JSON can hold; of many, their number and a hash."""
-        by, listed = [each.spelling for each in self._by], [_spell_key(key) for key in self.keys]
+        by, listed = [each.spelling for each in self._by], [label_to_json(key) for key in self.keys]
         if len(listed) <= _MOST_IN_WORDS:
             return {"by": by, "groups": listed}
         digest = sha256("\n".join(map(repr, listed)).encode()).hexdigest()
@@ -101,13 +100,6 @@ def _unused_name(name: str, taken: Mapping[str, Any]) -> str:
     while name in folded:
         name += "_"
     return name
-
-
-def _spell_key(key: Any) -> Any:
-    """A group as JSON has it."""
-    if isinstance(key, tuple):
-        return [_spell_key(each) for each in key]
-    return key.isoformat() if isinstance(key, date) else key
 
 
 def refuse_own_groups(table: Any, groups: Any, name: Any) -> None:

@@ -229,7 +229,7 @@ def events(
         _check_float_users(opened, user, strict=not has_one_of_each)
         split = None if by is None else open_group_split(by, groups, opened, each_user, max_groups_per_user)
         source = _open_source(opened, columns, domain, label, where, steps, adjacency, most, split)
-        source.opened_since(begun)
+        source.opening.add_since(begun)
         return source
     except BaseException:
         opened.close()
