@@ -295,6 +295,13 @@ def test_json_holds_everything_and_formats_are_told_apart():
         {"groups_per_user": "?"},
         {"each_user": "all"},
         {"groups": "twice"},
+        {"names": []},
+        {"names": ["country", "month"]},
+        {"groups_per_user": 0},
+        {"groups_per_user": 2},
+        {"each_user": "many", "groups_per_user": 3},
+        {"each_user": "many", "groups_per_user": 2},
+        {"guarantee": "cheaper"},
     ],
     ids=repr,
 )
@@ -302,6 +309,8 @@ def test_what_is_no_release_by_group_is_refused(change):
     data = charts().to_dict()
     if change == {"groups": "twice"}:
         change = {"groups": data["groups"] * 2}
+    if change == {"guarantee": "cheaper"}:
+        change = {"guarantee": {**data["guarantee"], "epsilon": "1"}}
     with pytest.raises(InvalidValueError, match="data must be a release by group"):
         discreet.GroupedRelease.from_dict({**data, **change})
     for text in ("", "[", "null", "3", None, "[" * 10**5):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -10,7 +11,7 @@ from typing import Any
 from discreet.errors import InvalidValueError, shown
 from discreet.grouped_listing import GroupedListing
 from discreet.labels import label_from_json, label_to_json
-from discreet.privacy import MANY, ONE
+from discreet.privacy import MANY, ONE, sum_of_largest
 from discreet.release import (
     MALFORMED,
     Guarantee,
@@ -218,7 +219,7 @@ def _member_to_dict(group: Any, release: Release, guarantee: int) -> dict[str, A
 def _read_groups(data: dict[str, Any]) -> GroupedRelease:
     if data["format"] != FORMAT or not data["groups"] or data["each_user"] not in (ONE, MANY):
         raise ValueError
-    guarantees, private = [Guarantee.from_dict(each) for each in data["guarantees"]], bool(data["private"])
+    guarantees, private = dict(enumerate(map(Guarantee.from_dict, data["guarantees"]))), bool(data["private"])
     releases = {
         label_from_json(entry["group"]): items_from_dict(entry, guarantees[entry["guarantee"]], private)
         for entry in data["groups"]
@@ -226,4 +227,20 @@ def _read_groups(data: dict[str, Any]) -> GroupedRelease:
     if len(releases) < len(data["groups"]):
         raise ValueError
     total, names = Guarantee.from_dict(data["guarantee"]), tuple(map(str, data["names"]))
-    return GroupedRelease(releases, total, data["each_user"], int(data["groups_per_user"]), names)
+    release = GroupedRelease(releases, total, data["each_user"], int(data["groups_per_user"]), names)
+    _check_parts(release)
+    return release
+
+
+def _check_parts(release: GroupedRelease) -> None:
+    """Raises unless the whole promises what its groups add up to, and a group has as many parts as it has names."""
+    most, names = release.groups_per_user, release.names
+    shares = Counter(each.guarantee.epsilon for each in release.values())
+    if not 1 <= most <= (1 if release.each_user == ONE else len(release)):
+        raise ValueError
+    if release.guarantee.epsilon != sum_of_largest(shares.items(), most):
+        raise ValueError
+    if not names or (
+        len(names) > 1 and any(not isinstance(group, tuple) or len(group) != len(names) for group in release)
+    ):
+        raise ValueError

@@ -17,6 +17,7 @@ from typing import Any
 from discreet.discovery_request import DiscoveryRequest, make_discovery_request
 from discreet.errors import InvalidValueError
 from discreet.padding import Workload
+from discreet.privacy import sum_of_largest
 from discreet.release import Guarantee
 from discreet.request import GroupShare, Request, Terms, check_group_mechanism, make_request, make_terms
 from discreet.sources.base import Source
@@ -145,19 +146,10 @@ def _total_guarantee(requests: list[Request], groups_per_user: int) -> Guarantee
 
     def add_up(cost: Callable[[Guarantee], Fraction]) -> Fraction:
         costs = [(cost(guarantee), sizes[number]) for number, guarantee in promised.items()]
-        return _sum_of_largest(costs, groups_per_user)
+        return sum_of_largest(costs, groups_per_user)
 
     epsilon, counts = add_up(lambda each: each.epsilon), add_up(lambda each: each.counts_epsilon)
     # Where a group that is released whole spends on its counts what others spend on both, no one split is that of all.
     is_split = add_up(lambda each: each.selection_epsilon) + counts == epsilon
     rho, first = add_up(lambda each: each.zcdp), requests[0].guarantee
     return replace(first, epsilon=epsilon, zcdp=rho, counts_epsilon=counts if is_split else Fraction(0))
-
-
-def _sum_of_largest(costs: list[tuple[Fraction, int]], most: int) -> Fraction:
-    """The sum of the `most` largest costs, each of which so many groups have."""
-    total = Fraction(0)
-    for cost, size in sorted(costs, reverse=True):
-        total += cost * min(size, most)
-        most -= min(size, most)
-    return total

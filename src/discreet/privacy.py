@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -151,6 +152,21 @@ def sensitivity_or_default(given: Any) -> Sensitivity:
     if not isinstance(given, Sensitivity):
         raise InvalidTypeError(f"sensitivity must be a Sensitivity(down=..., up=...), not {shown(given)}")
     return given
+
+
+def sum_of_largest(costs: Iterable[tuple[Fraction, int]], most: int) -> Fraction:
+    """What several groups cost a user who is in so many: the sum of the largest costs, each of which some groups have.
+
+    Examples
+    --------
+    >>> sum_of_largest([(Fraction(1, 2), 3), (Fraction(1), 1)], 2)
+    Fraction(3, 2)
+    """
+    total = Fraction(0)
+    for cost, size in sorted(costs, reverse=True):
+        total += cost * min(size, most)
+        most -= min(size, most)
+    return total
 
 
 def _literal(number: Fraction) -> str:
