@@ -10,7 +10,7 @@ import pytest
 import discreet
 from site_pages import DOCS, ROOT, blocks, run, with_programs
 
-PAGES = ["index.md", "tutorial.md", "choosing.md", "concepts.md", "groups.md", "gallery/index.md"]
+PAGES = ["index.md", "tutorial.md", "choosing.md", "concepts.md", "discovery.md", "groups.md", "gallery/index.md"]
 BY_HAND = {"mkdir canteen", "cd canteen", "python3 -m venv .venv", ". .venv/bin/activate", "pip install ."}
 
 
@@ -93,3 +93,12 @@ def test_the_proofs_name_code_that_is_there():
         text = file.read_text(encoding="utf-8")
         for name in re.findall(r"[\w.]+", names):
             assert re.search(rf"(def|class) {name.rpartition('.')[2]}\b", text), (path, name)
+
+
+def test_the_table_of_thresholds_is_what_is_planned():
+    page = (DOCS / "discovery.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", page, re.MULTILINE)
+    assert len(rows) == 4
+    for most, *stated in rows:
+        found = discreet.discovered("1e-8", int(most))
+        assert [f"{found.plan(20, epsilon).threshold:,}" for epsilon in ("1/2", 1, 2, 4)] == stated

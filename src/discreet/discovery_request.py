@@ -11,7 +11,6 @@ from typing import Any
 
 from discreet.counts import CountMechanism, check_counts, make_count_mechanism, split_budget
 from discreet.errors import InvalidValueError
-from discreet.mechanisms.discovery import make_discovery
 from discreet.mechanisms.registry import DEFAULT, check_mechanism
 from discreet.padding import Workload
 from discreet.privacy import positive, whole_number
@@ -86,11 +85,7 @@ def make_discovery_request(
         check_group_mechanism(chosen, neighbours)
     groups = source.groups_per_user if isinstance(source, UnlistedGroups) else 1
     budget, rest = split_budget(positive(epsilon, "epsilon"), counts, split, everything=False)
-    terms = source.terms
-    found = make_discovery(
-        terms.delta, terms.max_items_per_user, budget, size,
-        epsilon=terms.epsilon, adjacency=neighbours, max_groups_per_user=groups,
-    )  # fmt: skip
+    found = source.terms.plan(size, budget, adjacency=neighbours, max_groups_per_user=groups)
     part, own = found.share_of_group(), source.sensitivity
     selection = (budget - found.epsilon) / groups
     rho = part.zcdp + chosen.zcdp(selection, size) + (rest / groups) ** 2 / 2

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.mechanisms.discovery import check_delta, delta_warning
+from discreet.mechanisms.discovery import Discovery, check_delta, delta_warning, make_discovery
 from discreet.privacy import Number, positive, whole_number
 
 KINDS = ("string", "integer", "date", "boolean")
@@ -44,6 +44,30 @@ class Discovered:
     epsilon: Fraction | None = None
     kind: str = "string"
     spelling: str = EXACT
+
+    def plan(
+        self, k: int, epsilon: Number, *, adjacency: str = "add-remove", max_groups_per_user: int = 1
+    ) -> Discovery:
+        """How the items of a release will be found; all of it is public, and nothing is read.
+
+        Parameters
+        ----------
+        k, epsilon, adjacency
+            What `top_k` will be given; epsilon without what counts cost.
+        max_groups_per_user
+            In how many groups a user may count.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> found = discreet.discovered(delta="1e-8", max_items_per_user=3).plan(k=20, epsilon=1)
+        >>> found.threshold
+        198
+        """
+        return make_discovery(
+            self.delta, self.max_items_per_user, positive(epsilon, "epsilon"), whole_number(k, "k", 1),
+            epsilon=self.epsilon, adjacency=adjacency, max_groups_per_user=max_groups_per_user,
+        )  # fmt: skip
 
     def description(self) -> dict[str, Any]:
         """All of it but the privacy parameters, which the guarantee has, in terms that JSON can hold."""

@@ -105,4 +105,4 @@ class UnlistedScoring(RowReading):
         item = self.dialect.text_of_key(by_user.item, self.kind == "string")
         text = ibis.literal(key) + named + "/" + item
         digest = text if self.dialect.digest is None else self.dialect.digest(text)
-        return self.dialect.group_key(digest.substr(0, _DIGITS))
+        return self.dialect.group_key(digest.left(_DIGITS))
