@@ -107,3 +107,15 @@ def test_a_budget_with_a_delta_for_releases(done, refused):
     assert json.loads(done("budget", "show", "found.db", "--format", "json"))["spent_delta"] == "1/100000000"
     assert "epsilon 20  delta 1e-08  top 2 of those found" in done("budget", "history", "found.db")
     assert refused(*SELECT, "--ledger", "found.db", code=1).startswith("delta 1e-08 does not fit: 0 of 1e-08 is left")
+
+
+def test_a_plan_says_what_an_item_needs(done, refused):
+    asked = ("plan", "--discover", "--delta", "1e-8", "--max-items-per-user", "3", "-k", "20")
+    text = done(*asked, "--epsilon", "1")
+    assert text.startswith("The threshold is 198 people. An item that fewer than about 180 people touched")
+    data = json.loads(done(*asked, "--epsilon", "1", "--adjacency", "swap", "--json"))
+    assert (data["threshold"], data["delta"], data["max_items_per_user"]) == (411, "1/100000000", 3)
+    assert refused(*asked).startswith("epsilon must be given with discover")
+    assert refused(*asked, "scores.csv").startswith("FILE must be left out with discover")
+    assert refused("plan", "-k", "2") == "FILE is missing; for example: discreet plan scores.csv -k 10"
+    assert refused("plan", "scores.csv", "-k", "2", "--delta", "1e-8").startswith("delta must be left out without")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options as shared
+from discreet.cli.discovery import DeltaOption, DiscoverOption, DiscoveryEpsilonOption, parse_discovery
+from discreet.cli.errors import first_example
 from discreet.cli.options import (
     check_input_format,
     parse_adjacency,
@@ -25,6 +27,7 @@ from discreet.progress import show_progress, stage
 from discreet.sources.files import file_source
 
 if TYPE_CHECKING:
+    from discreet.discovery_terms import Discovered
     from discreet.study.plan import Plan
 
 PLAN_HELP = """
@@ -34,6 +37,7 @@ Examples:
   discreet plan scores.csv -k 10 --goal good --probability 0.9 --epsilon 0.5
   discreet plan films.csv -k 5 --item title --score fans --out plan.html
   discreet plan - -k 10 --format json < scores.csv
+  discreet plan --discover --delta 1e-8 --max-items-per-user 3 -k 20 --epsilon 1
 """
 
 STUDY_HELP = """
@@ -54,16 +58,27 @@ def _goals() -> list[str]:
     return list(GOALS)
 
 
+def _check_file(context: typer.Context, file: str | None) -> str | None:
+    """The scores must be named, unless only finding items is planned. Options have been parsed before this."""
+    if file is None and not context.params.get("discover"):
+        raise InvalidValueError(f"FILE is missing; for example: {first_example(PLAN_HELP)}")
+    if file is not None and context.params.get("discover"):
+        raise InvalidValueError("FILE must be left out with discover: what items need to be found is told by no scores")
+    return file
+
+
 @app.command("plan", short_help="Tell which epsilon a release needs.", epilog=PLAN_HELP)
 def plan(
+    k: shared.KOption,
     file: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="FILE",
+            callback=_check_file,
+            show_default=False,
             help="Scores that need no protection: .npy, .csv, .tsv, .json or .parquet, or - for standard input.",
         ),
-    ],
-    k: shared.KOption,
+    ] = None,
     goal: Annotated[
         str,
         typer.Option(
@@ -89,15 +104,28 @@ def plan(
         str | None, typer.Option(metavar="FILE", help="Write a page with the curves: a name that ends in .html.")
     ] = None,
     quiet: shared.QuietOption = False,
+    discover: DiscoverOption = False,
+    delta: DeltaOption = None,
+    max_items_per_user: Annotated[
+        str | None, typer.Option(metavar="L", help="With --discover: how many items of a user count for finding them.")
+    ] = None,
+    discovery_epsilon: DiscoveryEpsilonOption = None,
 ) -> None:
     """Tells which epsilon and which mechanism a release needs, from scores that need no protection.
 
     What it prints is computed from the scores, so it is NOT private: use last year's published counts, a sample that
     may be shown, or made-up scores of the same kind.
+
+    With --discover it needs no scores: it tells how many people an item that nobody listed needs to be found.
     """
     from discreet.study.plan import make_plan
 
     count, shape = parse_count(k), parse_format(form, as_json, shared.TABLE_OR_JSON)
+    finding = {"discover": discover, "delta": delta, "discovery_epsilon": discovery_epsilon}
+    terms = parse_discovery({**finding, "kind": None, "spelling": None}, max_items_per_user)
+    if file is None or terms is not None:
+        _print_discovery(terms, count, epsilon, parse_adjacency(adjacency), shape)
+        return
     parse_choice("goal", goal, _goals())
     parse_adjacency(adjacency)
     limits = None if sensitivity is None else parse_sensitivity(sensitivity)
@@ -116,6 +144,17 @@ def plan(
         print_json(_plan_to_dict(found))
     else:
         print_text(str(found), heading=True)
+
+
+def _print_discovery(terms: Discovered | None, k: int, epsilon: str | None, adjacency: str, shape: str) -> None:
+    """Prints how many people an item needs to be found."""
+    if terms is None or epsilon is None:
+        raise InvalidValueError("epsilon must be given with discover: how many people an item needs depends on it")
+    found = terms.plan(k, epsilon, adjacency=adjacency)
+    if shape == "json":
+        print_json({"k": k, "adjacency": adjacency, "delta": str(found.delta), **found.to_dict()})
+    else:
+        print_text(f"The threshold is {found.threshold:,} people. {found.describe_threshold()}")
 
 
 def _plan_to_dict(found: Plan) -> dict[str, Any]:

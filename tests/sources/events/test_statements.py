@@ -273,3 +273,34 @@ def test_an_engine_that_is_not_known_is_sent_nothing(kind, domain, narrow, monke
     assert "GROUP BY" in log
     assert "discreet_wanted" not in log
     assert not private_numbers(log)
+
+
+# Items that nobody listed: for how many users they count is private too, and so is which of them exist.
+
+USERS = ((97, 83, 61), (89, 79, 67))
+SIZES = (1, 2, 40)
+
+
+def touches_of(users):
+    """Every user touches one item, of which there are runs with equal numbers of users."""
+    items = iter(ITEMS)
+    what = [
+        item for count, size in zip(users, SIZES, strict=True) for item in islice(items, size) for _ in range(count)
+    ]
+    return pa.table({"who": list(range(len(what))), "what": what})
+
+
+def find(table):
+    source = discreet.events(table, user="who", item="what", domain=discreet.discovered("1e-6", 1))
+    return [discreet.top_k(source, k, 10**3, rng=random.Random(3)).items for k in (2, 90)]
+
+
+def test_finding_items_tells_an_engine_nothing(narrow):
+    (items, first), (again, second) = (ask_duckdb(touches_of(users), find) for users in USERS)
+    assert (len(items[0]), len(items[1])) == (2, 43)
+    assert items[1] == again[1]
+    first, second = without_names(first), without_names(second)
+    assert first == second
+    assert "SEMI JOIN" in first
+    assert not {str(count) for users in USERS for count in users} & set(re.findall(r"\b\d+\b", first))
+    assert not any(item in first for item in items[1])

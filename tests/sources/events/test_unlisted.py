@@ -1,6 +1,7 @@
 """Items that nobody listed: the same on every engine as by the definition, and what one user can do to them."""
 
 import random
+import sqlite3
 import warnings
 from collections import Counter, defaultdict
 from datetime import date
@@ -247,11 +248,10 @@ def test_a_gap_in_a_frame_changes_nobody_elses_items():
 
 
 def test_text_that_is_none_is_no_item(tmp_path):
-    import sqlite3
-
     with sqlite3.connect(tmp_path / "broken.db") as connection:
         connection.execute("CREATE TABLE events (who TEXT, what TEXT)")
         connection.execute("INSERT INTO events VALUES ('a', CAST(X'ff41' AS TEXT)), ('b', 'fine'), ('c', X'41')")
+        connection.execute("INSERT INTO events VALUES ('d', CAST(X'410042' AS TEXT))")
     connection.close()
     source = open_found({"table": f"sqlite://{tmp_path / 'broken.db'}", "name": "events"})
     assert find_everything(source) == {"fine": (1, 1)}
@@ -263,6 +263,23 @@ def test_text_that_is_none_is_no_item(tmp_path):
 def test_users_of_any_type_are_told_apart(user):
     table = pa.table({"who": user, "what": ["a", "a", "b"]})
     assert find_everything(open_found(table)) == {"a": (2, 2), "b": (1, 1)}
+
+
+def test_users_of_bytes_and_of_mixed_cells(tmp_path):
+    events = pa.table({"who": ["u1", "u2", "u3"] * 20, "what": [f"item {i % 11}" for i in range(60)]})
+    spelled = find_everything(open_found(events, 2))
+    # Object columns of pandas have cells of any type; text among them is the same user as elsewhere.
+    frame = events.to_pandas().astype(object)
+    assert find_everything(open_found(frame, 2)) == spelled
+    raw = events.set_column(0, "who", events["who"].cast(pa.binary()))
+    with sqlite3.connect(tmp_path / "raw.db") as connection:
+        connection.execute("CREATE TABLE events (who BLOB, what TEXT)")
+        rows = zip(raw["who"].to_pylist(), raw["what"].to_pylist(), strict=True)
+        connection.executemany("INSERT INTO events VALUES (?, ?)", [*rows, (b"\xff\x00", "item 3")])
+    connection.close()
+    found = find_everything(open_found({"table": f"sqlite://{tmp_path / 'raw.db'}", "name": "events"}, 2))
+    assert sum(n for n, _ in found.values()) == 7
+    assert sum(n for n, _ in find_everything(open_found(raw, 2)).values()) == 6
 
 
 def test_what_does_not_go_together_is_refused():

@@ -141,8 +141,9 @@ class Dialect:
             return self.bytes_text(key)
         if key.type().is_boolean():
             return key.ifelse("true", "false")
-        # Bytes that are no text have a spelling of their own on every engine.
-        return self.digest(key) if self.digest is not None and key.type().is_binary() else key.cast("string")
+        # Bytes need not be text, which SQLite alone does not mind.
+        is_strict = key.type().is_binary() and self.has_typed_columns
+        return self.digest(key) if is_strict and self.digest is not None else key.cast("string")
 
 
 def dialect_named(name: str) -> Dialect:

@@ -193,7 +193,7 @@ def _digest_blob(cell: Any) -> str | None:
 
 def _decode_text(cell: Any) -> str | None:
     try:
-        return cell.decode() if isinstance(cell, bytes) else None
+        return cell.decode() if isinstance(cell, bytes) and 0 not in cell else None
     except UnicodeDecodeError:
         return None
 
@@ -250,7 +250,7 @@ def digest(value: Any) -> Any:
 
 
 def drop_broken_text(text: Any) -> Any:
-    """A text, NULL where its bytes are not UTF-8."""
+    """A text, NULL where its bytes are not UTF-8, or where it has a NUL, at which SQLite's own functions end it."""
     return _call("discreet_text", "string", text.cast("binary"))
 
 

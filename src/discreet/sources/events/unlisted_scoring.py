@@ -101,7 +101,9 @@ class UnlistedScoring(RowReading):
         """What decides which items of a user count, in an order that is the same on every engine."""
         import ibis
 
-        named = self.dialect.text_of_key(by_user.who, table[self.columns["user"]].type().is_string())
+        # What is in bytes without being declared so was text.
+        is_text = by_user.who.type().is_binary() and not table[self.columns["user"]].type().is_binary()
+        named = self.dialect.text_of_key(by_user.who, is_text)
         item = self.dialect.text_of_key(by_user.item, self.kind == "string")
         text = ibis.literal(key) + named + "/" + item
         digest = text if self.dialect.digest is None else self.dialect.digest(text)
