@@ -48,11 +48,11 @@ ROWS = """
 import dataclasses
 
 from discreet.evidence.report import Verification
-from discreet.evidence.verify import plan
+from discreet.evidence.verify import Task, plan
 from discreet.noise import noise_of
 
 tasks = plan(None, None, epsilon=1, scores=None, adjacency=None, deep=False)
-rows = [task for task in tasks if task.mechanism and noise_of(task.mechanism).name == "larger-exponential"]
+rows = [task for task in tasks if isinstance(task, Task) and noise_of(task.mechanism).name == "larger-exponential"]
 assert len(rows) >= 8 and all(task.witness is None for task in rows)
 row = next(task for task in rows if task.mechanism.name == "one-shot")
 print(Verification([dataclasses.replace(row, trials=row.trials[:1]).examine()]))

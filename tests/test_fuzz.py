@@ -167,7 +167,7 @@ REQUEST = {
     {
         "discreet.topk.sort_labels": lambda items: sorted(items, reverse=True),
         "discreet.request.positive": lambda value, name: Fraction(value) * 2,
-        "discreet.request.array_source": raises_instead,
+        "discreet.sources.scores.array_source": raises_instead,
         "discreet.request._sensitivity": lambda source, given: discreet.Sensitivity(0, 2),
         "discreet.release.label_from_json": lambda data: f"{data} ",
         "discreet.sources.arrays.array.ArraySource.items": lambda self, ranks: ["a", "a"],
@@ -197,8 +197,8 @@ def test_wrong_scores_of_events_are_flagged(monkeypatch):
         patch.setattr("discreet.sources.events.steps.Steps.sensitivity", narrow)
         with pytest.raises(Finding, match="adding a user"):
             properties.check_neighbours(CASE)
-    sums = lambda self, rows, steps: rows.group_by("item").agg(score=rows.steps.sum())  # noqa: E731
-    monkeypatch.setattr("discreet.sources.events.scoring.Scoring._sum_values", sums)
+    sums = lambda self, by_user, key: by_user.group_by(*key).agg(score=by_user.total.sum().cast("int64"))  # noqa: E731
+    monkeypatch.setattr("discreet.sources.events.scoring.Scoring._add_users", sums)
     for check in (properties.check_events, properties.check_neighbours):
         with pytest.raises(Finding):
             check(CASE)

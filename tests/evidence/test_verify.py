@@ -36,8 +36,6 @@ def test_epsilon_holds_without_integrals(mechanism, k):
     [
         discreet.Canonical(noise="exponential"),
         discreet.Canonical("1/3", "half-logistic"),
-        discreet.OneShot("logistic"),
-        discreet.Peeling("half-logistic"),
     ],
     ids=str,
 )

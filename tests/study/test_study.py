@@ -52,7 +52,7 @@ def test_the_other_figures_have_points():
     assert {point.error > 0.005 for point in noisy.points} == {True}
     known = Task("canonical-noises", SMALL, 5, "gumbel", discreet.Canonical()).compute()
     assert max(point.error for point in known.points) < 1e-6
-    for figure in ("noises", "gammas", "flat"):
+    for figure in ("gammas", "flat"):
         assert len(Task(figure, SMALL, 5, "any", discreet.Canonical()).compute().points) > 10
     shapes = Task("shapes", SMALL, 10, "canonical", discreet.Canonical()).compute().points
     assert [point.x for point in shapes if point.goal == "top"][:3] == [0.0, 0.01, 0.02]
