@@ -304,3 +304,24 @@ def test_finding_items_tells_an_engine_nothing(narrow):
     assert "SEMI JOIN" in first
     assert not {str(count) for users in USERS for count in users} & set(re.findall(r"\b\d+\b", first))
     assert not any(item in first for item in items[1])
+
+
+def look_up_found(table, number):
+    """So many items of one score in each of two groups, of items that nobody listed."""
+    found = lookup.Lookup(table, "integer", None, 2)
+    found.runs()
+    return found.items([np.arange(number), np.arange(number)])
+
+
+def test_how_many_items_are_found_decides_no_bucket(narrow, monkeypatch):
+    monkeypatch.setattr(lookup, "ROWS", 11)
+    items = np.arange(3000) * 2**40
+    rows = {"grp": np.repeat([0, 1], 3000), "item": np.tile(items, 2), "score": [7] * 6000, "total": [9] * 6000}
+    logs = {}
+    for number in (1, 500):
+        found, logs[number] = ask_duckdb(pa.table(rows), partial(look_up_found, number=number))
+        assert found == [[(item, 9) for item in items[:number].tolist()]] * 2
+    few, many = (sorted(set(map(int, re.findall(r">> (\d+)", log))), reverse=True) for log in logs.values())
+    # How deep the search goes is known to show; by which steps it goes there is the same.
+    assert few[: len(many)] == many
+    assert len(many) > 1

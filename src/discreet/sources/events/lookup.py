@@ -65,7 +65,8 @@ class Lookup:
 
     def items(self, ranks: Sequence[Ranks]) -> list[list[Any]]:
         """The labels at these ranks of each group, in their order."""
-        self._bits = self._count_bits(sum(map(len, ranks)))
+        # How many items that nobody listed are looked up is how many were found, which no statement may show.
+        self._bits = self._count_bits(len(ranks) if self._domain is None else sum(map(len, ranks)))
         places = [self._find_places(group, inside) for group, inside in enumerate(ranks)]
         found = self._find([place for inside in places for place in inside])
         return [[found[place] for place in inside] for inside in places]
@@ -81,7 +82,7 @@ class Lookup:
         return [] if self._groups is None else ["grp"]
 
     def _count_bits(self, pieces: int) -> int:
-        """Into two to which power buckets so many pieces are split, which is public: how many items are released."""
+        """Into two to which power buckets so many pieces are split: a public number, of items released or of groups."""
         return BITS if self._groups is None else max(4, min(BITS, ROWS - pieces.bit_length()))
 
     def _complete(self, counts: dict[int, int]) -> dict[int, int]:
