@@ -58,6 +58,8 @@ def test_a_ledger_without_refuses_before_anything_is_read(tmp_path, terms, monke
     ledger = create(tmp_path, **terms)
     source = discreet.events(EVENTS, user="who", item="what", domain=discreet.discovered("1e-9", 1))
     monkeypatch.setattr(type(source), "find_items", lambda *_: pytest.fail("the events were read"))
+    # Not even a description of the question is asked for.
+    monkeypatch.setattr(type(source), "description", lambda *_: pytest.fail("the request was made"))
     for request_id in (None, "one"):
         with pytest.raises(discreet.BudgetSpentError, match="the ledger has none for releases, which is fixed when"):
             discreet.top_k(source, 1, 1, ledger=ledger, request_id=request_id)

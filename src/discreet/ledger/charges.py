@@ -75,9 +75,7 @@ def open_charge(
             check_text(given, name)
     book = ledger if isinstance(ledger, Ledger) else Ledger.unread(ledger)
     book.check_dataset(dataset)
-    # A request that was answered before costs nothing: its charge is found when it is made.
-    if request_id is None:
-        book.check_release_delta(delta)
+    book.check_release_delta(delta, is_new=request_id is None)
     return Charge(book, purpose, request_id, dataset)
 
 
@@ -132,10 +130,13 @@ def check_dataset(account: Account, dataset: str | None) -> None:
         raise InvalidValueError(f"dataset must be that of the ledger, {shown(own)}, not {shown(dataset)}")
 
 
-def check_release_delta(account: Account, delta: Fraction) -> None:
-    """Raises where the deltas of releases would come to more than the ledger has for them."""
+def check_release_delta(account: Account, delta: Fraction, is_new: bool = True) -> None:
+    """Raises where the deltas of releases would come to more than the ledger has for them.
+
+    One that may have been charged before, and then costs nothing, is refused only where no release can have a delta.
+    """
     own = account.budget.release_delta
-    if account.spent.delta + delta <= own or not delta:
+    if not delta or (own and not is_new) or account.spent.delta + delta <= own:
         return
     if not own:
         raise BudgetSpentError(

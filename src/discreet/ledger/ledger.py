@@ -202,9 +202,9 @@ class Ledger:
         # What was read once is enough: a charge finds a file that was replaced since.
         charges.check_dataset(self._account or self._read(), dataset)
 
-    def check_release_delta(self, delta: Fraction) -> None:
+    def check_release_delta(self, delta: Fraction, is_new: bool) -> None:
         """Raises where the ledger has not so much delta for a release; `top_k` calls this before it reads any data."""
-        charges.check_release_delta(self._account or self._read(), delta)
+        charges.check_release_delta(self._account or self._read(), delta, is_new)
 
     def charge(self, query: Query, purpose: str | None, request_id: str | None) -> Record | AnyRelease:
         """Charges a query, or finds the release of a request that was answered before; `top_k` calls this.
