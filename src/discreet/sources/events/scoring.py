@@ -80,11 +80,19 @@ class RowReading:
 
     def _add_users(self, by_user: Any, key: Sequence[str]) -> Any:
         """The score of each item: how many users it has, or the sum of their clipped totals, which cannot overflow."""
+        by_user = self._clip_totals(by_user)
+        return by_user.group_by(*key).agg(score=self._sum_users(by_user))
+
+    def _clip_totals(self, by_user: Any) -> Any:
+        """The rows of users and items, with totals in the caller's bounds where scores are sums."""
         if self.steps is None:
-            return by_user.group_by(*key).agg(score=by_user.count())
+            return by_user
         clipped = by_user.total.clip(self.steps.low, self.steps.high).cast(self.dialect.total_type)
-        totals = by_user.mutate(total=clipped)
-        return totals.group_by(*key).agg(score=totals.total.sum().cast("int64"))
+        return by_user.mutate(total=clipped)
+
+    def _sum_users(self, by_user: Any) -> Any:
+        """What all users add to a score: one each, or their clipped totals."""
+        return by_user.count() if self.steps is None else by_user.total.sum().cast("int64")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

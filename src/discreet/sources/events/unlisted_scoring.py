@@ -82,16 +82,11 @@ class UnlistedScoring(RowReading):
         """For how many users each item counts, and its score among all."""
         import ibis
 
-        hashed = by_user.mutate(hash=self._hash(by_user, table, key))
+        hashed = self._clip_totals(by_user).mutate(hash=self._hash(by_user, table, key))
         window = ibis.window(group_by=["who", *within], order_by=[hashed.hash, hashed.item])
         ranked = hashed.mutate(counts=ibis.row_number().over(window) < self.max_items_per_user)
-        if self.steps is None:
-            total = ranked.count()
-        else:
-            clipped = ranked.total.clip(self.steps.low, self.steps.high).cast(self.dialect.total_type)
-            total = clipped.sum()
-        users = ranked.counts.ifelse(1, 0).cast("int32").sum()
-        scored = ranked.group_by(*within, "item").agg(users=users.cast("int64"), total=total.cast("int64"))
+        users = ranked.counts.ifelse(1, 0).cast("int32").sum().cast("int64")
+        scored = ranked.group_by(*within, "item").agg(users=users, total=self._sum_users(ranked).cast("int64"))
         counting = scored.filter(scored.users > 0)
         item = counting.item
         text = item if self.kind != "string" or self.dialect.bytes_text is None else self.dialect.bytes_text(item)
