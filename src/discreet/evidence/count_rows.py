@@ -16,7 +16,7 @@ from discreet import topk
 from discreet.evidence import definition
 from discreet.evidence.counts import Counted, verify_counts
 from discreet.evidence.neighbours import Family, whole
-from discreet.evidence.report import SLACK, Failure, share, verdict_word
+from discreet.evidence.report import SLACK, Failure, OverTrials, share, verdict_word
 from discreet.evidence.walk import walk
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.registry import DEFAULT, all_variants
@@ -52,7 +52,7 @@ class CountTrial:
 
 
 @dataclass(frozen=True)
-class CountVerdict:
+class CountVerdict(OverTrials):
     """What was found for one kind of release with counts.
 
     Attributes
@@ -77,21 +77,6 @@ class CountVerdict:
     adjacency: str
     found: tuple[Counted, ...]
     failures: list[Failure]
-
-    @property
-    def pairs(self) -> int:
-        """How many pairs of neighbouring inputs were compared."""
-        return sum(one.pairs for one in self.found)
-
-    @property
-    def holds(self) -> bool:
-        """Whether everything that is promised was found to be true."""
-        return not self.failures
-
-    @property
-    def worst(self) -> float:
-        """An upper bound on the largest log ratio, as a share of the whole epsilon."""
-        return max(one.worst for one in self.found)
 
     @property
     def counts(self) -> Fraction:

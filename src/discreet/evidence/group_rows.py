@@ -20,7 +20,7 @@ from discreet import topk
 from discreet.evidence import definition
 from discreet.evidence.counts import BoundedScores
 from discreet.evidence.neighbours import Family, Scores, whole
-from discreet.evidence.report import SLACK, Failure, format_scores, share, verdict_word
+from discreet.evidence.report import SLACK, Failure, OverTrials, format_scores, share, verdict_word
 from discreet.evidence.visible_laws import ORDERS, Laws, label, renyi, shares, signed_log_ratios
 from discreet.exact.arrays import Floats, Ranks
 from discreet.grouped_request import make_grouped_request
@@ -262,7 +262,7 @@ def _add(scores: Scores, change: Scores) -> Scores:
 
 
 @dataclass(frozen=True)
-class GroupVerdict:
+class GroupVerdict(OverTrials):
     """What was found for lists by group of one kind.
 
     Attributes
@@ -283,21 +283,6 @@ class GroupVerdict:
     adjacency: str
     found: tuple[Found, ...]
     failures: list[Failure]
-
-    @property
-    def pairs(self) -> int:
-        """How many pairs of neighbouring tables were compared."""
-        return sum(one.pairs for one in self.found)
-
-    @property
-    def holds(self) -> bool:
-        """Whether everything that is promised was found to be true."""
-        return not self.failures
-
-    @property
-    def worst(self) -> float:
-        """An upper bound on the largest log ratio, as a share of epsilon."""
-        return max(one.worst for one in self.found)
 
     @property
     def renyi(self) -> float:

@@ -41,6 +41,38 @@ class Pair:
         return f"{format_scores(self.scores)} and {format_scores(self.neighbour)}, {public}{seen}"
 
 
+class Compared(Protocol):
+    """What comparing the neighbours of one trial found."""
+
+    @property
+    def pairs(self) -> int: ...
+
+    @property
+    def worst(self) -> float: ...
+
+
+class OverTrials:
+    """What several trials found, taken together; a verdict has the trials in `found` and what broke in `failures`."""
+
+    found: tuple[Compared, ...]
+    failures: list[Failure]
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of neighbouring inputs were compared."""
+        return sum(one.pairs for one in self.found)
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything that is promised was found to be true."""
+        return not self.failures
+
+    @property
+    def worst(self) -> float:
+        """An upper bound on the largest log ratio, as a share of the whole epsilon."""
+        return max(one.worst for one in self.found)
+
+
 @dataclass(frozen=True)
 class Failure:
     """A promise that was found broken.
