@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from html import escape
 
+from discreet.mechanisms.canonical import Canonical
 from discreet.study.results import FIGURES, Figure, Point, Results
 
 WIDTH, HEIGHT = 420, 290
@@ -21,6 +22,7 @@ GOAL_TITLES = {
 }
 SHOWN_ERROR = 0.005
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_MAIN = Canonical().label
 _DASHES = ("none", "7 3", "2 3", "10 3 2 3")
 
 
@@ -136,7 +138,7 @@ def tone(panel: Panel, method: str) -> str:
     i, n = panel.methods.index(method), len(panel.methods)
     if panel.figure.key == "gammas":
         return f"r{round(10 * i / max(1, n - 1))}"
-    return f"c{i % len(LIGHT.tones)}" + (" main" if method.casefold() == "canonical" else "")
+    return f"c{i % len(LIGHT.tones)}" + (" main" if method == _MAIN else "")
 
 
 def svg(panel: Panel) -> str:

@@ -38,7 +38,7 @@ class Point:
 
 @dataclass(frozen=True)
 class NeededEpsilon:
-    """The epsilon that a method needs to release the top-k with a given probability, and its ratio to canonical's."""
+    """The epsilon that a method needs for the top-k with some probability, and its ratio to that of gamma = 1/2."""
 
     vector: str
     d: int

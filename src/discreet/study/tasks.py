@@ -28,18 +28,19 @@ from discreet.tally import Tally
 from discreet.topk import top_k
 
 SIZES = (10, 100, 1000)
-CANONICAL = Canonical().label
+PAPERS = Canonical(gamma="1/2")
+"""The paper's mechanism, which everything else is held against."""
 
+_OTHERS = [contender for contender in all_contenders() if contender.form not in (Form.CLASSES, Form.UNKNOWN)]
 METHODS: dict[str, Mechanism] = {
-    mechanism.label: mechanism
-    for mechanism in (*all_contenders(), JointOverSets())
-    if mechanism.form is not Form.UNKNOWN
+    mechanism.label: mechanism for mechanism in (PAPERS, Canonical(), Canonical(gamma=1), *_OTHERS, JointOverSets())
 }
-"""What a study compares: all whose probabilities are computed, under the names that legends have."""
+"""What a study compares: all whose probabilities are computed, under the names that legends have; more gammas have a
+figure of their own."""
 
 _SHAPES = [percent / 100 for percent in (*range(7), 8, 10, 12, 15, *range(20, 61, 5), 80, 100)]
 _FLAT = 0.04
-_GAMMAS = {"0": Canonical(0), "1/4": Canonical("1/4"), "1/2": Canonical(), "3/4": Canonical("3/4"), "1": Canonical(1)}
+_GAMMAS = {"0": Canonical(0), "1/4": Canonical("1/4"), "1/2": PAPERS, "3/4": Canonical("3/4"), "1": Canonical(1)}
 _GROWTH = "one sort of d scores; the draw itself grows with k and the logarithm of d"
 _EFFORTS = {Form.CLASSES: 0.1, Form.LOSSES: 10.0}
 """About how long each formula takes, beside an integral."""
@@ -122,7 +123,7 @@ def _of_zipf(k: int, name: str) -> Iterator[Task]:
 def _with_noise(vector: Vector, noise: str) -> Iterator[Task]:
     yield from (Task("noises", vector, k, noise, OneShot(noise)) for k in (1, *SIZES) if k < vector.d)
     if vector.d > _DRAWN_K:
-        yield Task("canonical-noises", vector, _DRAWN_K, noise, Canonical(noise=noise))
+        yield Task("canonical-noises", vector, _DRAWN_K, noise, Canonical("1/2", noise))
 
 
 def _curve(task: Task) -> Results:
@@ -139,7 +140,7 @@ def _trace_from_canonical(task: Task) -> Curve:
     tally, k, mechanism = task.vector.tally, task.k, task.mechanism
     start = 1.0
     if mechanism.form is not Form.CLASSES:
-        known = trace_curve(tally, k, Canonical(), Precision(), 1.0)
+        known = trace_curve(tally, k, PAPERS, Precision(), 1.0)
         middle = next((epsilon for epsilon, shares in known.shares.items() if shares.values["optimal"] > 0.5), 1.0)
         start = middle * (8.0 if mechanism.form is Form.LOSSES else 1.0 + k / 3.0)
     return trace_curve(tally, k, mechanism, _precision(mechanism), start)
@@ -167,7 +168,7 @@ def _shapes(task: Task) -> Results:
 
 def _rise_of_gumbel(task: Task) -> Results:
     """Where Gumbel noise gives a rise, some points of it; computed for Gumbel itself, drawn for the others."""
-    known = trace_curve(task.vector.tally, task.k, Canonical(), Precision(), 1.0)
+    known = trace_curve(task.vector.tally, task.k, PAPERS, Precision(), 1.0)
     if not task.mechanism.needs_integrals:
         return Results([point for x, shares in known.shares.items() for point in _points(task, x, shares)], [], [])
     low, high = min(known.shares), max(known.shares)
