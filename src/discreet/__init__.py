@@ -13,14 +13,9 @@ from discreet.topk import top_k
 
 if TYPE_CHECKING:
     from discreet.analysis import bounds
+    from discreet.analysis.averages import Expected, expected
     from discreet.analysis.choose import Comparison, compare, epsilon_for
-    from discreet.analysis.details import (
-        ClassProbabilities,
-        Expected,
-        class_probabilities,
-        expected,
-        subset_probability,
-    )
+    from discreet.analysis.details import ClassProbabilities, class_probabilities, subset_probability
     from discreet.analysis.shots import Chance
     from discreet.analysis.utility import Utility, utility
     from discreet.evidence.audit import Audit, audit
@@ -32,6 +27,7 @@ if TYPE_CHECKING:
     from discreet.sources.events.domain import integers
     from discreet.sources.events.source import events
     from discreet.sources.events.table import TableSource
+    from discreet.study.plan import Plan, plan
 
 __version__ = "0.1.0"
 
@@ -52,6 +48,7 @@ __all__ = [
     "LedgerError",
     "OneShot",
     "Peeling",
+    "Plan",
     "Release",
     "Sensitivity",
     "TableSource",
@@ -66,6 +63,7 @@ __all__ = [
     "events",
     "expected",
     "integers",
+    "plan",
     "subset_probability",
     "top_k",
     "utility",
@@ -79,9 +77,10 @@ _ON_DEMAND = {
     "ClassProbabilities": "discreet.analysis.details",
     "Comparison": "discreet.analysis.choose",
     "EngineError": "discreet.sources.engine",
-    "Expected": "discreet.analysis.details",
+    "Expected": "discreet.analysis.averages",
     "Ledger": "discreet.ledger.ledger",
     "LedgerError": "discreet.ledger.errors",
+    "Plan": "discreet.study.plan",
     "TableSource": "discreet.sources.events.table",
     "Utility": "discreet.analysis.utility",
     "Verification": "discreet.evidence.report",
@@ -91,8 +90,9 @@ _ON_DEMAND = {
     "compare": "discreet.analysis.choose",
     "epsilon_for": "discreet.analysis.choose",
     "events": "discreet.sources.events.source",
-    "expected": "discreet.analysis.details",
+    "expected": "discreet.analysis.averages",
     "integers": "discreet.sources.events.domain",
+    "plan": "discreet.study.plan",
     "subset_probability": "discreet.analysis.details",
     "utility": "discreet.analysis.utility",
     "verify": "discreet.evidence.verify",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis.utility import GOALS
+from discreet.analysis.goals import GOALS
 
 SCORES = (2000 / np.arange(1, 61)).astype(np.int64)
 
@@ -31,7 +31,9 @@ def test_it_is_the_smallest_epsilon_of_four_digits_that_does(mechanism, goal):
 
 def test_the_table_has_what_each_needs_and_reaches():
     table = discreet.compare(SCORES[:20], 3, epsilon="1/2", probability="0.9")
-    assert [choice.mechanism.name for choice in table.choices] == ["canonical", "canonical", "one-shot", "peeling"]
+    assert [choice.mechanism.name for choice in table.choices] == [*["canonical"] * 6, "one-shot", "peeling"]
+    gammas = [str(choice.mechanism.gamma) for choice in table.choices[:6]]
+    assert gammas == ["1/2", "2/3", "3/4", "7/8", "15/16", "1"]
     for choice in table.choices:
         assert choice.needs["good"] <= choice.needs["great"] <= choice.needs["top"]
         assert choice.reaches == discreet.utility(SCORES[:20], 3, "1/2", choice.mechanism)
@@ -46,7 +48,7 @@ def test_the_table_has_what_each_needs_and_reaches():
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"goal": "best"}, "goal must be one of top, great, good, optimal, not 'best'"),
+        ({"goal": "best"}, "goal must be one of top, great, good, optimal, recall, not 'best'"),
         ({"probability": 1}, "probability must be above 0 and below 1, not 1"),
         ({"mechanism": discreet.Canonical(noise="laplace")}, "mechanism must be one whose utility is computed"),
     ],
@@ -54,6 +56,16 @@ def test_the_table_has_what_each_needs_and_reaches():
 def test_bad_use_is_one_sentence(options, complaint):
     with pytest.raises(discreet.Error, match=complaint):
         discreet.epsilon_for(SCORES, 5, **options)
+
+
+def test_without_a_mechanism_it_is_the_least_over_gammas():
+    for goal in ("top", "recall"):
+        table = discreet.compare(SCORES, 5, probability="0.9", goal=goal, mechanisms=discreet.Canonical.contenders())
+        assert list(table.choices[0].needs) == [goal]
+        assert discreet.epsilon_for(SCORES, 5, goal=goal, probability="0.9") == table.best(goal).needs[goal]
+        assert table.best(goal).needs[goal] < discreet.epsilon_for(
+            SCORES, 5, goal=goal, probability="0.9", mechanism=discreet.Canonical(gamma="1/2")
+        )
 
 
 def test_what_ties_forbid_is_said():

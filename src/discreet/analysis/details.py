@@ -1,4 +1,4 @@
-"""More about a release than four goals: which classes, how likely one set is, how many are right, how far off.
+"""More about a release than the goals: which classes, and how likely one set is.
 
 Computed from the scores, so NOT private: for public or made-up data.
 """
@@ -13,22 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from discreet.analysis.classes import Cells, cells_of
+from discreet.analysis.classes import cells_of
+from discreet.analysis.goals import describe_ranks
 from discreet.analysis.joint_sets import make_analysis_request
 from discreet.analysis.layers import Layers
 from discreet.analysis.shots import Chance
-from discreet.analysis.statistics import check_confidence, draws_needed
-from discreet.analysis.utility import MOST_VALUES, Race, check_computed, check_width, describe_ranks
+from discreet.analysis.utility import MOST_VALUES, Race, check_computed
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.exact.arrays import Floats, Ranks
-from discreet.exact.entropy import as_entropy
 from discreet.mechanisms import canonical, joint
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.privacy import Number, Sensitivity
-from discreet.request import make_request
 from discreet.sources.base import Source
-from discreet.tally import Tally, to_float
-from discreet.text import decimal
+from discreet.tally import to_float
 
 _NOT_PRIVATE = "NOT private: computed from the scores"
 
@@ -130,70 +127,6 @@ def subset_probability(
     return _SET_FORMULAS[chosen.form](chosen, request.prepare(request.source.tally()), ranks)
 
 
-@dataclass(frozen=True)
-class Expected:
-    """What a release will be like on average. NOT private: computed from the scores.
-
-    Attributes
-    ----------
-    recall
-        The share of the true top-k that is released, ties broken by one fixed order.
-    score_error
-        By how much the worst released score is below the k-th best.
-    recall_off, score_error_off
-        What they may be off by.
-    confidence
-        None where they were computed; where they were estimated from draws, the probability that both are covered.
-    """
-
-    recall: float
-    score_error: float
-    recall_off: float
-    score_error_off: float
-    confidence: Fraction | None = None
-
-    def __str__(self) -> str:
-        sure = "" if self.confidence is None else f" with confidence {decimal(self.confidence)}"
-        return (
-            f"recall {self.recall:.6f} (off by at most {self.recall_off:.1e}{sure})  "
-            f"score error {self.score_error:.6g} (off by at most {self.score_error_off:.1e}{sure}; {_NOT_PRIVATE})"
-        )
-
-
-def expected(
-    scores: Any,
-    k: int,
-    epsilon: Number,
-    mechanism: Mechanism | None = None,
-    *,
-    sensitivity: Sensitivity | None = None,
-    adjacency: str | None = None,
-    width: Number = "0.1",
-    confidence: Number = "0.99",
-) -> Expected:
-    """The share of the true top-k that is released, and how far its worst score is below the k-th, on average.
-
-    Computed from the scores, so NOT private: for public or made-up data. The parameters are those of `utility`;
-    `width` is that of the recall's interval, and of the score error's as a share of the range of the scores, where the
-    mechanism is not canonical with Gumbel noise.
-
-    Examples
-    --------
-    >>> import discreet
-    >>> discreet.expected([90, 80, 5, 1], k=2, epsilon=1).recall > 0.999
-    True
-    """
-    sure, apart = check_confidence(confidence), check_width(width)
-    request = make_request(scores, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency)
-    if request.takes_all_items:
-        return Expected(1.0, 0.0, 0.0, 0.0)
-    tally = request.source.tally()
-    prepared: Any = request.prepare(tally)
-    if request.guarantee.mechanism.form is Form.CLASSES:
-        return _on_average(tally, request.k, cells_of(prepared))
-    return _by_draws(tally, request.k, prepared, apart, sure)
-
-
 def _distinct(subset: Any) -> list[Any]:
     if isinstance(subset, str | bytes) or not isinstance(subset, Iterable):
         raise InvalidTypeError(f"subset must be a list of items, not {shown(subset)}")
@@ -239,27 +172,3 @@ _SET_FORMULAS: dict[Form, Callable[[Mechanism, Any, Ranks], Chance]] = {
     Form.LOSSES: _of_loss,
     Form.RACE: _of_race,
 }
-
-
-def _on_average(tally: Tally, k: int, cells: Cells) -> Expected:
-    """In a class, rank t and all ranks below h are taken, and of those between any are equally likely."""
-    h, t = cells.h, cells.t
-    between = np.maximum(t - h - 1, 1)
-    held = h + (k - 1 - h) * (k - 1 - h) / between
-    below = tally.gaps(np.full(len(t), k - 1), t, Fraction(1))
-    chance = cells.probability
-    most = float(tally.gaps(np.array([k - 1]), np.array([tally.d - 1]), Fraction(1))[0])
-    recall = min(1.0, cells.top + float((chance * held).sum()) / k)
-    return Expected(recall, float((chance * below).sum()), cells.error, cells.error * most)
-
-
-def _by_draws(tally: Tally, k: int, prepared: Any, width: Fraction, sure: Fraction) -> Expected:
-    """By Hoeffding's inequality, for two averages of numbers between 0 and 1 or the largest gap."""
-    # Two averages, each off on either side.
-    off = float(width) / 2.0
-    draws, entropy = draws_needed(off, float(1 - sure) / 4.0), as_entropy(None)
-    ranks = np.array([np.sort(prepared.draw(entropy)) for _ in range(draws)])
-    recall = float((ranks < k).mean())
-    below = tally.gaps(np.full(draws, k - 1), ranks[:, -1], Fraction(1))
-    most = float(tally.gaps(np.array([k - 1]), np.array([tally.d - 1]), Fraction(1))[0])
-    return Expected(recall, float(below.mean()), off, off * most, sure)

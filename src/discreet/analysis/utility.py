@@ -1,27 +1,28 @@
 """How good a release will be: the probability that it is the true top-k, or nearly.
 
 Computed from the scores, so NOT private: for public or made-up data, or for choosing a mechanism and an epsilon on data
-of the same kind. A released set is described by h, how many of the best ranks it holds before the first one that it
-lacks, and t, its worst rank, counted from 1; every goal is h >= some h0 and t <= some t0.
+of the same kind. What is good enough is in `goals`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
-from typing import Any
+from math import log, nan, sqrt
+from typing import Any, Protocol
 
 import numpy as np
 
-from discreet.analysis.classes import cells_of
+from discreet.analysis.goals import GOALS, Hits, Wanted, check_share, goals, is_reached, name_goal
 from discreet.analysis.joint_sets import make_analysis_request
-from discreet.analysis.layers import Layers
+from discreet.analysis.layers import Layers, is_counted
+from discreet.analysis.race_odds import RaceOdds
+from discreet.analysis.rows import Rows
 from discreet.analysis.shots import Shots
 from discreet.analysis.statistics import check_confidence, draws_needed, lower_bound, upper_bound
 from discreet.errors import InvalidValueError, shown
-from discreet.exact.arrays import Ranks
+from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.entropy import as_entropy
 from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import Form, Mechanism
@@ -30,9 +31,6 @@ from discreet.privacy import Number, Sensitivity, exact
 from discreet.release import Guarantee
 from discreet.tally import Tally, to_float
 from discreet.text import decimal
-
-Region = tuple[int, int]
-"""What is good enough: h at least the first number, t at most the second."""
 
 FAR = 1e3
 """The k-th value is at 0: what is further from it than this is released, or is not, for certain."""
@@ -55,28 +53,33 @@ class Utility:
         Of a set with the best hundredth of k in it and none beyond the best 3/2 of k.
     optimal
         Of any top-k by score, however ties are broken.
+    recall
+        The expected share of the released items that are right: that score at least as much as the true k-th, so that
+        of items tied with it any is right. With `share`, the probability that at least this share is right. Not a
+        number for joint over sets, for which it is not computed.
     error
         What each of them may be off by. For canonical it is a bound; for one-shot and joint, whose integrals are
         refined until they stand still, it is how far they still moved, where no bound is smaller.
     confidence
         None where they were computed; where they were estimated from draws, the probability that `error` covers all.
+    share
+        What recall is the probability of; None for the expected share.
     """
 
     top: float
     great: float
     good: float
     optimal: float
+    recall: float
     error: float
     confidence: Fraction | None = None
+    share: Fraction | None = None
 
     def __str__(self) -> str:
-        shares = "  ".join(f"{name} {getattr(self, name):.6f}" for name in GOALS)
+        names = {name: name_goal(name, self.share) for name in GOALS}
+        shares = "  ".join(f"{named} {getattr(self, name):.6f}" for name, named in names.items())
         sure = "" if self.confidence is None else f" with confidence {decimal(self.confidence)}"
         return f"{shares}  (off by at most {self.error:.1e}{sure}; NOT private: computed from the scores)"
-
-
-GOALS = tuple(field.name for field in fields(Utility))[:4]
-"""The goals: top, great, good, optimal."""
 
 
 def utility(
@@ -87,6 +90,7 @@ def utility(
     *,
     sensitivity: Sensitivity | None = None,
     adjacency: str | None = None,
+    share: Number | None = None,
     width: Number = "0.1",
     confidence: Number = "0.99",
 ) -> Utility:
@@ -98,6 +102,9 @@ def utility(
         What `top_k` takes.
     k, epsilon, mechanism, sensitivity, adjacency
         What `top_k` would be given.
+    share
+        Give as recall the probability that at least this share of the released items is right, "0.9" for nine in ten,
+        in place of the expected share.
     width
         Where there is no formula (canonical and peeling with other noises than Gumbel): how wide an interval
         around each probability may be, which decides how many releases are drawn.
@@ -107,21 +114,24 @@ def utility(
     Returns
     -------
     Utility
-        The probabilities of the four goals and what they may be off by.
+        The probabilities of the goals, the expected share that is right, and what they may be off by.
 
     Examples
     --------
     >>> import discreet
     >>> discreet.utility([90, 80, 5, 1], k=2, epsilon=1).top > 0.999
     True
+    >>> round(discreet.utility([90, 80, 70, 5, 1], k=3, epsilon="0.1", share="0.6").recall, 3)
+    0.989
     """
+    enough = check_share(share)
     request = make_analysis_request(scores, k, epsilon, mechanism, sensitivity, adjacency)
     if request.takes_all_items:
-        return Utility(1.0, 1.0, 1.0, 1.0, 0.0)
+        return Utility(1.0, 1.0, 1.0, 1.0, 1.0, 0.0, share=enough)
     tally = request.source.tally()
     precision = Precision(width=check_width(width), confidence=check_confidence(confidence))
-    read = meter(tally, request.k, request.guarantee, goals(tally, request.k), precision)
-    return at_epsilon(read, request.guarantee.epsilon)
+    read = meter(tally, request.k, request.guarantee, goals(tally, request.k, enough), precision)
+    return at_epsilon(read, request.guarantee.epsilon, enough)
 
 
 @dataclass(frozen=True)
@@ -144,34 +154,46 @@ class Precision:
 
 _USUAL = Precision()
 
-Meter = Callable[[Fraction], Shares]
-"""From epsilon to the probabilities of some goals."""
+
+class Meter(Protocol):
+    """From epsilon to the probabilities of some goals, computed to about an error of `goal` where that is given."""
+
+    def __call__(self, epsilon: Fraction, goal: float | None = None) -> Shares: ...
 
 
-def at_epsilon(meter: Meter, epsilon: Fraction) -> Utility:
+_Formula = Callable[[Any, float], Shares]
+"""From a prepared mechanism, and the error that is allowed, to the probabilities of some goals."""
+
+
+def at_epsilon(meter: Meter, epsilon: Fraction, share: Fraction | None = None) -> Utility:
     """The utility at one epsilon, read from a meter of all goals."""
     shares = meter(epsilon)
-    top, great, good, optimal = (shares.values[name] for name in GOALS)
-    return Utility(top, great, good, optimal, shares.error, shares.confidence)
+    return Utility(
+        **{name: shares.values[name] for name in GOALS}, error=shares.error, confidence=shares.confidence, share=share
+    )
 
 
 def meter(
-    tally: Tally, k: int, guarantee: Guarantee, regions: dict[str, Region], precision: Precision = _USUAL
+    tally: Tally, k: int, guarantee: Guarantee, wanted: Mapping[str, Wanted], precision: Precision = _USUAL
 ) -> Meter:
-    """The probability of each region, for one mechanism on a tally, as a function of epsilon."""
+    """The probability, or the expected share, of what is wanted, for one mechanism on a tally, by epsilon."""
     mechanism, sensitivity = guarantee.mechanism, guarantee.sensitivity
-    share_regions = _FORMULAS[mechanism.form](_Question(tally, k, mechanism, regions, precision))
-    return lambda epsilon: share_regions(mechanism.prepare(tally, k, epsilon, sensitivity))
+    compute = _FORMULAS[mechanism.form](_Question(tally, k, mechanism, wanted, precision))
+
+    def read(epsilon: Fraction, goal: float | None = None) -> Shares:
+        return compute(mechanism.prepare(tally, k, epsilon, sensitivity), precision.goal if goal is None else goal)
+
+    return read
 
 
 @dataclass(frozen=True)
 class _Question:
-    """The regions whose probabilities are wanted, of a mechanism on a tally at any epsilon."""
+    """What is wanted of a mechanism on a tally at any epsilon."""
 
     tally: Tally
     k: int
     mechanism: Mechanism
-    regions: dict[str, Region]
+    wanted: Mapping[str, Wanted]
     precision: Precision
 
 
@@ -200,6 +222,13 @@ class Race:
 
     def shots(self, goal: float, first: Ranks | None = None) -> Shots:
         """Its values, descending, or those at some ranks first."""
+        return Shots(self.noise.require_distribution(), self._values(first), self.k, goal)
+
+    def odds(self, goal: float) -> RaceOdds:
+        """What tells how good its k largest values are."""
+        return RaceOdds(self.noise.require_distribution(), self._values(), self.k, goal)
+
+    def _values(self, first: Ranks | None = None) -> Floats:
         d = self.tally.d
         if d > MOST_VALUES:
             raise InvalidValueError(
@@ -208,97 +237,71 @@ class Race:
         values = oneshot.Prepared(self.tally, self.k, self.weight, self.noise).gain_float(np.arange(d))
         if first is not None:
             values = np.concatenate([values[first], np.delete(values, first)])
-        return Shots(self.noise.require_distribution(), np.clip(values, -FAR, FAR), self.k, goal)
+        return np.clip(values, -FAR, FAR)
 
 
-def goals(tally: Tally, k: int) -> dict[str, Region]:
-    """The four goals for k of d items."""
-    d = tally.d
-    great, good = (ceil(k / 10), min(d, 11 * k // 10)), (ceil(k / 100), min(d, 3 * k // 2))
-    regions = {"top": (k, k), "great": great, "good": good}
-    if k < d and tally.gap(k - 1, k) == 0:
-        # Of the items that share the k-th score, any will do.
-        first = _first(lambda rank: tally.gap(rank, k - 1) == 0, 0, k - 1)
-        beyond = _first(lambda rank: tally.gap(k - 1, rank) > 0, k, d)
-        return {**regions, "optimal": (first, beyond)}
-    return {**regions, "optimal": (k, k)}
+def _by_classes(question: _Question) -> _Formula:
+    def compute(prepared: Any, goal: float) -> Shares:
+        rows = Rows.of(prepared, question.wanted, goal)
+        return Shares({name: rows.share(wanted) for name, wanted in question.wanted.items()}, rows.error)
+
+    return compute
 
 
-def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The first rank from `low` on at which something holds, which then holds on; `high` if there is none before."""
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
-
-
-def _by_classes(question: _Question) -> Callable[[Any], Shares]:
-    def share_regions(prepared: Any) -> Shares:
-        cells = cells_of(prepared)
-        chance = cells.probability
-        shares = {
-            name: min(1.0, cells.top + float(chance[(cells.h >= h) & (cells.t < t)].sum()))
-            for name, (h, t) in question.regions.items()
-        }
-        return Shares(shares, cells.error)
-
-    return share_regions
-
-
-def _by_layers(question: _Question) -> Callable[[Any], Shares]:
+def _by_layers(question: _Question) -> _Formula:
     # What is counted for one epsilon serves for the next.
-    layers = Layers.of(question.tally, question.k, question.mechanism, list(question.regions.values()))
+    known = {name: one for name, one in question.wanted.items() if is_counted(question.mechanism, one)}
+    layers = Layers.of(question.tally, question.k, question.mechanism, list(known.values()))
 
-    def share_regions(prepared: Any) -> Shares:
-        shares, error = layers.on(prepared.tally).shares(to_float(prepared.rate), question.precision.goal)
-        return Shares(dict(zip(question.regions, shares, strict=True)), error)
+    def compute(prepared: Any, goal: float) -> Shares:
+        if not known:
+            return Shares(dict.fromkeys(question.wanted, nan), nan)
+        shares, error = layers.on(prepared.tally).shares(to_float(prepared.rate), goal)
+        return Shares(dict.fromkeys(question.wanted, nan) | dict(zip(known, shares, strict=True)), error)
 
-    return share_regions
+    return compute
 
 
-def _by_integration(question: _Question) -> Callable[[Any], Shares]:
-    def share_regions(prepared: Any) -> Shares:
-        shots = Race.of(prepared).shots(0.2 * question.precision.goal)
-        chances = {region: shots.chance(*region) for region in set(question.regions.values())}
-        shares = {name: chances[region].value for name, region in question.regions.items()}
+def _by_integration(question: _Question) -> _Formula:
+    def compute(prepared: Any, goal: float) -> Shares:
+        odds = Race.of(prepared).odds(0.2 * goal)
+        chances = {wanted: odds.rate(wanted) for wanted in set(question.wanted.values())}
+        shares = {name: chances[wanted].value for name, wanted in question.wanted.items()}
         return Shares(shares, max(chance.error for chance in chances.values()))
 
-    return share_regions
+    return compute
 
 
-def _by_draws(question: _Question) -> Callable[[Any], Shares]:
-    regions, precision = question.regions, question.precision
-    alpha = float(1 - precision.confidence) / (2 * len(regions))
+def _by_draws(question: _Question) -> _Formula:
+    wanted, precision = question.wanted, question.precision
+    alpha = float(1 - precision.confidence) / (2 * len(wanted))
     draws = draws_needed(float(precision.width) / 2.0, alpha)
 
-    def share_regions(prepared: Any) -> Shares:
-        hits = dict.fromkeys(regions, 0)
-        for _ in range(draws):
-            h, t = describe_ranks(np.sort(prepared.draw(as_entropy(None))))
-            for name, (least, most) in regions.items():
-                hits[name] += h >= least and t <= most
-        shares = {name: count / draws for name, count in hits.items()}
-        error = max(
-            max(upper_bound(count, draws, alpha) - shares[name], shares[name] - lower_bound(count, draws, alpha))
-            for name, count in hits.items()
-        )
+    def compute(prepared: Any, goal: float) -> Shares:
+        entropy = as_entropy(None)
+        ranks = [np.sort(prepared.draw(entropy)) for _ in range(draws)]
+        sums = {name: sum(is_reached(one, drawn, question.k) for drawn in ranks) for name, one in wanted.items()}
+        shares = {name: total / draws for name, total in sums.items()}
+        error = max(_half_width(one, sums[name], draws, alpha) for name, one in wanted.items())
         return Shares(shares, error, precision.confidence)
 
-    return share_regions
+    return compute
 
 
-_FORMULAS: dict[Form, Callable[[_Question], Callable[[Any], Shares]]] = {
+def _half_width(wanted: Wanted, total: float, draws: int, alpha: float) -> float:
+    """What an average over draws may be off by: by Clopper and Pearson where it counts, else by Hoeffding."""
+    if isinstance(wanted, Hits) and wanted.least is None:
+        return sqrt(log(1.0 / alpha) / (2.0 * draws))
+    hits, share = round(total), total / draws
+    return max(upper_bound(hits, draws, alpha) - share, share - lower_bound(hits, draws, alpha))
+
+
+_FORMULAS: dict[Form, Callable[[_Question], _Formula]] = {
     Form.CLASSES: _by_classes,
     Form.RACE: _by_integration,
     Form.LOSSES: _by_layers,
     Form.UNKNOWN: _by_draws,
 }
-
-
-def describe_ranks(ranks: Any) -> tuple[int, int]:
-    """H and t of a set of ranks in ascending order: how many of the best it holds in a row, and the worst, from 1."""
-    missing = np.flatnonzero(ranks != np.arange(len(ranks)))
-    return int(missing[0]) if len(missing) else len(ranks), int(ranks[-1]) + 1
 
 
 def check_width(value: Any) -> Fraction:

@@ -42,6 +42,9 @@ DEFAULT_GAMMA = "3/4"
 _ROUNDED_GAMMA = "1/2"
 """The one that losses can be rounded up with."""
 
+CONTENDERS = ("1/2", "2/3", "3/4", "7/8", "15/16", "1")
+"""The gammas among which the best one is looked for; those between them are hardly better."""
+
 GAMMAS = ("0", "1/3", "1/2", "3/4", "1")
 """The gammas that `verify --all` covers."""
 
@@ -112,7 +115,7 @@ class Canonical(Mechanism):
 
     @classmethod
     def contenders(cls) -> list[Canonical]:
-        return [cls(), cls(gamma=1)]
+        return [cls(gamma) for gamma in CONTENDERS]
 
     @property
     def label(self) -> str:

@@ -1,21 +1,25 @@
-"""Which epsilon and which mechanism, for people: a table, a sentence that recommends, and curves."""
+"""Which epsilon and which mechanism, for people: a table, a sentence that recommends, another k, and curves."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
-from discreet.analysis.choose import Choice, Comparison, compare
-from discreet.analysis.utility import GOALS, goals, meter
-from discreet.errors import InvalidValueError, shown
+import numpy as np
+
+from discreet.analysis.choose import Choice, Comparison, compare, smallest_epsilon
+from discreet.analysis.goals import GOALS, Hits, check_goal, goals, name_goal
+from discreet.analysis.joint_sets import make_analysis_request
+from discreet.analysis.utility import meter
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.registry import all_contenders
 from discreet.privacy import Number, Sensitivity
-from discreet.request import Request, make_request
-from discreet.sources.base import Source
+from discreet.request import Request, as_source
 from discreet.study.page import page
 from discreet.study.results import Point, Results
+from discreet.tally import Tally
 from discreet.text import decimal
 
 _MEANING = {
@@ -23,23 +27,66 @@ _MEANING = {
     "optimal": "a top {k}, whichever of equal scores are in it",
     "great": "a list with the best {great} in it and nothing beyond rank {great_last}",
     "good": "a list with the best {good} in it and nothing beyond rank {good_last}",
+    "recall": "a list with at least {least} of the {k} right",
 }
 _SPAN, _STEPS = 8.0, 33
+_ROUGH = 1e-3
+"""What the points of a curve may be off by: less than is seen."""
+
 _BARS = " ▁▂▃▄▅▆▇█"
+_GAPS = 3
+_MUCH_LESS = 0.7
+"""Another k is worth telling where it costs this much or less."""
+
+
+@dataclass(frozen=True)
+class OtherK:
+    """Another number of items that costs far less, because the scores have a gap there."""
+
+    k: int
+    epsilon: Fraction
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What each mechanism needs, and the curve of the one that needs least. NOT private: computed from the scores."""
+    """What each mechanism needs for a goal, and what to do. NOT private: computed from the scores.
+
+    Attributes
+    ----------
+    name
+        What the scores are called on the page.
+    d
+        How many items have scores.
+    goal
+        What was to be reached.
+    meaning
+        That in words.
+    comparison
+        What each mechanism needs for it.
+    sensitivity, adjacency
+        What the release must protect.
+    other_k
+        Another k that would cost far less, or None.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> plan = discreet.plan([90, 88, 85, 84, 41, 40, 38, 9, 8, 7], k=6, goal="top", probability="0.9")
+    >>> plan.best.mechanism
+    Canonical(gamma='3/4', noise='gumbel')
+    >>> plan.other_k.k
+    4
+    """
 
     name: str
     d: int
     goal: str
     meaning: str
     comparison: Comparison
-    curve: dict[float, dict[str, float]]
     sensitivity: Sensitivity
     adjacency: str
+    other_k: OtherK | None
+    _requests: list[Request] = field(repr=False, compare=False)
 
     @property
     def best(self) -> Choice:
@@ -47,17 +94,24 @@ class Plan:
         return self.comparison.best(self.goal)
 
     @property
+    def epsilon(self) -> Fraction:
+        """The epsilon that it needs."""
+        return self.comparison.ranked(self.goal)[0][0]
+
+    @property
     def recommendation(self) -> str:
-        """What to do, in one sentence or three."""
+        """What to do, in a few sentences."""
         ranked = self.comparison.ranked(self.goal)
-        (needed, best), chance = ranked[0], decimal(self.comparison.probability)
+        needed, best = ranked[0]
         sentences = [
             f"Recommended: {best.mechanism!r} with epsilon = {decimal(needed)}.",
-            f"On scores like these it releases {self.meaning} with probability {chance}.",
+            f"On scores like these it releases {self.meaning}.",
         ]
         if len(ranked) > 1:
             more, other = ranked[1]
             sentences.append(f"The next best, {other.mechanism!r}, needs {float(more / needed):.3g} times as much.")
+        if self.other_k is not None:
+            sentences.append(self._describe_other_k(self.other_k))
         sentences.append(_opinion(needed))
         return " ".join(sentences)
 
@@ -71,70 +125,156 @@ class Plan:
         if self.adjacency != "add-remove":
             options["adjacency"] = self.adjacency
         words = "".join(f" --{name} {value}" for name, value in options.items())
-        epsilon = decimal(self.comparison.ranked(self.goal)[0][0])
+        epsilon = decimal(self.epsilon)
         return f"discreet select FILE -k {self.comparison.k} --epsilon {epsilon} --mechanism {choice.name}{words}"
 
+    @cached_property
+    def curve(self) -> dict[float, dict[str, float]]:
+        """All goals with the best mechanism, by epsilon, from an eighth of the one recommended to eight times it."""
+        request = next(one for one in self._requests if one.guarantee.mechanism == self.best.mechanism)
+        return self._trace(request, GOALS)
+
+    @cached_property
+    def curves(self) -> dict[str, dict[float, float]]:
+        """The goal with each mechanism, by its name and by epsilon."""
+        traced = {one.guarantee.mechanism.label: self._trace(one, (self.goal,)) for one in self._requests}
+        return {label: {x: shares[self.goal] for x, shares in curve.items()} for label, curve in traced.items()}
+
     def page(self) -> str:
-        """A page with the curves and the recommendation."""
-        method = repr(self.best.mechanism)
-        points = [
-            Point("methods", self.name, self.d, self.comparison.k, method, epsilon, goal, shares[goal], 0.0)
-            for epsilon, shares in self.curve.items()
-            for goal in ("top", "great", "good")
-        ]
+        """A page with the curves of all mechanisms and the recommendation, which is marked."""
+        curves = self.curves
+        points = [self._point(label, x, chance) for label, curve in curves.items() for x, chance in curve.items()]
+        mark = self._point(self.best.mechanism.label, float(self.epsilon), float(self.comparison.probability))
         notes = [self.recommendation, f"To release: {self.command}", "What each mechanism needs:", *self._lines()]
-        return page(Results(points, [], []), notes)
+        return page(Results(points, [], [], [mark]), notes)
 
     def __str__(self) -> str:
         return "\n".join(
             [self.recommendation, f"To release: {self.command}", "", str(self.comparison), "", *self._draw_chart()]
         )
 
+    def _point(self, method: str, x: float, chance: float) -> Point:
+        return Point("plan", self.name, self.d, self.comparison.k, method, x, self.goal, chance, 0.0)
+
+    def _trace(self, request: Request, asked: tuple[str, ...]) -> dict[float, dict[str, float]]:
+        tally = request.source.tally()
+        wanted = goals(tally, request.k, self.comparison.share)
+        read = meter(tally, request.k, request.guarantee, {goal: wanted[goal] for goal in asked})
+        epsilons = [float(self.epsilon) * _SPAN ** (2.0 * step / (_STEPS - 1) - 1.0) for step in range(_STEPS)]
+        return {epsilon: read(Fraction(epsilon), _ROUGH).values for epsilon in epsilons}
+
+    def _describe_other_k(self, other: OtherK) -> str:
+        share = float(other.epsilon / self.epsilon)
+        cost = "half" if 0.45 <= share <= 0.55 else f"{share:.2g}"
+        return f"k = {other.k} costs {cost} of k = {self.comparison.k}: the gap is at {other.k}."
+
     def _lines(self) -> list[str]:
         return [
-            f"{choice.mechanism!r}: " + ", ".join(f"{goal} {_describe_need(choice.needs[goal])}" for goal in GOALS)
-            for choice in self.comparison.choices
+            f"{choice.mechanism!r}: {_describe_need(choice.needs[self.goal])}" for choice in self.comparison.choices
         ]
 
     def _draw_chart(self) -> list[str]:
         """The curve of the best mechanism as text: one column an epsilon, a taller bar for a larger probability."""
         low, high = min(self.curve), max(self.curve)
+        names = {goal: name_goal(goal, self.comparison.share) for goal in GOALS}
         bars = {
-            goal: "".join(_BARS[round((len(_BARS) - 1) * shares[goal])] for shares in self.curve.values())
-            for goal in GOALS
+            name: "".join(_BARS[round((len(_BARS) - 1) * shares[goal])] for shares in self.curve.values())
+            for goal, name in names.items()
         }
-        width = max(map(len, GOALS))
-        lines = [f"{goal:>{width}} |{bar}|" for goal, bar in bars.items()]
+        width = max(map(len, bars))
+        lines = [f"{name:>{width}} |{bar}|" for name, bar in bars.items()]
         left, right = f"{low:.3g}", f"{high:.3g}"
         scale = left + " " * max(1, len(self.curve) - len(left) - len(right)) + right
         return [f"How likely each goal is with {self.best.mechanism!r}, by epsilon:", *lines, " " * (width + 2) + scale]
 
 
-def make_plan(
-    source: Source,
+def plan(
+    scores: Any,
     k: int,
     *,
     goal: str = "top",
     probability: Number = "0.95",
+    share: Number | None = None,
     epsilon: Number | None = None,
     sensitivity: Sensitivity | None = None,
-    adjacency: str = "add-remove",
+    adjacency: str | None = None,
     name: str = "scores",
 ) -> Plan:
-    """What `discreet plan` tells about some scores: NOT private, for public or made-up data."""
-    if goal not in GOALS:
-        raise InvalidValueError(f"goal must be one of {', '.join(GOALS)}, not {shown(goal)}")
+    """Which mechanism and which epsilon a release needs, over all mechanisms and several gammas of canonical.
+
+    Computed from the scores, so NOT private: for public or made-up data.
+
+    Parameters
+    ----------
+    scores, k, sensitivity, adjacency
+        What `top_k` would be given.
+    goal, probability, share
+        What is to be reached, as in `epsilon_for`.
+    epsilon
+        Also tell what each mechanism reaches with this one.
+    name
+        What the scores are called on the page.
+
+    Returns
+    -------
+    Plan
+        The recommendation, what every mechanism needs, another k that would cost far less, curves and a page.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> found = discreet.plan([90, 80, 70, 12, 11, 10], k=3, goal="recall", probability="0.9")
+    >>> print(found.recommendation.split(". ")[1])
+    On scores like these it releases a list of 3 items of which 0.9 are right on average
+    >>> found.command.split(" --mechanism ")[1]
+    'canonical'
+    """
+    source, enough = as_source(scores), check_goal(goal, share)
     candidates = [contender for contender in all_contenders() if contender.form is not Form.UNKNOWN]
     table = compare(
-        source, k, epsilon=epsilon, probability=probability, mechanisms=candidates,
+        source, k, epsilon=epsilon, probability=probability, share=share, goal=goal, mechanisms=candidates,
         sensitivity=sensitivity, adjacency=adjacency,
     )  # fmt: skip
     needed, best = table.ranked(goal)[0]
-    request = make_request(source, k, needed, mechanism=best.mechanism, sensitivity=sensitivity, adjacency=adjacency)
-    regions = goals(source.tally(), k)
-    numbers = {"k": k, **{key: value for each in ("great", "good") for key, value in _ends(each, regions[each])}}
-    curve, limits = _curve(request), Sensitivity() if sensitivity is None else sensitivity
-    return Plan(name, source.d, goal, _MEANING[goal].format(**numbers), table, curve, limits, adjacency)
+    requests = [
+        make_analysis_request(source, k, needed, choice.mechanism, sensitivity, adjacency) for choice in table.choices
+    ]
+    request = next(one for one in requests if one.guarantee.mechanism == best.mechanism)
+    limits, neighbours = sensitivity or Sensitivity(), request.guarantee.adjacency
+    other = _find_other_k(request, goal, table.probability, enough, needed)
+    meaning = _describe_goal(source.tally(), request.k, goal, table.probability, enough)
+    return Plan(name, source.d, goal, meaning, table, limits, neighbours, other, requests)
+
+
+def _describe_goal(tally: Tally, k: int, goal: str, probability: Fraction, share: Fraction | None) -> str:
+    wanted = goals(tally, k, share)
+    recall, chance = wanted["recall"], decimal(probability)
+    if goal == "recall" and share is None:
+        return f"a list of {k} items of which {chance} are right on average"
+    numbers = {"k": k, "least": recall.least if isinstance(recall, Hits) else None}
+    for name in ("great", "good"):
+        region = wanted[name]
+        if not isinstance(region, Hits):
+            numbers |= {name: region[0], f"{name}_last": region[1]}
+    return f"{_MEANING[goal].format(**numbers)} with probability {chance}"
+
+
+def _find_other_k(
+    request: Request, goal: str, probability: Fraction, share: Fraction | None, needed: Fraction
+) -> OtherK | None:
+    """The k from half of this one to half as many again that costs least, if that is much less: tried at large gaps."""
+    tally, k = request.source.tally(), request.k
+    around = np.arange(max(1, k // 2), min(tally.d - 1, k + k // 2) + 1)
+    gaps = tally.gaps(around - 1, around, Fraction(1))
+    widest = [int(one) for one in around[np.argsort(-gaps, kind="stable")][:_GAPS] if one != k]
+
+    def need(size: int) -> Fraction | None:
+        return smallest_epsilon(Request(request.source, size, request.guarantee), goal, probability, share, needed)
+
+    costs = {other: cost for other in widest if (cost := need(other)) is not None and cost <= _MUCH_LESS * needed}
+    # Where the scores fall evenly, fewer items always cost less: it is a gap where one fewer would cost no less.
+    found = [OtherK(other, cost) for other, cost in costs.items() if other == 1 or (need(other - 1) or cost) >= cost]
+    return min(found, key=lambda one: (one.epsilon, abs(one.k - k)), default=None)
 
 
 def _describe_need(needed: Fraction | None) -> str:
@@ -144,19 +284,6 @@ def _describe_need(needed: Fraction | None) -> str:
 def _usual(mechanism: Mechanism) -> dict[str, Any]:
     """The parameters that the mechanism has where none are given."""
     return type(mechanism)().parameters()
-
-
-def _ends(goal: str, region: tuple[int, int]) -> list[tuple[str, int]]:
-    return [(goal, region[0]), (f"{goal}_last", region[1])]
-
-
-def _curve(request: Request) -> dict[float, dict[str, float]]:
-    """The goals at epsilons from an eighth of the one recommended to eight times it."""
-    tally, guarantee = request.source.tally(), request.guarantee
-    read: Any = meter(tally, request.k, guarantee, goals(tally, request.k))
-    middle = float(guarantee.epsilon)
-    epsilons = [middle * _SPAN ** (2.0 * step / (_STEPS - 1) - 1.0) for step in range(_STEPS)]
-    return {epsilon: read(Fraction(epsilon)).values for epsilon in epsilons}
 
 
 def _opinion(epsilon: Fraction) -> str:

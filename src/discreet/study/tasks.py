@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import exp, log, log1p, nan, sqrt
+from math import exp, isnan, log, log1p, nan, sqrt
 from statistics import median
 
+from discreet.analysis.goals import GOALS, goals
 from discreet.analysis.joint_sets import JointOverSets
-from discreet.analysis.utility import Precision, Shares, goals, meter
+from discreet.analysis.utility import Precision, Shares, meter
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.oneshot import OneShot
@@ -52,10 +53,11 @@ _POINTS = 10
 _DRAWN = Precision(width=Fraction(1156, 10000))
 
 CURVE_GOALS = ("top", "great", "good")
-"""The goals that figures show."""
+"""The goals that all figures show; that of the methods has recall too, which takes longer."""
 
 PROBABILITIES = (0.5, 0.9, 0.99)
 _NEVER, _ALWAYS = 0.003, 0.997
+_LITTLE = 0.1
 _APART = 0.15
 _MOST = 24
 _LEAST_EPSILON = 1e-8
@@ -143,7 +145,7 @@ def _trace_from_canonical(task: Task) -> Curve:
         known = trace_curve(tally, k, PAPERS, Precision(), 1.0)
         middle = next((epsilon for epsilon, shares in known.shares.items() if shares.values["optimal"] > 0.5), 1.0)
         start = middle * (8.0 if mechanism.form is Form.LOSSES else 1.0 + k / 3.0)
-    return trace_curve(tally, k, mechanism, _precision(mechanism), start)
+    return trace_curve(tally, k, mechanism, _precision(mechanism), start, with_recall=task.figure == "methods")
 
 
 def _precision(mechanism: Mechanism) -> Precision:
@@ -152,10 +154,13 @@ def _precision(mechanism: Mechanism) -> Precision:
 
 def _points(task: Task, x: float, shares: Shares) -> list[Point]:
     name, d = task.vector.name, task.vector.d
-    error = min(shares.error, 1.0)
-    return [
-        Point(task.figure, name, d, task.k, task.method, x, goal, shares.values[goal], error) for goal in CURVE_GOALS
-    ]
+    error, known = min(shares.error, 1.0), _known_goals(shares)
+    return [Point(task.figure, name, d, task.k, task.method, x, goal, shares.values[goal], error) for goal in known]
+
+
+def _known_goals(shares: Shares) -> list[str]:
+    """The goals that curves show, with recall where it was computed."""
+    return [*CURVE_GOALS, *(["recall"] if not isnan(shares.values.get("recall", nan)) else [])]
 
 
 def _shapes(task: Task) -> Results:
@@ -209,17 +214,22 @@ class Curve:
     crossings: dict[float, float]
 
 
-def reader(tally: Tally, k: int, mechanism: Mechanism, precision: Precision, only: str | None = None) -> Read:
-    """From epsilon to the shares of all goals, or of one, for counts of users that are added or removed."""
-    regions = goals(tally, k)
+def reader(
+    tally: Tally, k: int, mechanism: Mechanism, precision: Precision, asked: tuple[str, ...] = (*CURVE_GOALS, "optimal")
+) -> Read:
+    """From epsilon to the shares of some goals, for counts of users that are added or removed."""
+    wanted = goals(tally, k)
     guarantee = Guarantee(Fraction(1), "add-remove", Sensitivity(), mechanism, Fraction(0))
-    read = meter(tally, k, guarantee, regions if only is None else {only: regions[only]}, precision)
+    read = meter(tally, k, guarantee, {goal: wanted[goal] for goal in asked}, precision)
     return lambda epsilon: read(Fraction(epsilon))
 
 
-def trace_curve(tally: Tally, k: int, mechanism: Mechanism, precision: Precision, start: float) -> Curve:
+def trace_curve(
+    tally: Tally, k: int, mechanism: Mechanism, precision: Precision, start: float, *, with_recall: bool = False
+) -> Curve:
     """The curve from where no goal is reached to where the best scores are, found from `start`."""
-    read, seen = reader(tally, k, mechanism, precision), {}
+    asked = GOALS if with_recall else (*CURVE_GOALS, "optimal")
+    read, seen = reader(tally, k, mechanism, precision, asked), {}
 
     def at(epsilon: float) -> Shares:
         if epsilon not in seen:
@@ -234,7 +244,7 @@ def trace_curve(tally: Tally, k: int, mechanism: Mechanism, precision: Precision
         for low, high in gaps[: _MOST - len(seen)]:
             at(sqrt(low * high))
     shares = _trim(seen)
-    return Curve(shares, _crossings(shares, reader(tally, k, mechanism, precision, only="top")))
+    return Curve(shares, _crossings(shares, reader(tally, k, mechanism, precision, ("top",))))
 
 
 def _bracket(at: Read, start: float) -> None:
@@ -246,8 +256,13 @@ def _bracket(at: Read, start: float) -> None:
         patience = patience - 1 if _distance(at(epsilon), last) < _STILL else _PATIENCE
         last, epsilon = at(epsilon), epsilon * 2.0
     epsilon = start
-    while at(epsilon).values["good"] > _NEVER and epsilon > _LEAST_EPSILON:
+    while _is_felt(at(epsilon)) and epsilon > _LEAST_EPSILON:
         epsilon /= 2.0
+
+
+def _is_felt(shares: Shares) -> bool:
+    """Whether some goal is reached now and then, or some of the list is right."""
+    return shares.values["good"] > _NEVER or shares.values.get("recall", 0.0) > _LITTLE
 
 
 def _trim(seen: dict[float, Shares]) -> dict[float, Shares]:
@@ -260,7 +275,7 @@ def _trim(seen: dict[float, Shares]) -> dict[float, Shares]:
 
 
 def _distance(one: Shares, other: Shares) -> float:
-    return max(abs(one.values[goal] - other.values[goal]) for goal in CURVE_GOALS)
+    return max(abs(one.values[goal] - other.values[goal]) for goal in _known_goals(one))
 
 
 def _crossings(shares: dict[float, Shares], read: Read) -> dict[float, float]:
