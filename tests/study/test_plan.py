@@ -93,7 +93,7 @@ def test_a_page_is_written_whole(scores, done, tmp_path):
         "joint, sequences",
     ]
     assert len(re.findall(r'<polyline class="line ', page)) == 9
-    [(method, label)] = re.findall(r'<circle class="mark [^"]*" data-m="(\d+)".*?<text[^>]*>([\d.]+)</text>', page)
+    [(method, label)] = re.findall(r'<circle class="chosen [^"]*" data-m="(\d+)".*?<text[^>]*>([\d.]+)</text>', page)
     assert dict(legend)[method] == f"canonical, gamma = {best[1]}"
     assert label == best[2]
 

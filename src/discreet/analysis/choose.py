@@ -65,9 +65,9 @@ def epsilon_for(
     --------
     >>> import discreet
     >>> discreet.epsilon_for([90, 80, 5, 1], k=2, goal="top", probability="0.95", mechanism=discreet.Canonical())
-    Fraction(37, 500)
+    Fraction(7669, 100000)
     >>> discreet.epsilon_for([90, 80, 5, 1], k=2, goal="top", probability="0.95")
-    Fraction(1107, 20000)
+    Fraction(5893, 100000)
     """
     wanted, enough = _probability(probability), check_goal(goal, share)
     contenders = type(DEFAULT).contenders() if mechanism is None else [mechanism]

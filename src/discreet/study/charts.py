@@ -148,7 +148,8 @@ def tone(panel: Panel, method: str) -> str:
     i, n = panel.methods.index(method), len(panel.methods)
     if panel.figure.key == "gammas":
         return f"r{round(10 * i / max(1, n - 1))}"
-    return f"c{i % len(LIGHT.tones)}" + (" main" if method == _MAIN else "")
+    main = [mark.method for mark in panel.marks] or [_MAIN]
+    return f"c{i % len(LIGHT.tones)}" + (" main" if method in main else "")
 
 
 def svg(panel: Panel) -> str:
@@ -173,10 +174,10 @@ def draw(panel: Panel) -> str:
 
 
 def _mark(panel: Panel, mark: Point) -> str:
-    """A circle around a point, and its epsilon, on the side where there is room."""
-    x, y, left = _across(panel, mark.x), _down(mark.probability), panel.axis.share(mark.x) > 0.5
-    which = f'class="mark {tone(panel, mark.method)}" data-m="{panel.methods.index(mark.method)}"'
-    text = f'<text class="strong" x="{x - 12 if left else x + 12:.1f}" y="{y - 8:.1f}"'
+    """A circle around a point, and its epsilon beside it, on the side where there is room."""
+    x, y, left = _across(panel, mark.x), _down(mark.probability), panel.axis.share(mark.x) > 0.6
+    which = f'class="chosen {tone(panel, mark.method)}" data-m="{panel.methods.index(mark.method)}"'
+    text = f'<text class="strong halo" x="{x - 12 if left else x + 12:.1f}" y="{y + 16:.1f}"'
     return (
         f'<circle {which} cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
         f'{text} text-anchor="{"end" if left else "start"}">{mark.x:.4g}</text>'
@@ -281,7 +282,8 @@ def style(theme: Theme) -> str:
         f".paper{{fill:{theme.paper}}}.grid{{stroke:{theme.grid}}}.axis{{stroke:{theme.quiet}}}",
         ".line{fill:none;stroke:currentColor;stroke-width:1.8;stroke-linejoin:round}.main{stroke-width:3.2}",
         ".band{fill:currentColor;stroke:none;opacity:.16}",
-        f".mark{{fill:{theme.paper};stroke:currentColor;stroke-width:2.5;stroke-dasharray:none!important}}",
+        f".halo{{paint-order:stroke;stroke:{theme.paper};stroke-width:4px;stroke-linejoin:round}}",
+        f".chosen{{fill:{theme.paper};stroke:currentColor;stroke-width:2.5;stroke-dasharray:none!important}}",
     ]
     for i, tone in enumerate(theme.tones):
         rules.append(f".c{i}{{color:{tone};stroke-dasharray:{_DASHES[i % len(_DASHES)]}}}")

@@ -73,7 +73,7 @@ class Plan:
     >>> import discreet
     >>> plan = discreet.plan([90, 88, 85, 84, 41, 40, 38, 9, 8, 7], k=6, goal="top", probability="0.9")
     >>> plan.best.mechanism
-    Canonical(gamma='3/4', noise='gumbel')
+    Canonical(gamma='15/16', noise='gumbel')
     >>> plan.other_k.k
     4
     """
@@ -227,7 +227,7 @@ def plan(
     >>> print(found.recommendation.split(". ")[1])
     On scores like these it releases a list of 3 items of which 0.9 are right on average
     >>> found.command.split(" --mechanism ")[1]
-    'canonical'
+    'canonical --gamma 1'
     """
     source, enough = as_source(scores), check_goal(goal, share)
     candidates = [contender for contender in all_contenders() if contender.form is not Form.UNKNOWN]
