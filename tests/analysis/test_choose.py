@@ -31,9 +31,9 @@ def test_it_is_the_smallest_epsilon_of_four_digits_that_does(mechanism, goal):
 
 def test_the_table_has_what_each_needs_and_reaches():
     table = discreet.compare(SCORES[:20], 3, epsilon="1/2", probability="0.9")
-    assert [choice.mechanism.name for choice in table.choices] == [*["canonical"] * 6, "one-shot", "peeling"]
-    gammas = [str(choice.mechanism.gamma) for choice in table.choices[:6]]
-    assert gammas == ["1/2", "2/3", "3/4", "7/8", "15/16", "1"]
+    assert [choice.mechanism.name for choice in table.choices] == [*["canonical"] * 7, "one-shot", "peeling"]
+    gammas = [str(choice.mechanism.gamma) for choice in table.choices[:7]]
+    assert gammas == ["1/3", "1/2", "2/3", "3/4", "7/8", "15/16", "1"]
     for choice in table.choices:
         assert choice.needs["good"] <= choice.needs["great"] <= choice.needs["top"]
         assert choice.reaches == discreet.utility(SCORES[:20], 3, "1/2", choice.mechanism)

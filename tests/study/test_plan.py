@@ -87,12 +87,12 @@ def test_a_page_is_written_whole(scores, done, tmp_path):
     best = re.search(r"Recommended: Canonical\(gamma=&#x27;([\d/]+)&#x27;.*?epsilon&nbsp;=&nbsp;([\d.]+)\.", page)
     legend = re.findall(r'data-m="(\d+)"><svg.*?</svg>([^<]+)</button>', page)
     assert [name for _, name in legend] == [
-        *(f"canonical, gamma = {gamma}" for gamma in ("1/2", "2/3", "3/4", "7/8", "15/16", "1")),
+        *(f"canonical, gamma = {gamma}" for gamma in ("1/3", "1/2", "2/3", "3/4", "7/8", "15/16", "1")),
         "one-shot, exponential",
         "peeling",
         "joint, sequences",
     ]
-    assert len(re.findall(r'<polyline class="line ', page)) == 9
+    assert len(re.findall(r'<polyline class="line ', page)) == 10
     [(method, label)] = re.findall(r'<circle class="chosen [^"]*" data-m="(\d+)".*?<text[^>]*>([\d.]+)</text>', page)
     assert dict(legend)[method] == f"canonical, gamma = {best[1]}"
     assert label == best[2]

@@ -219,7 +219,8 @@ class _Far:
         # A density is -dp/dw, and d/dw of x^a is -a x^a.
         with np.errstate(invalid="ignore", divide="ignore"):
             slopes = np.where(z == 1.0, tail_series(self.distribution)[:, None], logs / (z - 1.0))
-        return np.exp(np.asarray(self.terms @ logs)), np.asarray(self.marked_terms @ slopes)
+        # Such small matrices are multiplied here, not by threads that wait for each other.
+        return np.exp(np.einsum("na,az->nz", self.terms, logs)), np.einsum("na,az->nz", self.marked_terms, slopes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -214,11 +214,16 @@ class Race:
     k: int
     weight: Fraction
     noise: Noise
+    unit_values: Floats | None = None
 
     @classmethod
-    def of(cls, prepared: Any) -> Race:
-        """What is needed of a mechanism of the form of a race, which names its parts alike."""
-        return cls(prepared.tally, prepared.k, prepared.weight, prepared.noise)
+    def of(cls, prepared: Any, unit_values: Floats | None = None) -> Race:
+        """What is needed of a mechanism of the form of a race, which names its parts alike.
+
+        `unit_values` are the values that it would have with the weight 1, where they are known and no float is too
+        large for them.
+        """
+        return cls(prepared.tally, prepared.k, prepared.weight, prepared.noise, unit_values)
 
     def shots(self, goal: float, first: Ranks | None = None) -> Shots:
         """Its values, descending, or those at some ranks first."""
@@ -234,6 +239,8 @@ class Race:
             raise InvalidValueError(
                 f"scores must be of at most {MOST_VALUES} items for {self.noise.name} noise, not {d}"
             )
+        if self.unit_values is not None and 2.0**-900 < to_float(self.weight) < 2.0**60:
+            return np.clip(self.unit_values * to_float(self.weight), -FAR, FAR)
         values = oneshot.Prepared(self.tally, self.k, self.weight, self.noise).gain_float(np.arange(d))
         if first is not None:
             values = np.concatenate([values[first], np.delete(values, first)])
@@ -263,8 +270,19 @@ def _by_layers(question: _Question) -> _Formula:
 
 
 def _by_integration(question: _Question) -> _Formula:
+    units: list[Floats | None] = []
+
+    def unit_values(prepared: Any) -> Floats | None:
+        """The values with the weight 1, which serve for every epsilon; None where floats do not reach them."""
+        if not units:
+            plain = oneshot.Prepared(prepared.tally, prepared.k, Fraction(1), prepared.noise)
+            ends = plain.gain_float(np.array([0, prepared.tally.d - 1]))
+            small = prepared.tally.d <= MOST_VALUES and float(np.abs(ends).max()) < 2.0**900
+            units.append(plain.gain_float(np.arange(prepared.tally.d)) if small else None)
+        return units[0]
+
     def compute(prepared: Any, goal: float) -> Shares:
-        odds = Race.of(prepared).odds(0.2 * goal)
+        odds = Race.of(prepared, unit_values(prepared)).odds(0.2 * goal)
         chances = {wanted: odds.rate(wanted) for wanted in set(question.wanted.values())}
         shares = {name: chances[wanted].value for name, wanted in question.wanted.items()}
         return Shares(shares, max(chance.error for chance in chances.values()))

@@ -42,8 +42,8 @@ DEFAULT_GAMMA = "3/4"
 _ROUNDED_GAMMA = "1/2"
 """The one that losses can be rounded up with."""
 
-CONTENDERS = ("1/2", "2/3", "3/4", "7/8", "15/16", "1")
-"""The gammas among which the best one is looked for; those between them are hardly better."""
+CONTENDERS = ("1/3", "1/2", "2/3", "3/4", "7/8", "15/16", "1")
+"""The gammas among which the best one is looked for: no other needs 3% less anywhere that we looked."""
 
 GAMMAS = ("0", "1/3", "1/2", "3/4", "1")
 """The gammas that `verify --all` covers."""
