@@ -46,6 +46,9 @@ _GROWTH = "one sort of d scores; the draw itself grows with k and the logarithm 
 _EFFORTS = {Form.CLASSES: 0.1, Form.LOSSES: 10.0}
 """About how long each formula takes, beside an integral."""
 
+_ERRORS = {Form.LOSSES: 1e-3, Form.RACE: 1e-5}
+"""What the points of a curve may be off by, where less takes longer."""
+
 _REPEATS = 5
 _DRAWN_K = 100
 _POINTS = 10
@@ -149,7 +152,7 @@ def _trace_from_canonical(task: Task) -> Curve:
 
 
 def _precision(mechanism: Mechanism) -> Precision:
-    return Precision(goal=1e-3 if mechanism.form is Form.LOSSES else 1e-7)
+    return Precision(goal=_ERRORS.get(mechanism.form, 1e-7))
 
 
 def _points(task: Task, x: float, shares: Shares) -> list[Point]:
