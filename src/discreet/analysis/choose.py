@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from math import ceil, floor, log, log1p, log10
+from math import ceil, floor, log10
 from typing import Any
 
 from discreet.analysis.goals import GOALS, check_goal, check_share, goals, name_goal
 from discreet.analysis.joint_sets import check_comparable, make_analysis_request
+from discreet.analysis.statistics import log_odds
 from discreet.analysis.utility import Meter, Utility, at_epsilon, check_computed, meter
 from discreet.errors import InvalidValueError, shown
 from discreet.mechanisms.base import Form, Mechanism
@@ -133,7 +134,7 @@ class _Search:
 
     def _distance(self, place: int) -> float:
         """The log odds of what is read, less those wanted."""
-        return _log_odds(self.read(_number(place))) - _log_odds(self.wanted)
+        return log_odds(self.read(_number(place))) - log_odds(self.wanted)
 
     def _bracket(self, start: Fraction) -> tuple[int, int | None]:
         """An epsilon that is too small and one that is large enough; None for that where the largest is not."""
@@ -169,11 +170,6 @@ def _place(number: Fraction) -> int:
     power = floor(log10(number))
     power -= Fraction(10) ** power > number
     return 9 * _UNIT * power + ceil(number * _UNIT / Fraction(10) ** power) - _UNIT
-
-
-def _log_odds(probability: float) -> float:
-    inside = min(max(probability, 1e-12), 1.0 - 1e-12)
-    return log(inside) - log1p(-inside)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import exp, isnan, log, log1p, nan, sqrt
+from math import exp, isnan, log, nan, sqrt
 from statistics import median
 
 from discreet.analysis.goals import GOALS, goals
 from discreet.analysis.joint_sets import JointOverSets
+from discreet.analysis.statistics import log_odds
 from discreet.analysis.utility import Precision, Shares, meter
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.canonical import Canonical
@@ -293,18 +294,13 @@ def _crossings(shares: dict[float, Shares], read: Read) -> dict[float, float]:
 
 def _crossing(read: Read, wanted: float, low: float, high: float) -> float:
     """By the secant of the log odds against log epsilon, which is nearly straight, kept between two ends."""
-    left, right = (_log_odds(read(end).values["top"]) for end in (low, high))
-    goal = _log_odds(wanted)
+    left, right = (log_odds(read(end).values["top"]) for end in (low, high))
+    goal = log_odds(wanted)
     while high - low > _DIGITS * low:
         step = min(max((goal - left) / (right - left), 0.02), 0.98)
         middle = exp(log(low) + step * (log(high) - log(low)))
-        value = _log_odds(read(middle).values["top"])
+        value = log_odds(read(middle).values["top"])
         if abs(value - goal) < 1e-6:
             return middle
         low, high, left, right = (middle, high, value, right) if value < goal else (low, middle, left, value)
     return high
-
-
-def _log_odds(probability: float) -> float:
-    inside = min(max(probability, 1e-12), 1.0 - 1e-12)
-    return log(inside) - log1p(-inside)
