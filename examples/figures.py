@@ -4,7 +4,7 @@
     python examples/figures.py pictures   and draws them into pictures/
 
 A thousand items, scored by how many people touched them: 200,000 / (rank + 5)^0.9, rounded. Everything is computed from
-these scores, so nothing here is private; of shares that are estimated by draws the error is printed.
+these scores, so nothing here is private.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def top(k: int, epsilon: float, name: str) -> float:
 
 
 def share(k: int, epsilon: float, name: str) -> float:
-    """How many of the true top-k are released, as a share: computed for canonical, the mean of draws for the others."""
-    return discreet.expected(SCORES, k, str(epsilon), MECHANISMS[name]).recall
+    """How many of the true top-k are released, as a share."""
+    return discreet.utility(SCORES, k, str(epsilon), MECHANISMS[name]).recall
 
 
 def reached(k: int, budgets: list[float]) -> Curves:
@@ -85,8 +85,7 @@ def shared(shares: Curves) -> str:
     for i, (epsilon, _) in enumerate(shares["canonical"]):
         rows.append([f"{epsilon:g}", *(f"{curve[i][1]:.2f}" for curve in shares.values())])
     lines = ["  ".join(f"{cell:>9}" for cell in row) for row in rows]
-    drawn = "all but canonical from draws, off by at most 0.05 with confidence 0.99"
-    return "\n".join([f"share of the true top-10 that is released;\n{drawn}", *lines])
+    return "\n".join(["share of the true top-10 that is released", *lines])
 
 
 def draw(folder: Path, chance: Curves, needed: Curves, goals: Curves, shares: Curves) -> None:

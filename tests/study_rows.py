@@ -4,7 +4,7 @@ import math
 
 from discreet.study.results import NeededEpsilon, Point, Results, Time
 
-METHODS = ["canonical", "joint over sets", "one-shot, exponential"]
+METHODS = ["canonical, gamma = 3/4", "joint over sets", "one-shot, exponential"]
 
 
 def curve(figure, vector, k, method, middle, goals=("top", "great", "good"), error=0.0):
@@ -27,7 +27,7 @@ def study():
     points += [p for i in range(11) for p in curve("gammas", "ALPHA", 10, f"gamma = {i / 10:g}", 1 + i, ("top",))]
     points += [Point("shapes", "ZIPF", 1000, 10, "canonical", i / 10, "top", i / 10, 0) for i in range(11)]
     budgets = [
-        NeededEpsilon(vector, 1000, k, m, p, needs[m] * k / (1 - p), needs[m] / needs["canonical"])
+        NeededEpsilon(vector, 1000, k, m, p, needs[m] * k / (1 - p), needs[m] / needs[METHODS[0]])
         for vector, k in places
         for m in METHODS
         for p in (0.5, 0.9, 0.99)

@@ -504,8 +504,6 @@ def wait_until(holds):
 def test_analyses_of_one_list_refuse_groups_in_one_sentence():
     source = discreet.grouped(VISITS, each_user="one")
     for ask in (
-        lambda: discreet.compare(source, 1),
-        lambda: discreet.epsilon_for(source, 1),
         lambda: discreet.class_probabilities(source, 1, 1),
         lambda: discreet.subset_probability(source, ["dune"], 1),
     ):

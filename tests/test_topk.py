@@ -411,7 +411,7 @@ def test_a_release_reads_well():
         "Top 2 of 3 items, sorted by name, which says nothing about rank:",
         "  alien",
         "  dune",
-        "epsilon = 0.1 for one user replaced, drawn by Canonical(gamma='1/2', noise='gumbel')",
+        "epsilon = 0.1 for one user replaced, drawn by Canonical(gamma='3/4', noise='gumbel')",
     ]
     tagged = discreet.top_k({"<b>": 9, "x": 0}, 1, 10**6)
     assert "&lt;b&gt;" in tagged._repr_html_()

@@ -14,8 +14,9 @@ from discreet.topk import top_k
 
 if TYPE_CHECKING:
     from discreet.analysis import bounds
+    from discreet.analysis.averages import expected
     from discreet.analysis.choose import Comparison, compare, epsilon_for
-    from discreet.analysis.details import ClassProbabilities, class_probabilities, expected, subset_probability
+    from discreet.analysis.details import ClassProbabilities, class_probabilities, subset_probability
     from discreet.analysis.results import Expected, GroupedUtility, Utility
     from discreet.analysis.shots import Chance
     from discreet.analysis.utility import utility
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from discreet.sources.groups import GroupedSource
     from discreet.sources.members import grouped
     from discreet.sources.unlisted import UnlistedGroups, UnlistedSource
+    from discreet.study.plan import Plan, plan
 
 __version__ = "0.1.0"
 
@@ -69,6 +71,7 @@ __all__ = [
     "LedgerError",
     "OneShot",
     "Peeling",
+    "Plan",
     "Release",
     "Sensitivity",
     "TableSource",
@@ -91,6 +94,7 @@ __all__ = [
     "integers",
     "month",
     "months",
+    "plan",
     "product",
     "quarter",
     "quarters",
@@ -117,6 +121,7 @@ _ON_DEMAND = {
     "GroupedUtility": "discreet.analysis.results",
     "Ledger": "discreet.ledger.ledger",
     "LedgerError": "discreet.ledger.errors",
+    "Plan": "discreet.study.plan",
     "TableSource": "discreet.sources.events.table",
     "UnlistedGroups": "discreet.sources.unlisted",
     "UnlistedSource": "discreet.sources.unlisted",
@@ -131,11 +136,12 @@ _ON_DEMAND = {
     "discovered": "discreet.discovery_terms",
     "epsilon_for": "discreet.analysis.choose",
     "events": "discreet.sources.events.source",
-    "expected": "discreet.analysis.details",
+    "expected": "discreet.analysis.averages",
     "grouped": "discreet.sources.members",
     "integers": "discreet.sources.events.domain",
     "month": "discreet.sources.events.periods",
     "months": "discreet.sources.events.periods",
+    "plan": "discreet.study.plan",
     "product": "discreet.sources.events.group_lists",
     "quarter": "discreet.sources.events.periods",
     "quarters": "discreet.sources.events.periods",

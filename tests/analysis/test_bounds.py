@@ -21,6 +21,7 @@ from discreet.sources.arrays.array import array_source
 
 BITS = 112
 ALPHAS = [Fraction(1, 100), Fraction(1, 20), Fraction(1, 2), Fraction(9, 10)]
+PAPERS = discreet.Canonical(gamma="1/2")
 WIDE = ("laplace", "logistic")
 
 
@@ -251,7 +252,7 @@ def test_a_rounded_loss_keeps_the_tail_and_the_leap():
         case = Case(scores, k, epsilon, Fraction(1, 2), "gumbel", subset_law(mechanism, scores, k, epsilon))
         assert arb(leap(case, gap(case))) <= case.law[tuple(range(k))]
         for alpha in ALPHAS:
-            tail = bounds.canonical_tail(case.d, k, epsilon, alpha)
+            tail = bounds.canonical_tail(case.d, k, epsilon, alpha, gamma="1/2")
             assert case.chance(lambda ranks, case=case, tail=tail: case.shortfall(ranks) > tail) <= ball(alpha)
 
 
@@ -288,10 +289,12 @@ def test_bounds_are_rounded_up_and_by_little(d, k, alpha):
     level, s = Fraction(alpha), Fraction("0.3")
     with precision(2048):
         canonical = 2 * (log_binomial(d, k) - ball(level).log()) / ball(s)
+        usual = canonical * 2 / 3
         each = 1 - (ball(1 - level).log() / k).exp()
         peeling = k * (arb(d) / each).log() / ball(s)
     for found, truth in (
-        (bounds.canonical_tail(d, k, s, alpha), canonical),
+        (bounds.canonical_tail(d, k, s, alpha, gamma="1/2"), canonical),
+        (bounds.canonical_tail(d, k, s, alpha), usual),
         (bounds.peeling_tail(d, k, s, alpha), peeling),
     ):
         assert arb(found) > truth
@@ -331,24 +334,24 @@ def test_the_region_is_all_k_from_the_smallest(alpha, gamma):
 
 def test_the_smallest_k_of_large_domains():
     assert bounds.smallest_k(10**6, "0.05", gamma=1) == 2
-    found = bounds.smallest_k(2**63, "0.05")
+    found = bounds.smallest_k(2**63, "0.05", gamma="1/2")
     # For large d it is near the cube root of e^2 d alpha.
     assert found == pytest.approx((math.e**2 * 2**63 / 20) ** (1 / 3), rel=0.01)
-    assert bounds.compare_tails(2**63, found, 1, "0.05").canonical_is_better
-    assert not bounds.compare_tails(2**63, found - 1, 1, "0.05").canonical_is_better
+    assert bounds.compare_tails(2**63, found, 1, "0.05", gamma="1/2").canonical_is_better
+    assert not bounds.compare_tails(2**63, found - 1, 1, "0.05", gamma="1/2").canonical_is_better
 
 
 def test_two_equal_guarantees_are_not_better():
     # 2 (log 6 + log 4/3) = 2 (log 4 + log 2)
-    tails = bounds.compare_tails(4, 2, 1, "3/4")
+    tails = bounds.compare_tails(4, 2, 1, "3/4", gamma="1/2")
     assert tails.canonical == pytest.approx(tails.peeling)
     assert not tails.canonical_is_better
 
 
 def test_a_better_guarantee_is_no_better_mechanism():
     scores, k, epsilon = (4, 3, 1, 0), 2, Fraction(1)
-    assert bounds.compare_tails(4, k, epsilon, "0.05").canonical_is_better
-    canonical, peeling = (subset_law(m, scores, k, epsilon)[0, 1] for m in (discreet.Canonical(), discreet.Peeling()))
+    assert bounds.compare_tails(4, k, epsilon, "0.05", gamma="1/2").canonical_is_better
+    canonical, peeling = (subset_law(m, scores, k, epsilon)[0, 1] for m in (PAPERS, discreet.Peeling()))
     assert canonical < 0.9 * peeling
 
 
@@ -379,10 +382,8 @@ def test_the_printed_superiority_fails_for_most_pairs(scores, gamma):
 def test_the_printed_direction_of_the_tail_fails():
     """Item 10: x[T] <= x[k] - bound is what does not happen, and here it cannot."""
     scores, k, alpha = (9, 9, 9, 1, 0), 2, Fraction(1, 20)
-    case = Case(
-        scores, k, Fraction(1), Fraction(1, 2), "gumbel", subset_law(discreet.Canonical(), scores, k, Fraction(1))
-    )
-    bound = bounds.canonical_tail(5, k, 1, alpha)
+    case = Case(scores, k, Fraction(1), Fraction(1, 2), "gumbel", subset_law(PAPERS, scores, k, Fraction(1)))
+    bound = bounds.canonical_tail(5, k, 1, alpha, gamma="1/2")
     assert case.chance(lambda ranks: case.shortfall(ranks) >= bound) < ball(1 - alpha)
     assert case.chance(lambda ranks: case.shortfall(ranks) <= bound) >= ball(1 - alpha)
 
@@ -390,31 +391,31 @@ def test_the_printed_direction_of_the_tail_fails():
 def test_the_leap_fails_with_either_side_turned():
     """Item 11: neither Pr[TOP] <= Pr[X < gap] nor Pr[TOP] >= Pr[X > gap] holds; nor do their likes for the spread."""
     scores, k, epsilon = (20, 11, 3, 0), 2, Fraction(1)
-    chances = subset_law(discreet.Canonical(), scores, k, epsilon)
+    chances = subset_law(PAPERS, scores, k, epsilon)
     case = Case(scores, k, epsilon, Fraction(1, 2), "gumbel", chances)
     top, missed = chances[0, 1], case.chance(lambda ranks: ranks != (0, 1))
     assert top > 1.03 * arb(leap(case, 8))
     assert missed > 50 * arb(miss(case, 20))
     assert missed < 1 - arb(miss(case, 20))
     # With all scores equal X exceeds the gap five times in six, and the top-k is one of six.
-    even = subset_law(discreet.Canonical(), (1, 1, 1, 1), k, epsilon)[0, 1]
-    assert even < 1 - arb(bounds.canonical_leap(4, k, epsilon, 0))
+    even = subset_law(PAPERS, (1, 1, 1, 1), k, epsilon)[0, 1]
+    assert even < 1 - arb(bounds.canonical_leap(4, k, epsilon, 0, gamma="1/2"))
 
 
 def test_gap_and_spread_cannot_be_exchanged():
     """Item 11: neither Pr[TOP] >= Pr[X < spread] nor Pr[not TOP] >= Pr[X > gap] holds."""
-    top = subset_law(discreet.Canonical(), (20, 11, 3, 0), 2, Fraction(1))[0, 1]
-    assert top < arb(bounds.canonical_leap(4, 2, 1, gap=20))
-    assert 1 - top < arb(bounds.canonical_miss(4, 2, 1, spread=8))
+    top = subset_law(PAPERS, (20, 11, 3, 0), 2, Fraction(1))[0, 1]
+    assert top < arb(bounds.canonical_leap(4, 2, 1, gap=20, gamma="1/2"))
+    assert 1 - top < arb(bounds.canonical_miss(4, 2, 1, spread=8, gamma="1/2"))
 
 
 def test_a_dummy_subset_breaks_the_leap_from_above():
     """Item 11: with C(d, k) others in place of C(d, k) - 1, equal scores refute Pr[not TOP] >= Pr[X > spread]."""
-    top = subset_law(discreet.Canonical(), (1, 1, 1, 1), 2, Fraction(1))[0, 1]
+    top = subset_law(PAPERS, (1, 1, 1, 1), 2, Fraction(1))[0, 1]
     with precision(BITS):
         assert (1 - top).overlaps(ball(Fraction(5, 6)))
         assert 1 - top < ball(Fraction(6, 7))
-    assert bounds.canonical_miss(4, 2, 1, 0) < 5 / 6
+    assert bounds.canonical_miss(4, 2, 1, 0, gamma="1/2") < 5 / 6
 
 
 def sidak_ratio(alpha, k):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis.utility import GOALS
+from discreet.analysis.goals import GOALS
 
 SCORES = (2000 / np.arange(1, 61)).astype(np.int64)
 
@@ -31,7 +31,9 @@ def test_it_is_the_smallest_epsilon_of_four_digits_that_does(mechanism, goal):
 
 def test_the_table_has_what_each_needs_and_reaches():
     table = discreet.compare(SCORES[:20], 3, epsilon="1/2", probability="0.9")
-    assert [choice.mechanism.name for choice in table.choices] == ["canonical", "canonical", "one-shot", "peeling"]
+    assert [choice.mechanism.name for choice in table.choices] == [*["canonical"] * 7, "one-shot", "peeling"]
+    gammas = [str(choice.mechanism.gamma) for choice in table.choices[:7]]
+    assert gammas == ["1/3", "1/2", "2/3", "3/4", "7/8", "15/16", "1"]
     for choice in table.choices:
         assert choice.needs["good"] <= choice.needs["great"] <= choice.needs["top"]
         assert choice.reaches == discreet.utility(SCORES[:20], 3, "1/2", choice.mechanism)
@@ -46,7 +48,7 @@ def test_the_table_has_what_each_needs_and_reaches():
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"goal": "best"}, "goal must be one of top, great, good, optimal, not 'best'"),
+        ({"goal": "best"}, "goal must be one of top, great, good, optimal, recall, not 'best'"),
         ({"probability": 1}, "probability must be above 0 and below 1, not 1"),
         ({"mechanism": discreet.Canonical(noise="laplace")}, "mechanism must be one whose utility is computed"),
     ],
@@ -54,6 +56,16 @@ def test_the_table_has_what_each_needs_and_reaches():
 def test_bad_use_is_one_sentence(options, complaint):
     with pytest.raises(discreet.Error, match=complaint):
         discreet.epsilon_for(SCORES, 5, **options)
+
+
+def test_without_a_mechanism_it_is_the_least_over_gammas():
+    for goal in ("top", "recall"):
+        table = discreet.compare(SCORES, 5, probability="0.9", goal=goal, mechanisms=discreet.Canonical.contenders())
+        assert list(table.choices[0].needs) == [goal]
+        assert discreet.epsilon_for(SCORES, 5, goal=goal, probability="0.9") == table.best(goal).needs[goal]
+        assert table.best(goal).needs[goal] < discreet.epsilon_for(
+            SCORES, 5, goal=goal, probability="0.9", mechanism=discreet.Canonical(gamma="1/2")
+        )
 
 
 def test_what_ties_forbid_is_said():
@@ -90,3 +102,41 @@ def test_goals_that_ties_forbid_are_dashes():
     assert "  -  " in str(table)
     with pytest.raises(discreet.Error, match="do not let it"):
         table.best("top")
+
+
+GROUPS = {
+    "steep": [900, 700, 500, 20, 10, 5],
+    "flat": [90, 85, 60, 50, 48, 40, 12],
+    "whole": [3, 2],
+}
+
+
+@pytest.mark.parametrize("terms", [{"each_user": "one"}, {"each_user": "many", "max_groups_per_user": 2}], ids=str)
+@pytest.mark.parametrize("goal", ["top", "recall"])
+def test_groups_need_what_the_hardest_of_them_needs_for_each_group_of_a_user(terms, goal):
+    source = discreet.grouped(GROUPS, **terms)
+    shares = terms.get("max_groups_per_user", 1)
+    asked = {"goal": goal, "probability": "0.9"}
+    for mechanism in (None, discreet.Canonical(gamma="1/2"), discreet.OneShot()):
+        alone = [discreet.epsilon_for(GROUPS[name], 2, mechanism=mechanism, **asked) for name in ("steep", "flat")]
+        assert alone[0] < alone[1]
+        needed = discreet.epsilon_for(source, 2, mechanism=mechanism, **asked)
+        assert needed == shares * alone[1]
+    reached = discreet.utility(source, 2, needed, discreet.OneShot())
+    assert min(getattr(one, goal) for one in reached.groups.values()) >= 0.9
+
+
+def test_a_table_of_groups_says_what_all_of_them_need_and_reach():
+    source = discreet.grouped(GROUPS, each_user="many")
+    table = discreet.compare(source, 2, epsilon=3, probability="0.9", goal="top")
+    for choice in table.choices:
+        assert choice.needs["top"] == discreet.epsilon_for(source, 2, mechanism=choice.mechanism, probability="0.9")
+        assert choice.reaches == discreet.utility(source, 2, 3, choice.mechanism)
+    assert "in each of 3 groups" in str(table)
+
+
+def test_groups_that_are_all_released_whole_need_no_epsilon():
+    source = discreet.grouped({"a": [3, 2], "b": [5, 1]}, each_user="one")
+    assert discreet.epsilon_for(source, 2) == Fraction(1, 10**9)
+    with pytest.raises(discreet.InvalidValueError, match="k must be less than 2"):
+        discreet.compare(source, 2)

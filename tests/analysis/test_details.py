@@ -2,15 +2,18 @@
 
 from fractions import Fraction
 from itertools import combinations
+from math import exp
 
 import numpy as np
 import pytest
 
 import discreet
 from discreet.analysis import JointOverSets
-from discreet.analysis.utility import describe_ranks
+from discreet.analysis.goals import describe_ranks
+from discreet.evidence import definition
 from discreet.evidence.law import law
 from discreet.exact.ball import precision
+from discreet.mechanisms.registry import to_dict
 from discreet.noise import NOISES
 from discreet.sources.arrays.array import array_source
 
@@ -78,7 +81,7 @@ def test_averages_are_those_of_enumeration(mechanism, scores):
     k, ordered = 3, sorted(scores, reverse=True)
     found = discreet.expected(scores, k, "1/2", mechanism)
     chances = sets(mechanism, scores, k, "1/2").items()
-    recall = sum(chance * len(set(ranks) & set(range(k))) / k for ranks, chance in chances)
+    recall = sum(chance * sum(ordered[rank] >= ordered[k - 1] for rank in ranks) / k for ranks, chance in chances)
     error = sum(chance * (ordered[k - 1] - ordered[max(ranks)]) for ranks, chance in chances if max(ranks) >= k)
     assert found.recall == pytest.approx(recall, abs=1e-9)
     assert found.score_error == pytest.approx(error, abs=1e-8)
@@ -87,14 +90,44 @@ def test_averages_are_those_of_enumeration(mechanism, scores):
 
 def test_averages_of_draws_cover_those_of_enumeration():
     scores, k = [9, 7, 7, 6, 2], 2
-    mechanism = discreet.OneShot("laplace")
+    mechanism = discreet.Peeling("laplace")
     found = discreet.expected(scores, k, 1, mechanism, width="0.2", confidence="0.9999999")
     chances = sets(mechanism, scores, k, 1).items()
-    recall = sum(chance * len(set(ranks) & {0, 1}) / k for ranks, chance in chances)
+    recall = sum(chance * len(set(ranks) & {0, 1, 2}) / k for ranks, chance in chances)
     assert abs(found.recall - recall) <= found.recall_off <= 0.1
     assert found.confidence == Fraction(9999999, 10000000)
     assert "with confidence 0.9999999" in str(found)
     assert "NOT private" in str(found)
+
+
+def test_the_order_of_draws_covers_that_of_enumeration():
+    """Places and tau by the law of every sequence, with two equal scores."""
+    scores, k, mechanism = [9, 7, 7, 2], 3, discreet.Peeling()
+    found = discreet.expected(scores, k, 2, mechanism, width="0.2", confidence="0.9999999")
+    sequences = definition.law(to_dict(mechanism), scores, k, Fraction(2))
+    places = tau = 0.0
+    for order, log_chance in sequences.items():
+        drawn, chance = [scores[i] for i in order], exp(log_chance)
+        places += chance * sum(a == b for a, b in zip(drawn, [9, 7, 7], strict=True)) / k
+        tau += chance * sum(np.sign(a - b) for a, b in combinations(drawn, 2)) / 3
+    assert abs(found.places - places) <= found.places_off <= 0.1
+    assert abs(found.kendall - tau) <= found.kendall_off <= 0.2
+    assert 0.3 < places < 0.95
+    assert found.recall_off < 1e-8
+    assert "Kendall's tau" in str(found)
+    assert discreet.expected(scores, k, 2).kendall is None
+    assert discreet.expected([3, 2, 1], 1, 5, mechanism, width="0.9").kendall == 0.0
+
+
+def test_the_width_of_counts_is_that_of_a_release():
+    release = discreet.top_k([900, 700, 500, 20], 2, epsilon=1, counts="0.5")
+    width = discreet.expected([900, 700, 500, 20], 2, epsilon=1, counts="0.5").count_width
+    assert {count.high - count.low for count in release.counts} == {width}
+    assert "counts in intervals of 24" in str(discreet.expected([900, 700, 500, 20], 2, epsilon=1, counts="0.5"))
+    assert discreet.expected([900, 700, 500, 20], 2, epsilon=1).count_width is None
+    halves = discreet.expected([900, 700, 500, 20], 2, epsilon=1, split="auto")
+    assert halves.count_width == width
+    assert halves.recall == pytest.approx(discreet.expected([900, 700, 500, 20], 2, epsilon="1/2").recall)
 
 
 def test_all_items_are_certain():

@@ -8,9 +8,9 @@ import pytest
 
 import discreet
 from discreet.analysis import JointOverSets
+from discreet.analysis.goals import describe_ranks, goals
 from discreet.analysis.layers import Layers
 from discreet.analysis.losses import log_sequences, log_sets
-from discreet.analysis.utility import describe_ranks, goals
 from discreet.mechanisms.registry import to_dict
 from discreet.sources.arrays.array import array_source
 from discreet.tally import Tally

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.analysis.utility import GOALS
+from discreet.analysis.goals import GOALS
 from discreet.cli.app import MODULES
 from discreet.cli.options import INPUT_FORMATS
 from discreet.cli.output import FORMATS

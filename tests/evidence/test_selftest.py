@@ -249,7 +249,7 @@ def test_the_command_prints_a_table_and_exits_with_0_where_all_are_caught(monkey
     heading, none, wrong, last = out.splitlines()
     assert heading.split() == ["planted", "fault", "by", "verify", "by", "audit", "verdict"]
     assert none.split()[-1] == "acquitted"
-    assert "1 of 1 rows: epsilon, definition" in wrong
+    assert "1 of 1 rows: epsilon, zCDP, definition" in wrong
     assert wrong.split()[-1] == "caught"
     assert last == "1 of 1 planted faults caught"
 

@@ -77,14 +77,15 @@ def test_too_much_noise_is_found_by_the_definition_alone(monkeypatch, mechanism,
 
 
 def test_a_scale_a_third_too_large_is_more_than_epsilon_where_the_families_reach_too_little(monkeypatch):
-    scaled_by(monkeypatch, discreet.Canonical(), "1.35")
+    mechanism = discreet.Canonical(gamma="1/2")
+    scaled_by(monkeypatch, mechanism, "1.35")
     six = [[1, 1, 1, 1, 1, 0], [3, 2, 2, 1, 1, 0]]
-    report = discreet.verify(discreet.Canonical(), 3, scores=six[:1], adjacency="add-remove")
+    report = discreet.verify(mechanism, 3, scores=six[:1], adjacency="add-remove")
     # Without the pair that comes closest, every ratio is within epsilon.
     assert report.verdicts[0].witness is None
     assert report.verdicts[0].private
     assert checks(report.verdicts[0]) == {"definition"}
-    assert verify_witness(discreet.Canonical()).worst > 1.29
+    assert verify_witness(mechanism).worst > 1.29
 
 
 def test_a_wrong_class_size_departs_from_the_definition_on_one_input(monkeypatch):
@@ -95,7 +96,7 @@ def test_a_wrong_class_size_departs_from_the_definition_on_one_input(monkeypatch
     verdict = verify_witness(discreet.Canonical(), WEAK)
     assert checks(verdict) == {"definition"}
     (failure,) = verdict.failures
-    assert failure.what.startswith("Canonical(gamma='1/2', noise='gumbel') departs from its definition: items ")
+    assert failure.what.startswith("Canonical(gamma='3/4', noise='gumbel') departs from its definition: items ")
     assert ", by definition 0." in failure.what
     assert "k = 2, add-remove, epsilon = 1" in failure.what
 

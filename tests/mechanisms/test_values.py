@@ -47,7 +47,11 @@ def test_the_parameters_are_plain():
 
 
 def test_the_defaults():
-    assert discreet.Canonical() == discreet.Canonical(gamma=HALF, noise="gumbel", ceil=False)
+    assert discreet.Canonical() == discreet.Canonical(gamma=Fraction(3, 4), noise="gumbel", ceil=False)
+    assert discreet.Canonical(ceil=True) == discreet.Canonical(gamma=HALF, ceil=True)
+    assert discreet.Canonical(None) == discreet.Canonical()
+    assert registry.to_dict(discreet.Canonical())["gamma"] == "3/4"
+    assert registry.from_dict({"name": "canonical", "gamma": "1/2", "noise": "gumbel", "ceil": False}).gamma == HALF
     assert discreet.OneShot() == discreet.OneShot("exponential")
     assert discreet.Peeling() == discreet.Peeling("gumbel")
     assert repr(discreet.Canonical(gamma=1, ceil=False)) == "Canonical(gamma='1', noise='gumbel')"

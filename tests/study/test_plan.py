@@ -1,5 +1,6 @@
 """`discreet plan`: a recommendation that follows from the table, a curve, and a page."""
 
+import json
 import re
 import shlex
 from fractions import Fraction
@@ -8,8 +9,6 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.sources.arrays.array import array_source
-from discreet.study.plan import make_plan
 
 SCORES = (2e3 / np.arange(1, 61)).astype(np.int64)
 
@@ -27,8 +26,7 @@ def test_the_recommendation_is_the_least_epsilon_of_all(scores, done):
     needs = {
         name: discreet.epsilon_for(SCORES, 3, probability="0.9", mechanism=mechanism)
         for name, mechanism in {
-            "canonical": discreet.Canonical(),
-            "tail": discreet.Canonical(gamma=1),
+            **{repr(one): one for one in discreet.Canonical.contenders()},
             "one-shot": discreet.OneShot(),
             "peeling": discreet.Peeling(),
             "joint": discreet.Joint(),
@@ -53,8 +51,8 @@ def test_the_command_protects_what_the_plan_was_for(scores, done):
 
 
 def test_the_curve_of_each_goal_is_drawn(scores, done):
-    bars = re.findall(r"^ *(top|great|good|optimal) \|(.+)\|$", done("plan", scores, "-k", "3"), re.MULTILINE)
-    assert [name for name, _ in bars] == ["top", "great", "good", "optimal"]
+    bars = re.findall(r"^ *([a-z]+) \|(.+)\|$", done("plan", scores, "-k", "3"), re.MULTILINE)
+    assert [name for name, _ in bars] == ["top", "great", "good", "optimal", "recall"]
     assert all(len(bar) == 33 and bar == "".join(sorted(bar)) for _, bar in bars)
     assert bars[0][1][-1] == "█"
 
@@ -65,6 +63,7 @@ def test_the_curve_of_each_goal_is_drawn(scores, done):
         ("great", "a list with the best 1 in it and nothing beyond rank 11"),
         ("good", "a list with the best 1 in it and nothing beyond rank 15"),
         ("optimal", "a top 10, whichever of equal scores are in it"),
+        ("recall", "a list of 10 items of which 0.95 are right on average"),
     ],
 )
 def test_goals_are_said_in_words(goal, meaning, scores, done):
@@ -84,10 +83,25 @@ def test_a_page_is_written_whole(scores, done, tmp_path):
     page = out.read_text(encoding="utf-8")
     assert "Recommended: Canonical" in page
     assert page.rstrip().endswith("</html>")
+    # Every candidate has a curve and a place in the legend, and the recommended point is marked on its own curve.
+    best = re.search(r"Recommended: Canonical\(gamma=&#x27;([\d/]+)&#x27;.*?epsilon&nbsp;=&nbsp;([\d.]+)\.", page)
+    legend = re.findall(r'data-m="(\d+)"><svg.*?</svg>([^<]+)</button>', page)
+    assert [name for _, name in legend] == [
+        *(f"canonical, gamma = {gamma}" for gamma in ("1/3", "1/2", "2/3", "3/4", "7/8", "15/16", "1")),
+        "one-shot, exponential",
+        "peeling",
+        "joint, sequences",
+    ]
+    assert len(re.findall(r'<polyline class="line ', page)) == 10
+    [(method, label)] = re.findall(r'<circle class="chosen [^"]*" data-m="(\d+)".*?<text[^>]*>([\d.]+)</text>', page)
+    assert dict(legend)[method] == f"canonical, gamma = {best[1]}"
+    assert label == best[2]
 
 
 def test_bad_use_is_one_line(scores, refused, tmp_path):
-    assert refused("plan", scores, "-k", "3", "--goal", "best").startswith("goal must be one of top, great, good, opt")
+    assert refused("plan", scores, "-k", "3", "--goal", "best").startswith(
+        "goal must be one of top, great, good, optimal, recall"
+    )
     assert refused("plan", scores, "-k", "3", "--out", str(tmp_path / "a.png")).startswith("out must be a page")
     assert refused("plan", scores, "-k", "60").startswith("k must be less than 60")
     assert refused("plan", scores, "-k", "3", "--probability", "2").startswith(
@@ -96,5 +110,53 @@ def test_bad_use_is_one_line(scores, refused, tmp_path):
 
 
 def test_a_large_epsilon_is_called_what_it_is():
-    flat = array_source(np.arange(100, 0, -1))
-    assert "protects little" in str(make_plan(flat, 20, probability="0.99999"))
+    assert "protects little" in str(discreet.plan(np.arange(100, 0, -1), 20, probability="0.99999"))
+
+
+def test_a_share_of_the_list_is_asked_for(scores, done, refused):
+    text = done("plan", scores, "-k", "10", "--goal", "recall", "--share", "0.8", "--probability", "0.9")
+    assert "a list with at least 8 of the 10 right with probability 0.9" in text
+    assert "epsilon for 0.8 right" in text
+    found = json.loads(done("plan", scores, "-k", "5", "--goal", "recall", "--share", "0.8", "--json"))
+    assert found["share"] == "4/5"
+    needed = discreet.epsilon_for(SCORES, 5, goal="recall", share="0.8")
+    assert min(Fraction(one["needs"]["recall"]) for one in found["mechanisms"]) == needed
+    assert refused("plan", scores, "-k", "3", "--share", "0.8").startswith("share must be left out with the goal top")
+
+
+def test_another_k_is_told_where_the_gap_is():
+    scores = [1000, 990, 980, 970, 500, 499, 498, 497, 90, 80, 70, 60]
+    found = discreet.plan(scores, 6, probability="0.9")
+    assert found.other_k.k == 4
+    assert found.other_k.epsilon == discreet.epsilon_for(scores, 4, probability="0.9", mechanism=found.best.mechanism)
+    assert (
+        f"costs {float(found.other_k.epsilon / found.epsilon):.2g} of k = 6: the gap is at 4." in found.recommendation
+    )
+    even = discreet.plan(np.arange(3000, 0, -100), 8, probability="0.9")
+    assert even.other_k is None
+    assert "the gap is at" not in even.recommendation
+
+
+@pytest.mark.parametrize("goal", ["top", "recall"])
+def test_a_plan_is_within_three_percent_of_the_best_in_64ths(goal):
+    """What costs 3% less is not enough with any mechanism, by utility alone."""
+    found = discreet.plan(SCORES, 5, goal=goal, probability="0.9")
+    others = [discreet.OneShot(), discreet.Peeling(), discreet.Joint()]
+    for mechanism in [*(discreet.Canonical(Fraction(n, 64)) for n in range(32, 65)), *others]:
+        reached = discreet.utility(SCORES, 5, found.epsilon / Fraction(103, 100), mechanism)
+        assert getattr(reached, goal) < 0.9, mechanism
+    assert getattr(discreet.utility(SCORES, 5, found.epsilon, found.best.mechanism), goal) >= 0.9
+
+
+def test_a_plan_of_groups_is_that_of_the_group_that_needs_most():
+    scores = {"steep": [900, 700, 500, 20, 10, 5], "flat": [90, 85, 60, 50, 48, 40, 12]}
+    source = discreet.grouped(scores, each_user="many", max_groups_per_user=2)
+    found = discreet.plan(source, 3, goal="top", probability="0.9")
+    alone = discreet.plan(scores["flat"], 3, goal="top", probability="0.9")
+    assert found.best.mechanism == alone.best.mechanism
+    assert found.epsilon == 2 * alone.epsilon
+    assert found.other_k is None
+    assert found.meaning == "exactly the top 3 with probability 0.9, in each of 2 groups"
+    assert "--each-user many --max-groups-per-user 2 -k 3" in found.command
+    assert found.curve[min(found.curve)] == alone.curve[min(alone.curve)]
+    assert "in each of 2 groups" in found.page()

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from discreet.analysis.joint_sets import check_comparable, make_analysis_request
-from discreet.analysis.utility import GOALS, Utility, at_epsilon, check_computed, goals, meter
+from discreet.analysis.goals import GOALS, check_goal, check_share, name_goal
+from discreet.analysis.joint_sets import check_comparable
+from discreet.analysis.results import GroupedUtility, Utility
+from discreet.analysis.search import LEAST, MOST, Aim, Case, Scores, Search, hardest_case
+from discreet.analysis.utility import Precision, check_computed, measure_list
 from discreet.errors import InvalidValueError, shown
 from discreet.mechanisms.base import Form, Mechanism
-from discreet.mechanisms.registry import all_contenders
+from discreet.mechanisms.registry import DEFAULT, all_contenders
 from discreet.privacy import Number, Sensitivity, exact, positive
-from discreet.request import Request
-from discreet.sources.scores import as_source
-from discreet.tally import Tally
+from discreet.sources.base import Source
+from discreet.sources.groups import GroupedSource
 from discreet.text import align_columns, decimal
 
-_LEAST, _MOST = Fraction(1, 10**9), Fraction(10**9)
-_DIGITS = 4
-_UNREACHED = f"probability must be one that epsilon = {_MOST} reaches, and these scores and ties do not let it"
+_UNREACHED = f"probability must be one that epsilon = {MOST} reaches, and these scores and ties do not let it"
 
 
 def epsilon_for(
@@ -29,22 +29,29 @@ def epsilon_for(
     *,
     goal: str = "top",
     probability: Number = "0.95",
+    share: Number | None = None,
     mechanism: Mechanism | None = None,
     sensitivity: Sensitivity | None = None,
     adjacency: str | None = None,
 ) -> Fraction:
     """The smallest epsilon, to four digits and rounded up, with which a goal is reached often enough.
 
-    Computed from the scores, so NOT private: for public or made-up data.
+    Computed from the scores, so NOT private: for public or made-up data. Of scores by group it is the epsilon of the
+    whole release with which the list of every group reaches the goal so often.
 
     Parameters
     ----------
-    scores, k, mechanism, sensitivity, adjacency
-        What `top_k` would be given. The mechanism must be one whose utility is computed, not drawn.
+    scores, k, sensitivity, adjacency
+        What `top_k` would be given.
     goal
-        "top", "great", "good" or "optimal", as in `Utility`.
+        "top", "great", "good", "optimal" or "recall", as in `Utility`.
     probability
-        How often it must be reached.
+        How often it must be reached; for "recall" without a share, how much of the list must be right on average.
+    share
+        For "recall": the share of the list that must be right so often, "0.9" for nine in ten.
+    mechanism
+        One whose utility is computed, not drawn. By default the least epsilon over several gammas of `Canonical`, and
+        `compare(...).best(goal)` says of which.
 
     Returns
     -------
@@ -54,39 +61,27 @@ def epsilon_for(
     Examples
     --------
     >>> import discreet
+    >>> discreet.epsilon_for([90, 80, 5, 1], k=2, goal="top", probability="0.95", mechanism=discreet.Canonical())
+    Fraction(7669, 100000)
     >>> discreet.epsilon_for([90, 80, 5, 1], k=2, goal="top", probability="0.95")
-    Fraction(69, 625)
+    Fraction(5893, 100000)
     """
-    wanted = _probability(probability)
-    if goal not in GOALS:
-        raise InvalidValueError(f"goal must be one of {', '.join(GOALS)}, not {shown(goal)}")
-    request = make_analysis_request(scores, k, 1, mechanism, sensitivity, adjacency)
-    check_computed(request.guarantee.mechanism)
-    needed = _LEAST if request.takes_all_items else _smallest(request, request.source.tally(), goal, wanted)
+    aim = Aim(goal, _probability(probability), check_goal(goal, share))
+    contenders = type(DEFAULT).contenders() if mechanism is None else [check_comparable(mechanism)]
+    read = Scores.of(scores)
+    needed: Fraction | None = None
+    for contender in contenders:
+        cases = read.cases(k, 1, contender, sensitivity, adjacency)
+        check_computed(contender)
+        drawn = [case for case in cases if case.needs_epsilon]
+        if not drawn:
+            return LEAST
+        if needed is None or all(Search.of(case, aim).is_enough(needed) for case in drawn):
+            hardest = hardest_case(drawn, aim, needed)
+            needed = needed if hardest is None else hardest[0]
     if needed is None:
         raise InvalidValueError(_UNREACHED)
-    return needed
-
-
-def _smallest(request: Request, tally: Tally, goal: str, wanted: Fraction) -> Fraction | None:
-    """By bisection of the decade, then of its four digits; utility does not fall when epsilon grows."""
-    read = meter(tally, request.k, request.guarantee, {goal: goals(tally, request.k)[goal]})
-
-    def enough(epsilon: Fraction) -> bool:
-        return read(epsilon).values[goal] >= float(wanted)
-
-    if not enough(_MOST):
-        return None
-    low, high = -9, 9
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(Fraction(10) ** middle) else (middle, high)
-    unit: Fraction = Fraction(10) ** (low + 1 - _DIGITS)
-    few, many = 10 ** (_DIGITS - 1), 10**_DIGITS
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if enough(middle * unit) else (middle, many)
-    return Fraction(many * unit)
+    return needed * read.lists_per_user
 
 
 @dataclass(frozen=True)
@@ -95,17 +90,22 @@ class Choice:
 
     mechanism: Mechanism
     needs: dict[str, Fraction | None]
-    reaches: Utility | None
+    reaches: Utility | GroupedUtility | None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What each mechanism needs and reaches. NOT private: computed from the scores."""
+    """What each mechanism needs and reaches. NOT private: computed from the scores.
+
+    Of scores by group, what it needs for the goal in every group, and what share of the groups reaches it at `epsilon`.
+    """
 
     k: int
     probability: Fraction
     epsilon: Fraction | None
     choices: list[Choice]
+    share: Fraction | None = None
+    groups: int | None = None
 
     def best(self, goal: str = "top") -> Choice:
         """The choice that needs least epsilon for a goal."""
@@ -119,16 +119,20 @@ class Comparison:
         return sorted(needs, key=lambda pair: pair[0])
 
     def __str__(self) -> str:
-        head = ["mechanism", *(f"epsilon for {goal}" for goal in GOALS)]
+        asked = list(self.choices[0].needs) if self.choices else []
+        head = ["mechanism", *(f"epsilon for {name_goal(goal, self.share)}" for goal in asked)]
         if self.epsilon is not None:
-            head += [f"{goal} at {decimal(self.epsilon)}" for goal in GOALS]
+            head += [f"{name_goal(goal, self.share)} at {decimal(self.epsilon)}" for goal in GOALS]
         rows = [head]
         for choice in self.choices:
-            row = [repr(choice.mechanism), *(_format_epsilon(choice.needs[goal]) for goal in GOALS)]
+            row = [repr(choice.mechanism), *(_format_epsilon(choice.needs[goal]) for goal in asked)]
             if choice.reaches is not None:
                 row += [f"{getattr(choice.reaches, goal):.4f}" for goal in GOALS]
             rows.append(row)
-        title = f"k = {self.k}, each goal reached with probability {decimal(self.probability)}"
+        enough = decimal(self.probability)
+        where = "" if self.groups is None else f" in each of {self.groups:,} groups"
+        title = f"k = {self.k}{where}, each goal reached with probability {enough}"
+        title += f", recall {enough} on average" if self.share is None and "recall" in asked else ""
         return "\n".join([title, *align_columns(rows), "NOT private: computed from the scores"])
 
 
@@ -138,6 +142,8 @@ def compare(
     *,
     epsilon: Number | None = None,
     probability: Number = "0.95",
+    share: Number | None = None,
+    goal: str | None = None,
     mechanisms: Iterable[Mechanism] | None = None,
     sensitivity: Sensitivity | None = None,
     adjacency: str | None = None,
@@ -153,9 +159,13 @@ def compare(
     epsilon
         Also tell what each mechanism reaches with this one.
     probability
-        How often a goal must be reached.
+        How often a goal must be reached; and how much of the list must be right on average, for recall.
+    share
+        For recall: the share of the list that must be right so often, in place of the average.
+    goal
+        Look for the epsilon that this one goal needs alone, which takes less long; by default for all.
     mechanisms
-        Which ones; by default canonical, canonical with gamma = 1, one-shot and peeling.
+        Which ones; by default canonical with several gammas, one-shot and peeling.
 
     Examples
     --------
@@ -164,20 +174,23 @@ def compare(
     >>> table.best("top").mechanism
     Canonical(gamma='1', noise='gumbel')
     """
-    wanted, source = _probability(probability), as_source(scores)
+    wanted, read = _probability(probability), Scores.of(scores)
+    enough = check_share(share) if goal is None else check_goal(goal, share)
+    aims = [Aim(each, wanted, enough) for each in (GOALS if goal is None else (goal,))]
     chosen = _quick_contenders() if mechanisms is None else list(mechanisms)
     for mechanism in chosen:
         check_comparable(mechanism)
-    spent = None if epsilon is None else positive(epsilon, "epsilon")
-    choices = []
-    for mechanism in chosen:
-        budget = 1 if spent is None else spent
-        request = make_analysis_request(source, k, budget, mechanism, sensitivity, adjacency)
         check_computed(mechanism)
-        if request.takes_all_items:
-            raise InvalidValueError(f"k must be less than {source.d}, the number of items, to compare, not {k}")
-        choices.append(_choice(mechanism, request, spent, wanted))
-    return Comparison(int(k), wanted, spent, choices)
+    spent = None if epsilon is None else positive(epsilon, "epsilon")
+    choices: list[Choice] = []
+    for mechanism in chosen:
+        cases = read.cases(k, 1 if spent is None else spent, mechanism, sensitivity, adjacency)
+        if not any(case.needs_epsilon for case in cases):
+            most = max(tally.d for tally in read.tallies)
+            raise InvalidValueError(f"k must be less than {most}, the number of items, to compare, not {k}")
+        needs = {aim.goal: _need(read, cases, aim, _guess(choices, mechanism, int(k), aim.goal)) for aim in aims}
+        choices.append(Choice(mechanism, needs, None if spent is None else _reach(read.source, cases, enough)))
+    return Comparison(int(k), wanted, spent, choices, enough, read.groups)
 
 
 def _quick_contenders() -> list[Mechanism]:
@@ -185,14 +198,33 @@ def _quick_contenders() -> list[Mechanism]:
     return [contender for contender in all_contenders() if contender.form in (Form.CLASSES, Form.RACE)]
 
 
-def _choice(mechanism: Mechanism, request: Request, spent: Fraction | None, wanted: Fraction) -> Choice:
-    """What a mechanism, as the caller spelled it, needs and reaches."""
-    tally, promised = request.source.tally(), request.guarantee
-    needs = {goal: _smallest(request, tally, goal, wanted) for goal in GOALS}
-    reaches = None
-    if spent is not None:
-        reaches = at_epsilon(meter(tally, request.k, promised, goals(tally, request.k)), spent)
-    return Choice(mechanism, needs, reaches)
+def _guess(choices: list[Choice], mechanism: Mechanism, k: int, goal: str) -> Fraction | None:
+    """About what a mechanism needs, by what the one before it needs: those that decide item by item need more."""
+    known = choices[-1].needs[goal] if choices else None
+    if known is None:
+        return None
+    return known * _typical_need(mechanism, k) / _typical_need(choices[-1].mechanism, k)
+
+
+def _typical_need(mechanism: Mechanism, k: int) -> Fraction:
+    return {Form.RACE: 1 + Fraction(k, 3), Form.LOSSES: Fraction(2)}.get(mechanism.form, Fraction(1))
+
+
+def _need(read: Scores, cases: list[Case], aim: Aim, near: Fraction | None) -> Fraction | None:
+    """The epsilon of a release with which all its lists reach a goal."""
+    hardest = hardest_case(cases, aim, None if near is None else near / read.lists_per_user)
+    return None if hardest is None else hardest[0] * read.lists_per_user
+
+
+def _reach(source: Source | GroupedSource, cases: list[Case], share: Fraction | None) -> Utility | GroupedUtility:
+    """What lists reach with the epsilon that they were asked for with."""
+
+    def measure(case: Case) -> Utility:
+        return measure_list(case.request, lambda: case.tally, Precision(), share)
+
+    if isinstance(source, GroupedSource):
+        return GroupedUtility(dict(zip(source.keys, map(measure, cases), strict=True)))
+    return measure(cases[0])
 
 
 def _format_epsilon(needed: Fraction | None) -> str:

@@ -21,7 +21,7 @@ _SPARED = 1e-11
 _FEW = 256
 _CHUNK = 256
 
-_ROUNDING = 2.0**-49
+ROUNDING = 2.0**-49
 """How far, relative to its two parts, a log weight may be off."""
 
 
@@ -71,18 +71,18 @@ def massive_cells(classes: Classes) -> Cells:
         return Cells(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), 0.0, 2.0 * spared)
     h, t, gain, size = (np.concatenate(column) for column in zip(*parts, strict=True))
     weight = gain + size
-    total = float(np.logaddexp(0.0, _log_sum(weight)))
-    return Cells(h, t, weight, total, 2.0 * spared + _ROUNDING * (float((size - gain).max()) + 16.0))
+    total = float(np.logaddexp(0.0, log_sum(weight)))
+    return Cells(h, t, weight, total, 2.0 * spared + ROUNDING * (float((size - gain).max()) + 16.0))
 
 
 def _weigh_cells(classes: Classes, corners: Ranks) -> tuple[Ranks, Ranks, Floats, Floats]:
     """Every class of some boxes, so few that they stay in the cache, with gain and size."""
-    h, t = _list_cells(*corners)
+    h, t = list_cells(*corners)
     gain = classes.gain(*classes.heights(h, t), h, t)
     return h, t, gain, log_binomial_float(classes.losses.k - 1 - h, t - classes.losses.k)
 
 
-def _list_cells(h1: Ranks, h2: Ranks, t1: Ranks, t2: Ranks) -> tuple[Ranks, Ranks]:
+def list_cells(h1: Ranks, h2: Ranks, t1: Ranks, t2: Ranks) -> tuple[Ranks, Ranks]:
     """Every cell of every box."""
     count = (h2 - h1 + 1) * (t2 - t1 + 1)
     place = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
@@ -90,7 +90,8 @@ def _list_cells(h1: Ranks, h2: Ranks, t1: Ranks, t2: Ranks) -> tuple[Ranks, Rank
     return np.repeat(h1, count) + down, np.repeat(t1, count) + across
 
 
-def _log_sum(logs: Floats) -> float:
+def log_sum(logs: Floats) -> float:
+    """The logarithm of the sum of exponentials."""
     if not len(logs):
         return -np.inf
     largest = float(logs.max())

@@ -1,4 +1,4 @@
-"""More about a release than four goals: which classes, how likely one set is, how many are right, how far off.
+"""More about a release than the goals: which classes, and how likely one set is.
 
 Computed from the scores, so NOT private: for public or made-up data.
 """
@@ -9,28 +9,24 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
-from discreet.analysis.classes import Cells, cells_of
+from discreet.analysis.classes import cells_of
+from discreet.analysis.goals import describe_ranks
 from discreet.analysis.joint_sets import make_analysis_request
 from discreet.analysis.layers import Layers
-from discreet.analysis.results import NOT_PRIVATE, Expected, GroupedExpected
+from discreet.analysis.results import NOT_PRIVATE
 from discreet.analysis.shots import Chance
-from discreet.analysis.statistics import check_confidence, draws_needed
-from discreet.analysis.utility import MOST_VALUES, Race, check_computed, check_width, describe_ranks, measure_groups
+from discreet.analysis.utility import MOST_VALUES, Race, check_computed
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.exact.arrays import Floats, Ranks
-from discreet.exact.entropy import as_entropy
-from discreet.grouped_request import GroupedRequest, make_listed_request
 from discreet.mechanisms import canonical, joint
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.privacy import Number, Sensitivity
-from discreet.request import Request
 from discreet.sources.base import Source
-from discreet.sources.groups import GroupedSource
-from discreet.tally import Tally, to_float
+from discreet.tally import to_float
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,50 +126,6 @@ def subset_probability(
     return _SET_FORMULAS[chosen.form](chosen, request.prepare(request.source.tally()), ranks)
 
 
-@overload
-def expected(scores: GroupedSource, k: int, epsilon: Number, *given: Any, **options: Any) -> GroupedExpected: ...
-@overload
-def expected(scores: Any, k: int, epsilon: Number, *given: Any, **options: Any) -> Expected: ...
-def expected(
-    scores: Any,
-    k: int,
-    epsilon: Number,
-    mechanism: Mechanism | None = None,
-    *,
-    sensitivity: Sensitivity | None = None,
-    adjacency: str | None = None,
-    width: Number = "0.1",
-    confidence: Number = "0.99",
-) -> Expected | GroupedExpected:
-    """The share of the true top-k that is released, and how far its worst score is below the k-th, on average.
-
-    Computed from the scores, so NOT private: for public or made-up data. The parameters are those of `utility`;
-    `width` is that of the recall's interval, and of the score error's as a share of the range of the scores, where the
-    mechanism is not canonical with Gumbel noise. Of scores by group both are given for each group, and over all.
-
-    Examples
-    --------
-    >>> import discreet
-    >>> discreet.expected([90, 80, 5, 1], k=2, epsilon=1).recall > 0.999
-    True
-    """
-    sure, apart = check_confidence(confidence), check_width(width)
-    request = make_listed_request(scores, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency)
-    if isinstance(request, GroupedRequest):
-        return GroupedExpected(measure_groups(request, sure, lambda one, read, surer: _expect(one, read, apart, surer)))
-    return _expect(request, request.source.tally, apart, sure)
-
-
-def _expect(request: Request, read: Callable[[], Tally], apart: Fraction, sure: Fraction) -> Expected:
-    if request.takes_all_items:
-        return Expected(1.0, 0.0, 0.0, 0.0)
-    tally = read()
-    prepared: Any = request.prepare(tally)
-    if request.guarantee.mechanism.form is Form.CLASSES:
-        return _on_average(tally, request.k, cells_of(prepared))
-    return _by_draws(tally, request.k, prepared, apart, sure)
-
-
 def _distinct(subset: Any) -> list[Any]:
     if isinstance(subset, str | bytes) or not isinstance(subset, Iterable):
         raise InvalidTypeError(f"subset must be a list of items, not {shown(subset)}")
@@ -219,27 +171,3 @@ _SET_FORMULAS: dict[Form, Callable[[Mechanism, Any, Ranks], Chance]] = {
     Form.LOSSES: _of_loss,
     Form.RACE: _of_race,
 }
-
-
-def _on_average(tally: Tally, k: int, cells: Cells) -> Expected:
-    """In a class, rank t and all ranks below h are taken, and of those between any are equally likely."""
-    h, t = cells.h, cells.t
-    between = np.maximum(t - h - 1, 1)
-    held = h + (k - 1 - h) * (k - 1 - h) / between
-    below = tally.gaps(np.full(len(t), k - 1), t, Fraction(1))
-    chance = cells.probability
-    most = float(tally.gaps(np.array([k - 1]), np.array([tally.d - 1]), Fraction(1))[0])
-    recall = min(1.0, cells.top + float((chance * held).sum()) / k)
-    return Expected(recall, float((chance * below).sum()), cells.error, cells.error * most)
-
-
-def _by_draws(tally: Tally, k: int, prepared: Any, width: Fraction, sure: Fraction) -> Expected:
-    """By Hoeffding's inequality, for two averages of numbers between 0 and 1 or the largest gap."""
-    # Two averages, each off on either side.
-    off = float(width) / 2.0
-    draws, entropy = draws_needed(off, float(1 - sure) / 4.0), as_entropy(None)
-    ranks = np.array([np.sort(prepared.draw(entropy)) for _ in range(draws)])
-    recall = float((ranks < k).mean())
-    below = tally.gaps(np.full(draws, k - 1), ranks[:, -1], Fraction(1))
-    most = float(tally.gaps(np.array([k - 1]), np.array([tally.d - 1]), Fraction(1))[0])
-    return Expected(recall, float(below.mean()), off, off * most, sure)

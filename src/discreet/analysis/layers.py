@@ -16,7 +16,8 @@ from math import ceil, log, log2
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.analysis.losses import Choices, Counter
+from discreet.analysis.goals import Hits, Wanted
+from discreet.analysis.losses import Choices, Counter, log_right_sequences
 from discreet.exact.arrays import Floats, Ranks
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.joint import last_ranks
@@ -50,10 +51,10 @@ class Layers:
     _seen: dict[float, Floats] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tally: Tally, k: int, mechanism: Mechanism, regions: Sequence[tuple[int, int]]) -> Layers:
-        """The choices that a mechanism has, and those with h and t in some regions."""
+    def of(cls, tally: Tally, k: int, mechanism: Mechanism, wanted: Sequence[Wanted]) -> Layers:
+        """The choices that a mechanism has, and those that are good enough, or how much of them is right."""
         count = Choices.of(mechanism).log_count
-        return cls(tally, k, [lambda last: count(last, 0), *(partial(_within, count, h, t) for h, t in regions)])
+        return cls(tally, k, [lambda last: count(last, 0), *(_counter_of(count, one) for one in wanted)])
 
     @classmethod
     def of_set(cls, tally: Tally, mechanism: Mechanism, ranks: Ranks) -> Layers:
@@ -128,6 +129,17 @@ class Layers:
     def _counts(self, taus: Floats) -> Floats:
         rows = last_ranks(self.tally, self.k, taus)
         return np.stack([counter(rows) for counter in self.counters], axis=1)
+
+
+def is_counted(mechanism: Mechanism, wanted: Wanted) -> bool:
+    """Whether choices can be counted that are good enough: of sets nobody counts how many of them are right."""
+    return mechanism.ordered or not isinstance(wanted, Hits)
+
+
+def _counter_of(count: Callable[[Ranks, int], Floats], wanted: Wanted) -> Counter:
+    if isinstance(wanted, Hits):
+        return partial(log_right_sequences, wanted.right, wanted.least)
+    return partial(_within, count, *wanted)
 
 
 def _within(count: Callable[[Ranks, int], Floats], h: int, t: int, last: Ranks) -> Floats:

@@ -60,6 +60,38 @@ def log_sequences(last: Ranks, h: int) -> Floats:
     return np.concatenate([_holding(last[row : row + size], h) for row in range(0, len(last), size)])
 
 
+def log_right_sequences(right: int, least: int | None, last: Ranks) -> Floats:
+    """The log number of sequences with at least so many ranks below `right`; None counts each by its share of those."""
+    rate = _expected_share(last, right) if least is None else _chance_of_few_wrong(last, right, last.shape[1] - least)
+    with np.errstate(divide="ignore"):
+        return np.asarray(log_count_float(last) + np.log(rate), np.float64)
+
+
+def _expected_share(last: Ranks, right: int) -> Floats:
+    """Of sequences chosen place by place, the i-th of n_i - i ranks: the right ones left have equal chances."""
+    rows, k = last.shape
+    held = np.zeros(rows)
+    for place in range(k):
+        n = last[:, place] + 1.0
+        held += (np.minimum(n, right) - held) / (n - place)
+    return np.asarray(held / k, np.float64)
+
+
+def _chance_of_few_wrong(last: Ranks, right: int, most: int) -> Floats:
+    """The chance of at most so many wrong ranks in such a sequence, by how many there are up to each place."""
+    rows, k = last.shape
+    wrong = np.arange(most + 1.0)
+    chances = np.zeros((rows, most + 1))
+    chances[:, 0] = 1.0
+    for place in range(k):
+        n = last[:, place, None] + 1.0
+        hit = np.clip((np.minimum(n, right) - (place - wrong)) / (n - place), 0.0, 1.0)
+        missed = chances * (1.0 - hit)
+        chances *= hit
+        chances[:, 1:] += missed[:, :-1]
+    return np.asarray(np.minimum(chances.sum(axis=1), 1.0), np.float64)
+
+
 def _holding(last: Ranks, h: int) -> Floats:
     """Place by place: of i places, `held` went to ranks below h and the others to ranks from h on.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from statistics import fmean
 from typing import Any
 
+from discreet.analysis.goals import GOALS, name_goal
 from discreet.text import decimal
 
 NOT_PRIVATE = "NOT private: computed from the scores"
@@ -26,27 +27,31 @@ class Utility:
         Of a set with the best hundredth of k in it and none beyond the best 3/2 of k.
     optimal
         Of any top-k by score, however ties are broken.
+    recall
+        The expected share of the released items that are right: that score at least as much as the true k-th, so that
+        of items tied with it any is right. With `share`, the probability that at least this share is right. Not a
+        number for joint over sets, for which it is not computed.
     error
         What each of them may be off by. For canonical it is a bound; for one-shot and joint, whose integrals are
         refined until they stand still, it is how far they still moved, where no bound is smaller.
     confidence
         None where they were computed; where they were estimated from draws, the probability that `error` covers all.
+    share
+        What recall is the probability of; None for the expected share.
     """
 
     top: float
     great: float
     good: float
     optimal: float
+    recall: float
     error: float
     confidence: Fraction | None = None
+    share: Fraction | None = None
 
     def __str__(self) -> str:
-        shares = "  ".join(f"{name} {getattr(self, name):.6f}" for name in GOALS)
+        shares = "  ".join(f"{name_goal(name, self.share)} {getattr(self, name):.6f}" for name in GOALS)
         return f"{shares}  (off by at most {self.error:.1e}{_sure(self.confidence)}; {NOT_PRIVATE})"
-
-
-GOALS = tuple(field.name for field in fields(Utility))[:4]
-"""The goals: top, great, good, optimal."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,11 @@ class GroupedUtility:
         return self._mean("optimal")
 
     @property
+    def recall(self) -> float:
+        """The expected share of the items of all lists that are right, or of lists of which at least `share` are."""
+        return self._mean("recall")
+
+    @property
     def error(self) -> float:
         """What each share may be off by."""
         return max(one.error for one in self.groups.values())
@@ -92,11 +102,13 @@ class GroupedUtility:
 
     def __str__(self) -> str:
         lines = [f"the expected share of {len(self.groups):,} groups, and the chance of the worst and of the best:"]
-        for goal in GOALS:
-            chances = [getattr(one, goal) for one in self.groups.values()]
-            lines.append(f"  {goal:<7}  {self._mean(goal):.6f}  from {min(chances):.6f} to {max(chances):.6f}")
-        confidence = next(iter(self.groups.values())).confidence
-        return "\n".join([*lines, f"off by at most {self.error:.1e}{_sure(confidence)}; {NOT_PRIVATE}"])
+        one = next(iter(self.groups.values()))
+        names = {goal: name_goal(goal, one.share) for goal in GOALS}
+        wide = max(map(len, names.values()))
+        for goal, name in names.items():
+            chances = [getattr(each, goal) for each in self.groups.values()]
+            lines.append(f"  {name:<{wide}}  {self._mean(goal):.6f}  from {min(chances):.6f} to {max(chances):.6f}")
+        return "\n".join([*lines, f"off by at most {self.error:.1e}{_sure(one.confidence)}; {NOT_PRIVATE}"])
 
 
 @dataclass(frozen=True)
@@ -106,13 +118,21 @@ class Expected:
     Attributes
     ----------
     recall
-        The share of the true top-k that is released, ties broken by one fixed order.
+        The share of the released items that are right: that score at least as much as the true k-th.
     score_error
         By how much the worst released score is below the k-th best.
     recall_off, score_error_off
         What they may be off by.
     confidence
-        None where they were computed; where they were estimated from draws, the probability that both are covered.
+        None where all was computed; where some was estimated from draws, the probability that all of that is covered.
+    places, kendall
+        Of a mechanism that releases an order, None of others: the share of the items whose score is that of the place
+        they are in, and Kendall's tau, which is the share of pairs that are in the order of their scores less the
+        share of those in the other order (pairs of equal scores are neither, and one item has none: 0).
+    places_off, kendall_off
+        What they may be off by.
+    count_width
+        With counts: how wide their intervals are, but for what is cut off below zero; None without.
     """
 
     recall: float
@@ -120,13 +140,25 @@ class Expected:
     recall_off: float
     score_error_off: float
     confidence: Fraction | None = None
+    places: float | None = None
+    kendall: float | None = None
+    places_off: float | None = None
+    kendall_off: float | None = None
+    count_width: Fraction | None = None
 
     def __str__(self) -> str:
         sure = _sure(self.confidence)
-        return (
-            f"recall {self.recall:.6f} (off by at most {self.recall_off:.1e}{sure})  "
-            f"score error {self.score_error:.6g} (off by at most {self.score_error_off:.1e}{sure}; {NOT_PRIVATE})"
-        )
+        parts = [
+            ("recall", self.recall, self.recall_off),
+            ("score error", self.score_error, self.score_error_off),
+            ("places", self.places, self.places_off),
+            ("Kendall's tau", self.kendall, self.kendall_off),
+        ]
+        told = [
+            f"{name} {value:.6g} (off by at most {off:.1e}{sure})" for name, value, off in parts if value is not None
+        ]
+        counted = [] if self.count_width is None else [f"counts in intervals of {decimal(self.count_width)}"]
+        return "  ".join([*told, *counted, f"({NOT_PRIVATE})"])
 
 
 @dataclass(frozen=True)
@@ -143,7 +175,7 @@ class GroupedExpected:
 
     @property
     def recall(self) -> float:
-        """The share of the items of all true lists that is released."""
+        """The share of the items of all lists that are right."""
         return self._mean("recall")
 
     @property

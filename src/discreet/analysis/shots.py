@@ -1,4 +1,4 @@
-"""How likely one-shot is to release a good set, by integration over the value of the best item that is left out.
+"""How likely one-shot is to release one set, by integration over the value of the best item that is left out.
 
 The k largest of all noisy values hold ranks 0..h-1 and none from rank t on when, for the largest value w that is left
 out: every rank below h is above w, every rank from t on is below, and of those between just so many are below that k
@@ -55,16 +55,6 @@ class Shots:
     k: int
     goal: float = 2e-10
 
-    def chance(self, h: int, t: int) -> Chance:
-        """The chance that all ranks below h are released and none from t on, for h <= k <= t."""
-        if h == 0 and t == len(self.values):
-            return Chance(1.0, 0.0)
-        if self.k == len(self.values):
-            return Chance(1.0, 0.0)
-        low, high = self._narrow_window(h, t, *self._window())
-        h, t = self._drop_decided(h, t, low, high)
-        return self._integrate(h, t, low, high) if h <= self.k <= t else Chance(0.0, self.goal)
-
     def _integrate(self, h: int, t: int, low: float, high: float) -> Chance:
         """The integral over a window, where there is one, with as many panels as the goal needs."""
         if low >= high:
@@ -85,13 +75,6 @@ class Shots:
         """Where the best value left out may be: no noise among d is above 45 + log d or below -45, or hardly ever."""
         edge = float(self.values[self.k])
         return edge - 45.0, edge + log(len(self.values)) + 45.0
-
-    def _drop_decided(self, h: int, t: int, low: float, high: float) -> tuple[int, int]:
-        """What is above everything in the window is above for certain, and what is below, below."""
-        floor = 0.0 if self.distribution.lower is None else _DEPTH
-        above = int(np.searchsorted(-self.values, -(high + floor)))
-        below = int(np.searchsorted(-self.values, -(low - _DEPTH - log(len(self.values))), side="right"))
-        return max(h, above), min(t, below)
 
     def _narrow_window(self, h: int, t: int, low: float, high: float) -> tuple[float, float]:
         """The part of a window in which the integral can be felt, found on a grid, and on finer ones in that.
@@ -137,19 +120,8 @@ class Shots:
 
     def _rules(self, low: float, high: float, panels: int) -> list[tuple[Floats, Floats]]:
         """Nodes and weights of a finer and a coarser rule of Gauss between the points where a formula changes."""
-        cuts = np.linspace(low, high, panels + 1)
-        if self.distribution.has_seam:
-            kinks = np.unique(self.values)
-            kinks = kinks[(kinks > low) & (kinks < high)]
-            cuts = np.unique(np.concatenate([cuts, kinks]))
-        half, middle = 0.5 * np.diff(cuts), 0.5 * (cuts[1:] + cuts[:-1])
-        # Between so many points little happens.
-        orders = (7, 5) if len(cuts) < _MANY + panels else (4, 3)
-        rules = [np.polynomial.legendre.leggauss(order) for order in orders]
-        return [
-            ((middle[:, None] + half[:, None] * points).ravel(), (half[:, None] * weights).ravel())
-            for points, weights in rules
-        ]
+        kinks = np.unique(self.values) if self.distribution.has_seam else np.empty(0)
+        return gauss_rules(low, high, panels, kinks[(kinks > low) & (kinks < high)])
 
     def _outside(self, nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
         """The log chance that all are below, and the rate at which one of them is met on the way down.
@@ -167,6 +139,19 @@ class Shots:
             log_below += term
             hazard -= power * term
         return log_below, hazard
+
+
+def gauss_rules(low: float, high: float, panels: int, kinks: Floats) -> list[tuple[Floats, Floats]]:
+    """Nodes and weights of a finer and a coarser rule of Gauss over some panels, cut at kinks."""
+    cuts = np.unique(np.concatenate([np.linspace(low, high, panels + 1), kinks]))
+    half, middle = 0.5 * np.diff(cuts), 0.5 * (cuts[1:] + cuts[:-1])
+    # Between so many points little happens.
+    orders = (7, 5) if len(cuts) < _MANY + panels else (4, 3)
+    rules = [np.polynomial.legendre.leggauss(order) for order in orders]
+    return [
+        ((middle[:, None] + half[:, None] * points).ravel(), (half[:, None] * weights).ravel())
+        for points, weights in rules
+    ]
 
 
 def _all_below(distribution: Distribution, nodes: Floats, values: Floats) -> tuple[Floats, Floats]:

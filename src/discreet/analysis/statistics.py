@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from math import ceil, log
+from math import ceil, log, log1p
 from typing import Any
 
 from flint import arb
@@ -30,6 +30,12 @@ def check_confidence(value: Any) -> Fraction:
 def draws_needed(half: float, alpha: float) -> int:
     """How many draws keep an average of numbers from 0 to 1 within `half` on one side, but for alpha (Hoeffding)."""
     return ceil(log(1.0 / alpha) / (2.0 * half**2))
+
+
+def log_odds(probability: float) -> float:
+    """The logarithm of p / (1 - p), kept within what floats tell apart."""
+    inside = min(max(probability, 1e-12), 1.0 - 1e-12)
+    return log(inside) - log1p(-inside)
 
 
 def lower_bound(hits: int, draws: int, alpha: float) -> float:

@@ -1,30 +1,30 @@
 """How good a release will be: the probability that it is the true top-k, or nearly.
 
 Computed from the scores, so NOT private: for public or made-up data, or for choosing a mechanism and an epsilon on data
-of the same kind. A released set is described by h, how many of the best ranks it holds before the first one that it
-lacks, and t, its worst rank, counted from 1; every goal is h >= some h0 and t <= some t0.
+of the same kind. What is good enough is in `goals`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil
-from typing import Any, TypeVar, overload
+from math import log, nan, sqrt
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 
-from discreet.analysis.classes import cells_of
+from discreet.analysis.goals import GOALS, Hits, Wanted, check_share, goals, is_reached
 from discreet.analysis.joint_sets import make_analysis_request, make_grouped_analysis_request
-from discreet.analysis.layers import Layers
-from discreet.analysis.results import GOALS as GOALS
+from discreet.analysis.layers import Layers, is_counted
+from discreet.analysis.race_odds import RaceOdds
 from discreet.analysis.results import Expected, GroupedUtility
 from discreet.analysis.results import Utility as Utility
+from discreet.analysis.rows import Rows
 from discreet.analysis.shots import Shots
 from discreet.analysis.statistics import check_confidence, draws_needed, lower_bound, upper_bound
 from discreet.errors import InvalidValueError, shown
-from discreet.exact.arrays import Ranks
+from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.entropy import as_entropy
 from discreet.grouped_request import GroupedRequest
 from discreet.mechanisms import oneshot
@@ -36,9 +36,6 @@ from discreet.request import Request
 from discreet.selection import Selection
 from discreet.sources.groups import GroupedSource
 from discreet.tally import Tally, to_float
-
-Region = tuple[int, int]
-"""What is good enough: h at least the first number, t at most the second."""
 
 FAR = 1e3
 """The k-th value is at 0: what is further from it than this is released, or is not, for certain."""
@@ -59,6 +56,7 @@ def utility(
     *,
     sensitivity: Sensitivity | None = None,
     adjacency: str | None = None,
+    share: Number | None = None,
     width: Number = "0.1",
     confidence: Number = "0.99",
 ) -> Utility | GroupedUtility:
@@ -70,6 +68,9 @@ def utility(
         What `top_k` takes, by group or not.
     k, epsilon, mechanism, sensitivity, adjacency
         What `top_k` would be given.
+    share
+        Give as recall the probability that at least this share of the released items is right, "0.9" for nine in ten,
+        in place of the expected share.
     width
         Where there is no formula (canonical and peeling with other noises than Gumbel): how wide an interval
         around each probability may be, which decides how many releases are drawn.
@@ -79,34 +80,37 @@ def utility(
     Returns
     -------
     Utility
-        The probabilities of the four goals and what they may be off by. Of scores by group a GroupedUtility: those of
-        each group at its share of epsilon, and the expected share of groups that reach each goal.
+        The probabilities of the goals, the expected share that is right, and what they may be off by. Of scores by
+        group a GroupedUtility: those of each group at its share of epsilon, and the mean over groups of each.
 
     Examples
     --------
     >>> import discreet
     >>> discreet.utility([90, 80, 5, 1], k=2, epsilon=1).top > 0.999
     True
+    >>> round(discreet.utility([90, 80, 70, 5, 1], k=3, epsilon="0.1", share="0.6").recall, 3)
+    0.989
     """
+    enough = check_share(share)
     precision = Precision(width=check_width(width), confidence=check_confidence(confidence))
     terms = k, epsilon, mechanism, sensitivity, adjacency
     if not isinstance(scores, GroupedSource):
         request = make_analysis_request(scores, *terms)
-        return _measure(request, request.source.tally, precision)
+        return measure_list(request, request.source.tally, precision, enough)
 
     def measure(one: Request, read: Callable[[], Tally], sure: Fraction) -> Utility:
-        return _measure(one, read, replace(precision, confidence=sure))
+        return measure_list(one, read, replace(precision, confidence=sure), enough)
 
     return GroupedUtility(measure_groups(make_grouped_analysis_request(scores, *terms), precision.confidence, measure))
 
 
-def _measure(request: Request, read: Callable[[], Tally], precision: Precision) -> Utility:
+def measure_list(request: Request, read: Callable[[], Tally], precision: Precision, enough: Fraction | None) -> Utility:
     """The utility of one list, whose scores are read where they matter."""
     if request.takes_all_items:
-        return Utility(1.0, 1.0, 1.0, 1.0, 0.0)
+        return Utility(1.0, 1.0, 1.0, 1.0, 1.0, 0.0, share=enough)
     tally = read()
-    found = meter(tally, request.k, request.guarantee, goals(tally, request.k), precision)
-    return at_epsilon(found, request.guarantee.epsilon)
+    found = meter(tally, request.k, request.guarantee, goals(tally, request.k, enough), precision)
+    return at_epsilon(found, request.guarantee.epsilon, enough)
 
 
 Measured = TypeVar("Measured", Utility, Expected)
@@ -152,34 +156,46 @@ class Precision:
 
 _USUAL = Precision()
 
-Meter = Callable[[Fraction], Shares]
-"""From epsilon to the probabilities of some goals."""
+
+class Meter(Protocol):
+    """From epsilon to the probabilities of some goals, computed to about an error of `goal` where that is given."""
+
+    def __call__(self, epsilon: Fraction, goal: float | None = None) -> Shares: ...
 
 
-def at_epsilon(meter: Meter, epsilon: Fraction) -> Utility:
+_Formula = Callable[[Any, float], Shares]
+"""From a prepared mechanism, and the error that is allowed, to the probabilities of some goals."""
+
+
+def at_epsilon(meter: Meter, epsilon: Fraction, share: Fraction | None = None) -> Utility:
     """The utility at one epsilon, read from a meter of all goals."""
     shares = meter(epsilon)
-    top, great, good, optimal = (shares.values[name] for name in GOALS)
-    return Utility(top, great, good, optimal, shares.error, shares.confidence)
+    return Utility(
+        **{name: shares.values[name] for name in GOALS}, error=shares.error, confidence=shares.confidence, share=share
+    )
 
 
 def meter(
-    tally: Tally, k: int, guarantee: Guarantee, regions: dict[str, Region], precision: Precision = _USUAL
+    tally: Tally, k: int, guarantee: Guarantee, wanted: Mapping[str, Wanted], precision: Precision = _USUAL
 ) -> Meter:
-    """The probability of each region, for one mechanism on a tally, as a function of epsilon."""
+    """The probability, or the expected share, of what is wanted, for one mechanism on a tally, by epsilon."""
     mechanism, sensitivity = guarantee.mechanism, guarantee.sensitivity
-    share_regions = _FORMULAS[mechanism.form](_Question(tally, k, mechanism, regions, precision))
-    return lambda epsilon: share_regions(mechanism.prepare(tally, k, epsilon, sensitivity))
+    compute = _FORMULAS[mechanism.form](_Question(tally, k, mechanism, wanted, precision))
+
+    def read(epsilon: Fraction, goal: float | None = None) -> Shares:
+        return compute(mechanism.prepare(tally, k, epsilon, sensitivity), precision.goal if goal is None else goal)
+
+    return read
 
 
 @dataclass(frozen=True)
 class _Question:
-    """The regions whose probabilities are wanted, of a mechanism on a tally at any epsilon."""
+    """What is wanted of a mechanism on a tally at any epsilon."""
 
     tally: Tally
     k: int
     mechanism: Mechanism
-    regions: dict[str, Region]
+    wanted: Mapping[str, Wanted]
     precision: Precision
 
 
@@ -200,113 +216,112 @@ class Race:
     k: int
     weight: Fraction
     noise: Noise
+    unit_values: Floats | None = None
 
     @classmethod
-    def of(cls, prepared: Any) -> Race:
-        """What is needed of a mechanism of the form of a race, which names its parts alike."""
-        return cls(prepared.tally, prepared.k, prepared.weight, prepared.noise)
+    def of(cls, prepared: Any, unit_values: Floats | None = None) -> Race:
+        """What is needed of a mechanism of the form of a race, which names its parts alike.
+
+        `unit_values` are the values that it would have with the weight 1, where they are known and no float is too
+        large for them.
+        """
+        return cls(prepared.tally, prepared.k, prepared.weight, prepared.noise, unit_values)
 
     def shots(self, goal: float, first: Ranks | None = None) -> Shots:
         """Its values, descending, or those at some ranks first."""
+        return Shots(self.noise.require_distribution(), self._values(first), self.k, goal)
+
+    def odds(self, goal: float) -> RaceOdds:
+        """What tells how good its k largest values are."""
+        return RaceOdds(self.noise.require_distribution(), self._values(), self.k, goal)
+
+    def _values(self, first: Ranks | None = None) -> Floats:
         d = self.tally.d
         if d > MOST_VALUES:
             raise InvalidValueError(
                 f"scores must be of at most {MOST_VALUES} items for {self.noise.name} noise, not {d}"
             )
+        if self.unit_values is not None and 2.0**-900 < to_float(self.weight) < 2.0**60:
+            return np.clip(self.unit_values * to_float(self.weight), -FAR, FAR)
         values = oneshot.Prepared(self.tally, self.k, self.weight, self.noise).gain_float(np.arange(d))
         if first is not None:
             values = np.concatenate([values[first], np.delete(values, first)])
-        return Shots(self.noise.require_distribution(), np.clip(values, -FAR, FAR), self.k, goal)
+        return np.clip(values, -FAR, FAR)
 
 
-def goals(tally: Tally, k: int) -> dict[str, Region]:
-    """The four goals for k of d items."""
-    d = tally.d
-    great, good = (ceil(k / 10), min(d, 11 * k // 10)), (ceil(k / 100), min(d, 3 * k // 2))
-    regions = {"top": (k, k), "great": great, "good": good}
-    if k < d and tally.gap(k - 1, k) == 0:
-        # Of the items that share the k-th score, any will do.
-        first = _first(lambda rank: tally.gap(rank, k - 1) == 0, 0, k - 1)
-        beyond = _first(lambda rank: tally.gap(k - 1, rank) > 0, k, d)
-        return {**regions, "optimal": (first, beyond)}
-    return {**regions, "optimal": (k, k)}
+def _by_classes(question: _Question) -> _Formula:
+    def compute(prepared: Any, goal: float) -> Shares:
+        rows = Rows.of(prepared, question.wanted, goal)
+        return Shares({name: rows.share(wanted) for name, wanted in question.wanted.items()}, rows.error)
+
+    return compute
 
 
-def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The first rank from `low` on at which something holds, which then holds on; `high` if there is none before."""
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
-
-
-def _by_classes(question: _Question) -> Callable[[Any], Shares]:
-    def share_regions(prepared: Any) -> Shares:
-        cells = cells_of(prepared)
-        chance = cells.probability
-        shares = {
-            name: min(1.0, cells.top + float(chance[(cells.h >= h) & (cells.t < t)].sum()))
-            for name, (h, t) in question.regions.items()
-        }
-        return Shares(shares, cells.error)
-
-    return share_regions
-
-
-def _by_layers(question: _Question) -> Callable[[Any], Shares]:
+def _by_layers(question: _Question) -> _Formula:
     # What is counted for one epsilon serves for the next.
-    layers = Layers.of(question.tally, question.k, question.mechanism, list(question.regions.values()))
+    known = {name: one for name, one in question.wanted.items() if is_counted(question.mechanism, one)}
+    layers = Layers.of(question.tally, question.k, question.mechanism, list(known.values()))
 
-    def share_regions(prepared: Any) -> Shares:
-        shares, error = layers.on(prepared.tally).shares(to_float(prepared.rate), question.precision.goal)
-        return Shares(dict(zip(question.regions, shares, strict=True)), error)
+    def compute(prepared: Any, goal: float) -> Shares:
+        if not known:
+            return Shares(dict.fromkeys(question.wanted, nan), nan)
+        shares, error = layers.on(prepared.tally).shares(to_float(prepared.rate), goal)
+        return Shares(dict.fromkeys(question.wanted, nan) | dict(zip(known, shares, strict=True)), error)
 
-    return share_regions
+    return compute
 
 
-def _by_integration(question: _Question) -> Callable[[Any], Shares]:
-    def share_regions(prepared: Any) -> Shares:
-        shots = Race.of(prepared).shots(0.2 * question.precision.goal)
-        chances = {region: shots.chance(*region) for region in set(question.regions.values())}
-        shares = {name: chances[region].value for name, region in question.regions.items()}
+def _by_integration(question: _Question) -> _Formula:
+    units: list[Floats | None] = []
+
+    def unit_values(prepared: Any) -> Floats | None:
+        """The values with the weight 1, which serve for every epsilon; None where floats do not reach them."""
+        if not units:
+            plain = oneshot.Prepared(prepared.tally, prepared.k, Fraction(1), prepared.noise)
+            ends = plain.gain_float(np.array([0, prepared.tally.d - 1]))
+            small = prepared.tally.d <= MOST_VALUES and float(np.abs(ends).max()) < 2.0**900
+            units.append(plain.gain_float(np.arange(prepared.tally.d)) if small else None)
+        return units[0]
+
+    def compute(prepared: Any, goal: float) -> Shares:
+        odds = Race.of(prepared, unit_values(prepared)).odds(0.2 * goal)
+        chances = {wanted: odds.rate(wanted) for wanted in set(question.wanted.values())}
+        shares = {name: chances[wanted].value for name, wanted in question.wanted.items()}
         return Shares(shares, max(chance.error for chance in chances.values()))
 
-    return share_regions
+    return compute
 
 
-def _by_draws(question: _Question) -> Callable[[Any], Shares]:
-    regions, precision = question.regions, question.precision
-    alpha = float(1 - precision.confidence) / (2 * len(regions))
+def _by_draws(question: _Question) -> _Formula:
+    wanted, precision = question.wanted, question.precision
+    alpha = float(1 - precision.confidence) / (2 * len(wanted))
     draws = draws_needed(float(precision.width) / 2.0, alpha)
 
-    def share_regions(prepared: Any) -> Shares:
-        hits = dict.fromkeys(regions, 0)
-        for _ in range(draws):
-            h, t = describe_ranks(np.sort(prepared.draw(as_entropy(None))))
-            for name, (least, most) in regions.items():
-                hits[name] += h >= least and t <= most
-        shares = {name: count / draws for name, count in hits.items()}
-        error = max(
-            max(upper_bound(count, draws, alpha) - shares[name], shares[name] - lower_bound(count, draws, alpha))
-            for name, count in hits.items()
-        )
+    def compute(prepared: Any, goal: float) -> Shares:
+        entropy = as_entropy(None)
+        ranks = [np.sort(prepared.draw(entropy)) for _ in range(draws)]
+        sums = {name: sum(is_reached(one, drawn, question.k) for drawn in ranks) for name, one in wanted.items()}
+        shares = {name: total / draws for name, total in sums.items()}
+        error = max(_half_width(one, sums[name], draws, alpha) for name, one in wanted.items())
         return Shares(shares, error, precision.confidence)
 
-    return share_regions
+    return compute
 
 
-_FORMULAS: dict[Form, Callable[[_Question], Callable[[Any], Shares]]] = {
+def _half_width(wanted: Wanted, total: float, draws: int, alpha: float) -> float:
+    """What an average over draws may be off by: by Clopper and Pearson where it counts, else by Hoeffding."""
+    if isinstance(wanted, Hits) and wanted.least is None:
+        return sqrt(log(1.0 / alpha) / (2.0 * draws))
+    hits, share = round(total), total / draws
+    return max(upper_bound(hits, draws, alpha) - share, share - lower_bound(hits, draws, alpha))
+
+
+_FORMULAS: dict[Form, Callable[[_Question], _Formula]] = {
     Form.CLASSES: _by_classes,
     Form.RACE: _by_integration,
     Form.LOSSES: _by_layers,
     Form.UNKNOWN: _by_draws,
 }
-
-
-def describe_ranks(ranks: Any) -> tuple[int, int]:
-    """H and t of a set of ranks in ascending order: how many of the best it holds in a row, and the worst, from 1."""
-    missing = np.flatnonzero(ranks != np.arange(len(ranks)))
-    return int(missing[0]) if len(missing) else len(ranks), int(ranks[-1]) + 1
 
 
 def check_width(value: Any) -> Fraction:

@@ -35,6 +35,7 @@ PLAN_HELP = """
 Examples:
   discreet plan scores.csv -k 10
   discreet plan scores.csv -k 10 --goal good --probability 0.9 --epsilon 0.5
+  discreet plan scores.csv -k 10 --goal recall --probability 0.95 --share 0.8
   discreet plan films.csv -k 5 --item title --score fans --out plan.html
   discreet plan - -k 10 --format json < scores.csv
   discreet plan --discover --delta 1e-8 --max-items-per-user 3 -k 20 --epsilon 1
@@ -53,7 +54,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 
 def _goals() -> list[str]:
-    from discreet.analysis.utility import GOALS
+    from discreet.analysis.goals import GOALS
 
     return list(GOALS)
 
@@ -85,11 +86,15 @@ def plan(
             "--goal",
             metavar="GOAL",
             help="What is good enough: top, the exact top-k; optimal, any of equal scores; great, the best tenth of k "
-            "and none beyond 11/10 of it; good, the best hundredth and none beyond 3/2.",
+            "and none beyond 11/10 of it; good, the best hundredth and none beyond 3/2; recall, as much of the list "
+            "right on average as --probability says, or --share of it so often.",
             autocompletion=_goals,
         ),
     ] = "top",
     probability: Annotated[str, typer.Option(metavar="P", help="How often the goal must be reached.")] = "0.95",
+    share: Annotated[
+        str | None, typer.Option(metavar="S", help="With --goal recall: the share of the list that must be right.")
+    ] = None,
     epsilon: Annotated[
         str | None, typer.Option(metavar="E", help="Also tell what each mechanism reaches with this one.")
     ] = None,
@@ -118,7 +123,7 @@ def plan(
 
     With --discover it needs no scores: it tells how many people an item that nobody listed needs to be found.
     """
-    from discreet.study.plan import make_plan
+    from discreet.study.plan import plan as make_plan
 
     count, shape = parse_count(k), parse_format(form, as_json, shared.TABLE_OR_JSON)
     finding = {"discover": discover, "delta": delta, "discovery_epsilon": discovery_epsilon}
@@ -135,7 +140,7 @@ def plan(
     check_input_format(file, input_format)
     with show_progress(not quiet), open_input(file, input_format) as path, stage("computing what each mechanism needs"):
         found = make_plan(
-            file_source(path, item, score), count, goal=goal, probability=probability, epsilon=epsilon,
+            file_source(path, item, score), count, goal=goal, probability=probability, share=share, epsilon=epsilon,
             sensitivity=limits, adjacency=adjacency, name=input_name(file),
         )  # fmt: skip
     if out is not None:
@@ -166,15 +171,17 @@ def _plan_to_dict(found: Plan) -> dict[str, Any]:
         "d": found.d,
         "goal": found.goal,
         "probability": str(table.probability),
+        "share": table.share and str(table.share),
         "adjacency": found.adjacency,
         "sensitivity": {"down": str(found.sensitivity.down), "up": str(found.sensitivity.up)},
         "recommended": {"mechanism": to_dict(best.mechanism), "epsilon": str(best.needs[found.goal])},
         "command": found.command,
+        "other_k": found.other_k and {"k": found.other_k.k, "epsilon": str(found.other_k.epsilon)},
         "mechanisms": [
             {
                 "mechanism": to_dict(choice.mechanism),
                 "needs": {goal: None if needed is None else str(needed) for goal, needed in choice.needs.items()},
-                "reaches": choice.reaches and {goal: getattr(choice.reaches, goal) for goal in choice.needs},
+                "reaches": choice.reaches and {goal: getattr(choice.reaches, goal) for goal in _goals()},
             }
             for choice in table.choices
         ],

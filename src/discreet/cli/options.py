@@ -75,7 +75,9 @@ MechanismOption = Annotated[
 ]
 GammaOption = Annotated[
     str | None,
-    typer.Option(metavar="G", help="For canonical: the weight of the worst item taken, 0 to 1. By default 1/2."),
+    typer.Option(
+        metavar="G", help="For canonical: the weight of the worst item taken, 0 to 1. By default 3/4, with --ceil 1/2."
+    ),
 ]
 NoiseOption = Annotated[
     str | None,

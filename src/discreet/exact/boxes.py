@@ -162,12 +162,16 @@ class _Grid:
         h1, h2, t1, t2 = self.corners
         return Boxes(h1, h2, t1, t2, bound_above(self.gain[0]), bound_above(self.size[1]))
 
-    def pieces(self) -> Ranks:
-        """The corners of the pieces of each box, cut across the side along which its bounds vary more."""
+    def pieces(self, flat: Floats | float = -1.0) -> Ranks:
+        """The corners of the pieces of each box, cut across the side along which its bounds vary more.
+
+        One whose gain varies by at most `flat` along t is cut across h, where it has more than one.
+        """
         h1, h2, t1, t2 = self.corners
         along_t = (self.gain[0] - self.gain[2]) + (self.size[1] - self.size[3])
         along_h = (self.gain[0] - self.gain[3]) + (self.size[1] - self.size[2])
-        by_t = (t2 > t1) & ((h2 == h1) | (along_t >= along_h))
+        level = self.gain[0] - self.gain[2] <= flat
+        by_t = (t2 > t1) & ((h2 == h1) | (~level & (along_t >= along_h)))
         low, last = np.where(by_t, t1, h1), np.where(by_t, t2 - t1, h2 - h1)
         # Where the pieces begin, without passing 2^63.
         i = np.arange(PIECES + 1)[:, None]
@@ -204,7 +208,9 @@ _NEGLIGIBLE = 10.0
 """Boxes beyond what is known stay coarse where their log mass is at least this far below that of all others."""
 
 
-def find_mass(landscape: Landscape, outside: float, few: int, spared: float) -> tuple[Ranks, float]:
+def find_mass(
+    landscape: Landscape, outside: float, few: int, spared: float, flat: float | None = None
+) -> tuple[Ranks, float]:
     """Boxes of few cells each that hold all of the mass but a share, and what that share is at most.
 
     Parameters
@@ -217,6 +223,9 @@ def find_mass(landscape: Landscape, outside: float, few: int, spared: float) -> 
         How many cells a box has at most: their corners are rows h1, h2, t1, t2.
     spared
         The share of the mass that may be left out.
+    flat
+        A larger box is left whole where it has one h and its gain varies by no more than this, or by more where it
+        has so little of the mass that this does not matter; None to leave no larger box.
     """
     grid, left_out = _Grid.of(landscape, np.array(landscape.corners, np.int64)[:, None]), 0.0
     while True:
@@ -230,9 +239,17 @@ def find_mass(landscape: Landscape, outside: float, few: int, spared: float) -> 
         kept[order[:dropped]] = False
         grid = grid[kept]
         large = _log_cells(*grid.corners) > np.log(few) + 1e-9
+        may_vary = np.full(len(large), -1.0)
+        if flat is not None:
+            may_vary = flat * np.maximum(1.0, np.exp(np.minimum(total - upper[kept], 600.0)) / _ROWS)
+            large &= (grid.corners[1] > grid.corners[0]) | (grid.gain[0] - grid.gain[1] > may_vary)
         if not large.any():
             return grid.corners, left_out
-        grid = grid[~large].plus(_Grid.of(landscape, grid[large].pieces()))
+        grid = grid[~large].plus(_Grid.of(landscape, grid[large].pieces(may_vary[large])))
+
+
+_ROWS = 1000
+"""About how many boxes are left whole: each may be off by so small a part of what all may be."""
 
 
 def _refine(landscape: Landscape, t2: int, outside: float, waste: float) -> _Grid:

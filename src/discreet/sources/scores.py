@@ -32,6 +32,11 @@ def as_source(scores: Any, labels: Any = None) -> Source:
     return scores
 
 
+def as_listed_source(scores: Any) -> Source | GroupedSource:
+    """What the caller gave as scores, as a source of one list of items or of one for each group."""
+    return scores if isinstance(scores, GroupedSource) else as_source(scores)
+
+
 def as_any_source(scores: Any, labels: Any = None) -> AnySource:
     """What the caller gave as scores, as a source of one list of items, of one for each group, or of none yet."""
     if not isinstance(scores, GroupedSource | UnlistedSource):

@@ -7,9 +7,10 @@ script adds what answers a pointer, and in the files.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from html import escape
 
+from discreet.mechanisms.canonical import Canonical
 from discreet.study.results import FIGURES, Figure, Point, Results
 
 WIDTH, HEIGHT = 420, 290
@@ -18,9 +19,12 @@ GOAL_TITLES = {
     "top": ("TOP", "exactly the k best"),
     "great": ("GREAT", "best k/10 in, none past rank 1.1 k"),
     "good": ("GOOD", "best k/100 in, none past rank 1.5 k"),
+    "optimal": ("OPTIMAL", "a best k, however ties are broken"),
+    "recall": ("RECALL", "the share of the list that is right"),
 }
 SHOWN_ERROR = 0.005
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_MAIN = Canonical().label
 _DASHES = ("none", "7 3", "2 3", "10 3 2 3")
 
 
@@ -57,6 +61,8 @@ class Panel:
         All methods of the figure, in the order of its points: the legend of every panel.
     curves
         The points of each method that is there, from left to right.
+    marks
+        Points to draw a circle around.
     """
 
     figure: Figure
@@ -67,6 +73,7 @@ class Panel:
     axis: Axis
     methods: list[str]
     curves: dict[str, list[Point]]
+    marks: list[Point] = field(default_factory=list)
 
 
 def panels_of(results: Results, figure: Figure) -> list[Panel]:
@@ -74,11 +81,16 @@ def panels_of(results: Results, figure: Figure) -> list[Panel]:
     points = [point for point in results.points if point.figure == figure.key]
     methods = list(dict.fromkeys(point.method for point in points))
     places = dict.fromkeys((point.vector, point.k) for point in points)
-    return [
+    panels = [
         panel
         for vector, k in places
         for panel in _goals(figure, methods, [point for point in points if (point.vector, point.k) == (vector, k)])
     ]
+    return [replace(panel, marks=[mark for mark in results.marks if _is_in(mark, panel)]) for panel in panels]
+
+
+def _is_in(point: Point, panel: Panel) -> bool:
+    return (point.figure, point.vector, point.k, point.goal) == (panel.figure.key, panel.vector, panel.k, panel.goal)
 
 
 def figures_of(results: Results) -> list[Figure]:
@@ -136,7 +148,8 @@ def tone(panel: Panel, method: str) -> str:
     i, n = panel.methods.index(method), len(panel.methods)
     if panel.figure.key == "gammas":
         return f"r{round(10 * i / max(1, n - 1))}"
-    return f"c{i % len(LIGHT.tones)}" + (" main" if method.casefold() == "canonical" else "")
+    main = [mark.method for mark in panel.marks] or [_MAIN]
+    return f"c{i % len(LIGHT.tones)}" + (" main" if method in main else "")
 
 
 def svg(panel: Panel) -> str:
@@ -157,7 +170,18 @@ def draw(panel: Panel) -> str:
     """One panel as the content of an SVG element of `WIDTH` by `HEIGHT`."""
     name, meaning = GOAL_TITLES[panel.goal]
     title = f'<text class="strong" x="{LEFT}" y="20">{name}<tspan dx="8">{meaning}</tspan></text>'
-    return "".join([title, _grid(panel), *_bands(panel), *_lines(panel)])
+    return "".join([title, _grid(panel), *_bands(panel), *_lines(panel), *(_mark(panel, mark) for mark in panel.marks)])
+
+
+def _mark(panel: Panel, mark: Point) -> str:
+    """A circle around a point, and its epsilon beside it, on the side where there is room."""
+    x, y, left = _across(panel, mark.x), _down(mark.probability), panel.axis.share(mark.x) > 0.6
+    which = f'class="chosen {tone(panel, mark.method)}" data-m="{panel.methods.index(mark.method)}"'
+    text = f'<text class="strong halo" x="{x - 12 if left else x + 12:.1f}" y="{y + 16:.1f}"'
+    return (
+        f'<circle {which} cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
+        f'{text} text-anchor="{"end" if left else "start"}">{mark.x:.4g}</text>'
+    )
 
 
 def _half(panel: Panel, curve: list[Point]) -> str:
@@ -237,7 +261,7 @@ LIGHT = Theme(
     "#596273",
     "#e3e7ee",
     "#ffffff",
-    ("#0a58ca", "#c2410c", "#0f766e", "#9333ea", "#a16207", "#be185d", "#475569", "#15803d"),
+    ("#0a58ca", "#c2410c", "#0f766e", "#9333ea", "#a16207", "#be185d", "#475569", "#15803d", "#7c2d12", "#0e7490"),
     ("#1d3a9f", "#b12a90", "#e0861a"),
 )
 DARK = Theme(
@@ -245,7 +269,7 @@ DARK = Theme(
     "#9aa5b8",
     "#2b3445",
     "#171d29",
-    ("#6ea8fe", "#fb923c", "#2dd4bf", "#c084fc", "#facc15", "#f472b6", "#cbd5e1", "#4ade80"),
+    ("#6ea8fe", "#fb923c", "#2dd4bf", "#c084fc", "#facc15", "#f472b6", "#cbd5e1", "#4ade80", "#fda4af", "#67e8f9"),
     ("#8ea2ff", "#e879c6", "#ffd166"),
 )
 
@@ -258,6 +282,8 @@ def style(theme: Theme) -> str:
         f".paper{{fill:{theme.paper}}}.grid{{stroke:{theme.grid}}}.axis{{stroke:{theme.quiet}}}",
         ".line{fill:none;stroke:currentColor;stroke-width:1.8;stroke-linejoin:round}.main{stroke-width:3.2}",
         ".band{fill:currentColor;stroke:none;opacity:.16}",
+        f".halo{{paint-order:stroke;stroke:{theme.paper};stroke-width:4px;stroke-linejoin:round}}",
+        f".chosen{{fill:{theme.paper};stroke:currentColor;stroke-width:2.5;stroke-dasharray:none!important}}",
     ]
     for i, tone in enumerate(theme.tones):
         rules.append(f".c{i}{{color:{tone};stroke-dasharray:{_DASHES[i % len(_DASHES)]}}}")

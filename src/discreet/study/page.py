@@ -142,7 +142,7 @@ def _budgets(results: Results) -> _Section:
     choice = _choice("budgets", "probability", "Probability", options, list(options)[len(options) // 2])
     says = (
         "The epsilon at which a release is exactly the top-k with this probability, and beside it how many times the "
-        "epsilon of canonical that is: the stronger the colour, the more."
+        "epsilon of canonical with gamma = 1/2, the paper's, that is: the stronger the colour, the more."
     )
     return "budgets", "What each method needs", f'<p>{says}</p><div class="choices">{choice}</div>{tables}'
 
@@ -154,7 +154,7 @@ def _times(results: Results) -> _Section:
 
 
 def budget_table(budgets: list[NeededEpsilon]) -> str:
-    """The epsilon each method needs for one probability, and its ratio to canonical's: larger, stronger in colour."""
+    """The epsilon each method needs for one probability, and its ratio to gamma = 1/2: larger, stronger in colour."""
     return _table(budgets, {_key(row): _budget_cell(row) for row in budgets}, {})
 
 

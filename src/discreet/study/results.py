@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Point:
 
 @dataclass(frozen=True)
 class NeededEpsilon:
-    """The epsilon that a method needs to release the top-k with a given probability, and its ratio to canonical's."""
+    """The epsilon that a method needs for the top-k with some probability, and its ratio to that of gamma = 1/2."""
 
     vector: str
     d: int
@@ -74,11 +74,12 @@ class Figure:
 
 @dataclass(frozen=True)
 class Results:
-    """All that a study found."""
+    """All that a study found, and points of curves that are to be marked."""
 
     points: list[Point]
     budgets: list[NeededEpsilon]
     times: list[Time]
+    marks: list[Point] = field(default_factory=list)
 
 
 FIGURES = {
@@ -90,6 +91,13 @@ FIGURES = {
             "epsilon",
             True,
             "The further left a curve rises, the less privacy the method costs for the same answer.",
+        ),
+        Figure(
+            "plan",
+            "What each mechanism reaches",
+            "epsilon",
+            True,
+            "The circle is what is recommended: the curve that reaches the goal with the least epsilon.",
         ),
         Figure(
             "shapes",

@@ -18,11 +18,10 @@ from statistics import median
 from typing import Any
 
 from discreet import __version__
-from discreet.mechanisms.base import Form
 from discreet.study.figures import write_figures
 from discreet.study.page import write_page
 from discreet.study.results import NeededEpsilon, Point, Results, Time
-from discreet.study.tasks import CANONICAL, METHODS, Task
+from discreet.study.tasks import METHODS, PAPERS, Task
 
 KEPT = "study.jsonl"
 PAGE = "index.html"
@@ -30,11 +29,13 @@ PAGE = "index.html"
 Progress = Callable[[int], AbstractContextManager[Callable[[], object]]]
 """Given how many pieces there are, shows progress; gives what is to be called after each."""
 
-_VERSION = f"{__version__}, 1"
+_VERSION = f"{__version__}, 2"
 """Of the library, and of how a study computes: to be raised when results would be others."""
 
 _USUAL = 0.9
 _IN_PROSE = {
+    "canonical, gamma = 3/4": "Canonical with gamma = 3/4, the default,",
+    "canonical, gamma = 1": "Canonical with gamma = 1",
     "one-shot, exponential": "One-shot with exponential noise",
     "joint, sequences": "The joint mechanism over sequences",
     "joint, sets": "The joint mechanism over sets",
@@ -98,7 +99,7 @@ def _compute_each(tasks: list[Task], jobs: int) -> Iterator[tuple[Task, Results]
 
 
 def gather_results(found: list[Results]) -> Results:
-    """All results together, in the order of a reader, with every budget compared with canonical's."""
+    """All results together, in the order of a reader, with every budget compared with that of the paper's mechanism."""
     points = [point for one in found for point in one.points]
     budgets = [budget for one in found for budget in one.budgets]
     times = [time for one in found for time in one.times]
@@ -111,8 +112,8 @@ def gather_results(found: list[Results]) -> Results:
 
 
 def _relate_to_canonical(budgets: list[NeededEpsilon]) -> list[NeededEpsilon]:
-    """The budgets as multiples of canonical's, where canonical reaches the same."""
-    base = {(one.vector, one.k, one.probability): one.epsilon for one in budgets if one.method == CANONICAL}
+    """The budgets as multiples of that of the paper's mechanism, where it reaches the same."""
+    base = {(one.vector, one.k, one.probability): one.epsilon for one in budgets if one.method == PAPERS.label}
     known = [one for one in budgets if (one.vector, one.k, one.probability) in base]
     return [replace(one, ratio=one.epsilon / base[one.vector, one.k, one.probability]) for one in known]
 
@@ -179,7 +180,7 @@ def _sentences(results: Results) -> Iterator[str]:
     rows = [row for row in results.budgets if row.probability == _USUAL]
     yield from _winners(rows)
     for label, mechanism in METHODS.items():
-        if mechanism.form is not Form.CLASSES:
+        if mechanism != PAPERS:
             yield from _ratios(rows, label, _IN_PROSE.get(label, label.capitalize()))
     yield from _speed(results)
 
@@ -201,7 +202,8 @@ def _ratios(rows: list[NeededEpsilon], method: str, name: str) -> Iterator[str]:
         if ratios:
             told.append(f"{median(ratios):.3g} times at k = {k} ({min(ratios):.3g} to {max(ratios):.3g})")
     if told:
-        yield f"{name} needs, in the median over vectors, this much of canonical's epsilon: {'; '.join(told)}."
+        base = f"the epsilon of canonical with gamma = {PAPERS.gamma}"
+        yield f"{name} needs, in the median over vectors, this much of {base}: {'; '.join(told)}."
 
 
 def _speed(results: Results) -> Iterator[str]:

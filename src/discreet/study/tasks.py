@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import exp, log, log1p, nan, sqrt
+from math import exp, isnan, log, nan, sqrt
 from statistics import median
 
+from discreet.analysis.goals import GOALS, goals
 from discreet.analysis.joint_sets import JointOverSets
-from discreet.analysis.utility import Precision, Shares, goals, meter
+from discreet.analysis.statistics import log_odds
+from discreet.analysis.utility import Precision, Shares, meter
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.oneshot import OneShot
@@ -28,21 +30,25 @@ from discreet.tally import Tally
 from discreet.topk import top_k
 
 SIZES = (10, 100, 1000)
-CANONICAL = Canonical().label
+PAPERS = Canonical(gamma="1/2")
+"""The paper's mechanism, which everything else is held against."""
 
+_OTHERS = [contender for contender in all_contenders() if contender.form not in (Form.CLASSES, Form.UNKNOWN)]
 METHODS: dict[str, Mechanism] = {
-    mechanism.label: mechanism
-    for mechanism in (*all_contenders(), JointOverSets())
-    if mechanism.form is not Form.UNKNOWN
+    mechanism.label: mechanism for mechanism in (PAPERS, Canonical(), Canonical(gamma=1), *_OTHERS, JointOverSets())
 }
-"""What a study compares: all whose probabilities are computed, under the names that legends have."""
+"""What a study compares: all whose probabilities are computed, under the names that legends have; more gammas have a
+figure of their own."""
 
 _SHAPES = [percent / 100 for percent in (*range(7), 8, 10, 12, 15, *range(20, 61, 5), 80, 100)]
 _FLAT = 0.04
-_GAMMAS = {"0": Canonical(0), "1/4": Canonical("1/4"), "1/2": Canonical(), "3/4": Canonical("3/4"), "1": Canonical(1)}
+_GAMMAS = {"0": Canonical(0), "1/4": Canonical("1/4"), "1/2": PAPERS, "3/4": Canonical("3/4"), "1": Canonical(1)}
 _GROWTH = "one sort of d scores; the draw itself grows with k and the logarithm of d"
 _EFFORTS = {Form.CLASSES: 0.1, Form.LOSSES: 10.0}
 """About how long each formula takes, beside an integral."""
+
+_ERRORS = {Form.LOSSES: 1e-3, Form.RACE: 1e-5}
+"""What the points of a curve may be off by, where less takes longer."""
 
 _REPEATS = 5
 _DRAWN_K = 100
@@ -51,10 +57,11 @@ _POINTS = 10
 _DRAWN = Precision(width=Fraction(1156, 10000))
 
 CURVE_GOALS = ("top", "great", "good")
-"""The goals that figures show."""
+"""The goals that all figures show; that of the methods has recall too, which takes longer."""
 
 PROBABILITIES = (0.5, 0.9, 0.99)
 _NEVER, _ALWAYS = 0.003, 0.997
+_LITTLE = 0.1
 _APART = 0.15
 _MOST = 24
 _LEAST_EPSILON = 1e-8
@@ -122,7 +129,7 @@ def _of_zipf(k: int, name: str) -> Iterator[Task]:
 def _with_noise(vector: Vector, noise: str) -> Iterator[Task]:
     yield from (Task("noises", vector, k, noise, OneShot(noise)) for k in (1, *SIZES) if k < vector.d)
     if vector.d > _DRAWN_K:
-        yield Task("canonical-noises", vector, _DRAWN_K, noise, Canonical(noise=noise))
+        yield Task("canonical-noises", vector, _DRAWN_K, noise, Canonical("1/2", noise))
 
 
 def _curve(task: Task) -> Results:
@@ -139,22 +146,25 @@ def _trace_from_canonical(task: Task) -> Curve:
     tally, k, mechanism = task.vector.tally, task.k, task.mechanism
     start = 1.0
     if mechanism.form is not Form.CLASSES:
-        known = trace_curve(tally, k, Canonical(), Precision(), 1.0)
+        known = trace_curve(tally, k, PAPERS, Precision(), 1.0)
         middle = next((epsilon for epsilon, shares in known.shares.items() if shares.values["optimal"] > 0.5), 1.0)
         start = middle * (8.0 if mechanism.form is Form.LOSSES else 1.0 + k / 3.0)
-    return trace_curve(tally, k, mechanism, _precision(mechanism), start)
+    return trace_curve(tally, k, mechanism, _precision(mechanism), start, with_recall=task.figure == "methods")
 
 
 def _precision(mechanism: Mechanism) -> Precision:
-    return Precision(goal=1e-3 if mechanism.form is Form.LOSSES else 1e-7)
+    return Precision(goal=_ERRORS.get(mechanism.form, 1e-7))
 
 
 def _points(task: Task, x: float, shares: Shares) -> list[Point]:
     name, d = task.vector.name, task.vector.d
-    error = min(shares.error, 1.0)
-    return [
-        Point(task.figure, name, d, task.k, task.method, x, goal, shares.values[goal], error) for goal in CURVE_GOALS
-    ]
+    error, known = min(shares.error, 1.0), _known_goals(shares)
+    return [Point(task.figure, name, d, task.k, task.method, x, goal, shares.values[goal], error) for goal in known]
+
+
+def _known_goals(shares: Shares) -> list[str]:
+    """The goals that curves show, with recall where it was computed."""
+    return [*CURVE_GOALS, *(["recall"] if not isnan(shares.values.get("recall", nan)) else [])]
 
 
 def _shapes(task: Task) -> Results:
@@ -167,7 +177,7 @@ def _shapes(task: Task) -> Results:
 
 def _rise_of_gumbel(task: Task) -> Results:
     """Where Gumbel noise gives a rise, some points of it; computed for Gumbel itself, drawn for the others."""
-    known = trace_curve(task.vector.tally, task.k, Canonical(), Precision(), 1.0)
+    known = trace_curve(task.vector.tally, task.k, PAPERS, Precision(), 1.0)
     if not task.mechanism.needs_integrals:
         return Results([point for x, shares in known.shares.items() for point in _points(task, x, shares)], [], [])
     low, high = min(known.shares), max(known.shares)
@@ -208,17 +218,22 @@ class Curve:
     crossings: dict[float, float]
 
 
-def reader(tally: Tally, k: int, mechanism: Mechanism, precision: Precision, only: str | None = None) -> Read:
-    """From epsilon to the shares of all goals, or of one, for counts of users that are added or removed."""
-    regions = goals(tally, k)
+def reader(
+    tally: Tally, k: int, mechanism: Mechanism, precision: Precision, asked: tuple[str, ...] = (*CURVE_GOALS, "optimal")
+) -> Read:
+    """From epsilon to the shares of some goals, for counts of users that are added or removed."""
+    wanted = goals(tally, k)
     guarantee = Guarantee(Fraction(1), "add-remove", Sensitivity(), mechanism, Fraction(0))
-    read = meter(tally, k, guarantee, regions if only is None else {only: regions[only]}, precision)
+    read = meter(tally, k, guarantee, {goal: wanted[goal] for goal in asked}, precision)
     return lambda epsilon: read(Fraction(epsilon))
 
 
-def trace_curve(tally: Tally, k: int, mechanism: Mechanism, precision: Precision, start: float) -> Curve:
+def trace_curve(
+    tally: Tally, k: int, mechanism: Mechanism, precision: Precision, start: float, *, with_recall: bool = False
+) -> Curve:
     """The curve from where no goal is reached to where the best scores are, found from `start`."""
-    read, seen = reader(tally, k, mechanism, precision), {}
+    asked = GOALS if with_recall else (*CURVE_GOALS, "optimal")
+    read, seen = reader(tally, k, mechanism, precision, asked), {}
 
     def at(epsilon: float) -> Shares:
         if epsilon not in seen:
@@ -233,7 +248,7 @@ def trace_curve(tally: Tally, k: int, mechanism: Mechanism, precision: Precision
         for low, high in gaps[: _MOST - len(seen)]:
             at(sqrt(low * high))
     shares = _trim(seen)
-    return Curve(shares, _crossings(shares, reader(tally, k, mechanism, precision, only="top")))
+    return Curve(shares, _crossings(shares, reader(tally, k, mechanism, precision, ("top",))))
 
 
 def _bracket(at: Read, start: float) -> None:
@@ -245,8 +260,13 @@ def _bracket(at: Read, start: float) -> None:
         patience = patience - 1 if _distance(at(epsilon), last) < _STILL else _PATIENCE
         last, epsilon = at(epsilon), epsilon * 2.0
     epsilon = start
-    while at(epsilon).values["good"] > _NEVER and epsilon > _LEAST_EPSILON:
+    while _is_felt(at(epsilon)) and epsilon > _LEAST_EPSILON:
         epsilon /= 2.0
+
+
+def _is_felt(shares: Shares) -> bool:
+    """Whether some goal is reached now and then, or some of the list is right."""
+    return shares.values["good"] > _NEVER or shares.values.get("recall", 0.0) > _LITTLE
 
 
 def _trim(seen: dict[float, Shares]) -> dict[float, Shares]:
@@ -259,7 +279,7 @@ def _trim(seen: dict[float, Shares]) -> dict[float, Shares]:
 
 
 def _distance(one: Shares, other: Shares) -> float:
-    return max(abs(one.values[goal] - other.values[goal]) for goal in CURVE_GOALS)
+    return max(abs(one.values[goal] - other.values[goal]) for goal in _known_goals(one))
 
 
 def _crossings(shares: dict[float, Shares], read: Read) -> dict[float, float]:
@@ -274,18 +294,13 @@ def _crossings(shares: dict[float, Shares], read: Read) -> dict[float, float]:
 
 def _crossing(read: Read, wanted: float, low: float, high: float) -> float:
     """By the secant of the log odds against log epsilon, which is nearly straight, kept between two ends."""
-    left, right = (_log_odds(read(end).values["top"]) for end in (low, high))
-    goal = _log_odds(wanted)
+    left, right = (log_odds(read(end).values["top"]) for end in (low, high))
+    goal = log_odds(wanted)
     while high - low > _DIGITS * low:
         step = min(max((goal - left) / (right - left), 0.02), 0.98)
         middle = exp(log(low) + step * (log(high) - log(low)))
-        value = _log_odds(read(middle).values["top"])
+        value = log_odds(read(middle).values["top"])
         if abs(value - goal) < 1e-6:
             return middle
         low, high, left, right = (middle, high, value, right) if value < goal else (low, middle, left, value)
     return high
-
-
-def _log_odds(probability: float) -> float:
-    inside = min(max(probability, 1e-12), 1.0 - 1e-12)
-    return log(inside) - log1p(-inside)

@@ -15,7 +15,7 @@ from flint import acb, arb, ctx
 
 from discreet.analysis.bounds.arguments import check_not_negative, check_positive_gamma, check_setting
 from discreet.exact.ball import ball, log_binomial, round_down
-from discreet.mechanisms.canonical import check_gamma
+from discreet.mechanisms.canonical import DEFAULT_GAMMA, check_gamma
 from discreet.noise import Noise, PairwiseTail, Piece
 from discreet.privacy import Number, Sensitivity
 
@@ -32,7 +32,7 @@ def canonical_leap(
     epsilon: Number,
     gap: Number,
     *,
-    gamma: Number = "1/2",
+    gamma: Number = DEFAULT_GAMMA,
     noise: str = "gumbel",
     sensitivity: Sensitivity | None = None,
     adjacency: str = "add-remove",
@@ -60,9 +60,9 @@ def canonical_leap(
 
     Examples
     --------
-    >>> round(canonical_leap(1000, 10, epsilon=1, gap=120), 4)
+    >>> round(canonical_leap(1000, 10, epsilon=1, gap=80), 4)
     0.9977
-    >>> round(canonical_leap(1000, 10, epsilon=1, gap=120, noise="exponential"), 4)
+    >>> round(canonical_leap(1000, 10, epsilon=1, gap=80, noise="exponential"), 4)
     0.9988
     """
     given = check_setting(d, k, epsilon, noise, sensitivity, adjacency)
@@ -79,7 +79,7 @@ def canonical_miss(
     epsilon: Number,
     spread: Number,
     *,
-    gamma: Number = "1/2",
+    gamma: Number = DEFAULT_GAMMA,
     noise: str = "gumbel",
     sensitivity: Sensitivity | None = None,
     adjacency: str = "add-remove",
@@ -109,8 +109,8 @@ def canonical_miss(
 
     Examples
     --------
-    >>> round(canonical_miss(1000, 10, epsilon=1, spread=100), 4)
-    0.9807
+    >>> round(canonical_miss(1000, 10, epsilon=1, spread=67), 4)
+    0.9753
     """
     given = check_setting(d, k, epsilon, noise, sensitivity, adjacency)
     share = check_gamma(gamma)

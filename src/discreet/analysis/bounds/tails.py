@@ -16,6 +16,7 @@ from flint import arb
 
 from discreet.analysis.bounds.arguments import check_alpha, check_positive_gamma, check_setting, check_sizes
 from discreet.exact.ball import ball, log_binomial, precise, round_up
+from discreet.mechanisms.canonical import DEFAULT_GAMMA
 from discreet.noise import GUMBEL, PairwiseTail
 from discreet.privacy import Number, Sensitivity, exact
 
@@ -79,7 +80,7 @@ def canonical_tail(
     epsilon: Number,
     alpha: Number,
     *,
-    gamma: Number = "1/2",
+    gamma: Number = DEFAULT_GAMMA,
     noise: str = "gumbel",
     sensitivity: Sensitivity | None = None,
     adjacency: str = "add-remove",
@@ -100,7 +101,8 @@ def canonical_tail(
     d, k, epsilon, alpha, noise, sensitivity, adjacency
         As in `exponential_mechanism`.
     gamma
-        The gamma of the mechanism, above 0: with gamma = 0 the loss does not see the worst item.
+        The gamma of the mechanism, by default that of `Canonical()`; above 0, because with gamma = 0 the loss does
+        not see the worst item. `Canonical(ceil=True)` has 1/2.
 
     Returns
     -------
@@ -110,7 +112,7 @@ def canonical_tail(
     Examples
     --------
     >>> round(canonical_tail(1000, 10, epsilon=1, alpha="0.05"), 3)
-    113.847
+    75.898
     >>> round(canonical_tail(1000, 10, epsilon=1, alpha="0.05", gamma=1), 3)
     56.924
     """
@@ -195,7 +197,7 @@ def compare_tails(
     epsilon: Number,
     alpha: Number,
     *,
-    gamma: Number = "1/2",
+    gamma: Number = DEFAULT_GAMMA,
     sensitivity: Sensitivity | None = None,
     adjacency: str = "add-remove",
 ) -> Tails:
@@ -219,7 +221,7 @@ def compare_tails(
     --------
     >>> compare_tails(1000, 10, epsilon=1, alpha="0.05").canonical_is_better
     True
-    >>> compare_tails(1000, 3, epsilon=1, alpha="0.05").canonical_is_better
+    >>> compare_tails(1000, 2, epsilon=1, alpha="0.05").canonical_is_better
     False
     """
     options: dict[str, Any] = {"sensitivity": sensitivity, "adjacency": adjacency}
@@ -228,7 +230,7 @@ def compare_tails(
     return Tails(canonical, peeling, _is_better(int(d), int(k), check_alpha(alpha), exact(gamma, "gamma")))
 
 
-def smallest_k(d: int, alpha: Number, *, gamma: Number = "1/2") -> int | None:
+def smallest_k(d: int, alpha: Number, *, gamma: Number = DEFAULT_GAMMA) -> int | None:
     """The smallest k at which canonical's tail bound is below that of peeling: it then is for all k from there to d-1.
 
     Divide both bounds by k/s. That of peeling, log d + log(1/a), grows with k, because a falls. That of canonical is
@@ -250,7 +252,7 @@ def smallest_k(d: int, alpha: Number, *, gamma: Number = "1/2") -> int | None:
     Examples
     --------
     >>> smallest_k(1000, alpha="0.05"), smallest_k(1000, alpha="0.05", gamma=1)
-    (8, 2)
+    (3, 2)
     """
     d, _ = check_sizes(d, 1)
     level, share = check_alpha(alpha), check_positive_gamma(gamma, "there is no bound for gamma = 0")

@@ -1,0 +1,157 @@
+"""How good the k largest of many noisy values are: the chance of a region, and how many of them are right.
+
+They hold ranks 0..h-1 and none from rank t on when, for the largest value w that is left out: every rank below h is
+above w, every rank from t on is below, and of those between just so many are above that k are. Given w these are
+independent, and w is one of those between or one of those from t on: an integral over w.
+
+Of recall: the best `right` values are right and all others wrong. A wrong one at w is released when at most k-1 others
+are above w, so that the expected number of wrong ones is the integral of the density of meeting one with at most k-1
+others above. More than b wrong ones are released when the (b+1)-th largest of the wrong is above all but fewer than
+k-b of the right: an integral over where that one is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from discreet.analysis.crowds import Crowd
+from discreet.analysis.goals import Hits, Wanted
+from discreet.analysis.shots import Chance, gauss_rules
+from discreet.exact.arrays import Floats
+from discreet.noise import Distribution
+
+_BATCH, _BATCH_CELLS = 64, 1 << 14
+_PANELS, _MOST_PANELS = 6, 500
+_REACH = 60.0
+_HALVINGS = 22
+_ROUNDING = 1e-11
+_ROUGH, _MANY_KINKS = 1e-6, 64
+
+
+@dataclass(frozen=True, eq=False)
+class RaceOdds:
+    """Values before noise in descending order, of which the k largest after noise are released."""
+
+    distribution: Distribution
+    values: Floats
+    k: int
+    goal: float = 1e-9
+
+    def rate(self, wanted: Wanted) -> Chance:
+        """The chance of what is wanted, or the expected share that is right."""
+        return self._hits(wanted) if isinstance(wanted, Hits) else self._region(*wanted)
+
+    def _region(self, h: int, t: int) -> Chance:
+        """The chance that all ranks below h are released and none from t on, for h <= k <= t."""
+        if self.k == len(self.values) or (h == 0 and t == len(self.values)):
+            return Chance(1.0, 0.0)
+        inside, between, outside = (
+            Crowd.of(self.distribution, values, 0, rank) if len(values) else None
+            for values, rank in ((self.values[:h], h - 1), (self.values[h:t], self.k - h), (self.values[t:], 0))
+        )
+        chosen = self.k - h
+
+        def density(w: Floats) -> Floats:
+            middle = None if between is None else between.spectrum(w)
+            exactly = np.ones(len(w)) if middle is None else middle.chance_upto(chosen) - middle.chance_upto(chosen - 1)
+            last_between = np.zeros(len(w)) if middle is None else middle.rate_at(chosen)
+            above = 1.0 if inside is None else 1.0 - inside.spectrum(w).chance_upto(h - 1)
+            if outside is None:
+                return np.asarray(above * last_between, np.float64)
+            lower = outside.spectrum(w)
+            return np.asarray(above * (lower.rate_upto(0) * exactly + lower.chance_upto(0) * last_between), np.float64)
+
+        few = [(between, chosen), (outside, 0)]
+        many = [(inside, h), (between, chosen)]
+        low = self._rise(lambda w: min(crowd.log_few(w, n) for crowd, n in few if crowd is not None))
+        high = self._fall(lambda w: min(crowd.log_many(w, n) for crowd, n in many if crowd is not None))
+        found = self._integrate(density, low, high)
+        return Chance(min(found.value, 1.0), found.error + _ROUNDING)
+
+    def _hits(self, wanted: Hits) -> Chance:
+        wrong = len(self.values) - wanted.right
+        if wrong == 0:
+            return Chance(1.0, 0.0)
+        if wanted.least is None:
+            missed = self._expect_wrong(wanted.right)
+            return Chance(1.0 - min(missed.value / self.k, 1.0), missed.error / self.k + _ROUNDING)
+        most = self.k - wanted.least
+        if most >= wrong:
+            return Chance(1.0, 0.0)
+        missed = self._chance_of_more_wrong(wanted.right, most)
+        return Chance(1.0 - min(missed.value, 1.0), missed.error + _ROUNDING)
+
+    def _expect_wrong(self, right: int) -> Chance:
+        everyone = Crowd.of(self.distribution, self.values, right, self.k)
+        low = self._rise(lambda w: everyone.log_few(w, self.k))
+        high = self._fall(lambda w: min(everyone.log_many(w, self.k), everyone.log_marked(w)))
+        # Where no k are above any more, a wrong one that is met is released.
+        beyond = everyone.expect_marked(high)
+        inside = self._integrate(lambda w: everyone.spectrum(w).rate_upto(self.k - 1), low, high)
+        return Chance(inside.value + beyond, inside.error)
+
+    def _chance_of_more_wrong(self, right: int, most: int) -> Chance:
+        enough = self.k - most
+        good = Crowd.of(self.distribution, self.values[:right], right, enough - 1)
+        wrong = Crowd.of(self.distribution, self.values[right:], 0, most)
+        low = self._rise(lambda w: min(good.log_few(w, enough - 1), wrong.log_few(w, most)))
+        high = self._fall(lambda w: min(wrong.log_many(w, most + 1), good.log_many(w, enough)))
+        beyond = 1.0 - float(wrong.spectrum(np.array([high])).chance_upto(most)[0])
+        inside = self._integrate(
+            lambda w: wrong.spectrum(w).rate_at(most) * good.spectrum(w).chance_upto(enough - 1), low, high
+        )
+        return Chance(inside.value + beyond, inside.error)
+
+    @property
+    def _tiny(self) -> float:
+        return log(1e-3 * self.goal / (1.0 + 2.0 * _REACH + self.k))
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        """No noise among all is beyond it, or hardly ever."""
+        reach = _REACH + log(len(self.values))
+        return float(self.values[-1]) - reach, float(self.values[0]) + reach
+
+    def _rise(self, log_bound: Callable[[float], float]) -> float:
+        """The largest w found below which a bound that grows with w is tiny."""
+        return _halve(lambda w: log_bound(w) > self._tiny, *self._range)[0]
+
+    def _fall(self, log_bound: Callable[[float], float]) -> float:
+        """The least w found above which a bound that falls with w is tiny."""
+        return _halve(lambda w: log_bound(w) <= self._tiny, *self._range)[1]
+
+    def _integrate(self, density: Callable[[Floats], Floats], low: float, high: float) -> Chance:
+        if low >= high:
+            return Chance(0.0, self.goal)
+        panels, kinks = max(_PANELS, int(np.ceil((high - low) / 3.0))), self._kinks(low, high)
+        while True:
+            rules = gauss_rules(low, high, panels, kinks)
+            fine, coarse = (float(weights @ self._in_batches(density, nodes)) for nodes, weights in rules)
+            if abs(fine - coarse) < self.goal or panels > _MOST_PANELS:
+                return Chance(max(fine, 0.0), 2.0 * abs(fine - coarse))
+            panels *= 2
+
+    def _in_batches(self, density: Callable[[Floats], Floats], nodes: Floats) -> Floats:
+        """A density at ascending nodes, a few at a time: what is near to each other is alike."""
+        size = max(_BATCH, _BATCH_CELLS // len(self.values))
+        return np.concatenate([density(nodes[start : start + size]) for start in range(0, len(nodes), size)])
+
+    def _kinks(self, low: float, high: float) -> Floats:
+        """Where the formula of some value changes; of very many each matters little, and a rough goal needs none."""
+        if not self.distribution.has_seam:
+            return np.empty(0)
+        first, last = (int(np.searchsorted(-self.values, -end)) for end in (high, low))
+        kinks = np.unique(self.values[first:last])
+        return kinks if len(kinks) < _MANY_KINKS or self.goal < _ROUGH else np.empty(0)
+
+
+def _halve(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """An interval around the first w at which something holds, which then holds on."""
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low, high

@@ -1,0 +1,157 @@
+"""How much of the canonical mechanism's mass meets each goal, by rows of classes.
+
+A row is all classes (h, t) of one h with t in a range. Where the gain hardly varies along a row, its mass is a gain
+times its number of subsets, and that is a difference of two binomials: sum of C(t-h-1, k-1-h) over t from t1 to t2 is
+C(t2-h, k-h) - C(t1-h-1, k-h). So the long flat tail of a million items costs a few rows, not ten million classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.analysis.classes import ROUNDING, list_cells, log_binomial_float, log_sum
+from discreet.analysis.goals import Hits, Wanted, split_edges
+from discreet.exact.arrays import Floats, Mask, Ranks
+from discreet.exact.boxes import find_mass
+from discreet.mechanisms.canonical import Classes, Prepared
+
+_FEW = 256
+"""So many classes are taken one by one rather than as rows."""
+
+_NEGLIGIBLE = 1e-14
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of classes that hold all of the mass but a share, with the top-k apart, whose weight is 1.
+
+    Attributes
+    ----------
+    k
+        How many items a set has.
+    h, t1, t2
+        The ranks held at the top, and the first and the last of the worst ranks (from 0), of each row.
+    probability
+        How likely each row is.
+    top
+        How likely the top-k is.
+    error
+        What a sum of probabilities may be off by.
+    """
+
+    k: int
+    h: Ranks
+    t1: Ranks
+    t2: Ranks
+    probability: Floats
+    top: float
+    error: float
+
+    @classmethod
+    def of(cls, prepared: Prepared, wanted: Mapping[str, Wanted], goal: float) -> Rows:
+        """The rows of a canonical mechanism, cut where what is wanted begins or ends, right to about a goal."""
+        classes = Classes(prepared.classes.losses)
+        corners, spared = find_mass(classes, 0.0, _FEW, 0.1 * goal, flat=0.1 * goal)
+        h, t1, t2 = _cut_rows(*_list_rows(corners), split_edges(wanted.values()))
+        k = classes.losses.k
+        high, low = (classes.gain(*classes.heights(h, t), h, t) for t in (t1, t2))
+        size = log_row_size(k, h, t1, t2)
+        weight = 0.5 * (high + low) + size
+        total = float(np.logaddexp(0.0, log_sum(weight)))
+        probability = np.exp(weight - total)
+        rounding = ROUNDING * (float((size - low).max(initial=0.0)) + 16.0) * (1.0 + _cancelling(k, h, t1, t2))
+        flat = float(((high - low) * probability).sum())
+        return cls(k, h, t1, t2, probability, float(np.exp(-total)), 2.0 * spared + 2.0 * flat + rounding)
+
+    def share(self, wanted: Wanted) -> float:
+        """The probability, or the expected share, of what is wanted."""
+        if not isinstance(wanted, Hits):
+            inside = (self.h >= wanted[0]) & (self.t2 < wanted[1])
+            return min(1.0, self.top + float(self.probability[inside].sum()))
+        rates = self._expected_share(wanted.right) if wanted.least is None else self._chance(wanted.right, wanted.least)
+        return min(1.0, self.top + float((self.probability * rates).sum()))
+
+    def _expected_share(self, right: int) -> Floats:
+        """In a class rank t and all below h are held; of those between, each with the same chance."""
+        h, t1, t2, k = self.h, self.t1, self.t2, self.k
+        each = (k - 1 - h) / np.maximum(t1 - h - 1, 1)
+        long = np.flatnonzero((t1 < t2) & (h < k - 1))
+        if len(long):
+            # C(t-h-1, k-1-h) (k-1-h) / (t-h-1) = C(t-h-2, k-2-h), again a difference of two binomials along a row
+            ends = h[long], t1[long], t2[long]
+            inner = _log_long_row(k - 1, ends[0], ends[1] - 1, ends[2] - 1)
+            each[long] = np.exp(inner - _log_long_row(k, *ends))
+        return np.asarray(np.where(t2 < right, 1.0, (h + (right - h - 1) * each) / k), np.float64)
+
+    def _chance(self, right: int, least: int) -> Floats:
+        """The chance that enough ranks are right, that is, that few enough are not."""
+        chance = np.where(self.t2 < right, 1.0, 0.0)
+        many = self.k - least - 1
+        if many >= 0:
+            asked = (self.t2 >= right) & (self.probability > _NEGLIGIBLE / max(1, len(self.h)))
+            chance[asked] = self._chance_of_few(asked, right, many)
+        return chance
+
+    def _chance_of_few(self, asked: Mask, right: int, many: int) -> Floats:
+        """The chance of at most so many wrong ranks beside the worst one, which is wrong.
+
+        C(right-h-1, n-w) C(t-right, w) of the C(t-h-1, n) sets have w of them, n = k-1-h; along a row the second
+        binomial adds up to C(t2-right+1, w+1) - C(t1-right, w+1).
+        """
+        h, t1, t2 = self.h[asked], self.t1[asked], self.t2[asked]
+        n, one = self.k - 1 - h, t1 == t2
+        starts = [(np.where(one, t2 - right, t2 - right + 1), 1.0), (np.where(one, -1, t1 - right), -1.0)]
+        log_size, found = log_row_size(self.k, h, t1, t2), np.zeros(len(h))
+        first = log_binomial_float(n, np.full_like(n, right - self.k)) - log_size
+        more = np.where(one, 0, 1)
+        for start, sign in starts:
+            with np.errstate(divide="ignore"):
+                # C(start, 0) or C(start, 1)
+                log_term = first + np.where(start < more, -np.inf, np.log(np.where(one, 1, np.maximum(start, 1))))
+                for w in range(many + 1):
+                    found += sign * np.exp(log_term)
+                    ratio = np.maximum(n - w, 0) * np.maximum(start - w - more, 0)
+                    log_term += np.log(ratio / ((right - self.k + w + 1.0) * (w + 1.0 + more)))
+        return np.clip(found, 0.0, 1.0)
+
+
+def log_row_size(k: int, h: Ranks, t1: Ranks, t2: Ranks) -> Floats:
+    """The log number of subsets in each row; where t1 = t2 it is that of a class."""
+    size = log_binomial_float(k - 1 - h, t1 - k)
+    long = np.flatnonzero(t1 < t2)
+    if len(long):
+        size[long] = _log_long_row(k, h[long], t1[long], t2[long])
+    return size
+
+
+def _log_long_row(k: int, h: Ranks, t1: Ranks, t2: Ranks) -> Floats:
+    many = log_binomial_float(k - h, t2 - k)
+    gone = np.where(t1 > k, log_binomial_float(k - h, np.maximum(t1 - 1 - k, 0)), -np.inf)
+    return np.asarray(many + np.log(-np.expm1(np.minimum(gone - many, -1e-300))), np.float64)
+
+
+def _cancelling(k: int, h: Ranks, t1: Ranks, t2: Ranks) -> float:
+    """How many times the digits lost where two binomials nearly cancel, at most: one over the share that is left."""
+    share = np.where(t1 == t2, 1.0, np.minimum(1.0, (t2 - t1 + 1) * (k - h) / (t2 - h + 1)))
+    return float((1.0 / share).max(initial=1.0))
+
+
+def _list_rows(corners: Ranks) -> tuple[Ranks, Ranks, Ranks]:
+    """Rows of one h as they are, and the classes of other boxes one by one."""
+    h1, h2, t1, t2 = corners
+    whole = (h1 == h2) & (t2 - t1 >= _FEW)
+    h, t = list_cells(*corners[:, ~whole])
+    return np.append(h, h1[whole]), np.append(t, t1[whole]), np.append(t, t2[whole])
+
+
+def _cut_rows(h: Ranks, t1: Ranks, t2: Ranks, edges: list[int]) -> tuple[Ranks, Ranks, Ranks]:
+    """The rows with none across an edge: those that begin before one and go on from it are two."""
+    for edge in edges:
+        across = (t1 < edge) & (t2 >= edge)
+        begin = np.append(t1, np.full(int(across.sum()), edge))
+        end = np.append(np.where(across, edge - 1, t2), t2[across])
+        h, t1, t2 = np.append(h, h[across]), begin, end
+    return h, t1, t2

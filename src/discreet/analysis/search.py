@@ -1,0 +1,204 @@
+"""The smallest epsilon with which a list, or each of several, reaches a goal often enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+from math import ceil, floor, log10
+from typing import Any
+
+import numpy as np
+
+from discreet.analysis.goals import goals
+from discreet.analysis.joint_sets import make_analysis_request, make_grouped_analysis_request
+from discreet.analysis.statistics import log_odds
+from discreet.analysis.utility import Meter, meter
+from discreet.mechanisms.base import Mechanism
+from discreet.request import Request
+from discreet.selection import Selection
+from discreet.sources.base import Source
+from discreet.sources.groups import GroupedSource
+from discreet.sources.scores import as_listed_source
+from discreet.tally import Tally
+
+LEAST, MOST = Fraction(1, 10**9), Fraction(10**9)
+"""Between which an epsilon is looked for."""
+
+_STEP, _UNIT = 4, 1000
+_ERRORS = (1e-3, 1e-5, 1e-8)
+"""How exactly what a release reaches is computed, as long as that does not decide."""
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What is to be reached: a goal, how often, and for recall which share of the list must be right so often."""
+
+    goal: str
+    probability: Fraction
+    share: Fraction | None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One list that is asked for, and the scores that say how good it will be."""
+
+    request: Request
+    tally: Tally
+
+    @property
+    def needs_epsilon(self) -> bool:
+        """Whether the list is drawn at all, and not released whole."""
+        return not self.request.takes_all_items
+
+    def meter(self, asked: Iterable[str], share: Fraction | None) -> Meter:
+        """What the list reaches of some goals, by its epsilon."""
+        wanted = goals(self.tally, self.request.k, share)
+        return meter(self.tally, self.request.k, self.request.guarantee, {goal: wanted[goal] for goal in asked})
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores that a release would be made from, read once: of one list, or of one for each group."""
+
+    source: Source | GroupedSource
+
+    @classmethod
+    def of(cls, scores: Any) -> Scores:
+        """The scores that a caller gave, or those that were read from them before."""
+        return scores if isinstance(scores, Scores) else cls(as_listed_source(scores))
+
+    @cached_property
+    def tallies(self) -> list[Tally]:
+        """The scores of each list."""
+        if not isinstance(self.source, GroupedSource):
+            return [self.source.tally()]
+        tallies: list[Tally] = []
+
+        def keep(group: int, tally: Tally) -> Selection:
+            tallies.append(tally)
+            return Selection(np.zeros(1, np.int64))
+
+        # A source by group has the tallies of all groups in one snapshot; which items they are does not matter here.
+        self.source.select_items(keep, False)
+        return tallies
+
+    @property
+    def groups(self) -> int | None:
+        """How many groups there are, where there are groups."""
+        return len(self.source.keys) if isinstance(self.source, GroupedSource) else None
+
+    @property
+    def lists_per_user(self) -> int:
+        """How many lists share what a release costs: as many as one user can count in."""
+        return self.source.groups_per_user if isinstance(self.source, GroupedSource) else 1
+
+    def cases(self, k: Any, epsilon: Any, mechanism: Mechanism, sensitivity: Any, adjacency: Any) -> list[Case]:
+        """The lists that a release by a mechanism has."""
+        terms = k, epsilon, mechanism, sensitivity, adjacency
+        if isinstance(self.source, GroupedSource):
+            requests = make_grouped_analysis_request(self.source, *terms).requests
+        else:
+            requests = [make_analysis_request(self.source, *terms)]
+        return [Case(request, tally) for request, tally in zip(requests, self.tallies, strict=True)]
+
+
+def hardest_case(cases: Iterable[Case], aim: Aim, near: Fraction | None = None) -> tuple[Fraction, Case] | None:
+    """The smallest epsilon of each list with which all of them reach a goal, and the list that needs so much.
+
+    None where one of them never does. It is looked for about `near`.
+    """
+    known: tuple[Fraction, Case] | None = None
+    for case in filter(lambda each: each.needs_epsilon, cases):
+        search = Search.of(case, aim)
+        if known is not None and search.is_enough(known[0]):
+            continue
+        found = search.smallest(near or Fraction(1) if known is None else known[0])
+        if found is None:
+            return None
+        known = found, case
+    return known
+
+
+@dataclass(frozen=True)
+class Search:
+    """Looks for the smallest epsilon at which a number that grows with epsilon is large enough.
+
+    Attributes
+    ----------
+    read
+        The number at some epsilon.
+    wanted
+        How large it must be.
+    """
+
+    read: Callable[[Fraction], float]
+    wanted: float
+
+    @classmethod
+    def of(cls, case: Case, aim: Aim) -> Search:
+        """A search for the epsilon with which a list reaches a goal."""
+        return cls(partial(_read_as_needed, case.meter((aim.goal,), aim.share), aim), float(aim.probability))
+
+    def is_enough(self, epsilon: Fraction) -> bool:
+        """Whether an epsilon is large enough."""
+        return self.read(epsilon) >= self.wanted
+
+    def smallest(self, start: Fraction = Fraction(1)) -> Fraction | None:
+        """The epsilon, to four digits; None where the largest is not enough.
+
+        From the start by steps to a pair around it, then by the secant of the log odds against log epsilon, which is
+        nearly straight, kept between two ends. Numbers of four digits are counted through: see `_number`.
+        """
+        low, high = self._bracket(start)
+        if high is None or low < _place(LEAST):
+            return None if high is None else LEAST
+        left, right = self._distance(low), self._distance(high)
+        while high - low > 1:
+            step = min(max(left / (left - right), 0.02), 0.98)
+            middle = _place(Fraction(float(_number(low)) * float(_number(high) / _number(low)) ** step))
+            middle = min(max(middle, low + 1), high - 1)
+            value = self._distance(middle)
+            # The end that stays counts for less, so that it does not stay for long.
+            low, high, left, right = (low, middle, left / 2, value) if value >= 0 else (middle, high, value, right / 2)
+        return _number(high)
+
+    def _distance(self, place: int) -> float:
+        """The log odds of what is read, less those wanted."""
+        return log_odds(self.read(_number(place))) - log_odds(self.wanted)
+
+    def _bracket(self, start: Fraction) -> tuple[int, int | None]:
+        """An epsilon that is too small and one that is large enough; None for that where the largest is not."""
+        known = _place(start)
+        if self.is_enough(_number(known)):
+            low = _place(_number(known) / _STEP)
+            while low >= _place(LEAST) and self.is_enough(_number(low)):
+                known, low = low, _place(_number(low) / _STEP)
+            return low, known
+        high = _place(_number(known) * _STEP)
+        while high <= _place(MOST) and not self.is_enough(_number(high)):
+            known, high = high, _place(_number(high) * _STEP)
+        return known, high if high <= _place(MOST) else None
+
+
+def _read_as_needed(read: Meter, aim: Aim, epsilon: Fraction) -> float:
+    """What is read, so exactly that it is certain on which side of what is wanted it is; 1e-8 is enough in any case."""
+    for error in _ERRORS:
+        shares = read(epsilon, error)
+        if abs(shares.values[aim.goal] - float(aim.probability)) > shares.error:
+            break
+    return shares.values[aim.goal]
+
+
+def _number(place: int) -> Fraction:
+    """Numbers of four digits, counted through from 1.000, which has the place 0."""
+    power, digits = divmod(place, 9 * _UNIT)
+    return Fraction(_UNIT + digits, _UNIT) * Fraction(10) ** power
+
+
+def _place(number: Fraction) -> int:
+    """The place of the least number of four digits that is not below this one."""
+    power = floor(log10(number))
+    power -= Fraction(10) ** power > number
+    return 9 * _UNIT * power + ceil(number * _UNIT / Fraction(10) ** power) - _UNIT
