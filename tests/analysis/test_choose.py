@@ -7,6 +7,7 @@ import pytest
 
 import discreet
 from discreet.analysis.goals import GOALS
+from discreet.errors import InvalidValueError
 
 SCORES = (2000 / np.arange(1, 61)).astype(np.int64)
 
@@ -138,5 +139,5 @@ def test_a_table_of_groups_says_what_all_of_them_need_and_reach():
 def test_groups_that_are_all_released_whole_need_no_epsilon():
     source = discreet.grouped({"a": [3, 2], "b": [5, 1]}, each_user="one")
     assert discreet.epsilon_for(source, 2) == Fraction(1, 10**9)
-    with pytest.raises(discreet.InvalidValueError, match="k must be less than 2"):
+    with pytest.raises(InvalidValueError, match="k must be less than 2"):
         discreet.compare(source, 2)

@@ -119,7 +119,7 @@ def test_more_epsilon_is_better_and_goals_imply_one_another(mechanism):
     [
         (discreet.OneShot(), "1/2"),
         (discreet.OneShot("laplace"), "1/2"),
-        (discreet.Canonical(), "1/10"),
+        (discreet.Canonical(), "1/20"),
         (discreet.Joint(), "1/10"),
     ],
     ids=str,
