@@ -33,7 +33,7 @@ CASES = (
         (discreet.Joint(), TWO, 2, 2),
         (discreet.Joint(), TWO[1:8], 3, 2),
     ]
-    + [(discreet.Canonical(noise=noise), TWO, 2, 2) for noise in OTHERS]
+    + [(discreet.Canonical(noise=noise), TWO, 2, 1) for noise in OTHERS]
     + [(discreet.Canonical(gamma=1, noise=noise), TWO, 2, 1) for noise in OTHERS]
     + [(discreet.OneShot(noise), ONE, 1, "1/2") for noise in NOISES]
     + [(discreet.OneShot(noise), TWO + [0] * 5, 2, 2 if noise == "logistic" else 1) for noise in NOISES]
