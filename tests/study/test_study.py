@@ -51,7 +51,7 @@ def test_ties_that_no_epsilon_breaks_end_a_curve():
 @pytest.mark.slow
 def test_the_other_figures_have_points(monkeypatch):
     # Fewer draws than a study makes.
-    monkeypatch.setattr(discreet.study.tasks, "_precision", lambda mechanism: Precision(width=Fraction(2, 5)))
+    monkeypatch.setattr(discreet.study.tasks, "_DRAWN", Precision(width=Fraction(2, 5)))
     noisy = Task("canonical-noises", SMALL, 5, "laplace", discreet.Canonical(noise="laplace")).compute()
     assert {point.error > 0.005 for point in noisy.points} == {True}
     known = Task("canonical-noises", SMALL, 5, "gumbel", discreet.Canonical()).compute()
