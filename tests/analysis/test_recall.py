@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ COMPUTED = (
 SCORES = [[9, 7, 7, 6, 2, 0], [3, 3, 3, 3, 1, 0], [8, 5, 5, 5, 5, 5], [40, 20, 3, 2, 1, 0]]
 
 
+@cache
 def chances(mechanism, scores, k, epsilon):
     """The probability of every set, by the second implementation."""
     law = definition.law(
@@ -38,8 +40,8 @@ def chances(mechanism, scores, k, epsilon):
 def enumerated(mechanism, scores, k, epsilon, least=None):
     """The mean share of items that score at least as much as the k-th, or how likely so many of them are."""
     kth = sorted(scores, reverse=True)[k - 1]
-    hits = {items: sum(scores[i] >= kth for i in items) for items in chances(mechanism, scores, k, epsilon)}
-    law = chances(mechanism, scores, k, epsilon)
+    law = chances(mechanism, tuple(scores), k, epsilon)
+    hits = {items: sum(scores[i] >= kth for i in items) for items in law}
     return sum(chance * (hits[y] / k if least is None else hits[y] >= least) for y, chance in law.items())
 
 

@@ -258,7 +258,7 @@ def test_a_constant_slack_does_not_make_a_bound(slack):
 
 def check_envelope(naive):
     """On the same scores no cell of discreet's boxes is accepted with more than certainty, and the law is right."""
-    ready = prepared(discreet.Canonical(), naive.scores, naive.k, 1)
+    ready = prepared(discreet.Canonical(gamma="1/2"), naive.scores, naive.k, 1)
     boxes, seen = ready.boxes, []
     with precision(160):
         assert ready.log_acceptance(0, ready.top) <= 0

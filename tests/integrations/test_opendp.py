@@ -169,7 +169,7 @@ def laws(mechanism, scores, k, epsilon):
         yield probabilities(
             by_definition.peeling(scores, k, s, mechanism.noise)
             if isinstance(mechanism, discreet.Peeling)
-            else by_definition.canonical(scores, k, s, Fraction(1, 2))
+            else by_definition.canonical(scores, k, s, mechanism.gamma)
         )
 
 

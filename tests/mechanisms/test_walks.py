@@ -27,8 +27,8 @@ def prepared(mechanism, scores, k):
 @pytest.mark.parametrize(
     ("mechanism", "scores", "k", "open_at_most"),
     [
-        (discreet.Canonical(), [2, 1, 0], 1, 0.03),
-        (discreet.Canonical(), [2, 1, 0], 2, 0.03),
+        (discreet.Canonical(gamma="1/2"), [2, 1, 0], 1, 0.03),
+        (discreet.Canonical(gamma="1/2"), [2, 1, 0], 2, 0.03),
         (discreet.Canonical(gamma=1), [2, 1, 0], 2, 0.03),
         (discreet.Joint(), [2, 1, 0], 1, 0.25),
         (discreet.Joint(), [2, 0], 1, 0.25),
