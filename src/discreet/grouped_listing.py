@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, zip_longest
@@ -53,6 +52,8 @@ class GroupedListing:
 
     def to_lines(self) -> list[str]:
         """The lists as lines of text, as many side by side as the terminal is wide for."""
+        import shutil  # what it stands on takes time to import, and few lists are of groups
+
         few, width = len(self.lists) <= _ALL, shutil.get_terminal_size().columns
         shown = _ALL if few else _FEW
         blocks = self._make_blocks(shown, _LONGEST)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 
-from discreet.discovery_draw import draw_discovery_release
 from discreet.discovery_request import DiscoveryRequest
 from discreet.errors import InvalidValueError
 from discreet.exact.entropy import Entropy, as_entropy
@@ -239,6 +238,8 @@ def draw_any(
 ) -> AnyRelease:
     """The release of what `draw` selects, by group where the request is; `entropy` finds items that nobody listed."""
     if isinstance(request, DiscoveryRequest):
+        from discreet.discovery_draw import draw_discovery_release
+
         return draw_discovery_release(request, draw, noise, private, entropy or Entropy())
     if isinstance(request, GroupedRequest):
         return draw_grouped_release(request, draw, noise, private)

@@ -39,7 +39,9 @@ _COUNTED = 512
 _PROPOSALS = 2048
 """So many proposals cost NumPy little more than one."""
 
-_ONES_OF_16_BITS = np.array([value.bit_count() for value in range(2**16)], np.uint8)
+_ONES_OF_16_BITS = np.zeros(1, np.uint8)
+for _ in range(16):
+    _ONES_OF_16_BITS = np.concatenate([_ONES_OF_16_BITS, _ONES_OF_16_BITS + np.uint8(1)])
 
 
 def sample_binomial(entropy: Entropy, m: int, p: Callable[[], arb]) -> int:
