@@ -28,7 +28,7 @@ def rows(run: Run) -> Rows:
     repeats = 5 if run.full else 3
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events.parquet"
-        make_events(path, run.size(5 * 10**6, 2 * 10**7))
+        make_events(path, run.size(2 * 10**7))
         for each_user in ("many", "one"):
             yield from parquet(path, each_user, repeats)
     yield from arrays(run.size(10**4), repeats)

@@ -25,6 +25,7 @@ PARTS = {
     "growth": "Growth",
     "memory": "Memory",
     "tables": "Events",
+    "groups": "Lists by group",
     "discovery": "Discovery",
     "ledger": "Ledger",
     "utility": "Utility",
