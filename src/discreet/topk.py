@@ -30,9 +30,9 @@ from discreet.release import Release
 from discreet.request import Request
 from discreet.selection import Selection
 from discreet.sources.arrays.array import is_tensor, is_typed
-from discreet.sources.base import Chosen
+from discreet.sources.base import AnySource, Chosen
 from discreet.sources.groups import GroupedSource
-from discreet.sources.scores import AnySource, as_any_source
+from discreet.sources.scores import as_any_source
 from discreet.sources.unlisted import UnlistedGroups, UnlistedSource
 from discreet.tally import Tally
 

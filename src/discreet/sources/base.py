@@ -37,7 +37,26 @@ class OpeningTime:
             return 0.0
 
 
-class Source(ABC):
+class AnySource:
+    """What every source has, whatever its items are: a public question, and data that are held and let go."""
+
+    def description(self) -> dict[str, Any]:
+        """What is public about the question that the scores answer, in terms that JSON can hold; never the data."""
+        return {}
+
+    def opening_seconds(self) -> float:
+        """How long the source took to open, the first time this is asked, and then 0: for one release to count in."""
+        return 0.0
+
+    def exclusive(self) -> AbstractContextManager[Any]:
+        """Held from the tally until the source is closed, so that no other thread takes a snapshot in between."""
+        return nullcontext()
+
+    def close(self) -> None:
+        """Lets go of what the tally made; called once the items are known, or something failed."""
+
+
+class Source(AnySource, ABC):
     """Scored items of a public domain. The tally and the items come from one snapshot."""
 
     sensitivity: Sensitivity | None = None
@@ -88,18 +107,3 @@ class Source(ABC):
     @abstractmethod
     def every_item(self) -> list[Any]:
         """The labels of the whole domain, in any order; the scores are not read."""
-
-    def description(self) -> dict[str, Any]:
-        """What is public about the question that the scores answer, in terms that JSON can hold; never the data."""
-        return {}
-
-    def opening_seconds(self) -> float:
-        """How long the source took to open, the first time this is asked, and then 0: for one release to count in."""
-        return 0.0
-
-    def exclusive(self) -> AbstractContextManager[Any]:
-        """Held from the tally until the source is closed, so that no other thread takes a snapshot in between."""
-        return nullcontext()
-
-    def close(self) -> None:  # noqa: B027  # most sources hold nothing
-        """Lets go of what the tally made; called once the items are known, or something failed."""

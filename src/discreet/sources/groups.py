@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from discreet.errors import InvalidValueError, shown
@@ -15,12 +14,12 @@ from discreet.privacy import MANY as MANY
 from discreet.privacy import ONE as ONE
 from discreet.privacy import whole_number
 from discreet.selection import Selection
-from discreet.sources.base import Chosen, Source
+from discreet.sources.base import AnySource, Chosen, Source
 from discreet.tally import Tally
 from discreet.text import printable
 
 
-class GroupedSource(ABC):
+class GroupedSource(AnySource, ABC):
     """Scored items in each of several public groups, from one snapshot.
 
     Attributes
@@ -61,21 +60,6 @@ class GroupedSource(ABC):
         bound = f", max_groups_per_user={self.groups_per_user}" if self.each_user == MANY else ""
         by = " and ".join(map(printable, self.names))
         return f"{type(self).__name__}({len(self.keys):,} groups by {by}, each_user={self.each_user!r}{bound})"
-
-    def description(self) -> dict[str, Any]:
-        """What is public about the question that the scores answer, in terms that JSON can hold; never the data."""
-        return {}
-
-    def opening_seconds(self) -> float:
-        """How long the source took to open, the first time this is asked, and then 0: for one release to count in."""
-        return 0.0
-
-    def exclusive(self) -> AbstractContextManager[Any]:
-        """Held from the tallies until the source is closed, so that no other thread takes a snapshot in between."""
-        return nullcontext()
-
-    def close(self) -> None:  # noqa: B027  # most sources hold nothing
-        """Lets go of what the tallies made; called once the items are known, or something failed."""
 
 
 def check_each_user(each_user: Any, max_groups_per_user: Any, groups: int) -> int:

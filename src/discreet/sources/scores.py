@@ -7,12 +7,9 @@ from typing import Any
 from discreet.discovery_terms import refuse_discovered
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.sources.arrays.array import array_source, is_tensor
-from discreet.sources.base import Source
+from discreet.sources.base import AnySource, Source
 from discreet.sources.groups import GroupedSource
 from discreet.sources.unlisted import UnlistedSource
-
-AnySource = Source | GroupedSource | UnlistedSource
-"""Whatever `top_k` takes a release from."""
 
 
 def as_source(scores: Any, labels: Any = None) -> Source:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from discreet.discovery_terms import Discovered
 from discreet.exact.arrays import Ranks
 from discreet.privacy import Sensitivity
+from discreet.sources.base import AnySource
 
 
 class FoundItems(NamedTuple):
@@ -27,7 +28,7 @@ KeepItems = Callable[[Ranks, Ranks], Ranks]
 """Which items are kept, by rank, given for how many users the items of each run count and how many they are."""
 
 
-class UnlistedSource(ABC):
+class UnlistedSource(AnySource, ABC):
     """Scored items that nobody listed.
 
     Attributes
@@ -54,14 +55,6 @@ class UnlistedSource(ABC):
         keep
             Called once for every group, in order; once where there are no groups.
         """
-
-    def description(self) -> dict[str, Any]:
-        """What is public about the question that the scores answer, in terms that JSON can hold; never the data."""
-        return {}
-
-    def opening_seconds(self) -> float:
-        """How long the source took to open, the first time this is asked, and then 0: for one release to count in."""
-        return 0.0
 
 
 class UnlistedGroups(UnlistedSource):

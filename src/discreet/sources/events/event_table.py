@@ -6,6 +6,7 @@ import os
 import threading
 import weakref
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -24,15 +25,15 @@ from discreet.sources.events.domain import (
     open_listed_domain,
 )
 from discreet.sources.events.lookup import Lookup
+from discreet.sources.events.scoring import Scoring
 from discreet.sources.events.steps import Steps
 
 
-class EventTable:
-    """A table of events.
+@dataclass(frozen=True, eq=False, repr=False)
+class Question:
+    """What is asked of a table of events, whatever the items are.
 
-    Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
-
-    Parameters
+    Attributes
     ----------
     opened
         The events.
@@ -42,10 +43,26 @@ class EventTable:
         As the caller gave it.
     steps
         Values as whole steps; None where scores count users.
+    adjacency
+        What two neighbouring tables differ by.
     """
 
-    def __init__(self, opened: Opened, columns: dict[str, str], where: str | None, steps: Steps | None) -> None:
-        self._opened, self._columns, self._steps = opened, columns, steps
+    opened: Opened
+    columns: dict[str, str]
+    where: str | None
+    steps: Steps | None
+    adjacency: str
+
+
+class EventTable:
+    """A table of events, and what is asked of it.
+
+    Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
+    """
+
+    def __init__(self, question: Question) -> None:
+        opened, where, steps = question.opened, question.where, question.steps
+        self._question, self._opened, self._columns, self._steps = question, opened, question.columns, steps
         self._sensitivity = Sensitivity() if steps is None else steps.sensitivity
         self._grid: Fraction = Fraction(1) if steps is None else steps.resolution
         self._lock, self._process = threading.RLock(), os.getpid()
@@ -116,27 +133,32 @@ class EventTable:
 class ListedEventTable(EventTable):
     """A table of events and the public domain of its items, which is given as the caller has it, with its label."""
 
-    def __init__(
-        self,
-        opened: Opened,
-        columns: dict[str, str],
-        domain: Any,
-        label: str | None,
-        where: str | None,
-        steps: Steps | None,
-    ) -> None:
-        super().__init__(opened, columns, where, steps)
-        self._label = label
+    def __init__(self, question: Question, domain: Any, label: str | None) -> None:
+        super().__init__(question)
+        opened, item, self._label = question.opened, question.columns["item"], label
         if isinstance(domain, range) and domain.step == 1 and len(domain) and label is None:
             domain = integers(domain.start, domain.stop - 1)
         self._domain: Integers | ListedDomain = (
             _check_range(domain, label)
             if isinstance(domain, Integers)
-            else open_listed_domain(domain, label, columns["item"], opened, self._declared_kind())
+            else open_listed_domain(domain, label, item, opened, self._declared_kind())
         )
         self._kind = "integer" if isinstance(self._domain, Integers) else self._domain.kind
         self._check_kind(self._kind)
-        _check_long_numbers(opened, columns["item"], self._domain)
+        _check_long_numbers(opened, item, self._domain)
+
+    def _make_scoring(self, max_items_per_user: int | None, ordinals: Any) -> Scoring:
+        """How the rows become scores; `ordinals` are the items of the domain by number, where those are needed."""
+        return Scoring(
+            columns=self._columns,
+            domain=self._domain,
+            kind=self._kind,
+            steps=self._steps,
+            dialect=self._opened.dialect,
+            undeclared=self._opened.undeclared,
+            max_items_per_user=max_items_per_user,
+            ordinals=ordinals,
+        )
 
     def _describe(self, max_items_per_user: int | None) -> dict[str, Any]:
         """What is public about the question, in terms that JSON can hold."""

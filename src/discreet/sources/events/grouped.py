@@ -18,13 +18,10 @@ from discreet.selection import Selection
 from discreet.sources.base import Chosen, Source
 from discreet.sources.engine import ask
 from discreet.sources.events.bounded import MASK, adopt_ordinals, check_spellings, read_in_order
-from discreet.sources.events.connect import Opened
 from discreet.sources.events.domain import Integers, ListedDomain
-from discreet.sources.events.event_table import ListedEventTable
+from discreet.sources.events.event_table import ListedEventTable, Question
 from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.lookup import Lookup
-from discreet.sources.events.scoring import Scoring
-from discreet.sources.events.steps import Steps
 from discreet.sources.groups import MANY, GroupedSource
 from discreet.tally import Tally
 
@@ -37,38 +34,25 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
 
     def __init__(
         self,
-        opened: Opened,
-        columns: dict[str, str],
+        question: Question,
         domain: Any,
         label: str | None,
-        where: str | None,
-        steps: Steps | None,
-        adjacency: str,
         max_items_per_user: int | None,
         split: GroupSplit,
     ) -> None:
-        super().__init__(opened, columns, domain, label, where, steps)
-        if opened.table[columns["user"]].type().is_string():
+        super().__init__(question, domain, label)
+        if question.opened.table[question.columns["user"]].type().is_string():
             # Two people whose spellings are equal would be one, and adding the second would move the first.
-            check_spellings(opened, "by", "users")
+            check_spellings(question.opened, "by", "users")
         self._split, self._max_items_per_user = split, max_items_per_user
         self.keys, self.names = split.groups.keys, split.groups.names
         self.each_user, self.groups_per_user = split.each_user, split.groups_per_user
         self._labels, ordinals = self._number_domain()
         self._numbers = self._domain if isinstance(self._domain, Integers) else Integers(0, self._domain.d - 1)
         member = GroupMember(self._domain, self._labels, self._grid, self._sensitivity)
-        member.adjacency, member.max_items_per_user = adjacency, max_items_per_user
+        member.adjacency, member.max_items_per_user = question.adjacency, max_items_per_user
         self.members = [member] * len(self.keys)
-        self._scoring = Scoring(
-            columns=columns,
-            domain=self._domain,
-            kind=self._kind,
-            steps=steps,
-            dialect=opened.dialect,
-            undeclared=opened.undeclared,
-            max_items_per_user=max_items_per_user,
-            ordinals=ordinals,
-        )
+        self._scoring = self._make_scoring(max_items_per_user, ordinals)
 
     def description(self) -> dict[str, Any]:
         bound = {"max_groups_per_user": self.groups_per_user} if self.each_user == MANY else {}

@@ -13,13 +13,14 @@ from discreet.sources.column_hints import refuse_column
 from discreet.sources.events.connect import Opened, ending_of, is_url, open_table
 from discreet.sources.events.csv_format import check_csv_format
 from discreet.sources.events.domain import split_column
+from discreet.sources.events.event_table import Question
 from discreet.sources.events.group_columns import read_by
 from discreet.sources.events.group_keys import refuse_own_groups
 from discreet.sources.events.group_split import GroupSplit, open_group_split
 from discreet.sources.events.grouped import GroupedTableSource
 from discreet.sources.events.origin import origin_of
 from discreet.sources.events.rowwise import check_plan, check_rowwise
-from discreet.sources.events.steps import Steps, steps_of
+from discreet.sources.events.steps import steps_of
 from discreet.sources.events.table import TableSource
 from discreet.sources.events.unlisted_table import UnlistedGroupTable, UnlistedTable
 from discreet.sources.groups import GroupedSource
@@ -228,7 +229,8 @@ def events(
         has_one_of_each = (most, steps, by) == (None, None, None) and not isinstance(domain, Discovered)
         _check_float_users(opened, user, strict=not has_one_of_each)
         split = None if by is None else open_group_split(by, groups, opened, each_user, max_groups_per_user)
-        source = _open_source(opened, columns, domain, label, where, steps, adjacency, most, split)
+        question = Question(opened, columns, where, steps, adjacency)
+        source = _open_source(question, domain, label, most, split)
         source.opening.add_since(begun)
         return source
     except BaseException:
@@ -240,22 +242,14 @@ _EventSource = TableSource | GroupedTableSource | UnlistedTable
 
 
 def _open_source(
-    opened: Opened,
-    columns: dict[str, str],
-    domain: Any,
-    label: str | None,
-    where: str | None,
-    steps: Steps | None,
-    adjacency: str,
-    most: int | None,
-    split: GroupSplit | None,
+    question: Question, domain: Any, label: str | None, most: int | None, split: GroupSplit | None
 ) -> _EventSource:
     """The source of an opened table, of the kind that the domain and the groups ask for."""
     if isinstance(domain, Discovered):
-        found = (opened, columns, domain, where, steps, adjacency)
-        return UnlistedTable(*found) if split is None else UnlistedGroupTable(*found, split)
-    asked = (opened, columns, domain, label, where, steps, adjacency, most)
-    return TableSource(*asked) if split is None else GroupedTableSource(*asked, split)
+        return UnlistedTable(question, domain) if split is None else UnlistedGroupTable(question, domain, split)
+    if split is None:
+        return TableSource(question, domain, label, most)
+    return GroupedTableSource(question, domain, label, most, split)
 
 
 def _check_discovered(label: Any, most: int | None) -> None:

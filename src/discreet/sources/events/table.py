@@ -14,11 +14,8 @@ from discreet.exact.arrays import Ranks
 from discreet.sources.base import Source
 from discreet.sources.engine import ask
 from discreet.sources.events.bounded import number_items
-from discreet.sources.events.connect import Opened
-from discreet.sources.events.event_table import ListedEventTable
+from discreet.sources.events.event_table import ListedEventTable, Question
 from discreet.sources.events.lookup import Lookup
-from discreet.sources.events.scoring import Scoring
-from discreet.sources.events.steps import Steps
 from discreet.tally import Tally
 
 
@@ -28,30 +25,12 @@ class TableSource(ListedEventTable, Source):
     Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
     """
 
-    def __init__(
-        self,
-        opened: Opened,
-        columns: dict[str, str],
-        domain: Any,
-        label: str | None,
-        where: str | None,
-        steps: Steps | None,
-        adjacency: str,
-        max_items_per_user: int | None = None,
-    ) -> None:
-        super().__init__(opened, columns, domain, label, where, steps)
-        self.sensitivity, self.grid, self.adjacency = self._sensitivity, self._grid, adjacency
-        self.max_items_per_user = max_items_per_user
-        self._scoring = Scoring(
-            columns=columns,
-            domain=self._domain,
-            kind=self._kind,
-            steps=steps,
-            dialect=opened.dialect,
-            undeclared=opened.undeclared,
-            max_items_per_user=max_items_per_user,
-            ordinals=None if max_items_per_user is None else number_items(self._domain, opened, "max_items_per_user"),
-        )
+    def __init__(self, question: Question, domain: Any, label: str | None, max_items_per_user: int | None) -> None:
+        super().__init__(question, domain, label)
+        self.sensitivity, self.grid, self.adjacency = self._sensitivity, self._grid, question.adjacency
+        self.max_items_per_user = most = max_items_per_user
+        ordinals = None if most is None else number_items(self._domain, question.opened, "max_items_per_user")
+        self._scoring = self._make_scoring(most, ordinals)
 
     @property
     def d(self) -> int:

@@ -16,10 +16,9 @@ from discreet.exact.arrays import Ranks
 from discreet.sources.engine import ask
 from discreet.sources.events.bounded import check_spellings
 from discreet.sources.events.connect import Opened
-from discreet.sources.events.event_table import EventTable
+from discreet.sources.events.event_table import EventTable, Question
 from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.lookup import Lookup
-from discreet.sources.events.steps import Steps
 from discreet.sources.events.unlisted_scoring import UnlistedScoring
 from discreet.sources.groups import MANY
 from discreet.sources.unlisted import FoundItems, KeepItems, UnlistedGroups, UnlistedSource
@@ -31,26 +30,19 @@ class UnlistedTable(EventTable, UnlistedSource):
     Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
     """
 
-    def __init__(
-        self,
-        opened: Opened,
-        columns: dict[str, str],
-        terms: Discovered,
-        where: str | None,
-        steps: Steps | None,
-        adjacency: str,
-    ) -> None:
-        super().__init__(opened, columns, where, steps)
+    def __init__(self, question: Question, terms: Discovered) -> None:
+        super().__init__(question)
+        opened, columns = question.opened, question.columns
         # Where two spellings may be equal, one user could count as two, or two as one.
         check_spellings(opened, "discovered", "users and items")
         _check_trim(opened, terms)
         self._check_kind(terms.kind)
-        self.terms, self.adjacency = terms, adjacency
+        self.terms, self.adjacency = terms, question.adjacency
         self.sensitivity, self.grid = self._sensitivity, self._grid
         self._scoring = UnlistedScoring(
             columns=columns,
             kind=terms.kind,
-            steps=steps,
+            steps=question.steps,
             dialect=opened.dialect,
             undeclared=opened.undeclared,
             spelling=terms.spelling,
@@ -90,17 +82,8 @@ class UnlistedTable(EventTable, UnlistedSource):
 class UnlistedGroupTable(UnlistedTable, UnlistedGroups):
     """Scores of items that are to be found in each of several public groups."""
 
-    def __init__(
-        self,
-        opened: Opened,
-        columns: dict[str, str],
-        terms: Discovered,
-        where: str | None,
-        steps: Steps | None,
-        adjacency: str,
-        split: GroupSplit,
-    ) -> None:
-        super().__init__(opened, columns, terms, where, steps, adjacency)
+    def __init__(self, question: Question, terms: Discovered, split: GroupSplit) -> None:
+        super().__init__(question, terms)
         self._split = split
         self.keys, self.names = split.groups.keys, split.groups.names
         self.each_user, self.groups_per_user = split.each_user, split.groups_per_user
