@@ -18,9 +18,14 @@ PRINTED = {
         "JP, 2026-03",
         " of these are among the 5",
     ],
+    "messages": [
+        "Before anything is read: An item that fewer than about ",
+        "and 0 of them are released",
+        " of these are the 12 that most devices wrote",
+    ],
     "errors": ["Top 8 of 300 items", "month 3: refused. epsilon 0.5 does not fit", " of 1 in 2 releases"],
 }
-FOUND = {"movies": 10, "words": 12, "features": 7, "charts": 50, "errors": 1}
+FOUND = {"movies": 10, "words": 12, "features": 7, "charts": 50, "messages": 12, "errors": 1}
 """At least so many; fewer have a chance below one in a million, by `discreet.class_probabilities`."""
 
 

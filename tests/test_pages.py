@@ -10,7 +10,10 @@ import pytest
 import discreet
 from site_pages import DOCS, ROOT, blocks, run, with_programs
 
-PAGES = ["index.md", "tutorial.md", "choosing.md", "concepts.md", "discovery.md", "groups.md", "gallery/index.md"]
+PAGES = [
+    *("index.md", "tutorial.md", "choosing.md", "concepts.md", "discovery.md", "groups.md"),
+    *("gallery/index.md", "gallery/messages.md"),
+]
 BY_HAND = {"mkdir canteen", "cd canteen", "python3 -m venv .venv", ". .venv/bin/activate", "pip install ."}
 
 
@@ -67,8 +70,9 @@ def test_a_word_needs_some_seven_hundred_people():
     assert 650 < discreet.bounds.canonical_tail(27**13 - 1, 12, epsilon=1, alpha="0.05") < 750
 
 
-def test_every_statement_of_the_comparison_has_a_source():
-    text, _, sources = (DOCS / "comparison.md").read_text(encoding="utf-8").partition("## Sources")
+@pytest.mark.parametrize("page", ["comparison.md", "discovery-compared.md"])
+def test_every_statement_of_a_comparison_has_a_source(page):
+    text, _, sources = (DOCS / page).read_text(encoding="utf-8").partition("## Sources")
     cited = {int(number) for number in re.findall(r"\[(\d+)\]", text)}
     listed = [int(number) for number in re.findall(r"^(\d+)\. ", sources, re.MULTILINE)]
     assert listed == list(range(1, max(cited) + 1))
@@ -102,3 +106,9 @@ def test_the_table_of_thresholds_is_what_is_planned():
     for most, *stated in rows:
         found = discreet.discovered("1e-8", int(most))
         assert [f"{found.plan(20, epsilon).threshold:,}" for epsilon in ("1/2", 1, 2, 4)] == stated
+
+
+def test_who_has_no_list_finds_the_page():
+    """The errors about a missing domain name it too, which tests of events and of the command line look at."""
+    assert (DOCS / "discovery.md").read_text(encoding="utf-8").startswith("# I have no list of items\n")
+    assert "[I have no list](docs/discovery.md)" in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Runs the scripts of the gallery and of the figures: what they draw and print goes to docs/pictures/, for the pages.
+"""Runs the scripts of the gallery and of other pages: what they draw and print goes to docs/pictures/.
 
     python docs/_build/pictures.py
 """
@@ -11,7 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "pictures"
-SCRIPTS = [*sorted((ROOT / "examples" / "gallery").glob("*.py")), ROOT / "examples" / "figures.py"]
+EXAMPLES = ROOT / "examples"
+SCRIPTS = [*sorted((EXAMPLES / "gallery").glob("*.py")), EXAMPLES / "figures.py", EXAMPLES / "discovery_compared.py"]
 
 
 def main() -> None:

@@ -46,6 +46,7 @@ BAD = [
     ({"value": "amount", "clip": (0, 1), "resolution": 0}, "resolution must be above zero"),
     ({"value": "what", "clip": (0, 1)}, "value must be a column of numbers, not of string"),
     ({"domain": EVENTS}, "domain must be a public list of items, not the events themselves"),
+    ({"domain": None}, "domain must be given: a public list of items, which is not made from the events, or discreet"),
     ({"domain": []}, "domain must hold at least one item, not none"),
     ({"domain": ["a", "a"]}, "domain must hold each item once, but 'a' is there twice"),
     ({"domain": ["a", None]}, "domain must not hold missing items"),
@@ -93,6 +94,13 @@ def test_bad_input_gets_one_clear_sentence(change, message):
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
     assert raised.value.__cause__ is None
+
+
+def test_without_a_domain_it_says_where_to_read_on():
+    with pytest.raises(discreet.Error) as raised:
+        discreet.events(EVENTS, user="who", item="what")
+    assert isinstance(raised.value, ValueError)
+    assert str(raised.value).endswith("or discreet.discovered where there is none (docs/discovery.md)")
 
 
 def test_a_range_must_be_one():

@@ -128,7 +128,7 @@ def events(
     *,
     user: str,
     item: str,
-    domain: Any,
+    domain: Any = None,
     label: str | None = None,
     where: str | None = None,
     value: str | None = None,
@@ -206,8 +206,8 @@ def events(
     check_adjacency(adjacency)
     if domain is None:
         raise InvalidValueError(
-            "domain must be a public list of items, which is not made from the events, or discreet.discovered where "
-            "there is none (docs/discovery.md), not None"
+            "domain must be given: a public list of items, which is not made from the events, or discreet.discovered "
+            "where there is none (docs/discovery.md)"
         )
     most = _check_most_items(max_items_per_user)
     steps = steps_of(value, clip, resolution)
