@@ -66,7 +66,8 @@ def test_shares_of_the_page_are_drawn_again(compared, stated):
     drawn = compared.measure_shares(20_000, settings, boundings=2, draws=4)
     assert len(drawn) == 6
     for (k, *others), row in drawn.items():
-        off = 8 if k == 50 else 20
+        # Of 8 draws the mean share of k is off by at most 50 / sqrt(8 k) points in the deviation: this is over five.
+        off = 13 if k == 50 else 30
         assert row == {name: pytest.approx(share, abs=off) for name, share in stated[20_000][k, *others].items()}
 
 
@@ -78,7 +79,7 @@ def test_a_release_from_events_is_as_good_as_the_script_says(compared, stated):
     source = discreet.events(table, user="person", item="item", domain=domain)
     best = np.argsort(-events.count_people(), kind="stable")[:50]
     hits = [compared.count_common(best, discreet.top_k(source, 50, 3).items) for _ in range(4)]
-    assert 2 * np.mean(hits) == pytest.approx(stated[20_000][50, 3, "3"][compared.OURS], abs=8)
+    assert 2 * np.mean(hits) == pytest.approx(stated[20_000][50, 3, "3"][compared.OURS], abs=13)
 
 
 def test_each_person_has_1_to_1000_different_items(compared):
