@@ -28,7 +28,7 @@ from sampling import sample
 
 
 def half_time(time):
-    return time.scaled(Fraction(1, 2))
+    return time.scale_by(Fraction(1, 2))
 
 
 # The larger of two logistic noises: -log(e^(E/2) - 1); F = 1/(1 + x)^2, of log density log 2 - w - 3 log(1 + x).

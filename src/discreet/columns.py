@@ -157,7 +157,7 @@ class LazyColumn:
         return self.length
 
     @property
-    def known(self) -> int:
+    def known_count(self) -> int:
         """How many of the highest scores are in order by now."""
         known = self._known
         return 0 if known is None else len(known)

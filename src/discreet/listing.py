@@ -46,7 +46,7 @@ class Listing:
         places = {sort_key(item): (place,) for place, item in enumerate(self.order or [], 1)}
         if self.counts is not None:
             return [(c.item, *places.get(sort_key(c.item), ()), c.value, c.low, c.high) for c in self.counts]
-        return [(item, *places.get(sort_key(item), ())) for item in self._shown()]
+        return [(item, *places.get(sort_key(item), ())) for item in self._list_items()]
 
     def lines(self, longest: int | None = None) -> list[str]:
         """The items as lines of text, each cut to so many characters where that is said."""
@@ -58,7 +58,7 @@ class Listing:
             rows = [_TABLE, *((name(item), *numbers) for item, *numbers in self._cells())]
             return align_columns(rows, numbers=True)
         width = len(str(len(self.items)))
-        names = [name(item) for item in self._shown()]
+        names = [name(item) for item in self._list_items()]
         return [f"{i:>{width}}  {name}" if self.order else name for i, name in enumerate(names, 1)]
 
     def to_html(self) -> str:
@@ -70,9 +70,9 @@ class Listing:
             cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._cells())
             return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
         tag = "ul" if self.order is None else "ol"
-        return f"<{tag}>{''.join(f'<li>{escape(str(item))}</li>' for item in self._shown())}</{tag}>"
+        return f"<{tag}>{''.join(f'<li>{escape(str(item))}</li>' for item in self._list_items())}</{tag}>"
 
-    def _shown(self) -> list[Any]:
+    def _list_items(self) -> list[Any]:
         return self.items if self.order is None else self.order
 
     def _cells(self) -> list[tuple[str, str, str]]:

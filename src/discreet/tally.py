@@ -71,9 +71,9 @@ class Tally:
         return len(self.column) if self.last is None else int(self.last[-1]) + 1
 
     @property
-    def known(self) -> int:
+    def known_count(self) -> int:
         """How many of the first ranks can be looked up at no cost; the others may need all scores to be sorted."""
-        return self.column.known if isinstance(self.column, LazyColumn) else self.d
+        return self.column.known_count if isinstance(self.column, LazyColumn) else self.d
 
     def focus(self, places: int, reach: float) -> None:
         """Hints that ranks whose scores are further than `reach` below the one at `places` from the top hardly matter.

@@ -155,7 +155,7 @@ def test_a_lazy_form_sorts_the_top_alone_and_a_counted_one_counts(mechanism):
         ready.draw(entropy)
     tally = ready.classes.losses.tally
     assert isinstance(tally.column, LazyColumn)
-    assert len(input_of(mechanism).scores) < tally.known < 100 < tally.d
+    assert len(input_of(mechanism).scores) < tally.known_count < 100 < tally.d
     assert prepared(mechanism, "counted").classes.losses.tally.last is not None
 
 

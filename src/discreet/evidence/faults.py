@@ -142,7 +142,7 @@ def shifted_lazy_column() -> AbstractContextManager[None]:
 
     def shift(right: Any) -> Any:
         def exact(self: LazyColumn, position: int) -> Any:
-            below = len(self) - self.known
+            below = len(self) - self.known_count
             return right(self, max(position - 1, below) if 0 < below < len(self) else position)
 
         return exact

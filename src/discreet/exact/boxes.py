@@ -31,7 +31,7 @@ class Landscape(Protocol):
         """The whole grid: smallest and largest h, smallest and largest t."""
 
     @property
-    def known(self) -> int:
+    def known_count(self) -> int:
         """The largest t whose height is at hand; that of a larger one may cost more than all the rest."""
 
     def heights(self, h: Ranks, t: Ranks) -> tuple[Floats, Floats]:
@@ -196,7 +196,7 @@ def enclose(landscape: Landscape, outside: float, waste: float = WASTE) -> Boxes
     waste
         How much of the total the bounds may exceed it by.
     """
-    t2, known = landscape.corners[3], landscape.known
+    t2, known = landscape.corners[3], landscape.known_count
     if known < t2:
         near, beyond = _refine(landscape, known, outside, waste), _cover_beyond(landscape, known)
         if float(np.logaddexp.reduce(beyond.log_mass())) < near.log_lower_bound(outside) - _NEGLIGIBLE:

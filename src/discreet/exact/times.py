@@ -44,7 +44,7 @@ class Time(Protocol[Real]):
     def before_log2(self, early: Real, late: Real) -> Real:
         """`early` where E < log 2, `late` elsewhere; the two must agree at log 2."""
 
-    def scaled(self, factor: Fraction) -> Time[Real]:
+    def scale_by(self, factor: Fraction) -> Time[Real]:
         """The time E times a factor; `before_log2` is not for it."""
 
 
@@ -86,7 +86,7 @@ class BallTime:
             return late
         return early.union(late)
 
-    def scaled(self, factor: Fraction) -> BallTime:
+    def scale_by(self, factor: Fraction) -> BallTime:
         return BallTime(self.value * ball(factor))
 
 
@@ -119,7 +119,7 @@ class FloatTime:
     def before_log2(self, early: Floats, late: Floats) -> Floats:
         return np.where(self.value < math.log(2.0), early, late)
 
-    def scaled(self, factor: Fraction) -> FloatTime:
+    def scale_by(self, factor: Fraction) -> FloatTime:
         return FloatTime(self.logarithm + math.log(factor))
 
 

@@ -25,7 +25,7 @@ ACCOUNTANTS = ("pld", "rdp")
 def event(guarantee: Guarantee, accountant: str | None = None, without_delta: bool = False) -> Any:
     """The event of a guarantee for one of the two accountants; see `Guarantee.to_dp_event`."""
     events = _dp_event()
-    kind = _checked(accountant, guarantee.adjacency)
+    kind = _check_accountant(accountant, guarantee.adjacency)
     if guarantee.epsilon == 0:
         return events.NoOpDpEvent()
     if guarantee.delta and not without_delta:
@@ -47,7 +47,7 @@ def _pure(events: Any, epsilon: Fraction) -> Any:
     return events.DiscreteLaplaceDpEvent(rate, 1) if rate < math.inf else events.NonPrivateDpEvent()
 
 
-def _checked(accountant: Any, adjacency: str) -> str:
+def _check_accountant(accountant: Any, adjacency: str) -> str:
     """The accountant to make an event for; by default one that takes this adjacency.
 
     For records that are replaced, the PLD accountant takes no discrete Laplace noise. It takes randomized response,

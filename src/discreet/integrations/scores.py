@@ -100,7 +100,7 @@ class ClassCounts:
 
     def scores(self, X: Any, y: Any) -> list[Fraction]:
         """The score of each feature, exactly. Not private by itself."""
-        X, y = _paired(X, y)
+        X, y = _check_pairs(X, y)
         threshold = _for_each(self.threshold, X.shape[1], "threshold")
         of_positive, of_rest = np.zeros((2, X.shape[1]), np.int64)
         for values, labels in blocks(X, y):
@@ -170,12 +170,12 @@ class ClippedCorrelation:
 
     def scores(self, X: Any, y: Any) -> list[Fraction]:
         """The score of each feature, exactly. Not private by itself."""
-        X, y = _paired(X, y)
+        X, y = _check_pairs(X, y)
         low, high = (_for_each(bound, X.shape[1], "x_bounds") for bound in self.x_bounds)
         total = np.zeros(X.shape[1], np.int64)
         for values, targets in blocks(X, y):
-            u = _clipped(values, low, high)
-            v = _clipped(numbers(targets, "y"), *map(np.float64, self.y_bounds))
+            u = _clip(values, low, high)
+            v = _clip(numbers(targets, "y"), *map(np.float64, self.y_bounds))
             total += np.rint(u * v[:, None] * STEPS).astype(np.int64).sum(axis=0)
         return [Fraction(abs(steps), STEPS) for steps in total.tolist()]
 
@@ -190,7 +190,7 @@ def check_score(score: Any) -> Score:
     return score
 
 
-def _clipped(values: Floats, low: Any, high: Any) -> Floats:
+def _clip(values: Floats, low: Any, high: Any) -> Floats:
     """Values mapped from their bounds to [-1, 1] and clipped to that; NaN becomes 0."""
     # Halves first: the bounds may be as large as floats get. Whether a value overflows is its own affair.
     with np.errstate(all="ignore"):
@@ -198,7 +198,7 @@ def _clipped(values: Floats, low: Any, high: Any) -> Floats:
     return np.nan_to_num(mapped, nan=0)
 
 
-def _paired(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+def _check_pairs(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     X, y = matrix(X), as_array(y, "y")
     if y.shape != (X.shape[0],):
         raise InvalidValueError(f"y must have one target for each row of X, {X.shape[0]}, not the shape {y.shape}")

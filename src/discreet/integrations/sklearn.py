@@ -158,7 +158,7 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         check_consistent_length(rows, targets)
         self.release_ = top_k(
             score.scores(rows, targets),
-            self._kept(),
+            self._limit_k(),
             self.epsilon,
             labels=self._names(),
             mechanism=self.mechanism,
@@ -226,7 +226,7 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
 
         return open_charge(self.ledger, _PURPOSE, None, self.dataset).ledger
 
-    def _kept(self) -> Any:
+    def _limit_k(self) -> Any:
         """K, or the number of features where that is less."""
         if not is_whole_number(self.k) or self.k <= self.n_features_in_:
             return self.k

@@ -249,8 +249,8 @@ class Classes:
         return 0, self.losses.k - 1, self.losses.k, self.losses.tally.d - 1
 
     @property
-    def known(self) -> int:
-        return self.losses.tally.known - 1
+    def known_count(self) -> int:
+        return self.losses.tally.known_count - 1
 
     def heights(self, h: Ranks, t: Ranks) -> tuple[Floats, Floats]:
         return self.losses.heights(h, t)

@@ -140,13 +140,13 @@ def test_only_the_top_is_sorted_where_only_the_top_matters():
     ready = discreet.Canonical().prepare(tally, 20, Fraction(1), discreet.Sensitivity())
     ready.draw(Entropy(random.Random(1)))
     assert isinstance(tally.column, LazyColumn)
-    assert 20 < tally.known < 2**12
+    assert 20 < tally.known_count < 2**12
     boxes = ready.boxes
     assert sum(boxes.cells(j) for j in range(len(boxes.h1))) == 20 * (2**18 - 20)
     # Asked for a rank below, it sorts the rest, and the answers stay what they were.
     before = tally.exact(7)
     assert tally.exact(2**18 - 1) == Fraction(float(scores.min()))
-    assert tally.known == tally.d
+    assert tally.known_count == tally.d
     assert tally.exact(7) == before
 
 
@@ -154,7 +154,7 @@ def test_boxes_below_what_is_sorted_bound_their_cells():
     scores = np.random.default_rng(6).permutation(falling(2**17))
     tally = array_source(scores).tally()
     ready = discreet.Canonical(noise="exponential").prepare(tally, 3, Fraction(1), discreet.Sensitivity())
-    boxes, known = ready.boxes, tally.known
+    boxes, known = ready.boxes, tally.known_count
     assert known < tally.d
     deep = [j for j in range(len(boxes.h1)) if boxes.t1[j] >= known]
     assert deep
@@ -170,7 +170,7 @@ def test_where_everything_matters_everything_is_sorted():
     scores = np.random.default_rng(7).random(2**17)
     tally = array_source(scores).tally()
     tally.focus(10, 1.0)
-    assert tally.known == tally.d
+    assert tally.known_count == tally.d
 
 
 def test_scores_counted_by_value_need_no_sort():
@@ -257,7 +257,7 @@ def test_threads_may_complete_a_column_that_others_read():
     for _ in range(8):
         tally, begin = array_source(scores).tally(), threading.Barrier(3)
         tally.focus(50, 10.0)
-        assert tally.known < tally.d
+        assert tally.known_count < tally.d
         threads = [threading.Thread(target=task, args=(tally, begin)) for task in (read, read, complete)]
         for thread in threads:
             thread.start()

@@ -212,5 +212,5 @@ class _ComplexTime:
     def before_log2(self, early: acb, late: acb) -> acb:
         return late if self.late else early
 
-    def scaled(self, factor: Fraction) -> _ComplexTime:
+    def scale_by(self, factor: Fraction) -> _ComplexTime:
         return _ComplexTime(self.value * acb(ball(factor)), self.late)

@@ -55,7 +55,7 @@ class TensorSource(Source):
         return None if self.scores.is_floating_point() else Fraction(1)
 
     def tally(self) -> Tally:
-        return Tally(self._sorted[0])
+        return Tally(self._sorted_scores[0])
 
     def items(self, ranks: Ranks) -> list[Any]:
         return labels_at(self.labels, self._positions(ranks))
@@ -68,10 +68,10 @@ class TensorSource(Source):
         return labels_at(self.labels, np.arange(self.d))
 
     def _positions(self, ranks: Ranks) -> Ranks:
-        return _take(self._sorted[1], self.d - 1 - ranks)
+        return _take(self._sorted_scores[1], self.d - 1 - ranks)
 
     @cached_property
-    def _sorted(self) -> tuple[TensorColumn, Any]:
+    def _sorted_scores(self) -> tuple[TensorColumn, Any]:
         """The scores in ascending order, and the position of each."""
         values, positions = self.scores.sort()
         column = TensorColumn(values)

@@ -219,12 +219,12 @@ class Lookup:
         return found
 
     @property
-    def _taken(self) -> Any:
+    def _taken_scores(self) -> Any:
         return self._scores.filter(self._scores.score != 0)
 
     def _count_taken(self, shift: int, coarse: int | None = None, inside: Sequence[FreeSegment] = ()) -> TakenCounts:
         """How many taken numbers each bucket has, in some coarser buckets or in all."""
-        taken = self._taken
+        taken = self._taken_scores
         finer = {"bucket": taken.item >> shift}
         if coarse is None:
             counted = _count_each(taken.select(*self._group_names, **finer)).to_pyarrow()
@@ -243,7 +243,7 @@ class Lookup:
         touched = [segment for segment in segments if segment.taken]
         members: dict[tuple[int, Any], list[int]] = defaultdict(list)
         if touched:
-            taken = self._taken
+            taken = self._taken_scores
             keyed = taken.select(*self._group_names, item=taken.item, bucket=taken.item >> shift)
             wanted = {"bucket": [segment.bucket for segment in touched]}
             rows = read_matching(keyed, self._arrow_table([segment.group for segment in touched], wanted))

@@ -264,10 +264,10 @@ class Reader:
         results = [self.value(branch.args["true"]) for branch in branches]
         otherwise = Value("NULL", "NULL") if default is None else self.value(default)
 
-        def chosen(expressions: list[Any]) -> Any:
+        def choose(expressions: list[Any]) -> Any:
             return ibis.cases(*zip(truths, expressions[:-1], strict=True), else_=expressions[-1])
 
-        return combine_values(self.comparator.unify_types([*results, otherwise]), node, chosen)
+        return combine_values(self.comparator.unify_types([*results, otherwise]), node, choose)
 
     def arithmetic(self, node: Node) -> Value:
         left, right = (self.comparator.read_as("integer", self.value(each)) for each in (node.this, node.expression))
