@@ -1,5 +1,5 @@
 # make demo   sets up and releases a private top-20 of movies from four million synthetic ratings, and one per country
-# make test   sets up and runs all tests; make quick runs the fast half
+# make test   sets up and runs the tests; make quick runs the fast half
 # make soak   the crash and race tests of the ledger at full length: many minutes
 # make bench  prints every speed target beside what is measured here, in a few minutes; make bench-full measures more
 # make bench-compare  measures again, and prints what got worse since the last committed results
@@ -7,6 +7,7 @@
 # make docs   builds the documentation, with its pictures, into site/; make docs-check looks at it
 # make package  builds the wheel, and tries it in an empty environment, README and types included
 # make fuzz   looks for inputs that break discreet, for SECONDS=60 in all
+# make test-long  what engines and pages are asked again at length; .ci/run runs it after make test
 # make test-torch  the tests of torch tensors, in an environment of their own: several gigabytes
 # make peers  sets up the libraries that make test compares with where they are there
 # make mutants  counts the small wrong changes of the sampler that the tests find; ARGS=--help says more
@@ -17,7 +18,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS ?= -n auto
 SECONDS ?= 60
 
-.PHONY: demo test quick test-torch soak lint bench bench-full bench-compare study docs docs-check package fuzz peers mutants house clean
+.PHONY: demo test quick test-long test-torch soak lint bench bench-full bench-compare study docs docs-check package fuzz peers mutants house clean
 
 EVENTS := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
   --domain demo/movies.csv:movie_id --label title --ledger demo/budget.db
@@ -42,7 +43,10 @@ test: .venv/.installed-test
 	@$(BIN)/python -m pytest $(TESTS)
 
 quick: .venv/.installed-test
-	@$(BIN)/python -m pytest $(TESTS) -m "not slow and not soak and not site"
+	@$(BIN)/python -m pytest $(TESTS) -m "not slow and not soak and not site and not long"
+
+test-long: .venv/.installed-test
+	@$(BIN)/python -m pytest $(TESTS) -m long
 
 test-torch: .venv-torch/.installed
 	@.venv-torch/bin/python -m pytest -q tests/test_tensors.py

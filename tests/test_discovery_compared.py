@@ -60,6 +60,7 @@ def test_what_the_page_says_of_who_wins_is_in_its_tables(stated):
     assert all(many[50, limit, "0.3"]["discreet"] < 80 for limit in (10, 30))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_shares_of_the_page_are_drawn_again(compared, stated):
     settings = [(1, "1"), (3, "3"), (30, "1")]
@@ -71,6 +72,7 @@ def test_shares_of_the_page_are_drawn_again(compared, stated):
         assert row == {name: pytest.approx(share, abs=off) for name, share in stated[20_000][k, *others].items()}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_release_from_events_is_as_good_as_the_script_says(compared, stated):
     events = compared.make_events(20_000)

@@ -19,6 +19,16 @@ LOCAL = ["arrow", "pandas", "polars", "polars lazy", "parquet", "csv", "tsv.gz",
 SERVERS = ["postgres", "spark"]
 
 
+def on_server(name, *marks):
+    """A parameter for a server: all tests of one are run by one process."""
+    return pytest.param(name, marks=[pytest.mark.xdist_group(name), pytest.mark.slow, *marks])
+
+
+ENGINES = [*LOCAL, *map(on_server, SERVERS)]
+LONG_ON_SPARK = [on_server("postgres"), on_server("spark", pytest.mark.long)]
+"""For what takes Spark long and is in the contract that it keeps too: make test-long runs it."""
+
+
 def on(engine, events, folder, request):
     """The arguments of `discreet.events` that hand over a pyarrow table of events on an engine."""
     folder = Path(tempfile.mkdtemp(dir=folder))

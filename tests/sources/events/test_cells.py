@@ -10,7 +10,7 @@ import duckdb
 import ibis
 import pyarrow as pa
 import pytest
-from engines import postgres, spark  # noqa: F401  # fixtures
+from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 from discreet.sources.events.cells import is_mixed, read_cell
@@ -131,9 +131,9 @@ def spelled(kind, value):
 
 
 SERVERS = {"postgres": postgres_cells, "spark": spark_cells}
-GROUPS = {name: [pytest.mark.xdist_group(name), pytest.mark.slow] for name in SERVERS}
+MARKS = {each.values[0]: each.marks for each in LONG_ON_SPARK}
 ENGINES = [
-    pytest.param(make, id=name, marks=GROUPS.get(name, []))
+    pytest.param(make, id=name, marks=MARKS.get(name, []))
     for name, make in {"duckdb": duckdb_cells, "sqlite": sqlite_cells, **SERVERS}.items()
 ]
 

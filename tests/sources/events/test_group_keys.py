@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import LOCAL, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
+from engines import LOCAL, LONG_ON_SPARK, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,10 +20,7 @@ from discreet.sources.events.group_columns import read_by
 from discreet.sources.events.group_keys import ORDINAL, open_group_keys, refuse_own_groups
 from discreet.sources.events.group_lists import MOST_GROUPS
 
-ENGINES = [
-    *LOCAL,
-    *(pytest.param(name, marks=[pytest.mark.xdist_group(name), pytest.mark.slow]) for name in SERVERS),
-]
+ENGINES = [*LOCAL, *LONG_ON_SPARK]
 
 COUNTRIES = ["DE", "de", "Dé", None, "FR", " FR", "😀", "XX", "7", "FR"]
 SHOPS = [1, 2, 3, None, 2**62, -5, 7, 1, 2, 2]

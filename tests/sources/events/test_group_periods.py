@@ -317,6 +317,7 @@ def test_moments_of_postgres_are_in_their_days(request):
     opened.close()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 def test_moments_of_spark_are_in_their_days(request):

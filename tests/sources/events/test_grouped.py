@@ -15,11 +15,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from engines import on, postgres, spark  # noqa: F401  # fixtures
+from engines import ENGINES, LOCAL, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_contract import (
-    ENGINES,
     STEPS,
     SUMS,
     amounts,
@@ -114,7 +113,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [*LOCAL, *LONG_ON_SPARK])
 def test_scores_and_items_are_those_of_the_definition(engine, grouped_on):
     # A query on Spark takes seconds.
     for number, options in enumerate(CASES[: 2 if engine == "spark" else None]):
@@ -145,7 +144,7 @@ def test_ties_are_decided_by_the_list_and_not_by_the_order_of_rows(each_user, gr
         assert all(len([ranked for ranked in each.values() if ranked != empty]) > 1 for each in found)
 
 
-@pytest.mark.parametrize("engine", ["arrow", "csv", "sqlite", *ENGINES[-2:]])
+@pytest.mark.parametrize("engine", ["arrow", "csv", "sqlite", *LONG_ON_SPARK])
 def test_people_in_the_same_groups_count_in_different_ones(engine, grouped_on):
     """Of 2,000 people in all twelve months each counts in three, and each month has about a quarter of them."""
     months = discreet.months("2026-01", "2026-12")
@@ -312,6 +311,7 @@ def check_moves(source, before, after):
     return moves
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("options", CASES[:2], ids=["one", "many"])

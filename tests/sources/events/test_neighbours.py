@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import postgres, spark  # noqa: F401  # fixtures
+from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -336,11 +336,8 @@ def test_an_empty_table_without_types_has_no_scores(tmp_path):
 STRANGE = [{"what": cell, "stars": cell, "amount": cell, "day": cell} for cell in ODD]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", DOMAINS)
-@pytest.mark.parametrize(
-    "engine", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("postgres", "spark")]
-)
+@pytest.mark.parametrize("engine", LONG_ON_SPARK)
 def test_a_user_with_all_odd_rows_changes_nothing_else_on_a_server(engine, kind, request):
     server = request.getfixturevalue(engine)
     store = {"postgres": on_postgres, "spark": on_spark}[engine](server)

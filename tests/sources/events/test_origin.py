@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import on, postgres, spark  # noqa: F401  # fixtures
+from engines import on, on_server, postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 
@@ -136,9 +136,7 @@ def test_other_tables_frames_and_files_are_taken(tmp_path):
         assert discreet.events(events, user="who", item="what", domain=domain).d >= 1
 
 
-SERVERS = [
-    pytest.param(each, marks=[pytest.mark.xdist_group(each), pytest.mark.slow]) for each in ("postgres", "spark")
-]
+SERVERS = [on_server("postgres"), on_server("spark")]
 
 
 @pytest.mark.parametrize("engine", ["sqlite", *SERVERS])
