@@ -87,10 +87,14 @@ class UnlistedScoring(RowReading):
         ranked = hashed.mutate(counts=ibis.row_number().over(window) < self.max_items_per_user)
         users = ranked.counts.ifelse(1, 0).cast("int32").sum().cast("int64")
         scored = ranked.group_by(*within, "item").agg(users=users, total=self._sum_users(ranked).cast("int64"))
-        counting = scored.filter(scored.users > 0)
+        counting = self._drop_uncounted(scored)
         item = counting.item
         text = item if self.kind != "string" or self.dialect.bytes_text is None else self.dialect.bytes_text(item)
         return counting.select(*within, item=text, score=counting.users, total=counting.total)
+
+    def _drop_uncounted(self, scored: Any) -> Any:
+        """The items that count for somebody: no noise may keep one that is there because of a user beyond the limit."""
+        return scored.filter(scored.users > 0)
 
     def _hash(self, by_user: Any, table: Any, key: str) -> Any:
         """What decides which items of a user count, in an order that is the same on every engine."""
