@@ -54,7 +54,7 @@ def least_threshold(epsilon: Fraction, delta: Fraction, items: int, adjacency: s
 def needed_delta(threshold: int, epsilon: Fraction, items: int, adjacency: str, groups: int) -> float:
     """The delta that a threshold needs, in all groups: one user's items are new, of two where one is replaced."""
     chance = upper_tail(noise_rate(epsilon, items, adjacency, groups), threshold - 1)
-    alone = 1.0 - (1.0 - chance) ** items
+    alone = -math.expm1(items * math.log1p(-chance))
     # A removal and an addition at half of epsilon each: the delta of the one is multiplied by what the other may cost.
     swapped = 1.0 + math.exp(epsilon / (2 * groups)) if adjacency == "swap" else 1.0
     return groups * swapped * alone

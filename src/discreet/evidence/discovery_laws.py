@@ -125,7 +125,8 @@ class ReleaseLaws:
     @property
     def rate(self) -> Fraction | None:
         """The one rate at which noise was asked for, or None where there was none."""
-        (rate,) = self._rates or {None}
+        rates: set[Fraction | None] = {*self._rates} or {None}
+        (rate,) = rates
         return rate
 
     def law(self, touched: Touched) -> Law:

@@ -32,8 +32,8 @@ from discreet.privacy import ADJACENCIES
 from discreet.sources.groups import MANY, ONE
 from discreet.sources.unlisted import FoundItems
 
-COUNTS = Fraction(1, 2)
-"""What the counts cost."""
+COUNTS = Fraction(8)
+"""What the counts cost: so much that the rest of epsilon cannot hide what they cost too much."""
 
 SLACK = 1e-9
 """Deltas are sums of floats, which are right to this share."""
@@ -136,7 +136,7 @@ class DiscoveryTask:
 
 def discovery_tasks(adjacency: str | None = None) -> list[DiscoveryTask]:
     """All that is verified of items that nobody listed, under one adjacency or under both."""
-    trials = DiscoveryTrial(DEFAULT, 1), DiscoveryTrial(OneShot("gumbel"), 2), DiscoveryTrial(DEFAULT, 2, COUNTS)
+    trials = DiscoveryTrial(DEFAULT, 1), DiscoveryTrial(OneShot("gumbel"), 2), DiscoveryTrial(DEFAULT, 3, COUNTS)
     kinds = [(1, None), (2, None), (3, None), (1, ONE), (1, MANY)]
     every = [SmallTables(items, each, groups) for (items, groups), each in product(kinds, ADJACENCIES)]
     chosen = [tables for tables in every if adjacency in (None, tables.adjacency)]
@@ -224,22 +224,27 @@ def _find_wrong_rate(tables: SmallTables, trial: DiscoveryTrial, rate: Fraction 
 _RATE, _DELTA = Fraction(4), Fraction(1, 10**3)
 """With these few people are enough, so that every short string of bits can be walked."""
 
-_RUNS = 2000
+_RUNS = 1000
 
 
-def misdrawn(users: tuple[int, ...] = (4, 2, 0), items: tuple[int, ...] = (1, 2, 1)) -> list[Failure]:
-    """What is drawn to be kept of some runs, judged on short strings of bits: no probability outside its bounds."""
+def misdrawn() -> list[Failure]:
+    """What is drawn to be kept, judged on short strings of bits: no probability outside its bounds.
+
+    Two items just below the threshold or at it, and one that counts for nobody.
+    """
+    threshold = defined.least_threshold(_RATE, _DELTA, 1, "add-remove", 1)
+    return [failure for users in (threshold - 1, threshold) for failure in _walk_runs([users, 0], [2, 1], threshold)]
+
+
+def _walk_runs(users: list[int], items: list[int], threshold: int) -> list[Failure]:
     found, runs = Discovery(_RATE, _DELTA, 1), (np.array(users), np.array(items))
     decided, undecided = walk(lambda entropy: tuple(found.sample_kept_ranks(entropy, *runs).tolist()), _RUNS)
-    threshold = defined.least_threshold(_RATE, _DELTA, 1, "add-remove", 1)
     chances = [defined.keep_chance(n, _RATE, threshold) for n in np.repeat(*runs).tolist()]
     for kept in product((False, True), repeat=len(chances)):
         ranks = tuple(rank for rank, is_kept in enumerate(kept) if is_kept)
-        low, right = (
-            float(decided.get(ranks, 0)),
-            math.prod(p if yes else 1 - p for p, yes in zip(chances, kept, strict=True)),
-        )
-        if not low - 1e-12 <= right <= low + float(undecided) + 1e-12:
-            chance = f"{low:.6g} to {low + float(undecided):.6g}, by definition {right:.6g}"
+        right = math.prod(p if is_kept else 1 - p for p, is_kept in zip(chances, kept, strict=True))
+        low, high = float(decided.get(ranks, 0)), float(decided.get(ranks, 0) + undecided)
+        if not low - 1e-12 <= right <= high + 1e-12:
+            chance = f"{low:.6g} to {high:.6g}, by definition {right:.6g}"
             return [Failure("drawn", f"the items {ranks} of {users} people are kept with probability {chance}")]
     return []

@@ -32,7 +32,7 @@ Person = tuple[tuple[int, str], ...]
 Table = tuple[Touched, ...]
 """What was found in each group of a table."""
 
-_KEY, _LARGEST_DELTA, _REPEATED = "00c0ffee00c0ffee", Fraction(1, 10**3), 2
+_KEY, _LARGEST_DELTA, _REPEATED = "00c0ffee00c0ffee", Fraction(1, 10**3), 6
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class SmallTables:
         return Discovered(self.delta, self.items)
 
     def bases(self) -> list[list[Person]]:
-        """The people of some tables: none, or so many that items are just below the threshold, at it and above."""
+        """The people of some tables: none, or so many that items are just below the threshold, at it, or well above."""
         at, names = self.threshold, self._names
-        sizes = [(at - 1, 1), (at, at - 1), (at + 1, at, 1)]
+        sizes = [(at - 1, 1), (at, at - 1), (at + 1, at, 1), (3 * at, 3 * at)]
         alone: list[list[Person]] = [
             [((0, item),) for item, n in zip(names, size, strict=False) for _ in range(n)] for size in sizes
         ]
@@ -154,7 +154,8 @@ def _open_events(rows: list[tuple[int, str, int, str]], terms: Discovered, **opt
 
     table, who, land, what = map(list, zip(*rows, strict=True))
     made = pa.table({"table": table, "who": who, "land": land, "what": what})
-    return events(made, user="who", item="what", domain=terms, **options)
+    source: UnlistedSource = events(made, user="who", item="what", domain=terms, **options)
+    return source
 
 
 def list_touched(source: UnlistedSource) -> list[Touched]:

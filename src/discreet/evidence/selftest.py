@@ -21,7 +21,7 @@ from discreet.evidence.count_rows import CountTask, count_tasks
 from discreet.evidence.discovery_rows import DiscoveryTask, discovery_tasks
 from discreet.evidence.group_rows import GroupTask, group_tasks
 from discreet.evidence.inputs import long_input
-from discreet.evidence.verify import AnyVerdict, verify_witness
+from discreet.evidence.verify import AnyTask, AnyVerdict, verify_witness
 from discreet.evidence.witnesses import best_witness
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Mechanism
@@ -69,7 +69,8 @@ class Case:
         """What the checks find while the fault is planted."""
         with self.plant():
             verdicts = [verify_witness(mechanism) for mechanism in self.rows if best_witness(mechanism) is not None]
-            more = [task.examine() for task in (*self.counts, *self.groups, *self.found)]
+            tasks: tuple[AnyTask, ...] = (*self.counts, *self.groups, *self.found)
+            more = [task.examine() for task in tasks]
             audits = [audit_in_stages(mechanism, most) for mechanism, most in self.audited.items()]
         return Finding(self.name, self.is_faulty, [*verdicts, *more], audits)
 
