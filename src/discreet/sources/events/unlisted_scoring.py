@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from discreet.discovery_terms import SPELLINGS
-from discreet.sources.events.cells import LARGEST_EXACT, read_cell
+from discreet.sources.events.cells import LARGEST_EXACT, null_unless, read_cell
 from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.scoring import RowReading
 
@@ -56,6 +57,9 @@ class UnlistedScoring(RowReading):
         read = super()._read_item(item)
         if self.kind == "string":
             read = self.dialect.drop_broken_text(self._unify_spelling(read))
+        if self.kind == "date" and not self.dialect.dates_are_text:
+            # PostgreSQL and Spark have others, and even an infinite one, which fail to be read outside of them.
+            read = null_unless(read.between(date.min, date.max), read)
         return self._drop_long_numbers(read) if self.drops_long_numbers else read
 
     def _unify_spelling(self, text: Any) -> Any:
