@@ -308,3 +308,16 @@ def test_what_is_no_release_is_not_read(change):
     written = release().to_dict() | change
     with pytest.raises(discreet.Error, match="data must be a release"):
         discreet.Release.from_dict(written)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"epsilon": "0"}, {"epsilon": "-1"}, {"epsilon": "1e-300000"}, {"max_items_per_user": 0}, {"threshold": 2}, {}],
+)
+def test_a_discovery_that_cannot_be_is_not_read(change):
+    written = release().to_dict()
+    written["guarantee"]["discovery"] |= change
+    if not change:
+        written["guarantee"]["delta"] = "5"
+    with pytest.raises(discreet.Error, match="data must be a release"):
+        discreet.Release.from_dict(written)

@@ -7,6 +7,7 @@ import pytest
 
 import discreet
 from discreet.evidence.count_rows import CountVerdict, count_tasks
+from discreet.evidence.discovery_rows import DiscoveryVerdict, discovery_tasks
 from discreet.evidence.group_rows import GroupVerdict, group_tasks
 from discreet.evidence.report import Verdict
 from discreet.evidence.selftest import cases
@@ -16,7 +17,7 @@ from discreet.mechanisms.registry import all_variants
 PAGE = (Path(__file__).parents[1] / "docs" / "evidence.md").read_text()
 LINES = PAGE.split("```")[1].strip().splitlines()
 TOTAL = LINES.pop()
-ROWS, COUNTS, GROUPS = (
+ROWS, COUNTS, GROUPS, FOUND = (
     [re.split(r"\s{2,}", line) for line in table.splitlines()] for table in "\n".join(LINES).split("\n\n")
 )
 # A noise comes onto the page with the pairs that a search finds for it.
@@ -28,6 +29,7 @@ def test_the_table_has_every_mechanism_and_all_of_them_hold():
     assert len(ROWS[1:]) == len(SEARCHED)
     assert {tuple(row[-2:]) for row in ROWS[1:]} == {("same", "holds")}
     figures = [row[3] for row in (*ROWS[1:], *GROUPS[1:])] + [row[2] for row in COUNTS[1:]]
+    figures += [row[5] for row in FOUND[1:]]
     pairs = sum(int(figure.replace(",", "")) for figure in figures)
     assert f"{pairs:,} pairs of neighbouring inputs" == TOTAL
     assert pairs >= 10_000
@@ -51,6 +53,14 @@ def test_the_table_has_groups_as_verify_prints_them():
     assert [tuple(row[:2]) for row in GROUPS[1:]] == [(task.each_user, task.adjacency) for task in group_tasks()]
     assert {row[-1] for row in GROUPS[1:]} == {"holds"}
     assert list(group_tasks()[0].examine().cells()) == GROUPS[1]
+
+
+def test_the_table_has_items_that_nobody_listed_as_verify_prints_them():
+    assert tuple(FOUND[0]) == DiscoveryVerdict.headings
+    tables = [task.tables for task in discovery_tasks()]
+    assert [row[:3] for row in FOUND[1:]] == [[f"{one.items}", one.each_user or "-", one.adjacency] for one in tables]
+    assert {row[-1] for row in FOUND[1:]} == {"holds"}
+    assert list(discovery_tasks()[0].examine().cells()) == FOUND[1]
 
 
 @pytest.mark.parametrize(

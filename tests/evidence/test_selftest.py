@@ -20,7 +20,9 @@ from discreet.evidence.inputs import long_input, telling_pair
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
 from discreet.mechanisms import canonical, joint, oneshot, peeling
+from discreet.mechanisms.discovery import Discovery
 from discreet.sources.arrays.positions import PositionFinder
+from discreet.sources.events.unlisted_scoring import UnlistedScoring
 from discreet.topk import top_k
 
 CASES = {case.name: case for case in selftest.cases()}
@@ -39,6 +41,9 @@ PLACES = {
         LazyColumn: ["exact"],
         discreet.request: ["make_count_mechanism"],
         discreet.counts: ["l1_steps_by_group"],
+        discreet.discovery_request: ["make_count_mechanism"],
+        Discovery: ["threshold", "keep_probability", "share_of_group"],
+        UnlistedScoring: ["_count_users", "_add_up_by_user", "_drop_uncounted"],
         discreet.evidence.group_rows: ["choose_groups"],
         discreet.grouped_request: ["GroupShare"],
         discreet.topk: ["sample_discrete_laplace"],

@@ -25,6 +25,7 @@ from discreet.progress import show_progress
 if TYPE_CHECKING:
     from discreet.evidence.audit import Audit
     from discreet.evidence.count_rows import CountVerdict
+    from discreet.evidence.discovery_rows import DiscoveryVerdict
     from discreet.evidence.group_rows import GroupVerdict
     from discreet.evidence.report import Failure, Verdict, Verification
 
@@ -145,10 +146,11 @@ def _run_self_test(jobs: int, shape: str, quiet: bool) -> int:
 
 
 def _verification_to_dict(report: Verification) -> dict[str, Any]:
-    """A report in terms that JSON can hold; counts and lists by group are there where all is verified."""
+    """A report in terms that JSON can hold; all but mechanisms is there where all is verified."""
     more = {
         "counts": [_counts_to_dict(verdict) for verdict in report.counts],
         "groups": [_groups_to_dict(verdict) for verdict in report.groups],
+        "discovery": [_discovery_to_dict(verdict) for verdict in report.found],
     }
     return {
         "holds": report.holds,
@@ -166,6 +168,20 @@ def _groups_to_dict(verdict: GroupVerdict) -> dict[str, Any]:
         "pairs": verdict.pairs,
         "worst": verdict.worst,
         "renyi": verdict.renyi,
+        "failures": _list_failures(verdict.failures),
+    }
+
+
+def _discovery_to_dict(verdict: DiscoveryVerdict) -> dict[str, Any]:
+    return {
+        "max_items_per_user": verdict.tables.items,
+        "each_user": verdict.tables.each_user,
+        "adjacency": verdict.tables.adjacency,
+        "threshold": verdict.tables.threshold,
+        "holds": verdict.holds,
+        "pairs": verdict.pairs,
+        "kept": verdict.kept,
+        "worst": verdict.worst,
         "failures": _list_failures(verdict.failures),
     }
 

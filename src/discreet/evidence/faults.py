@@ -1,7 +1,7 @@
 """Faults to plant: each replaces one function of the code by one that is wrong, for as long as a context lasts.
 
 They are the faults that a sampler of this kind can have: too little noise, classes counted wrongly, a bias in what is
-drawn, and ranks that end up at the wrong items.
+drawn, ranks that end up at the wrong items, and users who count for more than they should.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from discreet import counts, grouped_request, request, topk
+from discreet import counts, discovery_request, grouped_request, request, topk
 from discreet.columns import LazyColumn
 from discreet.evidence import group_rows
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
+from discreet.exact.laplace import upper_tail
 from discreet.mechanisms import canonical
+from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.registry import MECHANISMS
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.sources.arrays.positions import PositionFinder
+from discreet.sources.events.unlisted_scoring import UnlistedScoring
 
 Plant = Callable[[], AbstractContextManager[None]]
 
@@ -185,3 +188,62 @@ def whole_epsilon_for_each_group() -> AbstractContextManager[None]:
 def swap_counted_once_in_groups() -> AbstractContextManager[None]:
     """Counts by group with the noise of one list, as if a user who is replaced stayed in the group."""
     return replace_attribute(counts, "l1_steps_by_group", lambda right: counts.l1_steps)
+
+
+def threshold_one_less() -> AbstractContextManager[None]:
+    """Items that nobody listed are kept from one person less on."""
+    return replace_attribute(Discovery, "threshold", lambda right: property(lambda self: right.func(self) - 1))
+
+
+def all_items_of_a_user_count() -> AbstractContextManager[None]:
+    """Every item of a user counts for finding it, however many they are."""
+
+    def lift_limit(right: Any) -> Any:
+        def count_users(self: UnlistedScoring, *arguments: Any) -> Any:
+            return right(replace(self, max_items_per_user=2**31), *arguments)
+
+        return count_users
+
+    return replace_attribute(UnlistedScoring, "_count_users", lift_limit)
+
+
+def rows_as_people() -> AbstractContextManager[None]:
+    """Each row of a user counts for finding an item, and in its score."""
+    return replace_attribute(UnlistedScoring, "_add_up_by_user", lambda right: lambda self, rows, within=(): rows)
+
+
+@contextmanager
+def uncounted_items_kept() -> Iterator[None]:
+    """An item that a user touched beyond the limit, and that counts for nobody, is kept where the noise is enough."""
+
+    def keep_probability(self: Discovery, users: int) -> arb:
+        return upper_tail(self.rate, self.threshold - users)
+
+    with (
+        replace_attribute(UnlistedScoring, "_drop_uncounted", lambda right: lambda self, scored: scored),
+        replace_attribute(Discovery, "keep_probability", lambda right: keep_probability),
+    ):
+        yield
+
+
+def counts_bounded_like_discovery() -> AbstractContextManager[None]:
+    """Counts of those found with noise for users of one item, as discovery bounds them; the counts are of all items."""
+
+    def bound(right: Any) -> Any:
+        def make_count_mechanism(
+            sensitivity: Any, adjacency: Any, grid: Any, k: Any, _: Any, *rest: Any, **more: Any
+        ) -> Any:
+            return right(sensitivity, adjacency, grid, k, 1, *rest, **more)
+
+        return make_count_mechanism
+
+    return replace_attribute(discovery_request, "make_count_mechanism", bound)
+
+
+def whole_delta_for_each_group() -> AbstractContextManager[None]:
+    """Each group finds items with epsilon and delta in place of its shares, and the whole says that it costs them."""
+
+    def keep_whole(right: Any) -> Any:
+        return lambda self: replace(self, max_groups_per_user=1)
+
+    return replace_attribute(Discovery, "share_of_group", keep_whole)

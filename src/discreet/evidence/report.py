@@ -14,6 +14,7 @@ from discreet.text import align_columns
 
 if TYPE_CHECKING:
     from discreet.evidence.count_rows import CountVerdict
+    from discreet.evidence.discovery_rows import DiscoveryVerdict
     from discreet.evidence.expected import Departure
     from discreet.evidence.group_rows import GroupVerdict
 
@@ -81,7 +82,8 @@ class Failure:
     ----------
     check
         What found it: "epsilon", "zCDP" or "definition"; for counts "epsilon", "counts", "rate" or "noise",
-        and for groups "epsilon", "zCDP", "total" or "rate".
+        for groups "epsilon", "zCDP", "total" or "rate", and for items that nobody listed "delta", "people",
+        "threshold", "chance", "total", "rate" or "drawn".
     what
         What was found, and where.
     """
@@ -190,7 +192,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Verification:
-    """The verdicts on some mechanisms, and on counts and lists by group where all is verified.
+    """The verdicts on some mechanisms, and on counts, groups and items that nobody listed where all is verified.
 
     Attributes
     ----------
@@ -200,11 +202,14 @@ class Verification:
         One for each kind of release with counts.
     groups
         One for each kind of release by group.
+    found
+        One for each kind of release of items that nobody listed.
     """
 
     verdicts: list[Verdict]
     counts: list[CountVerdict] = field(default_factory=list)
     groups: list[GroupVerdict] = field(default_factory=list)
+    found: list[DiscoveryVerdict] = field(default_factory=list)
 
     @property
     def pairs(self) -> int:
@@ -222,13 +227,13 @@ class Verification:
             lines.append(f"* no pair is known that reaches {SHARP}: a scale 5% off shows by the definition alone")
         if any(best_witness(verdict.mechanism) is None for verdict in self.verdicts):
             lines.append("- no pair has been searched for: how close to epsilon inputs can come is not known")
-        for more in (self.counts, self.groups):
+        for more in (self.counts, self.groups, self.found):
             lines += ["", *_table(more)] if more else []
         faults = [failure.what for verdict in self._all() for failure in verdict.failures]
         return "\n".join([*lines, f"{self.pairs:,} pairs of neighbouring inputs", *faults])
 
     def _all(self) -> list[Judged]:
-        return [*self.verdicts, *self.counts, *self.groups]
+        return [*self.verdicts, *self.counts, *self.groups, *self.found]
 
 
 def verdict_word(verdict: Judged) -> str:

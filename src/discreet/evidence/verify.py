@@ -15,6 +15,7 @@ from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.evidence.count_rows import CountTask, CountVerdict, count_tasks
+from discreet.evidence.discovery_rows import DiscoveryTask, DiscoveryVerdict, discovery_tasks
 from discreet.evidence.expected import Departure, check_defined, find_departure
 from discreet.evidence.group_rows import GroupTask, GroupVerdict, group_tasks
 from discreet.evidence.neighbours import Family, Scores, families
@@ -52,7 +53,8 @@ def verify(
     Parameters
     ----------
     mechanism
-        One mechanism or several; by default all of them, with every noise, and releases with counts and by group.
+        One mechanism or several; by default all of them, with every noise, and releases with counts, by group and of
+        items that nobody listed.
     k
         How many items to release; by default every number that the law can be had for.
     epsilon
@@ -89,6 +91,7 @@ def as_report(verdicts: Iterable[AnyVerdict]) -> Verification:
         [verdict for verdict in every if isinstance(verdict, Verdict)],
         [verdict for verdict in every if isinstance(verdict, CountVerdict)],
         [verdict for verdict in every if isinstance(verdict, GroupVerdict)],
+        [verdict for verdict in every if isinstance(verdict, DiscoveryVerdict)],
     )
 
 
@@ -120,8 +123,8 @@ class Task:
         return Verdict(self.mechanism, pairs, worst, worst_pair, renyi, renyi_pair, farthest, self.witness)
 
 
-AnyTask = Task | CountTask | GroupTask
-AnyVerdict = Verdict | CountVerdict | GroupVerdict
+AnyTask = Task | CountTask | GroupTask | DiscoveryTask
+AnyVerdict = Verdict | CountVerdict | GroupVerdict | DiscoveryVerdict
 
 
 def verify_witness(mechanism: Mechanism, witness: Witness | None = None) -> Verdict:
@@ -159,7 +162,9 @@ def plan(
         else:
             tasks.append(Task(one, (*trials, _trial(witness)), witness))
     everything = mechanism is None and scores is None and k is None
-    return [*tasks, *count_tasks(adjacency), *group_tasks(adjacency)] if everything else tasks
+    if not everything:
+        return tasks
+    return [*tasks, *count_tasks(adjacency), *group_tasks(adjacency), *discovery_tasks(adjacency)]
 
 
 def _trial(witness: Witness) -> Trial:

@@ -100,25 +100,40 @@ class Laws:
 
     def _visible(self, scores: Scores) -> dict[Outcome, tuple[float, float]]:
         source = self.source(scores)
-        prepared: list[Prepared] = []
+        return enumerate_outcomes(lambda draw: self.release(scores, source, draw), self.k)
 
-        def observe(ranks: Iterable[int]) -> Outcome:
-            def draw(ready: Prepared) -> Ranks:
-                prepared.append(ready)
-                return np.fromiter(ranks, np.int64)
 
-            return outcome_of(self.release(scores, source, draw))
+def enumerate_outcomes(
+    release: Callable[[Callable[[Prepared], Ranks]], Release], k: int
+) -> dict[Outcome, tuple[float, float]]:
+    """The log probability of everything that the caller can see, and how far it may be off.
 
-        first = observe(range(self.k))
-        if not prepared:
-            # Nothing was drawn: this is all there is to see.
-            return {first: (0.0, 0.0)}
-        logs: dict[Outcome, tuple[float, float]] = {}
-        for ranks, (log_probability, off) in _floats(prepared[0]).items():
-            outcome = observe(ranks)
-            before, error = logs.get(outcome, (-math.inf, 0.0))
-            logs[outcome] = float(np.logaddexp(before, log_probability)), max(off, error) + (before > -math.inf) * 1e-14
-        return logs
+    Parameters
+    ----------
+    release
+        What is released where a given function chooses the ranks.
+    k
+        How many ranks are chosen.
+    """
+    prepared: list[Prepared] = []
+
+    def observe(ranks: Iterable[int]) -> Outcome:
+        def draw(ready: Prepared) -> Ranks:
+            prepared.append(ready)
+            return np.fromiter(ranks, np.int64)
+
+        return outcome_of(release(draw))
+
+    first = observe(range(k))
+    if not prepared:
+        # Nothing was drawn: this is all there is to see.
+        return {first: (0.0, 0.0)}
+    logs: dict[Outcome, tuple[float, float]] = {}
+    for ranks, (log_probability, off) in _floats(prepared[0]).items():
+        outcome = observe(ranks)
+        before, error = logs.get(outcome, (-math.inf, 0.0))
+        logs[outcome] = float(np.logaddexp(before, log_probability)), max(off, error) + (before > -math.inf) * 1e-14
+    return logs
 
 
 def outcome_of(release: Release) -> Outcome:

@@ -141,9 +141,14 @@ class Discovery:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], delta: str, adjacency: str) -> Discovery:
-        """The discovery that `to_dict` wrote."""
-        part, groups = Fraction(data["epsilon"]), int(data.get("max_groups_per_user", 1))
-        return cls(part, Fraction(delta), int(data["max_items_per_user"]), adjacency, groups)
+        """The discovery that `to_dict` wrote; others are refused, for some of which there is no threshold."""
+        items = whole_number(data["max_items_per_user"], "max_items_per_user", 1)
+        groups = whole_number(data.get("max_groups_per_user", 1), "max_groups_per_user", 1)
+        check_adjacency(adjacency)
+        found = cls(positive(data["epsilon"], "epsilon"), check_delta(delta), items, adjacency, groups)
+        if found.threshold != data["threshold"]:
+            raise InvalidValueError("threshold must be that of the other numbers")
+        return found
 
     def describe_threshold(self) -> str:
         """What the threshold means for an item, in a sentence or two."""
@@ -239,14 +244,15 @@ def check_delta(delta: Any) -> Fraction:
             f"delta must be given for discovery: above zero and at most {limit}, for instance '1e-8'"
         )
     number = exact(delta, "delta")
-    if not 0 < number <= LARGEST_DELTA:
+    # The float 0.001 is a little above one thousandth, and means it.
+    if not 0 < number <= Fraction(float(LARGEST_DELTA)):
         raise InvalidValueError(f"delta must be above zero and at most {limit}, not {shown(delta)}")
     return number
 
 
 def delta_warning(delta: Fraction) -> str | None:
     """What is to be said about a delta that is too large for most uses; None where it is not."""
-    if delta <= DOUBTFUL_DELTA:
+    if delta <= Fraction(float(DOUBTFUL_DELTA)):
         return None
     return (
         f"delta is {decimal(delta)}: it should be well below one over the number of people, "

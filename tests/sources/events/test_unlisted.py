@@ -82,8 +82,8 @@ def define(rows, most, clip=None, unify=lambda item: item):
     return {item: (users[item], scores[item]) for item in users}
 
 
-def find_everything(source, group=0):
-    """Every item that counts for somebody, with both of its numbers; a source says no more."""
+def find_each(source):
+    """In each group every item that counts for somebody, with both of its numbers; a source says no more."""
     runs = []
 
     def keep(users, items):
@@ -91,11 +91,17 @@ def find_everything(source, group=0):
         return np.arange(items.sum())
 
     found = source.find_items(KEY, keep)
-    assert len(found) == len(runs)
-    listed, users = found[group], runs[group]
-    assert sorted(users.tolist(), reverse=True) == users.tolist()
-    assert len(set(listed.items)) == len(listed.items)
-    return {item: (int(n), score) for item, n, score in zip(listed.items, users, listed.scores, strict=True)}
+    for listed, users in zip(found, runs, strict=True):
+        assert sorted(users.tolist(), reverse=True) == users.tolist()
+        assert len(set(listed.items)) == len(listed.items)
+    return [
+        {item: (int(n), score) for item, n, score in zip(listed.items, users, listed.scores, strict=True)}
+        for listed, users in zip(found, runs, strict=True)
+    ]
+
+
+def find_everything(source, group=0):
+    return find_each(source)[group]
 
 
 def open_found(table, most=3, domain=None, **options):
@@ -170,26 +176,48 @@ def test_the_same_bits_give_the_same_release(engine, tmp_path, request):
 # What one user can do.
 
 TOUCHES = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(ODD[:8])), max_size=30)
+OWN = st.lists(st.sampled_from(ODD), max_size=12)
+EXAMPLES = {"arrow": 10, "sqlite": 10, "postgres": 6, "spark": 2}
 
 
-@settings(max_examples=12, deadline=None)
-@given(TOUCHES, st.sets(st.sampled_from(ODD), max_size=8), st.integers(1, 3))
-def test_one_user_more_moves_so_many_items_by_one(others, own, most):
-    def found(touches):
-        table = pa.table(
-            {
-                "who": pa.array([w for w, _ in touches], pa.int64()),
-                "what": pa.array([i for _, i in touches], pa.string()),
-            }
-        )
-        return find_everything(open_found(table, most))
+def make_neighbours(tables):
+    """Tables without a user and with one, one after the other, as groups of one table of events."""
+    rows = [
+        {"table": 2 * index + added, "who": f"{index}-{who}", "what": item}
+        for index, (others, own) in enumerate(tables)
+        for added in range(2)
+        for who, item in [*others, *(("new", item) for item in own * added)]
+    ]
+    return pa.Table.from_pylist(rows, pa.schema([("table", pa.int64()), ("who", pa.string()), ("what", pa.string())]))
 
-    without, added = found(others), found([*others, *((9, item) for item in own)])
+
+def check_sensitivity(without, added, own, most):
+    """At most so many items count for one user more, and totals rise by one for those that the user has."""
     moved = {item: added[item][0] - without.get(item, (0, 0))[0] for item in added}
     assert set(without) <= set(added)
     assert sorted(filter(None, moved.values())) == [1] * min(most, len(own))
-    scores = {item: added[item][1] - without[item][1] for item in without}
-    assert all(change == (item in own) for item, change in scores.items())
+    assert {item for item, change in moved.items() if change} <= own
+    assert all(added[item][1] - without[item][1] == (item in own) for item in without)
+
+
+@pytest.mark.parametrize("engine", ["arrow", "sqlite", *ENGINES[-2:]])
+def test_one_user_more_moves_so_many_items_by_one(engine, tmp_path, request):
+    @settings(max_examples=EXAMPLES[engine], deadline=None)
+    @given(st.lists(st.tuples(TOUCHES, OWN), min_size=1, max_size=5), st.integers(1, 3))
+    def check(tables, most):
+        given = on(engine, make_neighbours(tables), tmp_path, request)
+        split = {"by": "table", "groups": discreet.integers(0, 2 * len(tables) - 1), "each_user": "many"}
+        found = find_each(open_found(given, most, **split))
+        for index, (_, own) in enumerate(tables):
+            check_sensitivity(found[2 * index], found[2 * index + 1], set(own), most)
+        if engine == "spark":
+            # Every query takes seconds there.
+            return
+        # The last table again, in the way that has no groups.
+        last = [open_found(given, most, where=f"table = {2 * index + added}") for added in range(2)]
+        assert [find_everything(source) for source in last] == found[-2:]
+
+    check()
 
 
 @pytest.mark.parametrize("engine", ["arrow", "sqlite"])
@@ -257,6 +285,30 @@ def test_text_that_is_none_is_no_item(tmp_path):
     assert find_everything(source) == {"fine": (1, 1)}
 
 
+def open_far_dates(engine, request):
+    """A date that Python has, of two people, and others of one person each."""
+    if engine == "arrow":
+        days = pa.array([18262, 18262, 10**7, -(10**6)], pa.int32()).cast(pa.date32())
+        return {"table": pa.table({"who": [1, 2, 3, 4], "what": days})}
+    if engine == "spark":
+        far = "(3, make_date(10000, 1, 1)), (4, make_date(-44, 3, 15))"
+        rows = f"VALUES (1, DATE '2020-01-01'), (2, DATE '2020-01-01'), {far} AS t(who, what)"
+        return {"table": request.getfixturevalue("spark").sql(f"SELECT * FROM {rows}")}  # noqa: S608
+    psycopg, url = pytest.importorskip("psycopg"), request.getfixturevalue("postgres")
+    with psycopg.connect(url.replace("postgres://", "postgresql://", 1), autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS far")
+        connection.execute("CREATE TABLE far (who int, what date)")
+        known, far = "(1, '2020-01-01'), (2, '2020-01-01')", "(3, 'infinity'), (4, '0044-03-15 BC'), (5, '10000-01-01')"
+        connection.execute(f"INSERT INTO far VALUES {known}, {far}")  # noqa: S608
+    return {"table": url, "name": "far"}
+
+
+@pytest.mark.parametrize("engine", ["arrow", *ENGINES[-2:]])
+def test_dates_outside_of_the_calendar_are_no_items(engine, request):
+    source = open_found(open_far_dates(engine, request), domain=discreet.discovered("1e-6", 2, kind="date"))
+    assert find_everything(source) == {date(2020, 1, 1): (2, 2)}
+
+
 @pytest.mark.parametrize(
     "user", [pa.array([b"\xff", b"\x00", b"\xff"]), pa.array([1.5, 2.0, 1.5]), [True, False, True]]
 )
@@ -319,3 +371,7 @@ def test_a_large_delta_is_warned_about():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert discreet.discovered("1e-5", 2).delta == Fraction(1, 10**5)
+        # As floats they are a little above what they say.
+        assert discreet.discovered(1e-5, 2).delta > Fraction(1, 10**5)
+    with pytest.warns(UserWarning, match=r"delta is about 0\.001"):
+        assert discreet.discovered(1e-3, 2).delta > Fraction(1, 10**3)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from discreet.discovery_terms import SPELLINGS
-from discreet.sources.events.cells import LARGEST_EXACT, read_cell
+from discreet.sources.events.cells import LARGEST_EXACT, null_unless, read_cell
 from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.scoring import RowReading
 
@@ -56,6 +57,9 @@ class UnlistedScoring(RowReading):
         read = super()._read_item(item)
         if self.kind == "string":
             read = self.dialect.drop_broken_text(self._unify_spelling(read))
+        if self.kind == "date" and not self.dialect.dates_are_text:
+            # PostgreSQL and Spark have others, and even an infinite one, which fail to be read outside of them.
+            read = null_unless(read.between(date.min, date.max), read)
         return self._drop_long_numbers(read) if self.drops_long_numbers else read
 
     def _unify_spelling(self, text: Any) -> Any:
@@ -87,10 +91,14 @@ class UnlistedScoring(RowReading):
         ranked = hashed.mutate(counts=ibis.row_number().over(window) < self.max_items_per_user)
         users = ranked.counts.ifelse(1, 0).cast("int32").sum().cast("int64")
         scored = ranked.group_by(*within, "item").agg(users=users, total=self._sum_users(ranked).cast("int64"))
-        counting = scored.filter(scored.users > 0)
+        counting = self._drop_uncounted(scored)
         item = counting.item
         text = item if self.kind != "string" or self.dialect.bytes_text is None else self.dialect.bytes_text(item)
         return counting.select(*within, item=text, score=counting.users, total=counting.total)
+
+    def _drop_uncounted(self, scored: Any) -> Any:
+        """The items that count for somebody: no noise may keep one that is there because of a user beyond the limit."""
+        return scored.filter(scored.users > 0)
 
     def _hash(self, by_user: Any, table: Any, key: str) -> Any:
         """What decides which items of a user count, in an order that is the same on every engine."""

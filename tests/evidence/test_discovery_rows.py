@@ -1,0 +1,176 @@
+"""What `verify --all` says of items that nobody listed, over all neighbouring tables, and the faults that it finds."""
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.cli.evidence import _verification_to_dict
+from discreet.evidence import discovery_definition as defined
+from discreet.evidence import faults
+from discreet.evidence.definition import discrete_laplace_log
+from discreet.evidence.discovery_laws import needed_delta, tell_scores_apart
+from discreet.evidence.discovery_rows import DiscoveryTask, discovery_tasks, misdrawn
+from discreet.evidence.discovery_tables import EPSILON, SmallTables
+from discreet.evidence.selftest import cases
+from discreet.evidence.verify import as_report
+from discreet.exact.entropy import Entropy
+from discreet.mechanisms.discovery import Discovery
+
+TASKS = {str(task.tables): task for task in discovery_tasks()}
+FEW = TASKS["l = 1, add-remove"]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_neighbours_need_no_more_than_delta(name):
+    verdict = TASKS[name].examine()
+    assert verdict.holds, verdict.failures
+    # A delta that the threshold just needs: some user's own items are found as often as it allows.
+    assert verdict.kept > (0.999 if "add-remove" in name else 0.3)
+    assert verdict.worst <= 1 + 1e-9
+    assert verdict.pairs >= 100
+
+
+def test_tables_have_every_user_and_items_around_the_threshold():
+    tables = SmallTables(3, "add-remove")
+    assert len(tables.users()) == 2**4
+    assert len(SmallTables(1, "swap", "many").users()) == 2**4
+    assert tables.users()[0] == ()
+    read, failures = tables.read()
+    assert failures == []
+    assert len(read) == len(tables.bases()) * len(tables.users())
+    counting = {n for (touched,) in read for _, n, _ in touched}
+    assert {1, 2, tables.threshold - 1, tables.threshold, tables.threshold + 1} <= counting
+    # A user of four items, of which three count, finds no fourth.
+    assert sorted(n for _, n, _ in read[15][0]) == [1, 1, 1]
+    assert len(list(tables.pair_up(read))) == 6 * 15
+    assert len(list(SmallTables(3, "swap").pair_up(read))) == 6 * 15 * 16 // 2
+
+
+@pytest.mark.parametrize(
+    ("plant", "checks"),
+    [
+        (faults.threshold_one_less, {"delta", "threshold", "drawn"}),
+        (faults.all_items_of_a_user_count, {"delta", "people"}),
+        (faults.rows_as_people, {"delta", "people"}),
+        (faults.uncounted_items_kept, {"delta", "people", "chance"}),
+        (faults.counts_bounded_like_discovery, {"delta", "rate"}),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_planted_faults_are_caught(plant, checks):
+    with plant():
+        verdict = FEW.examine()
+    assert {failure.check for failure in verdict.failures} == checks
+    assert verdict.cells()[-1] == "FAILS"
+
+
+def test_groups_that_each_have_all_of_delta_are_caught():
+    with faults.whole_delta_for_each_group():
+        verdict = TASKS["l = 1, each user in many of 2 groups, add-remove"].examine()
+        assert TASKS["l = 1, each user in one of 2 groups, add-remove"].examine().holds
+    assert {failure.check for failure in verdict.failures} == {"delta", "threshold"}
+
+
+def test_what_is_drawn_is_judged(monkeypatch):
+    assert misdrawn() == []
+    right = Discovery.sample_kept
+
+    def keep_all(self, entropy, users, items):
+        return np.where(users >= self.threshold, items, right(self, entropy, users, items))
+
+    monkeypatch.setattr(Discovery, "sample_kept", keep_all)
+    assert [failure.check for failure in misdrawn()] == ["drawn"]
+    monkeypatch.undo()
+    monkeypatch.setattr(Entropy, "subset", lambda self, count, last: np.arange(count))
+    assert [failure.check for failure in misdrawn()] == ["drawn", "drawn"]
+
+
+# The second definition by itself, and against the library.
+
+
+@pytest.mark.parametrize(("items", "adjacency", "groups"), list(product([1, 3], ["add-remove", "swap"], [1, 2])))
+def test_the_definition_is_that_of_the_library(items, adjacency, groups):
+    for epsilon, delta in (("2", "1e-3"), ("20", "1e-9"), ("7", "1e-5")):
+        made = Discovery(Fraction(epsilon), Fraction(delta), items, adjacency, groups)
+        given = Fraction(epsilon), items, adjacency, groups
+        assert defined.noise_rate(*given) == made.rate
+        assert defined.least_threshold(given[0], Fraction(delta), *given[1:]) == made.threshold
+        needed = [defined.needed_delta(made.threshold - less, *given) for less in (0, 1)]
+        assert needed[0] <= Fraction(delta) < needed[1]
+
+
+def test_tails_add_up_to_one():
+    rate = Fraction(1, 3)
+    for n in (-5, 0, 1, 4, 30):
+        below = math.fsum(math.exp(discrete_laplace_log(z, rate)) for z in range(-200, n))
+        assert defined.upper_tail(rate, n) + below == pytest.approx(1, abs=1e-14)
+    assert defined.keep_chance(0, rate, 2) == 0
+
+
+def test_the_part_for_discovery_is_that_of_the_plan():
+    for items, k in product((1, 3, 50), (1, 10, 200)):
+        planned = discreet.discovered("1e-6", items).plan(k=k, epsilon=1)
+        assert planned.epsilon == defined.part_for_discovery(items, k)
+
+
+def test_people_are_counted_once_in_the_groups_that_are_theirs():
+    rows = [("ann", 0, "a"), ("ann", 0, "a"), ("ann", 1, "b"), ("bob", 1, "b"), ("cid", 1, "a"), ("cid", 0, "b")]
+    both = defined.count_people(rows, 1, "key", 2, one_group=False)
+    assert both == [{"a": (1, 1), "b": (1, 1)}, {"b": (2, 2), "a": (1, 1)}]
+    assert defined.count_people(rows, 1, "key", 2, one_group=True) == [{"a": (1, 1), "b": (1, 1)}, {"b": (1, 1)}]
+    many = [("ann", 0, item) for item in "abcdef"] + [("bob", 0, "a")]
+    (found,) = defined.count_people(many, 2, "key", 1, one_group=False)
+    assert sum(n for n, _ in found.values()) == 3
+    assert found["a"][1] == 2
+
+
+def test_counts_tell_scores_apart_as_their_noise_does():
+    """Against the sum over all values that a noisy count can have."""
+    rate, values = Fraction(1, 2), range(-150, 160)
+    for steps in (1, 2, 5):
+        here, there = (np.exp([discrete_laplace_log(c - at, rate) for c in values]) for at in (0, steps))
+        cells = np.array(tell_scores_apart(steps, rate))
+        assert cells.sum(axis=0) == pytest.approx([1, 1], abs=1e-12)
+        for epsilon in (0, Fraction(1, 3), Fraction(3, 2)):
+            assert needed_delta(*cells.T, epsilon) == pytest.approx(needed_delta(here, there, epsilon), abs=1e-12)
+    assert tell_scores_apart(0, rate) == tell_scores_apart(3, None) == [(1, 1)]
+
+
+def test_the_divergence_is_the_larger_of_both_directions():
+    p, q = np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.25, 0.5])
+    assert needed_delta(p, q, Fraction(0)) == needed_delta(q, p, Fraction(0)) == 0.5
+    assert needed_delta(p, q, Fraction(1)) == 0.5
+
+
+# The report.
+
+
+def test_what_is_found_is_printed():
+    with faults.rows_as_people():
+        verdict = DiscoveryTask(FEW.tables, FEW.trials[:1]).examine()
+    assert verdict.cells()[:6] == ("1", "-", "add-remove", f"{FEW.tables.threshold}", "1", "42")
+    said = "\n".join(failure.what for failure in verdict.failures)
+    assert "of delta at" in said
+    assert "are found to count, by definition" in said
+    assert str(FEW.tables) in said
+
+
+def test_the_report_of_the_command_line_lists_discovery():
+    verdict = DiscoveryTask(FEW.tables, FEW.trials[:1]).examine()
+    found = _verification_to_dict(as_report([verdict]))
+    assert list(found) == ["holds", "pairs", "verdicts", "discovery"]
+    (row,) = found["discovery"]
+    assert (row["max_items_per_user"], row["each_user"], row["adjacency"]) == (1, None, "add-remove")
+    assert (row["pairs"], row["holds"], row["failures"]) == (42, True, [])
+
+
+def test_all_of_it_is_in_the_self_test():
+    planted = [case for case in cases() if case.name.startswith("discovery")]
+    assert len(planted) == 6
+    assert all(case.found == tuple(TASKS.values()) for case in planted)
+    assert {task.tables.adjacency for task in discovery_tasks("swap")} == {"swap"}
+    assert EPSILON < 2
