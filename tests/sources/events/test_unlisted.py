@@ -12,17 +12,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from engines import LOCAL, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
+from engines import ENGINES, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
 from discreet.discovery_terms import Discovered
 
-ENGINES = [
-    *LOCAL,
-    *(pytest.param(name, marks=[pytest.mark.xdist_group(name), pytest.mark.slow]) for name in SERVERS),
-]
 KEY = "00c0ffee00c0ffee"
 ODD = ["dune", "Dune", " dune ", "é", "É", "ß", "'quoted' \"text\"", "x,y", "😀", "￿x", "𐀀", "NULL", "7", "07"]
 UNIVERSE = {
@@ -143,7 +139,7 @@ def test_spellings_are_one_item_everywhere(engine, spelling, unify, tmp_path, re
     assert find_everything(source) == define(rows, 2, unify=unify)
 
 
-@pytest.mark.parametrize("engine", ["arrow", "duckdb", "sqlite", *ENGINES[-2:]])
+@pytest.mark.parametrize("engine", ["arrow", "duckdb", "sqlite", *LONG_ON_SPARK])
 def test_groups_have_items_of_their_own(engine, tmp_path, request):
     rows, table = make_rows(4)
     given, split = on(engine, table, tmp_path, request), {"by": "land", "groups": ["DE", "FR"]}
@@ -200,7 +196,7 @@ def check_sensitivity(without, added, own, most):
     assert all(added[item][1] - without[item][1] == (item in own) for item in without)
 
 
-@pytest.mark.parametrize("engine", ["arrow", "sqlite", *ENGINES[-2:]])
+@pytest.mark.parametrize("engine", ["arrow", "sqlite", *LONG_ON_SPARK])
 def test_one_user_more_moves_so_many_items_by_one(engine, tmp_path, request):
     @settings(max_examples=EXAMPLES[engine], deadline=None)
     @given(st.lists(st.tuples(TOUCHES, OWN), min_size=1, max_size=5), st.integers(1, 3))
