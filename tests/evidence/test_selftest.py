@@ -214,6 +214,8 @@ def test_the_last_stage_has_the_power_to_see_an_envelope_five_percent_too_low():
                 weight = math.exp(float(ready.log_weight(cell).mid()))
                 right[ready.excess(cell)] += weight
                 wrong[ready.excess(cell)] += weight * min(1.0, kept) / kept
+    top, instead = (masses[ready.excess(ready.top)] / sum(masses.values()) for masses in (right, wrong))
+    assert round(top - instead, 3) == 0.010, "what docs/evidence.md says"
     p, q = in_levels(right), in_levels(wrong, like=right)
     noncentrality = selftest.STAGES[-1] * ((q - p) ** 2 / p).sum()
     critical = stats.chi2.isf(selftest.ALPHA / (4 * len(selftest.STAGES)), len(p) - 1)
