@@ -109,7 +109,12 @@ def test_help_of_select_names_every_option_and_default(call):
     assert "canonical,one-shot,peeling,joint" in flat
     noises = {name: kind().parameters().get("noise") for name, kind in MECHANISMS.items()}
     assert "Bydefaultgumbel,withone-shotexponential." in flat
-    assert noises == {"canonical": "gumbel", "one-shot": "exponential", "peeling": "gumbel", "joint": None}
+    assert noises == {
+        "canonical": "gumbel",
+        "one-shot": "exponential",
+        "peeling": "gumbel",
+        **dict.fromkeys(("joint", "histogram")),
+    }
 
 
 @pytest.mark.parametrize(
@@ -172,10 +177,23 @@ def test_adjacency_reaches_the_events(call, ratings):
         ((*SELECT, "-k", "two"), "k must be a whole number such as 10, not 'two'"),
         ((*SELECT, "--epsilon", "0"), "epsilon must be above zero, not '0'"),
         ((*SELECT, "--epsilon", "x"), "epsilon must be a finite number such as '0.5', '1/3' or '1e-6', not 'x'"),
-        ((*SELECT, "--sensitivity", "1"), "sensitivity must be two numbers DOWN,UP such as 0,1, not '1'"),
+        (
+            (*SELECT, "--sensitivity", "1"),
+            "sensitivity must be two numbers DOWN,UP such as 0,1, or three DOWN,UP,L such as 0,1,5, not '1'",
+        ),
+        ((*SELECT, "--sensitivity", "0,1,x"), "sensitivity items must be a whole number such as 10, not 'x'"),
+        (
+            (*SELECT, "--mechanism", "histogram"),
+            "mechanism must not be Histogram() unless it is known how many items one user touches at most, because its "
+            "noise is for all scores together: give events max_items_per_user, or scores a "
+            "Sensitivity(down, up, items=...)",
+        ),
         ((*SELECT, "--sensitivity", "-1,1"), "sensitivity down must be zero or more, not '-1'"),
         ((*SELECT, "--adjacency", "all"), "adjacency must be 'add-remove' or 'swap', not 'all'"),
-        ((*SELECT, "--mechanism", "x"), "mechanism must be one of canonical, one-shot, peeling, joint, not 'x'"),
+        (
+            (*SELECT, "--mechanism", "x"),
+            "mechanism must be one of canonical, one-shot, peeling, joint, histogram, not 'x'",
+        ),
         ((*SELECT, "--gamma", "2"), "gamma must be from 0 to 1, not '2'"),
         ((*SELECT, "--ceil", "--gamma", "1"), "ceil must be False unless gamma is 1/2, but gamma is '1'"),
         (
