@@ -83,8 +83,8 @@ class CountFormat:
         return Count(item, *(self._value_at(at) for at in (steps, steps - self.half_width, steps + self.half_width)))
 
     def _value_at(self, steps: int) -> int | Fraction:
-        value = self.grid * (max(0, steps) if self.floor else steps)
-        return int(value) if self.grid.denominator == 1 else value
+        kept = max(0, steps) if self.floor else steps
+        return kept * self.grid.numerator if self.grid.denominator == 1 else kept * self.grid
 
 
 def make_value_format(own: Sensitivity, grid: Fraction, l1: Fraction, epsilon: Fraction, d: int) -> CountFormat:
