@@ -134,6 +134,22 @@ def test_events_are_counted_by_user_wherever_they_are(call, ratings, place):
     assert release.guarantee == expected.guarantee
 
 
+def test_a_histogram_of_events_has_values(call, ratings):
+    options = ("--max-items-per-user", "2", "--mechanism", "histogram", "--epsilon", "1000")
+    release = released(call, *FROM_EVENTS, *options)
+    assert release.guarantee.mechanism == discreet.Histogram()
+    assert release.guarantee.sensitivity.l1 == 2
+    assert [count.item for count in release.counts] == release.order
+    _, out, _ = call(*FROM_EVENTS, *options)
+    assert "hold for all items at once" in out
+
+
+def test_a_histogram_of_scores_whose_users_are_known_to_move_few(call):
+    release = released(call, *SELECT, "--mechanism", "histogram", "--sensitivity", "0,1,2", "--adjacency", "swap")
+    assert release.guarantee.sensitivity.l1 == 4
+    assert len(release.counts) == release.k
+
+
 def test_where_chooses_events(call, ratings):
     assert released(call, *FROM_EVENTS, "--where", "stars = 5").items == [8]
 
