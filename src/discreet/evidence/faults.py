@@ -185,3 +185,12 @@ def whole_epsilon_for_each_group() -> AbstractContextManager[None]:
 def swap_counted_once_in_groups() -> AbstractContextManager[None]:
     """Counts by group with the noise of one list, as if a user who is replaced stayed in the group."""
     return replace_attribute(counts, "l1_steps_by_group", lambda right: counts.l1_steps)
+
+
+def swap_counted_as_added() -> AbstractContextManager[None]:
+    """A histogram with the noise for a user added, whatever the adjacency."""
+
+    def count_as_added(right: Any) -> Any:
+        return lambda reach, adjacency, *rest: right(reach, "add-remove", *rest)
+
+    return replace_attribute(request, "l1_distance", count_as_added)

@@ -20,6 +20,7 @@ from discreet.evidence.audit import draw_counts, fit_to_definition
 from discreet.evidence.count_rows import CountTask, count_tasks
 from discreet.evidence.group_rows import GroupTask, group_tasks
 from discreet.evidence.inputs import long_input
+from discreet.evidence.value_rows import ValueTask, value_tasks
 from discreet.evidence.verify import AnyVerdict, verify_witness
 from discreet.evidence.witnesses import best_witness
 from discreet.exact.entropy import Entropy
@@ -49,8 +50,8 @@ class Case:
         Whether something is wrong at all.
     rows
         The mechanisms that are verified, each by its witness.
-    counts, groups
-        The rows of `verify --all` on counts, and on lists by group.
+    counts, groups, values
+        The rows of `verify --all` on counts, on lists by group, and on the values of a histogram.
     audited
         The mechanisms whose sampler is audited, each with how many draws there are at most.
     """
@@ -61,6 +62,7 @@ class Case:
     rows: tuple[Mechanism, ...] = ()
     counts: tuple[CountTask, ...] = ()
     groups: tuple[GroupTask, ...] = ()
+    values: tuple[ValueTask, ...] = ()
     audited: dict[Mechanism, int] = field(default_factory=dict)
 
     def examine(self) -> Finding:
@@ -69,8 +71,9 @@ class Case:
             verdicts = [verify_witness(mechanism) for mechanism in self.rows if best_witness(mechanism) is not None]
             counted = [task.examine() for task in self.counts]
             grouped = [task.examine() for task in self.groups]
+            valued = [task.examine() for task in self.values]
             audits = [audit_in_stages(mechanism, most) for mechanism, most in self.audited.items()]
-        return Finding(self.name, self.is_faulty, [*verdicts, *counted, *grouped], audits)
+        return Finding(self.name, self.is_faulty, [*verdicts, *counted, *grouped, *valued], audits)
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,7 @@ def cases() -> list[Case]:
     others = [kind() for kind in MECHANISMS.values() if kind is not Canonical]
     few: tuple[Mechanism, ...] = (Canonical(), Canonical(noise="exponential"), *others)
     every, counts = tuple(all_variants()), tuple(task for task in count_tasks() if task.mechanism is None)
-    groups = tuple(group_tasks())
+    groups, values = tuple(group_tasks()), tuple(value_tasks())
     by_weight: dict[Mechanism, int] = {Canonical(): some}
     by_race: dict[Mechanism, int] = {Canonical(noise="exponential"): few_draws}
     sampler: list[tuple[str, faults.Plant, dict[Mechanism, int]]] = [
@@ -188,7 +191,7 @@ def cases() -> list[Case]:
         ("lazy sorting: one rank off", faults.shifted_lazy_column, by_weight),
     ]
     return [
-        Case("none", nullcontext, False, every, counts, groups, {Canonical(): most, **by_race}),
+        Case("none", nullcontext, False, every, counts, groups, values, {Canonical(): most, **by_race}),
         Case("scale x 1.05", faults.wrong_scale(Fraction(21, 20)), rows=every, audited=by_weight),
         Case("scale x 1.35", faults.wrong_scale(Fraction(27, 20)), rows=few, audited=by_weight),
         Case("factor 2 missing", faults.wrong_scale(Fraction(2)), rows=few, audited=by_weight),
@@ -198,6 +201,7 @@ def cases() -> list[Case]:
         Case("groups: a user is left in all", faults.left_in_all_groups, groups=groups),
         Case("groups: epsilon for each", faults.whole_epsilon_for_each_group, groups=groups),
         Case("groups: counts as of one list", faults.swap_counted_once_in_groups, groups=groups),
+        Case("values: a swap as one user added", faults.swap_counted_as_added, values=values),
     ]
 
 
