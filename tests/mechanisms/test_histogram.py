@@ -1,5 +1,6 @@
 """Noise on all scores: what it promises and refuses, its law with values, and that these come from the race itself."""
 
+import itertools
 import math
 import random
 from collections import Counter
@@ -17,6 +18,7 @@ from discreet.evidence import definition
 from discreet.evidence.value_definition import define_values
 from discreet.exact.entropy import Entropy
 from discreet.exact.laplace import rounded_half_width
+from discreet.grouped_request import make_grouped_request
 from discreet.mechanisms.histogram import scale
 from discreet.request import make_request
 from discreet.sources.files import file_source
@@ -190,6 +192,32 @@ def test_groups_share_epsilon_and_a_user_who_moves_costs_no_more(adjacency):
     assert discreet.GroupedRelease.from_json(both.to_json()) == both
 
 
+@pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
+@pytest.mark.parametrize(("each_user", "most"), [("one", 1), ("many", 1), ("many", 2)])
+@pytest.mark.parametrize("limit", [Sensitivity(items=1), Sensitivity(items=2), Sensitivity(1, 2, items=1)], ids=str)
+def test_all_groups_together_cost_epsilon_over_every_user_or_every_two(limit, each_user, most, adjacency):
+    """What a change costs in a group is its weight times the L1 norm of the change (docs/proofs.md, section 8.2)."""
+    bound = {} if each_user == "one" else {"max_groups_per_user": most}
+    source = discreet.grouped({"x": {"a": 9, "b": 3}, "y": {"a": 2, "b": 8}}, each_user=each_user, **bound)
+    request = make_grouped_request(
+        source, 1, Fraction(1, 2), mechanism=Histogram(), sensitivity=limit, adjacency=adjacency
+    )
+    weights = [scale(one.guarantee.epsilon, one.guarantee.sensitivity) for one in request.requests]
+    few = [u for u in itertools.product({0, -limit.down, limit.up}, repeat=2) if sum(map(bool, u)) <= limit.items]
+    users = [both for both in itertools.product(few, repeat=2) if sum(any(one) for one in both) <= most]
+    others = users if adjacency == "swap" else [((0, 0), (0, 0))]
+    worst = max(
+        sum(
+            weight * sum(abs(new - old) for new, old in zip(there, here, strict=True))
+            for weight, there, here in zip(weights, comes, goes, strict=True)
+        )
+        for comes, goes in itertools.product(users, others)
+    )
+    assert worst <= request.guarantee.epsilon == Fraction(1, 2)
+    # Somebody needs all of it; but two who touch all of two items in all of two groups have nowhere else to go.
+    assert (worst == Fraction(1, 2)) == ((limit.items, most, adjacency) != (2, 2, "swap"))
+
+
 def test_groups_of_different_sizes_have_noise_of_their_own():
     source = discreet.grouped({"x": {"a": 9}, "y": {"a": 2, "b": 8, "c": 1}}, each_user="one")
     both = discreet.top_k(source, 1, 100, mechanism=Histogram(), sensitivity=Sensitivity(items=2))
@@ -297,3 +325,8 @@ def test_plan_recommends_it_with_a_command_that_works():
     plan = discreet.plan(scores, 3, goal="good", probability="0.9", sensitivity=Sensitivity(items=1))
     assert plan.best.mechanism == Histogram()
     assert plan.command.endswith("--mechanism histogram --sensitivity 0,1,1")
+    frame = pandas.DataFrame({"user": list(range(300)), "item": ["a"] * 200 + ["b"] * 90 + ["c"] * 10})
+    source = discreet.events(frame, user="user", item="item", domain=["a", "b", "c", "d"], max_items_per_user=1)
+    plan = discreet.plan(source, 2, goal="recall", probability="0.9")
+    assert plan.best.mechanism == Histogram()
+    assert plan.command.endswith("--mechanism histogram --max-items-per-user 1")

@@ -126,6 +126,8 @@ class Plan:
         if self.sensitivity != Sensitivity():
             bound = "" if self.sensitivity.items is None else f",{self.sensitivity.items}"
             options["sensitivity"] = f"{self.sensitivity.down},{self.sensitivity.up}{bound}"
+        if (most := self._cases[0].request.source.max_items_per_user) is not None:
+            options["max-items-per-user"] = most
         if self.adjacency != "add-remove":
             options["adjacency"] = self.adjacency
         words = "".join(f" --{name} {value}" for name, value in options.items())
