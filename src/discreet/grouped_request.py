@@ -123,7 +123,8 @@ def make_grouped_request(
 
 def _public_facts(member: Source) -> tuple[Any, ...]:
     """What the terms of a release depend on: groups that are alike in it share their terms."""
-    return member.d, member.grid, member.sensitivity, member.adjacency, member.max_items_per_user
+    steps = member.grid, member.between_steps
+    return member.d, *steps, member.sensitivity, member.adjacency, member.max_items_per_user
 
 
 def _check_alike(guarantees: list[Guarantee]) -> None:
