@@ -11,13 +11,14 @@ from discreet.evidence.discovery_rows import DiscoveryVerdict, discovery_tasks
 from discreet.evidence.group_rows import GroupVerdict, group_tasks
 from discreet.evidence.report import Verdict
 from discreet.evidence.selftest import cases
+from discreet.evidence.value_rows import ValueVerdict, value_tasks
 from discreet.evidence.witnesses import SHARP, best_witness
 from discreet.mechanisms.registry import all_variants
 
 PAGE = (Path(__file__).parents[1] / "docs" / "evidence.md").read_text()
 LINES = PAGE.split("```")[1].strip().splitlines()
 TOTAL = LINES.pop()
-ROWS, COUNTS, GROUPS, FOUND = (
+ROWS, COUNTS, GROUPS, VALUES, FOUND = (
     [re.split(r"\s{2,}", line) for line in table.splitlines()] for table in "\n".join(LINES).split("\n\n")
 )
 # A noise comes onto the page with the pairs that a search finds for it.
@@ -28,7 +29,7 @@ def test_the_table_has_every_mechanism_and_all_of_them_hold():
     assert tuple(ROWS[0]) == Verdict.headings
     assert len(ROWS[1:]) == len(SEARCHED)
     assert {tuple(row[-2:]) for row in ROWS[1:]} == {("same", "holds")}
-    figures = [row[3] for row in (*ROWS[1:], *GROUPS[1:])] + [row[2] for row in COUNTS[1:]]
+    figures = [row[3] for row in (*ROWS[1:], *GROUPS[1:])] + [row[2] for row in (*COUNTS[1:], *VALUES[1:])]
     figures += [row[5] for row in FOUND[1:]]
     pairs = sum(int(figure.replace(",", "")) for figure in figures)
     assert f"{pairs:,} pairs of neighbouring inputs" == TOTAL
@@ -61,6 +62,13 @@ def test_the_table_has_items_that_nobody_listed_as_verify_prints_them():
     assert [row[:3] for row in FOUND[1:]] == [[f"{one.items}", one.each_user or "-", one.adjacency] for one in tables]
     assert {row[-1] for row in FOUND[1:]} == {"holds"}
     assert list(discovery_tasks()[0].examine().cells()) == FOUND[1]
+
+
+def test_the_table_has_values_as_verify_prints_them():
+    assert tuple(VALUES[0]) == ValueVerdict.headings
+    assert [row[1] for row in VALUES[1:]] == [task.adjacency for task in value_tasks()]
+    assert list(value_tasks("add-remove")[0].examine().cells()) == VALUES[1]
+    assert {row[-1] for row in VALUES[1:]} == {"holds"}
 
 
 @pytest.mark.parametrize(

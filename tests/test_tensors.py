@@ -64,6 +64,18 @@ def test_the_same_bits_release_the_same_items(mechanism, kind):
         assert releases[0] == releases[1] == releases[2]
 
 
+@pytest.mark.parametrize("kind", ["int64", "float32"])
+def test_the_same_bits_release_the_same_values(kind):
+    scores = np.random.default_rng(2).permutation(5 * np.arange(400)).astype(kind)
+    few = {"mechanism": discreet.Histogram(), "sensitivity": discreet.Sensitivity(items=3)}
+    one, other = (
+        discreet.top_k(source, 20, "0.5", rng=Entropy(random.Random(1)), **few)
+        for source in (TensorSource(torch.from_numpy(scores)), scores)
+    )
+    assert one == other
+    assert (one.counts is None) == (kind == "float32")
+
+
 @pytest.mark.parametrize(
     "kind", ["bool", "uint8", "int8", "int16", "int32", "float16", "bfloat16", "float32", "float64"]
 )

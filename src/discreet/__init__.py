@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import Error
 from discreet.grouped_release import GroupedRelease
 from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.histogram import Histogram
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
@@ -66,6 +67,7 @@ __all__ = [
     "GroupedSource",
     "GroupedUtility",
     "Guarantee",
+    "Histogram",
     "Joint",
     "Ledger",
     "LedgerError",

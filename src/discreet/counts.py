@@ -13,7 +13,7 @@ from math import ceil, floor
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.exact.laplace import interval_half_width
+from discreet.exact.laplace import interval_half_width, rounded_half_width
 from discreet.labels import sort_key
 from discreet.privacy import Sensitivity, positive
 from discreet.release import Count
@@ -52,19 +52,48 @@ class CountMechanism:
 
         `noise` draws whole numbers of some rate. What is listed where is told by the counts and labels alone.
         """
-        width = interval_half_width(self.rate, MISS_PROBABILITY)
+        form = CountFormat(self.grid, interval_half_width(self.rate, MISS_PROBABILITY), self.floor)
         made = [
-            self._count(item, self.to_steps(score) + noise(self.rate), width)
+            form.make_count(item, self.to_steps(score) + noise(self.rate))
             for item, score in zip(items, scores, strict=True)
         ]
         return sorted(made, key=lambda count: (-count.value, sort_key(count.item)))
 
-    def _count(self, item: Any, steps: int, width: int) -> Count:
-        return Count(item, *(self._value_at(at) for at in (steps, steps - width, steps + width)))
+
+@dataclass(frozen=True)
+class CountFormat:
+    """How noisy scores in whole steps are reported; all of it is public.
+
+    Attributes
+    ----------
+    grid
+        What one step is worth.
+    half_width
+        How many steps an interval reaches to either side.
+    floor
+        Whether what is below zero is reported as zero, because no score can be negative.
+    """
+
+    grid: Fraction
+    half_width: int
+    floor: bool
+
+    def make_count(self, item: Any, steps: int) -> Count:
+        """The count of an item whose noisy score is so many steps."""
+        return Count(item, *(self._value_at(at) for at in (steps, steps - self.half_width, steps + self.half_width)))
 
     def _value_at(self, steps: int) -> int | Fraction:
-        value = self.grid * (max(0, steps) if self.floor else steps)
-        return int(value) if self.grid.denominator == 1 else value
+        kept = max(0, steps) if self.floor else steps
+        return kept * self.grid.numerator if self.grid.denominator == 1 else kept * self.grid
+
+
+def make_value_format(own: Sensitivity, grid: Fraction, l1: Fraction, epsilon: Fraction, d: int) -> CountFormat:
+    """How the values of all d scores with Laplace noise of scale l1 / epsilon are reported; `own` is of adding a user.
+
+    An interval holds for the noises of all d items at once, and so for whichever are released.
+    """
+    width = rounded_half_width(epsilon * grid / l1, MISS_PROBABILITY / d)
+    return CountFormat(grid, width, floor=own.down == 0)
 
 
 def check_counts(grid: Fraction | None, counts: Any, split: Any) -> None:
@@ -113,10 +142,41 @@ def make_count_mechanism(
 
 
 def l1_steps(sensitivity: Sensitivity, adjacency: str, grid: Fraction, k: int, per_user: int | None = None) -> int:
-    """How many steps one user can move the scores of k items in all.
+    """How many steps one user can move the scores of k items in all, each rounded to whole steps."""
+    return int(l1_distance(_in_whole_steps(sensitivity, grid), adjacency, k, per_user))
 
-    Let m = max(down, up) and w = down + up, in steps rounded up, and l the most items that a user touches (any number
-    of them: l = k).
+
+def l1_steps_by_group(
+    sensitivity: Sensitivity, adjacency: str, grid: Fraction, k: int, per_user: int | None = None
+) -> int:
+    """How many steps to count for a group, where one user replaced can leave a group and come to another."""
+    return int(l1_distance_by_group(_in_whole_steps(sensitivity, grid), adjacency, k, per_user))
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far one user can move a score: `single` is max(down, up), and `both` is down + up, by two users."""
+
+    single: Fraction
+    both: Fraction
+
+    @classmethod
+    def of(cls, sensitivity: Sensitivity) -> Reach:
+        """The reach of a sensitivity of adding one user, in units of score."""
+        return cls(max(sensitivity.down, sensitivity.up), sensitivity.down + sensitivity.up)
+
+
+def _in_whole_steps(sensitivity: Sensitivity, grid: Fraction) -> Reach:
+    """The reach in steps, rounded up: scores that differ by x are at most ceil(x / grid) steps apart once rounded."""
+    reach = Reach.of(sensitivity)
+    return Reach(Fraction(ceil(reach.single / grid)), Fraction(ceil(reach.both / grid)))
+
+
+def l1_distance(reach: Reach, adjacency: str, k: int, per_user: int | None = None) -> Fraction:
+    """How far one user can move the scores of k items in all.
+
+    Let m = max(down, up) and w = down + up be the reach, and l the most items that a user touches (any number of them:
+    l = k).
 
     A user added or removed moves at most min(k, l) of the k scores, each by at most m: min(k, l) m.
 
@@ -126,24 +186,20 @@ def l1_steps(sensitivity: Sensitivity, adjacency: str, grid: Fraction, k: int, p
     a w + b m = (2a + b) (w - m) + (a + b) (2m - w) <= 2 min(k, l) (w - m) + min(k, 2l) (2m - w),
     which some pair of users reaches. For counts of users, m = w, this is min(k, 2l); with l = k it is k w.
     """
-    most = ceil(max(sensitivity.down, sensitivity.up) / grid)
     touched = k if per_user is None else min(k, per_user)
     if adjacency == "add-remove":
-        return touched * most
-    both = ceil((sensitivity.down + sensitivity.up) / grid)
+        return touched * reach.single
     either = k if per_user is None else min(k, 2 * per_user)
-    return 2 * touched * (both - most) + either * (2 * most - both)
+    return 2 * touched * (reach.both - reach.single) + either * (2 * reach.single - reach.both)
 
 
-def l1_steps_by_group(
-    sensitivity: Sensitivity, adjacency: str, grid: Fraction, k: int, per_user: int | None = None
-) -> int:
-    """How many steps to count for a group, where one user replaced can leave a group and come to another.
+def l1_distance_by_group(reach: Reach, adjacency: str, k: int, per_user: int | None = None) -> Fraction:
+    """How far to count for a group, where one user replaced can leave a group and come to another.
 
     Each of the two groups then sees a user removed or added alone, and both together must cost no more than one group
     that sees the whole: so a removal or an addition is half of what is counted, or less.
     """
-    alone = l1_steps(sensitivity, adjacency, grid, k, per_user)
+    alone = l1_distance(reach, adjacency, k, per_user)
     if adjacency == "add-remove":
         return alone
-    return max(2 * l1_steps(sensitivity, "add-remove", grid, k, per_user), alone)
+    return max(2 * l1_distance(reach, "add-remove", k, per_user), alone)

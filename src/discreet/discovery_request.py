@@ -76,10 +76,15 @@ def make_discovery_request(
     """
     if sensitivity is not None:
         raise InvalidValueError("sensitivity must be left out, because the source knows its own")
+    chosen = check_mechanism(DEFAULT if mechanism is None else mechanism)
+    if chosen.releases_values:
+        raise InvalidValueError(
+            f"mechanism must not be {chosen!r} for items that are to be found: of those found a user may have touched "
+            "any number, and its noise is for all scores together"
+        )
     check_counts(source.grid, counts, split)
     size = whole_number(k, "k", 1, 2**62, "2^62")
     neighbours = check_source_adjacency(source.adjacency, adjacency)
-    chosen = check_mechanism(DEFAULT if mechanism is None else mechanism)
     grouped = isinstance(source, UnlistedGroups)
     if grouped:
         check_group_mechanism(chosen, neighbours)

@@ -17,6 +17,7 @@ from discreet.release import (
     Guarantee,
     Release,
     describe_terms,
+    describe_values,
     from_json_text,
     items_from_dict,
     items_to_dict,
@@ -187,7 +188,7 @@ class GroupedRelease(Mapping[Any, Release]):
             share = decimal(max(release.guarantee.epsilon for release in self.values()))
             user = f", who counts in up to {count_groups(self.groups_per_user)} at {share} each"
         terms, *warnings = describe_terms(self.guarantee, self.private, user)
-        return [terms, *self._describe_counts(), *warnings]
+        return [terms, *self._describe_counts(), *warnings, *describe_values(next(iter(self.values())))]
 
     def _describe_counts(self) -> list[str]:
         """Whom counts leave out, where a user may have been in more groups than count."""

@@ -123,7 +123,8 @@ def make_grouped_request(
 
 def _public_facts(member: Source) -> tuple[Any, ...]:
     """What the terms of a release depend on: groups that are alike in it share their terms."""
-    return member.d, member.grid, member.sensitivity, member.adjacency, member.max_items_per_user
+    steps = member.grid, member.between_steps
+    return member.d, *steps, member.sensitivity, member.adjacency, member.max_items_per_user
 
 
 def _check_alike(guarantees: list[Guarantee]) -> None:
@@ -132,7 +133,7 @@ def _check_alike(guarantees: list[Guarantee]) -> None:
     for other in guarantees[1:]:
         for name, one, another in (
             ("adjacency", first.adjacency, other.adjacency),
-            ("sensitivity", first.sensitivity, other.sensitivity),
+            ("sensitivity", first.sensitivity.sides, other.sensitivity.sides),
         ):
             if one != another:
                 raise InvalidValueError(f"{name} must be the same for all groups, and is {one!r} and {another!r}")
@@ -152,4 +153,7 @@ def _total_guarantee(requests: list[Request], groups_per_user: int) -> Guarantee
     # Where a group that is released whole spends on its counts what others spend on both, no one split is that of all.
     is_split = add_up(lambda each: each.selection_epsilon) + counts == epsilon
     rho, first = add_up(lambda each: each.zcdp), requests[0].guarantee
-    return replace(first, epsilon=epsilon, zcdp=rho, counts_epsilon=counts if is_split else Fraction(0))
+    # Groups of few items may have less noise; what is said of all is the most.
+    limit = max((each.sensitivity for each in promised.values()), key=lambda one: one.l1 or 0)
+    parts = counts if is_split else Fraction(0)
+    return replace(first, epsilon=epsilon, sensitivity=limit, zcdp=rho, counts_epsilon=parts)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -108,18 +109,31 @@ class Sensitivity:
 
     Counts of distinct users are Sensitivity(down=0, up=1), the default everywhere.
 
+    Attributes
+    ----------
+    down, up
+        The most that a score moves down and up.
+    items
+        How many scores one user can move at most, or None where it may be all of them.
+    l1
+        In a guarantee: how far all scores together can move between neighbours, where the mechanism goes by that.
+
     Examples
     --------
     >>> Sensitivity(down=0, up=1).delta
     Fraction(1, 2)
     >>> Sensitivity(down=0, up=1).under("swap")
     Sensitivity(down=1, up=1)
+    >>> Sensitivity(down=0, up=1, items=3)
+    Sensitivity(down=0, up=1, items=3)
     """
 
     down: Fraction
     up: Fraction
+    items: int | None = None
+    l1: Fraction | None = field(default=None, init=False)
 
-    def __init__(self, down: Number = 0, up: Number = 1) -> None:
+    def __init__(self, down: Number = 0, up: Number = 1, items: int | None = None) -> None:
         low, high = exact(down, "sensitivity down"), exact(up, "sensitivity up")
         for side, number, given in (("down", low, down), ("up", high, up)):
             if number < 0:
@@ -128,9 +142,11 @@ class Sensitivity:
             raise InvalidValueError("sensitivity must be above zero on at least one side, not down=0 and up=0")
         object.__setattr__(self, "down", low)
         object.__setattr__(self, "up", high)
+        object.__setattr__(self, "items", None if items is None else whole_number(items, "sensitivity items", 1))
 
     def __repr__(self) -> str:
-        return f"Sensitivity(down={_literal(self.down)}, up={_literal(self.up)})"
+        bound = "" if self.items is None else f", items={self.items}"
+        return f"Sensitivity(down={_literal(self.down)}, up={_literal(self.up)}{bound})"
 
     @property
     def delta(self) -> Fraction:
@@ -143,6 +159,29 @@ class Sensitivity:
         if adjacency == "add-remove":
             return self
         return Sensitivity(self.down + self.up, self.down + self.up)
+
+    @property
+    def sides(self) -> Sensitivity:
+        """How far each score can move, and nothing about how many do."""
+        return Sensitivity(self.down, self.up)
+
+    def with_l1(self, l1: Fraction) -> Sensitivity:
+        """The same, and how far all scores together can move."""
+        known = copy(self)
+        object.__setattr__(known, "l1", l1)
+        return known
+
+    def to_dict(self) -> dict[str, Any]:
+        """The sensitivity in terms that JSON can hold; fractions are strings."""
+        known = {"items": self.items, "l1": None if self.l1 is None else str(self.l1)}
+        sides = {"down": str(self.down), "up": str(self.up)}
+        return {**sides, **{name: value for name, value in known.items() if value is not None}}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Sensitivity:
+        """The sensitivity that `to_dict` wrote."""
+        made = cls(data["down"], data["up"], data.get("items"))
+        return made.with_l1(Fraction(data["l1"])) if "l1" in data else made
 
 
 def sensitivity_or_default(given: Any) -> Sensitivity:

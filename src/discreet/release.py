@@ -81,7 +81,7 @@ class Guarantee:
         return {
             "epsilon": str(self.epsilon),
             "adjacency": self.adjacency,
-            "sensitivity": {"down": str(self.sensitivity.down), "up": str(self.sensitivity.up)},
+            "sensitivity": self.sensitivity.to_dict(),
             "mechanism": mechanism_to_dict(self.mechanism),
             "zcdp": str(self.zcdp),
             **(split if self.counts_epsilon else {}),
@@ -125,7 +125,7 @@ class Guarantee:
         return cls(
             Fraction(data["epsilon"]),
             data["adjacency"],
-            Sensitivity(data["sensitivity"]["down"], data["sensitivity"]["up"]),
+            Sensitivity.from_dict(data["sensitivity"]),
             mechanism_from_dict(data["mechanism"]),
             Fraction(data["zcdp"]),
             Fraction(data.get("counts_epsilon", 0)),
@@ -149,7 +149,8 @@ class Count:
     value
         Its score with noise: a whole number, or a Fraction where scores are sums in finer steps.
     low, high
-        The score is from `low` to `high` with a chance of at least 95%, for this item by itself.
+        The score is from `low` to `high` with a chance of at least 95%: for this item by itself, and for all items at
+        once where the mechanism releases values itself.
 
     Examples
     --------
@@ -196,7 +197,8 @@ class Release:
     private
         False where the caller passed a random generator: a release that can be drawn again protects nobody.
     counts
-        A noisy score with an interval for each item, the largest first, or None where none were asked for.
+        A noisy score with an interval for each item, the largest first, or None where none were asked for and the
+        mechanism releases none.
     asked
         How many items were asked for, where they had to be found and may be fewer; None where there is a list.
 
@@ -261,7 +263,7 @@ class Release:
         return f"{describe_size(self)}, {listing_of(self).describe_order()}"
 
     def _notes(self) -> list[str]:
-        return describe_terms(self.guarantee, self.private)
+        return [*describe_terms(self.guarantee, self.private), *describe_values(self)]
 
 
 def describe_size(release: Release) -> str:
@@ -293,6 +295,16 @@ def describe_terms(guarantee: Guarantee, private: bool, user: str = "") -> list[
     warning = [] if private else ["NOT PRIVATE: drawn with the caller's random generator"]
     seen = [] if found is None else [found.describe_threshold()]
     return [f"{terms}, drawn by {guarantee.mechanism!r}", *seen, *warning]
+
+
+def describe_values(release: Release) -> list[str]:
+    """What has to be known about the values of a mechanism that releases them itself, where there are some."""
+    if release.counts is None or not release.guarantee.mechanism.releases_values:
+        return []
+    return [
+        "values are those with the luckiest noise, so that each by itself is likely too high; the intervals allow for "
+        "that and hold for all items at once"
+    ]
 
 
 def items_to_dict(release: Release) -> tuple[dict[str, Any], dict[str, Any]]:

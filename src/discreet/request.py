@@ -6,10 +6,20 @@ verifies, analyses or charges a release takes the request.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from discreet.counts import CountMechanism, check_counts, make_count_mechanism, split_budget
+from discreet.counts import (
+    CountFormat,
+    CountMechanism,
+    Reach,
+    check_counts,
+    l1_distance,
+    l1_distance_by_group,
+    make_count_mechanism,
+    make_value_format,
+    split_budget,
+)
 from discreet.errors import InvalidValueError, shown
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.registry import DEFAULT, check_mechanism
@@ -35,12 +45,15 @@ class Request:
         What the release promises.
     count_mechanism
         What makes the counts of the release, or None where it has none.
+    value_format
+        How the values that the mechanism itself releases are reported, or None where it releases none.
     """
 
     source: Source
     k: int
     guarantee: Guarantee
     count_mechanism: CountMechanism | None = None
+    value_format: CountFormat | None = None
 
     @property
     def d(self) -> int:
@@ -50,7 +63,7 @@ class Request:
     @property
     def takes_all_items(self) -> bool:
         """Whether the selection is the whole domain, which needs no draw and costs nothing."""
-        return self.k == self.d
+        return is_free(self.guarantee.mechanism, self.k, self.d)
 
     @property
     def workload(self) -> Workload:
@@ -85,8 +98,8 @@ def make_request(
     return Request(source, *make_terms(source, k, epsilon, mechanism, sensitivity, adjacency, counts, split))
 
 
-Terms = tuple[int, Guarantee, CountMechanism | None]
-"""What a request is besides its source: k, what is promised, and what makes the counts."""
+Terms = tuple[int, Guarantee, CountMechanism | None, CountFormat | None]
+"""What a request is besides its source: k, what is promised, what makes the counts, and how values are reported."""
 
 
 def make_terms(
@@ -102,19 +115,26 @@ def make_terms(
 ) -> Terms:
     """The terms on which k items of a source are released, checked: by itself, or as one of several groups."""
     budget = positive(epsilon, "epsilon")
+    chosen = check_mechanism(DEFAULT if mechanism is None else mechanism)
+    _refuse_counts_beside_values(chosen, counts, split)
     check_counts(source.grid, counts, split)
     neighbours = check_source_adjacency(source.adjacency, adjacency)
-    chosen = check_mechanism(DEFAULT if mechanism is None else mechanism)
     own = _sensitivity(source, sensitivity)
-    limit = own.under(neighbours)
+    limit = _limit_in_force(chosen, source, own, neighbours, grouped=group is not None)
     where = "" if group is None else f" in the group {shown(group.key)}"
     size = whole_number(k, "k", 1, source.d, f"{source.d}, the number of items{where}")
-    parts = split_budget(budget, counts, split, everything=size == source.d)
+    parts = split_budget(budget, counts, split, everything=is_free(chosen, size, source.d))
     selection, rest = parts if group is None else (part / group.groups_per_user for part in parts)
     # Both privacy parameters of two releases add up, whatever the second makes of the first; rest-DP is rest^2/2-zCDP.
     rho = chosen.zcdp(selection, size) + rest**2 / 2
     guarantee = Guarantee(selection + rest, neighbours, limit, chosen, rho, rest)
-    return size, guarantee, _count_mechanism(source, size, own, guarantee, grouped=group is not None)
+    counted = _count_mechanism(source, size, own, guarantee, grouped=group is not None)
+    return size, guarantee, counted, _value_format(source, own, guarantee)
+
+
+def is_free(mechanism: Mechanism, k: int, d: int) -> bool:
+    """Whether all items are released, without a draw and so for nothing; not where their values come with them."""
+    return k == d and not mechanism.releases_values
 
 
 @dataclass(frozen=True)
@@ -132,8 +152,49 @@ def _count_mechanism(
     epsilon = guarantee.counts_epsilon
     if not epsilon or source.grid is None:
         return None
-    most = source.max_items_per_user
+    most = find_items_per_user(source, own)
     return make_count_mechanism(own, guarantee.adjacency, source.grid, k, most, epsilon, grouped=grouped)
+
+
+def find_items_per_user(source: Source, own: Sensitivity | None) -> int | None:
+    """How many scores one user can move at most, as the source or the sensitivity of its scores says; None for all."""
+    if source.max_items_per_user is not None:
+        return source.max_items_per_user
+    return None if own is None else own.items
+
+
+def _limit_in_force(
+    mechanism: Mechanism, source: Source, own: Sensitivity, adjacency: str, grouped: bool
+) -> Sensitivity:
+    """How far scores move between neighbours: each, and all together where the mechanism goes by that."""
+    limit = own.under(adjacency)
+    if not mechanism.releases_values:
+        return limit
+    most = find_items_per_user(source, own)
+    if most is None:
+        raise InvalidValueError(
+            f"mechanism must not be {mechanism!r} unless it is known how many items one user touches at most, because "
+            "its noise is for all scores together: give events max_items_per_user, or scores a "
+            "Sensitivity(down, up, items=...)"
+        )
+    l1 = l1_distance_by_group if grouped else l1_distance
+    return limit.with_l1(l1(Reach.of(own), adjacency, source.d, most))
+
+
+def _value_format(source: Source, own: Sensitivity, guarantee: Guarantee) -> CountFormat | None:
+    """How values are reported that come with the selection, where scores have a grid; `own` is of adding one user."""
+    l1 = guarantee.sensitivity.l1
+    if l1 is None or source.grid is None:
+        return None
+    form = make_value_format(own, source.grid, l1, guarantee.selection_epsilon, source.d)
+    # A value is then up to half a step farther from the score that was rounded with it.
+    return replace(form, half_width=form.half_width + 1) if source.between_steps else form
+
+
+def _refuse_counts_beside_values(mechanism: Mechanism, counts: Any, split: Any) -> None:
+    for name, given in (("counts", counts), ("split", split)):
+        if mechanism.releases_values and given is not None:
+            raise InvalidValueError(f"{name} must be left out with {mechanism!r}, whose releases have values already")
 
 
 def check_source_adjacency(own: str | None, given: Any) -> str:

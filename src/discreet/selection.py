@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 
@@ -24,16 +26,25 @@ class UniformSubset:
         return self.first + self.entropy.subset(self.count, self.last - self.first)
 
 
+class NoisyValues(Protocol):
+    """The noisy scores of some ranks, as exactly as anybody asks."""
+
+    def to_steps(self, grid: Fraction) -> list[int]:
+        """Each in whole steps of a grid, the nearest: floor(value / grid + 1/2)."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection:
     """Ranks one by one, all ranks below `head`, and a uniform subset of a range.
 
-    Where the ranks have an order that is released, they are all given one by one.
+    Where the ranks have an order that is released, they are all given one by one, with their values where a mechanism
+    releases those.
     """
 
     ranks: Ranks
     head: int = 0
     subset: UniformSubset | None = None
+    values: NoisyValues | None = None
 
     @property
     def is_listed(self) -> bool:

@@ -258,13 +258,14 @@ def draw_release(
     """
     scored = request.count_mechanism is not None
     chosen: Chosen
+    values: list[int] = []
     if request.takes_all_items and not scored:
         chosen = request.source.every_item(), []
     else:
         # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
         with np.errstate(all="ignore"):
-            chosen = request.source.select_items(partial(_choose, request, draw), scored)
-    return _make_release(request, chosen, noise, private)
+            chosen = request.source.select_items(partial(_choose, request, draw, values), scored)
+    return _make_release(request, chosen, values, noise, private)
 
 
 def draw_grouped_release(
@@ -275,6 +276,7 @@ def draw_grouped_release(
 ) -> GroupedRelease:
     """The releases of all groups, drawn one after the other, and after that their counts."""
     source, requests = request.source, request.requests
+    values: list[list[int]] = [[] for _ in requests]
     if request.takes_all_items and not request.has_counts:
         # Groups of one domain have one source that knows it.
         sources = {id(each.source): each.source for each in requests}
@@ -285,25 +287,38 @@ def draw_grouped_release(
 
             def choose(group: int, tally: Tally) -> Selection:
                 advance(group)
-                return _choose(requests[group], draw, tally)
+                return _choose(requests[group], draw, values[group], tally)
 
             every = source.select_items(choose, request.has_counts)
     releases = {
-        key: _make_release(each, chosen, noise, private)
-        for key, each, chosen in zip(source.keys, requests, every, strict=True)
+        key: _make_release(each, chosen, steps, noise, private)
+        for key, each, chosen, steps in zip(source.keys, requests, every, values, strict=True)
     }
     return GroupedRelease(releases, request.guarantee, source.each_user, source.groups_per_user, source.names)
 
 
-def _choose(request: Request, draw: Callable[[Prepared], Selection], tally: Tally) -> Selection:
-    """What is selected of a tally: what `draw` makes of the mechanism on it, or everything without a draw."""
-    return Selection(np.arange(request.k)) if request.takes_all_items else draw(request.prepare(tally))
+def _choose(request: Request, draw: Callable[[Prepared], Selection], values: list[int], tally: Tally) -> Selection:
+    """What is selected of a tally: what `draw` makes of the mechanism on it, or everything without a draw.
+
+    Values that come with it are noted in `values`, in steps, as long as the tally is there to make them of.
+    """
+    if request.takes_all_items:
+        return Selection(np.arange(request.k))
+    selection = draw(request.prepare(tally))
+    if selection.values is not None and request.value_format is not None:
+        values[:] = selection.values.to_steps(request.value_format.grid)
+    return selection
 
 
-def _make_release(request: Request, chosen: Chosen, noise: Callable[[Fraction], int] | None, private: bool) -> Release:
-    """The release of the chosen items, with noise on their scores where they have any."""
-    (items, scores), counted = chosen, request.count_mechanism
+def _make_release(
+    request: Request, chosen: Chosen, values: list[int], noise: Callable[[Fraction], int] | None, private: bool
+) -> Release:
+    """The release of the chosen items, with their values, or with noise on their scores, where there are any."""
+    (items, scores), counted, form = chosen, request.count_mechanism, request.value_format
     has_order = request.guarantee.mechanism.ordered and not request.takes_all_items
     order = (items.tolist() if isinstance(items, np.ndarray) else items) if has_order else None
     counts = None if counted is None or noise is None else counted.add_noise(list(items), scores, noise)
+    if form is not None and values:
+        # In the released order, which is that of the values before they are rounded.
+        counts = [form.make_count(item, steps) for item, steps in zip(order or [], values, strict=True)]
     return Release(sort_labels(items), order, request.d, request.guarantee, private, counts)

@@ -109,7 +109,12 @@ def test_help_of_select_names_every_option_and_default(call):
     assert "canonical,one-shot,peeling,joint" in flat
     noises = {name: kind().parameters().get("noise") for name, kind in MECHANISMS.items()}
     assert "Bydefaultgumbel,withone-shotexponential." in flat
-    assert noises == {"canonical": "gumbel", "one-shot": "exponential", "peeling": "gumbel", "joint": None}
+    assert noises == {
+        "canonical": "gumbel",
+        "one-shot": "exponential",
+        "peeling": "gumbel",
+        **dict.fromkeys(("joint", "histogram")),
+    }
 
 
 @pytest.mark.parametrize(
@@ -127,6 +132,22 @@ def test_events_are_counted_by_user_wherever_they_are(call, ratings, place):
     expected = discreet.top_k(source, k=2, epsilon=1000)
     assert release.items == [f"film {item}" for item in expected.items] == ["film 7", "film 8"]
     assert release.guarantee == expected.guarantee
+
+
+def test_a_histogram_of_events_has_values(call, ratings):
+    options = ("--max-items-per-user", "2", "--mechanism", "histogram", "--epsilon", "1000")
+    release = released(call, *FROM_EVENTS, *options)
+    assert release.guarantee.mechanism == discreet.Histogram()
+    assert release.guarantee.sensitivity.l1 == 2
+    assert [count.item for count in release.counts] == release.order
+    _, out, _ = call(*FROM_EVENTS, *options)
+    assert "hold for all items at once" in out
+
+
+def test_a_histogram_of_scores_whose_users_are_known_to_move_few(call):
+    release = released(call, *SELECT, "--mechanism", "histogram", "--sensitivity", "0,1,2", "--adjacency", "swap")
+    assert release.guarantee.sensitivity.l1 == 4
+    assert len(release.counts) == release.k
 
 
 def test_where_chooses_events(call, ratings):
@@ -172,10 +193,23 @@ def test_adjacency_reaches_the_events(call, ratings):
         ((*SELECT, "-k", "two"), "k must be a whole number such as 10, not 'two'"),
         ((*SELECT, "--epsilon", "0"), "epsilon must be above zero, not '0'"),
         ((*SELECT, "--epsilon", "x"), "epsilon must be a finite number such as '0.5', '1/3' or '1e-6', not 'x'"),
-        ((*SELECT, "--sensitivity", "1"), "sensitivity must be two numbers DOWN,UP such as 0,1, not '1'"),
+        (
+            (*SELECT, "--sensitivity", "1"),
+            "sensitivity must be two numbers DOWN,UP such as 0,1, or three DOWN,UP,L such as 0,1,5, not '1'",
+        ),
+        ((*SELECT, "--sensitivity", "0,1,x"), "sensitivity items must be a whole number such as 10, not 'x'"),
+        (
+            (*SELECT, "--mechanism", "histogram"),
+            "mechanism must not be Histogram() unless it is known how many items one user touches at most, because its "
+            "noise is for all scores together: give events max_items_per_user, or scores a "
+            "Sensitivity(down, up, items=...)",
+        ),
         ((*SELECT, "--sensitivity", "-1,1"), "sensitivity down must be zero or more, not '-1'"),
         ((*SELECT, "--adjacency", "all"), "adjacency must be 'add-remove' or 'swap', not 'all'"),
-        ((*SELECT, "--mechanism", "x"), "mechanism must be one of canonical, one-shot, peeling, joint, not 'x'"),
+        (
+            (*SELECT, "--mechanism", "x"),
+            "mechanism must be one of canonical, one-shot, peeling, joint, histogram, not 'x'",
+        ),
         ((*SELECT, "--gamma", "2"), "gamma must be from 0 to 1, not '2'"),
         ((*SELECT, "--ceil", "--gamma", "1"), "ceil must be False unless gamma is 1/2, but gamma is '1'"),
         (

@@ -5,6 +5,7 @@ import math
 import random
 from collections import defaultdict
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,7 +20,7 @@ from discreet.evidence.expected import ExpectedLaw, expected_law
 from discreet.evidence.inputs import long_input, telling_pair
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
-from discreet.mechanisms import canonical, joint, oneshot, peeling
+from discreet.mechanisms import canonical, histogram, joint, oneshot, peeling
 from discreet.mechanisms.discovery import Discovery
 from discreet.sources.arrays.positions import PositionFinder
 from discreet.sources.events.unlisted_scoring import UnlistedScoring
@@ -30,6 +31,7 @@ PLACES = {
     (module, name)
     for module, names in {
         canonical: ["scale"],
+        histogram: ["scale"],
         joint: ["scale"],
         oneshot: ["scale"],
         peeling: ["scale"],
@@ -39,7 +41,7 @@ PLACES = {
         Envelope: ["over"],
         PositionFinder: ["find", "find_selected"],
         LazyColumn: ["exact"],
-        discreet.request: ["make_count_mechanism"],
+        discreet.request: ["l1_distance", "make_count_mechanism"],
         discreet.counts: ["l1_steps_by_group"],
         discreet.discovery_request: ["make_count_mechanism"],
         Discovery: ["threshold", "keep_probability", "share_of_group"],
@@ -90,6 +92,12 @@ def test_too_little_noise_of_counts_is_caught(name):
     finding = CASES[name].examine()
     assert finding.verdict == "caught"
     assert ("noise" if "drawn" in name else "rate") in finding.by_verify()
+
+
+def test_too_little_noise_of_values_is_caught():
+    case = CASES["values: a swap as one user added"]
+    finding = replace(case, values=tuple(task for task in case.values if task.adjacency == "swap")).examine()
+    assert (finding.verdict, finding.by_verify()) == ("caught", "1 of 1 rows: epsilon, rate")
 
 
 @pytest.mark.parametrize(("factor", "checks"), [("21/20", {"epsilon", "definition"}), ("1", set())])

@@ -13,6 +13,7 @@ from discreet.evidence.count_rows import count_tasks
 from discreet.evidence.discovery_rows import discovery_tasks
 from discreet.evidence.group_rows import group_tasks
 from discreet.evidence.neighbours import Family, families, whole
+from discreet.evidence.value_rows import value_tasks
 from discreet.evidence.verify import Task, plan
 from discreet.exact.ball import ball
 from discreet.mechanisms import canonical, joint
@@ -54,7 +55,8 @@ def test_all_of_it_is_at_least_what_was_promised():
     tasks = [task for task in planned if isinstance(task, Task)]
     assert [task.mechanism for task in tasks] == all_variants()
     assert len({task.mechanism for task in tasks}) == len(tasks) >= 41
-    assert len(planned) - len(tasks) == len(count_tasks()) + len(group_tasks()) + len(discovery_tasks()) == 22
+    more = [*count_tasks(), *group_tasks(), *value_tasks(), *discovery_tasks()]
+    assert len(planned) - len(tasks) == len(more) == 24
     pairs = [
         sum(len(list(trial.family.neighbours(scores))) for trial in task.trials for scores in trial.family.scores)
         for task in tasks

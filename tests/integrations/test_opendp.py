@@ -69,6 +69,23 @@ def test_the_map_agrees_with_our_guarantee(mechanism, monotonic):
         assert not select.check(kind(3), 0.5)
 
 
+@pytest.mark.parametrize("kind", [int, float])
+def test_noise_on_all_scores_goes_by_their_total(kind):
+    domain, largest = space(kind)
+    total = dp.l1_distance(T=kind)
+    select = make_top_k(domain, total, k=2, epsilon="0.25", mechanism=discreet.Histogram())
+    assert [select.map(kind(d_in)) for d_in in (0, 1, 2, 1000)] == [0, 0.25, 0.5, 250]
+    assert make_top_k(domain, total, k=3, epsilon=100, mechanism=discreet.Histogram()).map(kind(1)) == 100
+    scores = [kind(score) for score in (3, 900, 70)]
+    assert make_top_k(domain, total, k=3, epsilon=100, mechanism=discreet.Histogram())(scores) == [1, 2, 0]
+    for mechanism, metric, words in (
+        (discreet.Histogram(), largest, "l1_distance"),
+        (discreet.Canonical(), total, "linf_distance"),
+    ):
+        with pytest.raises(discreet.Error, match=f"input_metric must be {words}"):
+            make_top_k(domain, metric, k=2, epsilon=1, mechanism=mechanism)
+
+
 @given(
     st.fractions(min_value="1/1000", max_value=10**6),
     st.floats(min_value=0, allow_nan=False),
@@ -192,6 +209,19 @@ def test_the_law_is_that_of_top_k(mechanism, monotonic, kind, negate):
     select = make_top_k(*space(kind, 4, monotonic), k=k, epsilon=epsilon, mechanism=mechanism, negate=negate)
     given = [float(score) for score in scores] if kind.startswith("f") else scores
     seen = Counter(tuple(select(given)) for _ in range(n))
+    assert draws.fits(seen, right)
+    assert not draws.fits(seen, wrong)
+
+
+@pytest.mark.usefixtures("seeded")
+def test_the_law_of_noise_on_all_scores_is_one_of_a_weight_of_epsilon():
+    scores = [1, 2, 0]
+    right, wrong = (
+        probabilities(by_definition.oneshot(scores, 1, Fraction(weight), "laplace")) for weight in ("1", "3/2")
+    )
+    n = draws.enough(right, wrong)
+    select = make_top_k(space()[0], dp.l1_distance(T=int), k=1, epsilon=1, mechanism=discreet.Histogram())
+    seen = Counter(tuple(select(scores)) for _ in range(n))
     assert draws.fits(seen, right)
     assert not draws.fits(seen, wrong)
 

@@ -23,6 +23,7 @@ def test_the_zcdp_of_the_design(noise, k):
     assert discreet.OneShot(noise).zcdp(epsilon, k) == (whole / (8 * k) if gumbel else whole / 2)
     assert discreet.Peeling(noise).zcdp(epsilon, k) == (whole / (8 * k) if gumbel else whole / (2 * k))
     assert discreet.Joint().zcdp(epsilon, k) == whole / 8
+    assert discreet.Histogram().zcdp(epsilon, k) == whole / 2
 
 
 @pytest.mark.parametrize("mechanism", all_variants(), ids=str)
@@ -75,7 +76,7 @@ def test_the_defaults():
         (
             lambda: registry.check_mechanism("canonical"),
             InvalidTypeError,
-            "mechanism must be one of Canonical(), OneShot(), Peeling(), Joint(), not 'canonical'; did you mean C",
+            "mechanism must be one of Canonical(), OneShot(), Peeling(), Joint(), Histogram(), not 'canonical'; ",
         ),
     ],
 )

@@ -95,8 +95,10 @@ def _expect(request: Request, read: Callable[[], Tally], apart: Fraction, sure: 
 
 
 def _count_width(request: Request) -> Fraction | None:
-    """How wide the interval of a count is, where there are counts."""
-    counting = request.count_mechanism
+    """How wide the interval of a count or a value is, where there are some."""
+    counting, form = request.count_mechanism, request.value_format
+    if form is not None:
+        return 2 * form.grid * form.half_width
     if counting is None:
         return None
     return 2 * counting.grid * interval_half_width(counting.rate, MISS_PROBABILITY)

@@ -165,7 +165,8 @@ def compare(
     goal
         Look for the epsilon that this one goal needs alone, which takes less long; by default for all.
     mechanisms
-        Which ones; by default canonical with several gammas, one-shot and peeling.
+        Which ones; by default canonical with several gammas, one-shot and peeling, and the histogram where it is known
+        how many scores one user can move.
 
     Examples
     --------
@@ -177,7 +178,7 @@ def compare(
     wanted, read = _probability(probability), Scores.of(scores)
     enough = check_share(share) if goal is None else check_goal(goal, share)
     aims = [Aim(each, wanted, enough) for each in (GOALS if goal is None else (goal,))]
-    chosen = _quick_contenders() if mechanisms is None else list(mechanisms)
+    chosen = _quick_contenders(read.has_few_items(sensitivity)) if mechanisms is None else list(mechanisms)
     for mechanism in chosen:
         check_comparable(mechanism)
         check_computed(mechanism)
@@ -193,9 +194,9 @@ def compare(
     return Comparison(int(k), wanted, spent, choices, enough, read.groups)
 
 
-def _quick_contenders() -> list[Mechanism]:
+def _quick_contenders(few_items: bool) -> list[Mechanism]:
     """The contenders whose utility is computed at once: where losses are counted it takes minutes."""
-    return [contender for contender in all_contenders() if contender.form in (Form.CLASSES, Form.RACE)]
+    return [contender for contender in all_contenders(few_items) if contender.form in (Form.CLASSES, Form.RACE)]
 
 
 def _guess(choices: list[Choice], mechanism: Mechanism, k: int, goal: str) -> Fraction | None:

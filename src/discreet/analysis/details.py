@@ -120,7 +120,7 @@ def subset_probability(
     request = make_analysis_request(scores, len(items), epsilon, mechanism, sensitivity, adjacency)
     chosen = request.guarantee.mechanism
     check_computed(chosen)
-    if request.takes_all_items:
+    if request.k == request.d:
         return Chance(1.0, 0.0)
     ranks = _ranks(request.source, items)
     return _SET_FORMULAS[chosen.form](chosen, request.prepare(request.source.tally()), ranks)

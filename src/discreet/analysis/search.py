@@ -16,7 +16,8 @@ from discreet.analysis.joint_sets import make_analysis_request, make_grouped_ana
 from discreet.analysis.statistics import log_odds
 from discreet.analysis.utility import Meter, meter
 from discreet.mechanisms.base import Mechanism
-from discreet.request import Request
+from discreet.privacy import Sensitivity
+from discreet.request import Request, find_items_per_user
 from discreet.selection import Selection
 from discreet.sources.base import Source
 from discreet.sources.groups import GroupedSource
@@ -49,8 +50,8 @@ class Case:
 
     @property
     def needs_epsilon(self) -> bool:
-        """Whether the list is drawn at all, and not released whole."""
-        return not self.request.takes_all_items
+        """Whether how good the list is depends on epsilon: one of all items is always right."""
+        return self.request.k < self.request.d
 
     def meter(self, asked: Iterable[str], share: Fraction | None) -> Meter:
         """What the list reaches of some goals, by its epsilon."""
@@ -88,6 +89,11 @@ class Scores:
     def groups(self) -> int | None:
         """How many groups there are, where there are groups."""
         return len(self.source.keys) if isinstance(self.source, GroupedSource) else None
+
+    def has_few_items(self, sensitivity: Sensitivity | None) -> bool:
+        """Whether it is known how many scores one user can move; `sensitivity` is what the caller gave."""
+        members = self.source.members if isinstance(self.source, GroupedSource) else [self.source]
+        return all(find_items_per_user(member, sensitivity) is not None for member in members)
 
     @property
     def lists_per_user(self) -> int:

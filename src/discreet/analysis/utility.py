@@ -106,7 +106,7 @@ def utility(
 
 def measure_list(request: Request, read: Callable[[], Tally], precision: Precision, enough: Fraction | None) -> Utility:
     """The utility of one list, whose scores are read where they matter."""
-    if request.takes_all_items:
+    if request.k == request.d:
         return Utility(1.0, 1.0, 1.0, 1.0, 1.0, 0.0, share=enough)
     tally = read()
     found = meter(tally, request.k, request.guarantee, goals(tally, request.k, enough), precision)

@@ -173,7 +173,7 @@ def _plan_to_dict(found: Plan) -> dict[str, Any]:
         "probability": str(table.probability),
         "share": table.share and str(table.share),
         "adjacency": found.adjacency,
-        "sensitivity": {"down": str(found.sensitivity.down), "up": str(found.sensitivity.up)},
+        "sensitivity": found.sensitivity.to_dict(),
         "recommended": {"mechanism": to_dict(best.mechanism), "epsilon": str(best.needs[found.goal])},
         "command": found.command,
         "other_k": found.other_k and {"k": found.other_k.k, "epsilon": str(found.other_k.epsilon)},

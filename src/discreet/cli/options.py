@@ -53,8 +53,9 @@ ScoreOption = Annotated[
 SensitivityOption = Annotated[
     str | None,
     typer.Option(
-        metavar="DOWN,UP",
-        help="How far adding one user can move a score down and up. By default 0,1; events know their own.",
+        metavar="DOWN,UP[,L]",
+        help="How far adding one user can move a score down and up, and how many scores at most. By default 0,1 and "
+        "all; events know their own.",
     ),
 ]
 AdjacencyOption = Annotated[
@@ -83,7 +84,7 @@ NoiseOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help=f"For all but joint: {', '.join(NOISES)}. By default gumbel, with one-shot exponential.",
+        help=f"For canonical, one-shot and peeling: {', '.join(NOISES)}. By default gumbel, with one-shot exponential.",
         autocompletion=complete_from(NOISES),
     ),
 ]
@@ -151,11 +152,14 @@ def parse_format(given: str | None, as_json: bool, allowed: Iterable[str]) -> st
 
 
 def parse_sensitivity(text: str) -> Sensitivity:
-    """DOWN,UP as a sensitivity."""
+    """DOWN,UP or DOWN,UP,L as a sensitivity."""
     parts = text.split(",")
-    if len(parts) != 2:
-        raise InvalidValueError(f"sensitivity must be two numbers DOWN,UP such as 0,1, not {shown(text)}")
-    return Sensitivity(down=parts[0], up=parts[1])
+    if len(parts) not in (2, 3):
+        raise InvalidValueError(
+            f"sensitivity must be two numbers DOWN,UP such as 0,1, or three DOWN,UP,L such as 0,1,5, not {shown(text)}"
+        )
+    items = [parse_count(part, "sensitivity items") for part in parts[2:]]
+    return Sensitivity(parts[0], parts[1], *items)
 
 
 def parse_count(text: str, name: str = "k") -> int:

@@ -69,6 +69,8 @@ Examples with events:
     --domain integers:0:999999 -k 3 --epsilon 1 --adjacency swap --out top.json
   discreet select ratings.parquet --user user_id --item movie_id --max-items-per-user 2 \\
     --domain movies.csv:movie_id -k 3 --epsilon 1 --split auto
+  discreet select ratings.parquet --user user_id --item movie_id --max-items-per-user 2 \\
+    --domain movies.csv:movie_id -k 3 --epsilon 1 --mechanism histogram
   discreet select --connect sqlite://ratings.db --name ratings --user user_id --item movie_id \\
     --domain movies.csv:movie_id --label title -k 3 --epsilon 1 --json
   discreet select ratings.parquet --user user_id --item movie_id --domain movies.csv:movie_id --label title \\
@@ -158,8 +160,8 @@ def select(
         str | None,
         typer.Option(
             metavar="L",
-            help="With --user: score at most L items of each user, so that counts need less noise. With --discover: so "
-            "many items of a user count for finding them.",
+            help="With --user: score at most L items of each user, so that counts need less noise and a histogram can "
+            "be had. With --discover: so many items of a user count for finding them.",
         ),
     ] = None,
     discover: DiscoverOption = False,

@@ -21,7 +21,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.evidence.drawing import Input, forms_of, releases
 from discreet.evidence.expected import check_enumerable, expected_law
 from discreet.evidence.inputs import long_input, telling_event, telling_pair
-from discreet.evidence.neighbours import Family, Scores
+from discreet.evidence.neighbours import Family, Scores, bound_users
 from discreet.evidence.report import Pair, format_scores
 from discreet.evidence.visible_laws import label_scores, outcome_of
 from discreet.exact.entropy import Entropy, as_entropy
@@ -298,7 +298,7 @@ def _inputs(
         raise InvalidValueError(
             f"scores and neighbour must be of one length, from 2 to {_LONGEST}, not {len(first)} and {len(second)}"
         )
-    family = Family((first, second), adjacency)
+    family = _family_of(mechanism, first, second, adjacency)
     if not family.are_neighbours(first, second):
         raise InvalidValueError(f"neighbour must be one user away from scores under {adjacency!r}")
     one, other = (
@@ -309,6 +309,12 @@ def _inputs(
     if not one.request().takes_all_items:
         check_enumerable(mechanism, len(first), one.k)
     return (one, other), None
+
+
+def _family_of(mechanism: Mechanism, first: Scores, second: Scores, adjacency: str) -> Family:
+    """The family of two vectors, for users of as few items as make one of the other, where the mechanism asks that."""
+    every = bound_users(mechanism, [Family((first, second), adjacency)], tuple(range(1, len(first) + 1)))
+    return next((family for family in every if family.are_neighbours(first, second)), every[-1])
 
 
 def _vector(given: Any, name: str) -> Scores:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import count, product
+from itertools import count
 from typing import Any
 
 from discreet import topk
@@ -85,14 +85,9 @@ def neighbours(family: Family, scores: Scores, per_user: int | None) -> Iterator
     if per_user is None:
         yield from family.neighbours(scores)
         return
-    ends = sorted({Fraction(0), -family.sensitivity.down, family.sensitivity.up})
-    users = [user for user in product(ends, repeat=family.d) if sum(part != 0 for part in user) <= per_user]
-    nobody = (Fraction(0),) * family.d
-    swaps = [(nobody, user) for user in users] + [(user, nobody) for user in users]
-    for gone, new in swaps if family.adjacency == "add-remove" else product(users, repeat=2):
-        other = tuple(score - less + more for score, less, more in zip(scores, gone, new, strict=True))
-        if other != scores:
-            yield other
+    for change in family.changes_by_users(per_user):
+        if any(change):
+            yield tuple(score + step for score, step in zip(scores, change, strict=True))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

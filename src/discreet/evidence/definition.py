@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -74,11 +74,12 @@ def law(
     adjacency: str = "add-remove",
     *,
     as_sets: bool = False,
+    items: int | None = None,
 ) -> Law:
     """The log probability of every outcome of a mechanism, which is given by its name and parameters.
 
     A set is a tuple of positions in ascending order; a sequence is one in the order that is released, which `as_sets`
-    leaves out. A user who is added moves a score by at least -down and at most up.
+    leaves out. A user who is added moves a score by at least -down and at most up, and so many `items` at most.
     """
     definitions = SET_DEFINITIONS if as_sets else DEFINITIONS
     if mechanism["name"] not in definitions:
@@ -86,6 +87,8 @@ def law(
     if mechanism.get("noise", "gumbel") not in LOG_PDF:
         raise ValueError(f"no definition of {mechanism['noise']!r} noise")
     s = scale(epsilon, down, up, adjacency)
+    if mechanism["name"] == "histogram":
+        mechanism = mechanism | {"rate": histogram_rate(epsilon, len(scores), down, up, adjacency, items)}
     return definitions[mechanism["name"]](mechanism, scores, k, s, Fraction(epsilon) / (2 * s))
 
 
@@ -99,11 +102,14 @@ DEFINITIONS: dict[str, Definition] = {
     "one-shot": lambda given, scores, k, s, _: oneshot(scores, k, s, given["noise"]),
     "peeling": lambda given, scores, k, s, _: peeling(scores, k, s, given["noise"]),
     "joint": lambda _, scores, k, s, __: joint(scores, k, s),
+    # One-shot adds noise to scores times s/k.
+    "histogram": lambda given, scores, k, _, __: oneshot(scores, k, k * given["rate"], "laplace"),
 }
 """The mechanisms by name."""
 
 SET_DEFINITIONS: dict[str, Definition] = {
     "one-shot": lambda given, scores, k, s, _: oneshot_sets(scores, k, s, given["noise"]),
+    "histogram": lambda given, scores, k, _, __: oneshot_sets(scores, k, k * given["rate"], "laplace"),
 }
 """Those whose order is not defined for every k, without it."""
 
@@ -232,10 +238,12 @@ def _winner_logs(groups: tuple[tuple[float, int], ...], noise: str) -> dict[floa
     return {value: chance(value) for value in count}
 
 
-def log_integral(log_density: Callable[[Array], Array], values: Iterable[float]) -> float:
+def log_integral(
+    log_density: Callable[[Array], Array], values: Iterable[float], between: tuple[float, float] | None = None
+) -> float:
     """The log integral of a product of shifted noises; it has kinks where a shifted argument passes 0."""
     kinks = sorted(set(values))
-    ends = [kinks[0] - _FAR, kinks[-1] + _FAR]
+    ends = [kinks[0] - _FAR, kinks[-1] + _FAR] if between is None else list(between)
     steps = np.arange(-_FAR, _FAR + 1.0)
     cuts = np.unique(np.concatenate([ends, kinks, *(kink + steps for kink in kinks)]))
     cuts = cuts[(cuts >= ends[0]) & (cuts <= ends[1])]
@@ -261,19 +269,32 @@ def counts_rate(
     per_user: int | None = None,
 ) -> Fraction:
     """Epsilon over the most steps that one user can move k scores in all, by trying every user or every two."""
+    most = max(
+        sum(math.ceil(abs(change) / grid) for change in changes)
+        for changes in _changes(k, down, up, adjacency, per_user)
+    )
+    return epsilon / most
+
+
+def histogram_rate(
+    epsilon: Fraction | int, d: int, down: Fraction, up: Fraction, adjacency: str, per_user: int | None
+) -> Fraction:
+    """Epsilon over the most that one user can move all d scores together, by trying every user or every two."""
+    return Fraction(epsilon) / max(sum(map(abs, changes)) for changes in _changes(d, down, up, adjacency, per_user))
+
+
+def _changes(
+    k: int, down: Fraction, up: Fraction, adjacency: str, per_user: int | None
+) -> Iterator[tuple[Fraction, ...]]:
+    """What a user, or two of them, can do to k scores, as far as each goes."""
     most = k if per_user is None else per_user
     users = [
         user
         for user in itertools.product({Fraction(0), -down, up}, repeat=k)
         if sum(part != 0 for part in user) <= most
     ]
-    others = users if adjacency == "swap" else [(Fraction(0),) * k]
-    moved = (
-        sum(math.ceil(abs(new - gone) / grid) for new, gone in zip(user, other, strict=True))
-        for user in users
-        for other in others
-    )
-    return epsilon / max(moved)
+    for user, other in itertools.product(users, users if adjacency == "swap" else [(Fraction(0),) * k]):
+        yield tuple(new - gone for new, gone in zip(user, other, strict=True))
 
 
 def counts_rate_by_group(

@@ -154,7 +154,11 @@ def source_of(drawn_from: Input, form: str) -> ArraySource:
 
 
 def _observe(release: Release, form: str) -> Outcome:
-    """What is seen of a release, with the items of a large array under their letters."""
+    """What is seen of a release, with the items of a large array under their letters.
+
+    Values that come with a selection have a law of their own (`discreet.evidence.value_rows`).
+    """
+    release = replace(release, counts=None)
     if form == "small":
         return outcome_of(release)
 

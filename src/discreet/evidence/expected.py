@@ -105,12 +105,12 @@ def visible_law(
 
     With `as_sets` it is that of what is seen but for its order.
     """
-    if k == len(scores):
+    if k == len(scores) and not mechanism.releases_values:
         # All items are released, without an order.
         return {_observe(tuple(range(k)), False): 0.0}
     check_defined(mechanism)
     given = to_dict(mechanism), scores, k, epsilon, limit.down, limit.up, adjacency
-    law = definition.law(*given, as_sets=as_sets)
+    law = definition.law(*given, as_sets=as_sets, items=limit.items)
     return {_observe(positions, mechanism.ordered and not as_sets): log for positions, log in law.items()}
 
 

@@ -247,3 +247,12 @@ def whole_delta_for_each_group() -> AbstractContextManager[None]:
         return lambda self: replace(self, max_groups_per_user=1)
 
     return replace_attribute(Discovery, "share_of_group", keep_whole)
+
+
+def swap_counted_as_added() -> AbstractContextManager[None]:
+    """A histogram with the noise for a user added, whatever the adjacency."""
+
+    def count_as_added(right: Any) -> Any:
+        return lambda reach, adjacency, *rest: right(reach, "add-remove", *rest)
+
+    return replace_attribute(request, "l1_distance", count_as_added)

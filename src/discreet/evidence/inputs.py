@@ -19,7 +19,7 @@ from discreet.errors import InvalidValueError, shown
 from discreet.evidence import definition
 from discreet.evidence.drawing import Input
 from discreet.evidence.expected import count_outcomes, expected_law
-from discreet.evidence.neighbours import Family, families
+from discreet.evidence.neighbours import Family, bound_users, families
 from discreet.evidence.report import Outcome
 from discreet.evidence.visible_laws import label
 from discreet.exact.arrays import Floats
@@ -43,7 +43,7 @@ def telling_pair(
     """The pair of neighbours that can show most of the epsilon spent in so many draws, by the definition."""
     pairs = [
         pair
-        for family in families(deep=False)
+        for family in bound_users(mechanism, families(deep=False), (1,))
         if family.adjacency == adjacency and family.d <= 4
         for pair in _pairs(family, (1 if family.d == 3 else 2) if k is None else k, mechanism, epsilon)
     ]
@@ -57,7 +57,7 @@ def long_input(mechanism: Mechanism, k: int | None, epsilon: Fraction, adjacency
     """The input whose classes are many, with a k of its own where the caller names none."""
     size = _usual_size(mechanism) if k is None else k
     count = max(n for n in range(1, len(_REST) + 1) if count_outcomes(mechanism, size + n, size) <= _ENOUGH)
-    limit = Sensitivity()
+    limit = Sensitivity(items=1 if mechanism.releases_values else None)
     unit = max(1, round(1 / definition.scale(epsilon, limit.down, limit.up, adjacency)))
 
     def lift(by: int) -> Input:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
+from random import Random
 
+from discreet.mechanisms.base import Mechanism
 from discreet.privacy import Sensitivity
 
 Scores = tuple[Fraction, ...]
@@ -39,6 +40,10 @@ class Family:
         """The number of items."""
         return len(self.scores[0])
 
+    def with_few_items(self, most: int) -> Family:
+        """The same vectors, for users who touch at most so many items each."""
+        return replace(self, sensitivity=Sensitivity(self.sensitivity.down, self.sensitivity.up, most))
+
     def neighbours(self, scores: Scores) -> Iterator[Scores]:
         """Every neighbour of a vector: each score moved down by the most, not at all, or up by the most, and some more.
 
@@ -46,7 +51,9 @@ class Family:
         replaced by another: for counts these are all the neighbours there are.
         """
         seen = set()
-        for change in [*self._extreme(), *self._random(scores)]:
+        few = self.sensitivity.items
+        every = self._extreme() if few is None else self.changes_by_users(few)
+        for change in [*every, *self._random(scores)]:
             other = tuple(score + step for score, step in zip(scores, change, strict=True))
             if other != scores and other not in seen:
                 seen.add(other)
@@ -55,19 +62,48 @@ class Family:
     def are_neighbours(self, scores: Scores, other: Scores) -> bool:
         """Whether one user makes one vector of the other."""
         changes = [after - before for before, after in zip(scores, other, strict=True)]
-        return any(all(low <= change <= high for change in changes) for low, high in self._sides())
+        if not any(all(low <= change <= high for change in changes) for low, high in self._sides()):
+            return False
+        return self.sensitivity.items is None or self._are_few(changes, self.sensitivity.items)
+
+    def _are_few(self, changes: Sequence[Fraction], most: int) -> bool:
+        """Whether users of so many items each can make all these changes, each of which one user or two can make."""
+        moved = [change for change in changes if change]
+        if self.adjacency == "add-remove":
+            return len(moved) <= most
+        down, up = self.sensitivity.down, self.sensitivity.up
+        # Who comes moves a score by something in [-down, up], and who leaves by something in [-up, down].
+        comes, leaves = ([-low <= change <= high for change in moved] for low, high in ((down, up), (up, down)))
+        only_comes, only_leaves = len(moved) - sum(leaves), len(moved) - sum(comes)
+        both = sum(not one and not other for one, other in zip(comes, leaves, strict=True))
+        return max(only_comes, only_leaves) <= most and len(moved) + both <= 2 * most
 
     def _extreme(self) -> Iterator[Scores]:
         for steps in self._sides():
             yield from product(sorted({Fraction(0), *steps}), repeat=self.d)
 
+    def changes_by_users(self, most: int) -> Iterator[Scores]:
+        """Every change by users of so many items at most: each item by as much as can be, or not at all."""
+        limit, nobody = self.sensitivity, (Fraction(0),) * self.d
+        ends = sorted({Fraction(0), -limit.down, limit.up})
+        users = [user for user in product(ends, repeat=self.d) if sum(part != 0 for part in user) <= most]
+        swaps = [(nobody, user) for user in users] + [(user, nobody) for user in users]
+        for gone, new in swaps if self.adjacency == "add-remove" else product(users, repeat=2):
+            yield tuple(more - less for less, more in zip(gone, new, strict=True))
+
     def _random(self, scores: Scores) -> Iterator[Scores]:
         # Made-up data: the seed makes a report one that can be had again.
-        generator = random.Random(repr((scores, self.adjacency, self.sensitivity)))  # noqa: S311
+        generator = Random(repr((scores, self.adjacency, self.sensitivity)))  # noqa: S311
         sides = list(self._sides())
         for _ in range(self.random):
             low, high = generator.choice(sides)
-            yield tuple(low + (high - low) * Fraction(generator.randrange(65), 64) for _ in scores)
+            change = tuple(low + (high - low) * Fraction(generator.randrange(65), 64) for _ in scores)
+            yield change if self.sensitivity.items is None else self._keep_few(change, generator)
+
+    def _keep_few(self, change: Scores, generator: Random) -> Scores:
+        """A change of as many items as each user may touch, which are the same for both where there are two."""
+        kept = generator.sample(range(self.d), min(self.sensitivity.items or self.d, self.d))
+        return tuple(step if item in kept else Fraction(0) for item, step in enumerate(change))
 
     def _sides(self) -> Iterator[tuple[Fraction, Fraction]]:
         """The ranges that a change lies in: for add/remove all scores move as an addition or all as a removal."""
@@ -119,3 +155,10 @@ def families(deep: bool) -> list[Family]:
         Family(_REAL[:1], "swap", _UNEVEN, random=16),
     ]
     return [*few, *many] if deep else few
+
+
+def bound_users(mechanism: Mechanism, chosen: list[Family], bounds: tuple[int, ...]) -> list[Family]:
+    """The families for a mechanism: for one that goes by how many items users touch, with each of some bounds."""
+    if not mechanism.releases_values:
+        return chosen
+    return [family.with_few_items(most) for family in chosen for most in bounds]

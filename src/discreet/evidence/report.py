@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from discreet.evidence.neighbours import Scores
 from discreet.evidence.witnesses import SHARP, Witness, best_witness
 from discreet.mechanisms.base import Mechanism
+from discreet.noise import noise_of
 from discreet.text import align_columns
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from discreet.evidence.discovery_rows import DiscoveryVerdict
     from discreet.evidence.expected import Departure
     from discreet.evidence.group_rows import GroupVerdict
+    from discreet.evidence.value_rows import ValueVerdict
 
 SLACK = 1e-12
 """Some pairs reach epsilon exactly; bounds are certified to within this share of it."""
@@ -179,7 +181,8 @@ class Verdict:
     def cells(self) -> tuple[str, ...]:
         """The row of the table."""
         given = self.mechanism.parameters()
-        noise, gamma = given.get("noise", "gumbel"), given.get("gamma", "-") + (", ceil" if given.get("ceil") else "")
+        noise = noise_of(self.mechanism).name
+        gamma = given.get("gamma", "-") + (", ceil" if given.get("ceil") else "")
         figures = f"{self.pairs:,}", self._reachable(), share(self.worst), share(self.renyi)
         same = "same" if self.departure is None else "DIFFERS"
         return (self.mechanism.name, noise, gamma, *figures, same, verdict_word(self))
@@ -192,7 +195,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Verification:
-    """The verdicts on some mechanisms, and on counts, groups and items that nobody listed where all is verified.
+    """The verdicts on some mechanisms, and on counts, groups, values and unlisted items where all is verified.
 
     Attributes
     ----------
@@ -202,6 +205,8 @@ class Verification:
         One for each kind of release with counts.
     groups
         One for each kind of release by group.
+    values
+        One for each kind of release whose mechanism releases values.
     found
         One for each kind of release of items that nobody listed.
     """
@@ -209,6 +214,7 @@ class Verification:
     verdicts: list[Verdict]
     counts: list[CountVerdict] = field(default_factory=list)
     groups: list[GroupVerdict] = field(default_factory=list)
+    values: list[ValueVerdict] = field(default_factory=list)
     found: list[DiscoveryVerdict] = field(default_factory=list)
 
     @property
@@ -227,13 +233,13 @@ class Verification:
             lines.append(f"* no pair is known that reaches {SHARP}: a scale 5% off shows by the definition alone")
         if any(best_witness(verdict.mechanism) is None for verdict in self.verdicts):
             lines.append("- no pair has been searched for: how close to epsilon inputs can come is not known")
-        for more in (self.counts, self.groups, self.found):
+        for more in (self.counts, self.groups, self.values, self.found):
             lines += ["", *_table(more)] if more else []
         faults = [failure.what for verdict in self._all() for failure in verdict.failures]
         return "\n".join([*lines, f"{self.pairs:,} pairs of neighbouring inputs", *faults])
 
     def _all(self) -> list[Judged]:
-        return [*self.verdicts, *self.counts, *self.groups, *self.found]
+        return [*self.verdicts, *self.counts, *self.groups, *self.values, *self.found]
 
 
 def verdict_word(verdict: Judged) -> str:

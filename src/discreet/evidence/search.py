@@ -64,16 +64,24 @@ def search(mechanism: Mechanism, starts: int, patience: int, seed: int = 0) -> W
             break
     if best is None:
         raise ValueError("starts must be at least 1")
-    return Witness(best.k, best.epsilon, best.scores, best.neighbour, math.floor(share * 10**6) / 10**6)
+    rounded = math.floor(share * 10**6) / 10**6
+    return Witness(best.k, best.epsilon, best.scores, best.neighbour, rounded, _few_items(mechanism, best))
 
 
 def share_of_epsilon(mechanism: Mechanism, candidate: Candidate) -> float:
     """The largest log ratio of the two laws, by the definition, as a share of epsilon."""
     here, there = (
-        definition.law(to_dict(mechanism), scores, candidate.k, candidate.epsilon)
+        definition.law(
+            to_dict(mechanism), scores, candidate.k, candidate.epsilon, items=_few_items(mechanism, candidate)
+        )
         for scores in (candidate.scores, candidate.neighbour)
     )
     return max(abs(here[outcome] - there[outcome]) for outcome in here) / float(candidate.epsilon)
+
+
+def _few_items(mechanism: Mechanism, candidate: Candidate) -> int | None:
+    """How many items a user touches at most, where the mechanism goes by that: as many as this one does."""
+    return max(1, sum(candidate.touched)) if mechanism.releases_values else None
 
 
 def _climb(mechanism: Mechanism, start: Candidate, patience: int, generator: random.Random) -> tuple[Candidate, float]:

@@ -21,6 +21,7 @@ from discreet.evidence.count_rows import CountTask, count_tasks
 from discreet.evidence.discovery_rows import DiscoveryTask, discovery_tasks
 from discreet.evidence.group_rows import GroupTask, group_tasks
 from discreet.evidence.inputs import long_input
+from discreet.evidence.value_rows import ValueTask, value_tasks
 from discreet.evidence.verify import AnyTask, AnyVerdict, verify_witness
 from discreet.evidence.witnesses import best_witness
 from discreet.exact.entropy import Entropy
@@ -50,8 +51,9 @@ class Case:
         Whether something is wrong at all.
     rows
         The mechanisms that are verified, each by its witness.
-    counts, groups, found
-        The rows of `verify --all` on counts, on lists by group, and on items that nobody listed.
+    counts, groups, values, found
+        The rows of `verify --all` on counts, on lists by group, on the values of a histogram, and on items that nobody
+        listed.
     audited
         The mechanisms whose sampler is audited, each with how many draws there are at most.
     """
@@ -62,6 +64,7 @@ class Case:
     rows: tuple[Mechanism, ...] = ()
     counts: tuple[CountTask, ...] = ()
     groups: tuple[GroupTask, ...] = ()
+    values: tuple[ValueTask, ...] = ()
     found: tuple[DiscoveryTask, ...] = ()
     audited: dict[Mechanism, int] = field(default_factory=dict)
 
@@ -69,7 +72,7 @@ class Case:
         """What the checks find while the fault is planted."""
         with self.plant():
             verdicts = [verify_witness(mechanism) for mechanism in self.rows if best_witness(mechanism) is not None]
-            tasks: tuple[AnyTask, ...] = (*self.counts, *self.groups, *self.found)
+            tasks: tuple[AnyTask, ...] = (*self.counts, *self.groups, *self.values, *self.found)
             more = [task.examine() for task in tasks]
             audits = [audit_in_stages(mechanism, most) for mechanism, most in self.audited.items()]
         return Finding(self.name, self.is_faulty, [*verdicts, *more], audits)
@@ -176,7 +179,7 @@ def cases() -> list[Case]:
     others = [kind() for kind in MECHANISMS.values() if kind is not Canonical]
     few: tuple[Mechanism, ...] = (Canonical(), Canonical(noise="exponential"), *others)
     every, counts = tuple(all_variants()), tuple(task for task in count_tasks() if task.mechanism is None)
-    groups, found = tuple(group_tasks()), tuple(discovery_tasks())
+    groups, values, found = tuple(group_tasks()), tuple(value_tasks()), tuple(discovery_tasks())
     by_weight: dict[Mechanism, int] = {Canonical(): some}
     by_race: dict[Mechanism, int] = {Canonical(noise="exponential"): few_draws}
     sampler: list[tuple[str, faults.Plant, dict[Mechanism, int]]] = [
@@ -190,7 +193,7 @@ def cases() -> list[Case]:
         ("lazy sorting: one rank off", faults.shifted_lazy_column, by_weight),
     ]
     return [
-        Case("none", nullcontext, False, every, counts, groups, found, {Canonical(): most, **by_race}),
+        Case("none", nullcontext, False, every, counts, groups, values, found, {Canonical(): most, **by_race}),
         Case("scale x 1.05", faults.wrong_scale(Fraction(21, 20)), rows=every, audited=by_weight),
         Case("scale x 1.35", faults.wrong_scale(Fraction(27, 20)), rows=few, audited=by_weight),
         Case("factor 2 missing", faults.wrong_scale(Fraction(2)), rows=few, audited=by_weight),
@@ -200,6 +203,7 @@ def cases() -> list[Case]:
         Case("groups: a user is left in all", faults.left_in_all_groups, groups=groups),
         Case("groups: epsilon for each", faults.whole_epsilon_for_each_group, groups=groups),
         Case("groups: counts as of one list", faults.swap_counted_once_in_groups, groups=groups),
+        Case("values: a swap as one user added", faults.swap_counted_as_added, values=values),
         Case("discovery: threshold one less", faults.threshold_one_less, found=found),
         Case("discovery: all items count", faults.all_items_of_a_user_count, found=found),
         Case("discovery: rows as people", faults.rows_as_people, found=found),

@@ -18,8 +18,9 @@ from discreet.evidence.count_rows import CountTask, CountVerdict, count_tasks
 from discreet.evidence.discovery_rows import DiscoveryTask, DiscoveryVerdict, discovery_tasks
 from discreet.evidence.expected import Departure, check_defined, find_departure
 from discreet.evidence.group_rows import GroupTask, GroupVerdict, group_tasks
-from discreet.evidence.neighbours import Family, Scores, families
+from discreet.evidence.neighbours import Family, Scores, bound_users, families
 from discreet.evidence.report import Pair, Verdict, Verification
+from discreet.evidence.value_rows import ValueTask, ValueVerdict, value_tasks
 from discreet.evidence.visible_laws import Laws, divergences, log_ratios, shares
 from discreet.evidence.witnesses import Witness, best_witness
 from discreet.mechanisms.base import Mechanism
@@ -34,6 +35,9 @@ Vectors = Iterable[Sequence[Number]] | None
 
 _FEW = {3: (1, 3), 4: (2,), 5: (3,), 6: (3,)}
 """Which k to try for each number of items when time is short. All of three items are released without an order."""
+
+_ITEMS = (1, 2)
+"""How many items users touch at most, for a mechanism that goes by that."""
 
 
 def verify(
@@ -53,8 +57,8 @@ def verify(
     Parameters
     ----------
     mechanism
-        One mechanism or several; by default all of them, with every noise, and releases with counts, by group and of
-        items that nobody listed.
+        One mechanism or several; by default all of them, with every noise, and releases with counts, by group, with the
+        values of a histogram, and of items that nobody listed.
     k
         How many items to release; by default every number that the law can be had for.
     epsilon
@@ -91,6 +95,7 @@ def as_report(verdicts: Iterable[AnyVerdict]) -> Verification:
         [verdict for verdict in every if isinstance(verdict, Verdict)],
         [verdict for verdict in every if isinstance(verdict, CountVerdict)],
         [verdict for verdict in every if isinstance(verdict, GroupVerdict)],
+        [verdict for verdict in every if isinstance(verdict, ValueVerdict)],
         [verdict for verdict in every if isinstance(verdict, DiscoveryVerdict)],
     )
 
@@ -123,8 +128,8 @@ class Task:
         return Verdict(self.mechanism, pairs, worst, worst_pair, renyi, renyi_pair, farthest, self.witness)
 
 
-AnyTask = Task | CountTask | GroupTask | DiscoveryTask
-AnyVerdict = Verdict | CountVerdict | GroupVerdict | DiscoveryVerdict
+AnyTask = Task | CountTask | GroupTask | ValueTask | DiscoveryTask
+AnyVerdict = Verdict | CountVerdict | GroupVerdict | ValueVerdict | DiscoveryVerdict
 
 
 def verify_witness(mechanism: Mechanism, witness: Witness | None = None) -> Verdict:
@@ -152,9 +157,10 @@ def plan(
     tasks: list[AnyTask] = []
     for one in _mechanisms(mechanism):
         check_defined(one)
-        trials = [Trial(family, size, budget) for family in chosen for size in _sizes(one, family, k, deep)]
+        bounded = bound_users(one, chosen, _ITEMS)
+        trials = [Trial(family, size, budget) for family in bounded for size in _sizes(one, family, k, deep)]
         if not trials:
-            limit = max(size for family in chosen for size in _sizes(one, family, None, True))
+            limit = max(size for family in bounded for size in _sizes(one, family, None, True))
             raise InvalidValueError(f"k must be from 1 to {limit} for {one!r} on these scores, not {shown(k)}")
         witness = best_witness(one) if scores is None else None
         if witness is None or k not in (None, witness.k) or adjacency not in (None, witness.family().adjacency):
@@ -164,7 +170,8 @@ def plan(
     everything = mechanism is None and scores is None and k is None
     if not everything:
         return tasks
-    return [*tasks, *count_tasks(adjacency), *group_tasks(adjacency), *discovery_tasks(adjacency)]
+    lists = [*count_tasks(adjacency), *group_tasks(adjacency)]
+    return [*tasks, *lists, *value_tasks(adjacency), *discovery_tasks(adjacency)]
 
 
 def _trial(witness: Witness) -> Trial:
@@ -237,13 +244,14 @@ def _mechanisms(given: Any) -> list[Mechanism]:
 def _sizes(mechanism: Mechanism, family: Family, k: int | None, deep: bool) -> tuple[int, ...]:
     """The k for which the law can be had: the order of many items may have no formula, but all have none."""
     longest = mechanism.longest_exact_order
-    possible = [size for size in range(1, family.d + 1) if longest is None or size <= longest or size == family.d]
+    whole = None if mechanism.releases_values else family.d
+    possible = [size for size in range(1, family.d + 1) if longest is None or size <= longest or size == whole]
     if k is not None:
         return (k,) if k in possible else ()
     if mechanism.needs_integrals and family.d > 4 and not (deep and family.d == 5):
         # Each law would be dozens of integrals.
         return ()
-    return tuple(possible) if deep else _FEW[family.d]
+    return tuple(possible) if deep else tuple(size for size in _FEW[family.d] if size in possible)
 
 
 def _own(scores: Any) -> list[Family]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from discreet.evidence.neighbours import OnePair
 from discreet.mechanisms.base import Mechanism
+from discreet.privacy import Sensitivity
 
 SHARP = 0.96
 """From this share of epsilon on, a scale that is 5% off is more than epsilon: 0.96 * 1.05 > 1."""
@@ -34,6 +35,8 @@ class Witness:
         The counts without the user and with it.
     share
         The largest log ratio of their laws as a share of epsilon, rounded down to six digits.
+    items
+        How many items a user touches at most, for a mechanism that goes by that.
     """
 
     k: int
@@ -41,16 +44,18 @@ class Witness:
     scores: tuple[int, ...]
     neighbour: tuple[int, ...]
     share: float
+    items: int | None = None
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Witness:
         """The witness that `to_dict` wrote."""
         scores, neighbour = tuple(data["scores"]), tuple(data["neighbour"])
-        return cls(data["k"], Fraction(data["epsilon"]), scores, neighbour, data["share"])
+        return cls(data["k"], Fraction(data["epsilon"]), scores, neighbour, data["share"], data.get("items"))
 
     def to_dict(self) -> dict[str, Any]:
         """The witness in terms that JSON can hold."""
-        return vars(self) | {"epsilon": str(self.epsilon)}
+        data = vars(self) | {"epsilon": str(self.epsilon)}
+        return {name: value for name, value in data.items() if value is not None}
 
     @property
     def is_sharp(self) -> bool:
@@ -60,7 +65,7 @@ class Witness:
     def family(self) -> OnePair:
         """The pair, as inputs to verify on."""
         first, second = (tuple(map(Fraction, vector)) for vector in (self.scores, self.neighbour))
-        return OnePair((first,), "add-remove", neighbour=second)
+        return OnePair((first,), "add-remove", Sensitivity(items=self.items), neighbour=second)
 
 
 def best_witness(mechanism: Mechanism) -> Witness | None:

@@ -152,6 +152,17 @@ def is_less(left: Callable[[], arb], right: Callable[[], arb], refine: Callable[
         known = refine()
 
 
+def find_floor(value: Callable[[], arb], refine: Callable[[], int]) -> int:
+    """The largest whole number below a real that is no whole number itself; `refine` is as for `is_less`."""
+    known = 0
+    while True:
+        with precision(_precision_for(known)):
+            found = value().floor().unique_fmpz()
+        if found is not None:
+            return int(found)
+        known = refine()
+
+
 def _precision_for(bits: int) -> int:
     """The precision for random numbers known to so many bits: it doubles with every 64 of them."""
     return START << max(0, bits // 64 - 1)

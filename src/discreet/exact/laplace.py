@@ -6,12 +6,13 @@ and 2). A geometric number is drawn by blocks, so that its cost does not grow as
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from fractions import Fraction
 
 from flint import arb
 
-from discreet.exact.ball import START, ball, precision
+from discreet.exact.ball import START, ball, find_floor, precision
 from discreet.exact.entropy import Entropy
 
 
@@ -69,6 +70,17 @@ def upper_tail(rate: Fraction, n: int) -> arb:
 def interval_half_width(rate: Fraction, alpha: Fraction) -> int:
     """The least n from 0 on that a discrete Laplace number is farther from zero than with chance at most alpha."""
     return least_upper_tail(rate, lambda: ball(alpha / 2)) - 1
+
+
+def rounded_half_width(rate: Fraction, alpha: Fraction) -> int:
+    """How many steps Laplace noise on a whole number, rounded to whole steps, takes it away, but with chance alpha.
+
+    The noise has the density rate exp(-rate |x|) / 2 in steps, so that |x| <= t = log(1 / alpha) / rate but with chance
+    alpha, and floor(x + 1/2) is then at most floor(t + 1/2) away from zero.
+    """
+    # log(1 / alpha) is transcendental for a rational alpha below 1, so that more precision decides.
+    bits = itertools.count(START, START)
+    return find_floor(lambda: ball(Fraction(1, 2)) - ball(alpha).log() / ball(rate), lambda: next(bits))
 
 
 def least_upper_tail(rate: Fraction, chance: Callable[[], arb]) -> int:

@@ -8,8 +8,9 @@ and, with their error added, when a stream can hold no winner any more; two valu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cmp_to_key
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -22,8 +23,11 @@ from discreet.exact.ball import (
     LARGEST,
     RELATIVE,
     START,
+    ball,
     bound_above,
     bound_below,
+    find_floor,
+    float_above,
     is_less,
     precision,
     sum_exponentials,
@@ -70,17 +74,27 @@ class _Contender(Generic[Member]):
         return self.gain() + noise
 
     def loses_to(self, other: _Contender[Any]) -> bool:
-        def reveal() -> int:
-            # Two arrivals of one stream share uniforms: each is extended once, in an order that never varies.
-            for uniform in dict.fromkeys([*self.uniforms, *other.uniforms]):
-                uniform.extend()
-            return self.uniforms[0].bits
+        # Two arrivals of one stream share uniforms: each is extended once, in an order that never varies.
+        return is_less(self.value, other.value, lambda: _reveal(dict.fromkeys([*self.uniforms, *other.uniforms])))
 
-        return is_less(self.value, other.value, reveal)
+    def round_value(self, scale: Fraction, base: Fraction) -> int:
+        """Floor(base + scale value + 1/2), decided exactly."""
+        return find_floor(
+            lambda: ball(base + Fraction(1, 2)) + ball(scale) * self.value(), lambda: _reveal(self.uniforms)
+        )
 
     def certainly_beats(self, reach: float) -> bool:
         with precision(START):
             return bool(self.value() > arb(reach))
+
+
+def _reveal(uniforms: Iterable[Uniform]) -> int:
+    """Extends each uniform by a word, and says how many bits the first has now."""
+    bits = []
+    for uniform in uniforms:
+        uniform.extend()
+        bits.append(uniform.bits)
+    return bits[0]
 
 
 def sample_winner(streams: Streams[Member], noise: NoiseFormula, entropy: Entropy) -> Member:
@@ -179,8 +193,47 @@ class _RaceForBest:
     uniforms: dict[tuple[int, int], Uniform] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Podium:
+    """The winners of a race, best first, whose values can be had as exactly as anybody asks."""
+
+    _race: _RaceForBest
+    _first: Words
+    _pool: _Arrivals
+    _winners: Ranks
+
+    @property
+    def elements(self) -> Ranks:
+        """The elements that won."""
+        return self._pool.element[self._winners]
+
+    def round_values(self, scale: Fraction, base: Fraction) -> list[int]:
+        """Floor(base + scale value + 1/2) for each winner, exactly; scale is above zero.
+
+        Values come from the uniforms of the race, extended where floats and what is known of them do not decide.
+        """
+        whole, factor = base.__floor__(), float_above(scale)
+        rest = float(base - whole) + 0.5
+        with np.errstate(over="ignore", invalid="ignore"):
+            low = np.floor(bound_below(self._pool.low[self._winners] * factor + rest))
+            high = np.floor(bound_above(self._pool.high[self._winners] * factor + rest))
+        # Whole numbers beyond 2^52 have no floats between them that would show a doubt.
+        sure = (low == high) & (np.abs(low) < 2.0**52)
+        pairs = zip(self._winners.tolist(), low.tolist(), sure.tolist(), strict=True)
+        return [whole + int(near) if plain else self._round_exactly(i, scale, base) for i, near, plain in pairs]
+
+    def _round_exactly(self, arrival: int, scale: Fraction, base: Fraction) -> int:
+        return _contender_of(self._race, self._first, self._pool, arrival).round_value(scale, base)
+
+
 def sample_best(runners: Runners, places: int, noise: NoiseFormula, entropy: Entropy) -> list[int]:
-    """Returns the elements with the largest values, best first, where each element has one arrival at rate 1.
+    """Returns the elements with the largest values, best first, where each element has one arrival at rate 1."""
+    best: list[int] = sample_podium(runners, places, noise, entropy).elements.tolist()
+    return best
+
+
+def sample_podium(runners: Runners, places: int, noise: NoiseFormula, entropy: Entropy) -> Podium:
+    """Returns the elements with the largest values, best first, with these, where each has one arrival at rate 1.
 
     A stream of n elements is a process of rate n whose arrivals pick an element uniformly; an element's value is that
     of its first arrival. There must be at least as many streams as places.
@@ -199,7 +252,7 @@ def sample_best(runners: Runners, places: int, noise: NoiseFormula, entropy: Ent
         reach = _bound_values_ahead(runners.bound, total_low, log_rate, noise)
         behind = np.flatnonzero(open_streams & (reach >= bar))
         if not len(behind):
-            return _rank_best(race, first, pool, float(bar), places)
+            return Podium(race, first, pool, _rank_best(race, first, pool, float(bar), places))
         fresh = [_draw_more(race, int(j), pool, total_low, total_high) for j in behind]
         pool = _Arrivals(*(np.concatenate(parts) for parts in zip(*map(_fields, [pool, *fresh]), strict=True)))
         arrived = np.bincount(pool.stream, minlength=len(streams))
@@ -243,31 +296,33 @@ def _bound_arrivals(
     return _Arrivals(stream, turn, element, np.where(np.isnan(value_low), -np.inf, value_low), value_high)
 
 
-def _rank_best(race: _RaceForBest, first: Words, pool: _Arrivals, bar: float, places: int) -> list[int]:
-    """The best of the pool in order: by floats where their bounds are apart, by balls where they overlap."""
+def _rank_best(race: _RaceForBest, first: Words, pool: _Arrivals, bar: float, places: int) -> Ranks:
+    """Where in the pool the best are, in order: by floats where their bounds are apart, by balls where they overlap."""
     near = np.flatnonzero(pool.high >= bar)
     near = near[np.argsort(-pool.high[near])]
     lowest = np.minimum.accumulate(pool.low[near])
     # Everything before a cut is certainly above everything after it.
     cuts = np.concatenate([[0], np.flatnonzero(pool.high[near][1:] < lowest[:-1]) + 1, [len(near)]])
-    ranking = pool.element[near]
     for j in np.flatnonzero((np.diff(cuts) > 1) & (cuts[:-1] < places)).tolist():
         group = slice(cuts[j], cuts[j + 1])
-        ranking[group] = [contender.member for contender in _sort_exactly(race, first, pool, near[group])]
-    best: list[int] = ranking[:places].tolist()
-    return best
+        near[group] = _sort_exactly(race, first, pool, near[group])
+    return near[:places]
 
 
-def _sort_exactly(race: _RaceForBest, first: Words, pool: _Arrivals, group: Ranks) -> list[_Contender[int]]:
-    """The contenders of a group whose float bounds overlap, best first, by exact comparison."""
-    contenders = [
-        _contender_at(race, first, int(pool.stream[i]), int(pool.turn[i]), int(pool.element[i])) for i in group.tolist()
-    ]
-    return sorted(contenders, key=cmp_to_key(_compare))
+def _sort_exactly(race: _RaceForBest, first: Words, pool: _Arrivals, group: Ranks) -> list[int]:
+    """The arrivals of a group whose float bounds overlap, best first, by exact comparison."""
+    contenders = {i: _contender_of(race, first, pool, i) for i in group.tolist()}
+    order = cmp_to_key(_compare)
+    return sorted(contenders, key=lambda i: order(contenders[i]))
 
 
 def _compare(one: _Contender[int], other: _Contender[int]) -> int:
     return 1 if one.loses_to(other) else -1
+
+
+def _contender_of(race: _RaceForBest, first: Words, pool: _Arrivals, arrival: int) -> _Contender[int]:
+    """An arrival of the pool with its exact value."""
+    return _contender_at(race, first, int(pool.stream[arrival]), int(pool.turn[arrival]), int(pool.element[arrival]))
 
 
 def _contender_at(race: _RaceForBest, first: Words, j: int, turn: int, element: int) -> _Contender[int]:

@@ -1,5 +1,7 @@
 """discreet inside OpenDP: a Measurement from vectors of scores, under the L-infinity distance, to their top-k.
 
+The histogram goes by the L1 distance: with noise of scale 1 / epsilon on every score it loses x epsilon at distance x.
+
 A mechanism sees epsilon and the sensitivity only in s = epsilon / (2 delta), and delta grows with the distance. The one
 made for epsilon at distance 1 is therefore the one made for x epsilon at distance x, for every x, and that is what it
 loses there. `Canonical(ceil=True)` alone also sees delta as the step to which it rounds losses up. Losses that are x
@@ -59,7 +61,7 @@ def make_top_k(
         largest and the lowest float, and a NaN that comes all the same as the lowest: no score raises an error.
     input_metric
         `linf_distance`. If it is monotonic, all scores of neighbours move in one direction, and the same epsilon
-        needs half the noise.
+        needs half the noise. With `Histogram()`, `l1_distance`.
     k
         How many positions to release.
     epsilon
@@ -88,7 +90,8 @@ def make_top_k(
     200.0
     """
     dp, size, kind = _opendp(), _size(input_domain), _kind(input_domain)
-    sensitivity = _sensitivity(input_metric)
+    by_total = isinstance(mechanism, Mechanism) and mechanism.releases_values
+    sensitivity = _sensitivity_by_total(input_metric) if by_total else _sensitivity(input_metric)
     if not isinstance(negate, bool):
         raise InvalidTypeError(f"negate must be True or False, not {shown(negate)}")
     # What is promised is told by the number of items: the scores that stand here take no memory.
@@ -184,6 +187,13 @@ def _sensitivity(metric: Any) -> Sensitivity:
     # OpenDP tells the flag by comparison alone; what it does not know as monotonic gets the noise of both directions.
     monotonic = metric == dp.linf_distance(T=metric.distance_type, monotonic=True)
     return Sensitivity(down=0 if monotonic else 1, up=1)
+
+
+def _sensitivity_by_total(metric: Any) -> Sensitivity:
+    """What stands for the L1 distance 1: a user who moves one score by 1, which all scores then move in all."""
+    if not isinstance(metric, _opendp().Metric) or not str(metric).startswith("L1Distance("):
+        raise InvalidTypeError(f"input_metric must be l1_distance(T=...) for noise on all scores, not {shown(metric)}")
+    return Sensitivity(down=1, up=1, items=1)
 
 
 def _opendp() -> Any:

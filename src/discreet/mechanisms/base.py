@@ -96,6 +96,15 @@ class Mechanism(ABC):
         return True
 
     @property
+    def releases_values(self) -> bool:
+        """Whether the noisy scores themselves are private, and not only which of them are the largest.
+
+        Its noise is then for how far all scores together move, so that it must be known how many of them one user can
+        move; a release has the values, and one of all items costs what one of few does.
+        """
+        return False
+
+    @property
     def is_linear(self) -> bool:
         """Whether scores that move by x times the sensitivity cost x epsilon; if not, x is rounded up."""
         return False

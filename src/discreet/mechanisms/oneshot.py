@@ -128,7 +128,7 @@ class Prepared:
         unit = min(to_float(1 / self.weight), 1e300)
         steps = self.tally.within(np.full(depth, k - 1), unit * np.arange(1.0, depth + 1.0, dtype=np.float64))
         cuts = sorted_distinct(steps) + 1
-        return np.concatenate([np.arange(k), [k], cuts[(cuts > k) & (cuts < d)]]).astype(np.int64)
+        return np.concatenate([np.arange(min(k + 1, d)), cuts[(cuts > k) & (cuts < d)]]).astype(np.int64)
 
     @cached_property
     def cells(self) -> Ranks:

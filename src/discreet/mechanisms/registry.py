@@ -7,11 +7,12 @@ from typing import Any
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.histogram import Histogram
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 
-MECHANISMS: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Canonical, OneShot, Peeling, Joint)}
+MECHANISMS: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Canonical, OneShot, Peeling, Joint, Histogram)}
 
 DEFAULT: Mechanism = Canonical()
 """What draws where the caller names no mechanism."""
@@ -45,9 +46,13 @@ def all_variants() -> list[Mechanism]:
     return [variant for kind in MECHANISMS.values() for variant in kind.variants()]
 
 
-def all_contenders() -> list[Mechanism]:
-    """The mechanisms that are compared with each other, each as its defaults make it and where else it is good."""
-    return [contender for kind in MECHANISMS.values() for contender in kind.contenders()]
+def all_contenders(few_items: bool = False) -> list[Mechanism]:
+    """The mechanisms that are compared with each other, each as its defaults make it and where else it is good.
+
+    `few_items` says whether it is known how many scores one user can move, which some need.
+    """
+    every = [contender for kind in MECHANISMS.values() for contender in kind.contenders()]
+    return [contender for contender in every if few_items or not contender.releases_values]
 
 
 def to_dict(mechanism: Mechanism) -> dict[str, Any]:

@@ -68,6 +68,9 @@ class Source(AnySource, ABC):
     grid: Fraction | None = None
     """What all scores are whole multiples of, as far as that is public; None where it is not known."""
 
+    between_steps: bool = False
+    """Whether scores may be between the steps of the grid, to which what is released of them is rounded."""
+
     max_items_per_user: int | None = None
     """How many scores one user can move at most, or None where it may be all of them."""
 

@@ -124,7 +124,10 @@ class Plan:
         choice = self.best.mechanism
         options = {name: value for name, value in choice.parameters().items() if value != _usual(choice).get(name)}
         if self.sensitivity != Sensitivity():
-            options["sensitivity"] = f"{self.sensitivity.down},{self.sensitivity.up}"
+            bound = "" if self.sensitivity.items is None else f",{self.sensitivity.items}"
+            options["sensitivity"] = f"{self.sensitivity.down},{self.sensitivity.up}{bound}"
+        if (most := self._cases[0].request.source.max_items_per_user) is not None:
+            options["max-items-per-user"] = most
         if self.adjacency != "add-remove":
             options["adjacency"] = self.adjacency
         words = "".join(f" --{name} {value}" for name, value in options.items())
@@ -242,7 +245,8 @@ def plan(
     'canonical --gamma 1'
     """
     read, enough = Scores.of(scores), check_goal(goal, share)
-    candidates = [contender for contender in all_contenders() if contender.form is not Form.UNKNOWN]
+    contenders = all_contenders(read.has_few_items(sensitivity))
+    candidates = [contender for contender in contenders if contender.form is not Form.UNKNOWN]
     table = compare(
         read, k, epsilon=epsilon, probability=probability, share=share, goal=goal, mechanisms=candidates,
         sensitivity=sensitivity, adjacency=adjacency,

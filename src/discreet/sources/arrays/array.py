@@ -37,6 +37,7 @@ class ArraySource(Source):
     unit: Fraction = Fraction(1)
     grid: Fraction | None = None
     typed: bool = False
+    between_steps: bool = False
 
     @property
     def d(self) -> int:

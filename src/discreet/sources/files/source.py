@@ -47,7 +47,7 @@ def file_source(path: str | Path, item: str | None = None, score: str | None = N
     try:
         source = _reader(file)(file, item, score)
         # Text has no type, and whether all of it spells whole numbers is private: counts of it are in whole numbers.
-        return replace(source, grid=Fraction(1)) if file.suffix.lower() in TEXTS else source
+        return replace(source, grid=Fraction(1), between_steps=True) if file.suffix.lower() in TEXTS else source
     except OSError as error:
         problem = _problem(error)
     raise InvalidValueError(f"{quote_path(file)} must be a file that can be read, but {problem}")

@@ -1,0 +1,112 @@
+"""Histogram: Laplace noise on all scores, for users who move few of them; items, order and values for one epsilon.
+
+Let L be how far one user can move all d scores together. Noise of scale L / epsilon on every score makes the vector of
+noisy scores epsilon-private, whatever is read off it (docs/proofs.md, section 8.2): here the k largest, their order and
+their values. It is the race of one-shot with the weight epsilon / L, so that it visits no item that has no chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from discreet.errors import InvalidValueError
+from discreet.exact.arrays import Ranks
+from discreet.exact.entropy import Entropy
+from discreet.exact.race import Podium, sample_podium
+from discreet.mechanisms import oneshot
+from discreet.mechanisms.base import Form, Mechanism
+from discreet.noise import noise_of
+from discreet.privacy import Sensitivity
+from discreet.selection import Selection
+from discreet.tally import Tally
+
+
+@dataclass(frozen=True)
+class Histogram(Mechanism):
+    """Adds Laplace noise to all scores and releases the k largest, their order and their values, for one epsilon.
+
+    It is for users who move few scores: events with `max_items_per_user`, or scores with
+    `Sensitivity(down, up, items=...)`. The values are in `Release.counts`, where scores are whole numbers or sums in
+    steps: each with an interval that holds for all items at once. A value by itself is likely too high, because the
+    items that are released are those with the luckiest noise.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> scores = {"dune": 912, "alien": 877, "heat": 410}
+    >>> limit = discreet.Sensitivity(down=0, up=1, items=1)
+    >>> release = discreet.top_k(scores, k=2, epsilon=100, mechanism=discreet.Histogram(), sensitivity=limit)
+    >>> release.order
+    ['dune', 'alien']
+    >>> release.counts
+    [Count(item='dune', value=912, low=912, high=912), Count(item='alien', value=877, low=877, high=877)]
+    """
+
+    name: ClassVar[str] = "histogram"
+    ordered: ClassVar[bool] = True
+    noise: ClassVar[str] = "laplace"
+
+    def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
+        return Prepared(tally, k, scale(epsilon, sensitivity), noise_of(self))
+
+    def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
+        return epsilon**2 / 2
+
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+    def unit_cost(self, s: Fraction, k: int) -> Fraction:
+        # For counts of users who touch one item, where L is 1, or 2 under swap; more items make it less.
+        return s
+
+    @property
+    def form(self) -> Form:
+        return Form.RACE
+
+    @property
+    def releases_values(self) -> bool:
+        return True
+
+    @property
+    def longest_exact_order(self) -> int | None:
+        return 2
+
+    @property
+    def is_linear(self) -> bool:
+        return True
+
+
+def scale(epsilon: Fraction, sensitivity: Sensitivity) -> Fraction:
+    """Epsilon / L: what one unit of score adds to a value, in units of noise."""
+    if sensitivity.l1 is None:
+        raise InvalidValueError("sensitivity must say how far all scores together can move, for noise on all of them")
+    return epsilon / sensitivity.l1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prepared(oneshot.Prepared):
+    """The histogram on a tally: one-shot with another weight, whose values are released."""
+
+    tally: Tally
+
+    def select(self, entropy: Entropy) -> Selection:
+        podium = sample_podium(self, self.k, self.noise, entropy)
+        return Selection(podium.elements, values=Values(self, podium))
+
+    def draw(self, entropy: Entropy) -> Ranks:
+        """Returns the ranks of the k largest noisy scores, largest first."""
+        return self.select(entropy).ranks
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Values:
+    """The noisy scores of the winners; a race knows them in units of noise, from the score at rank k-1 on."""
+
+    prepared: Prepared
+    podium: Podium
+
+    def to_steps(self, grid: Fraction) -> list[int]:
+        edge = self.prepared.tally.exact(self.prepared.k - 1)
+        return self.podium.round_values(1 / (self.prepared.weight * grid), edge / grid)
