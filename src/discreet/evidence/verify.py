@@ -170,7 +170,7 @@ def plan(
     everything = mechanism is None and scores is None and k is None
     if not everything:
         return tasks
-    lists = [*count_tasks(adjacency), *group_tasks(adjacency)]
+    lists: list[AnyTask] = [*count_tasks(adjacency), *group_tasks(adjacency)]
     return [*tasks, *lists, *value_tasks(adjacency), *discovery_tasks(adjacency)]
 
 
