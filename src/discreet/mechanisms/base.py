@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy
-from discreet.noise import noise_of
+from discreet.noise import NOISES, check_noise, noise_of
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.tally import Tally
@@ -118,6 +119,41 @@ class Mechanism(ABC):
     def longest_exact_order(self) -> int | None:
         """How many items at most have an order whose exact probability can be computed; None for any number."""
         return None
+
+
+@dataclass(frozen=True, repr=False)
+class NoisyItems(Mechanism):
+    """A mechanism that adds noise to the items one by one, each with a k-th of epsilon, and releases them in order.
+
+    Attributes
+    ----------
+    noise
+        The name of a noise.
+    """
+
+    ordered: ClassVar[bool] = True
+
+    noise: str
+
+    def __post_init__(self) -> None:
+        check_noise(self.noise)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(noise='{self.noise}')"
+
+    def parameters(self) -> dict[str, Any]:
+        return {"noise": self.noise}
+
+    def unit_cost(self, s: Fraction, k: int) -> Fraction:
+        return s / k
+
+    @classmethod
+    def variants(cls) -> list[Self]:
+        return [cls(noise) for noise in NOISES]
+
+    @property
+    def is_linear(self) -> bool:
+        return True
 
 
 def scale(epsilon: Fraction, sensitivity: Sensitivity) -> Fraction:

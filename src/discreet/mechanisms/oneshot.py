@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import log
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from flint import arb
@@ -23,15 +23,15 @@ from discreet.exact.arrays import Floats, Ranks, sorted_distinct
 from discreet.exact.ball import ball, bound_above
 from discreet.exact.entropy import Entropy
 from discreet.exact.race import sample_best
-from discreet.mechanisms.base import Form, Mechanism, scale
-from discreet.noise import NOISES, Noise, check_noise, noise_of
+from discreet.mechanisms.base import Form, NoisyItems, scale
+from discreet.noise import Noise, noise_of
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.tally import LARGEST, Remaining, Tally, to_float
 
 
 @dataclass(frozen=True, repr=False)
-class OneShot(Mechanism):
+class OneShot(NoisyItems):
     """Adds noise to every score once and releases the k largest, in order.
 
     Parameters
@@ -46,15 +46,8 @@ class OneShot(Mechanism):
     """
 
     name: ClassVar[str] = "one-shot"
-    ordered: ClassVar[bool] = True
 
     noise: str = "exponential"
-
-    def __post_init__(self) -> None:
-        check_noise(self.noise)
-
-    def __repr__(self) -> str:
-        return f"OneShot(noise='{self.noise}')"
 
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
         return Prepared(tally, k, self.unit_cost(scale(epsilon, sensitivity), k), noise_of(self))
@@ -63,16 +56,6 @@ class OneShot(Mechanism):
         # With a max-stable noise it is k rounds of epsilon/k; the k values of others are not known to be apart.
         noise = noise_of(self)
         return k * noise.zcdp(epsilon / k) if noise.max_stable else noise.zcdp(epsilon)
-
-    def parameters(self) -> dict[str, Any]:
-        return {"noise": self.noise}
-
-    def unit_cost(self, s: Fraction, k: int) -> Fraction:
-        return s / k
-
-    @classmethod
-    def variants(cls) -> list[OneShot]:
-        return [cls(noise) for noise in NOISES]
 
     @property
     def label(self) -> str:
@@ -86,10 +69,6 @@ class OneShot(Mechanism):
     def longest_exact_order(self) -> int | None:
         # The order of two is one integral over the second largest value; that of more would be several.
         return 2 if self.needs_integrals else None
-
-    @property
-    def is_linear(self) -> bool:
-        return True
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms import oneshot
-from discreet.mechanisms.base import Form, Mechanism, scale
-from discreet.noise import NOISES, Noise, check_noise, noise_of
+from discreet.mechanisms.base import Form, NoisyItems, scale
+from discreet.noise import Noise, noise_of
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.tally import Tally
 
 
 @dataclass(frozen=True, repr=False)
-class Peeling(Mechanism):
+class Peeling(NoisyItems):
     """Releases one item at a time, k times, each with a k-th of epsilon, in order.
 
     Parameters
@@ -38,15 +38,8 @@ class Peeling(Mechanism):
     """
 
     name: ClassVar[str] = "peeling"
-    ordered: ClassVar[bool] = True
 
     noise: str = "gumbel"
-
-    def __post_init__(self) -> None:
-        check_noise(self.noise)
-
-    def __repr__(self) -> str:
-        return f"Peeling(noise='{self.noise}')"
 
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
         return Prepared(tally, k, self.unit_cost(scale(epsilon, sensitivity), k), noise_of(self))
@@ -55,16 +48,6 @@ class Peeling(Mechanism):
         # k rounds of epsilon/k
         return k * noise_of(self).zcdp(epsilon / k)
 
-    def parameters(self) -> dict[str, Any]:
-        return {"noise": self.noise}
-
-    def unit_cost(self, s: Fraction, k: int) -> Fraction:
-        return s / k
-
-    @classmethod
-    def variants(cls) -> list[Peeling]:
-        return [cls(noise) for noise in NOISES]
-
     @property
     def label(self) -> str:
         return f"{self.name}, {self.noise}" if self.needs_integrals else self.name
@@ -72,10 +55,6 @@ class Peeling(Mechanism):
     @property
     def form(self) -> Form:
         return Form.UNKNOWN if self.needs_integrals else Form.RACE
-
-    @property
-    def is_linear(self) -> bool:
-        return True
 
 
 @dataclass(frozen=True, eq=False, repr=False)
