@@ -11,11 +11,10 @@ from typing import Any
 
 from discreet.counts import CountMechanism, check_counts, make_count_mechanism, split_budget
 from discreet.errors import InvalidValueError
-from discreet.mechanisms.registry import DEFAULT, check_mechanism
 from discreet.padding import Workload
 from discreet.privacy import positive, whole_number
 from discreet.release import Guarantee
-from discreet.request import check_group_mechanism, check_source_adjacency
+from discreet.request import Asked, check_group_mechanism, check_source_adjacency
 from discreet.sources.unlisted import UnlistedGroups, UnlistedSource
 
 
@@ -54,29 +53,12 @@ class DiscoveryRequest:
         return Workload(False, 0, self.k, self.count_mechanism is not None)
 
 
-def make_discovery_request(
-    source: UnlistedSource,
-    k: Any,
-    epsilon: Any,
-    *,
-    mechanism: Any = None,
-    sensitivity: Any = None,
-    adjacency: Any = None,
-    counts: Any = None,
-    split: Any = None,
-) -> DiscoveryRequest:
-    """The request that the arguments of `top_k` describe for a source of items that nobody listed.
-
-    Parameters
-    ----------
-    source
-        The events.
-    k, epsilon, mechanism, sensitivity, adjacency, counts, split
-        What `top_k` takes, as the caller gave it.
-    """
-    if sensitivity is not None:
+def make_discovery_request(source: UnlistedSource, k: Any, epsilon: Any, **terms: Any) -> DiscoveryRequest:
+    """The request that the arguments of `top_k` describe for items that nobody listed; the terms are `Asked`'s."""
+    asked = Asked(k, epsilon, **terms)
+    if asked.sensitivity is not None:
         raise InvalidValueError("sensitivity must be left out, because the source knows its own")
-    chosen = check_mechanism(DEFAULT if mechanism is None else mechanism)
+    chosen, counts, split = asked.check_mechanism(), asked.counts, asked.split
     if chosen.releases_values:
         raise InvalidValueError(
             f"mechanism must not be {chosen!r} for items that are to be found: of those found a user may have touched "
@@ -84,7 +66,7 @@ def make_discovery_request(
         )
     check_counts(source.grid, counts, split)
     size = whole_number(k, "k", 1, 2**62, "2^62")
-    neighbours = check_source_adjacency(source.adjacency, adjacency)
+    neighbours = check_source_adjacency(source.adjacency, asked.adjacency)
     grouped = isinstance(source, UnlistedGroups)
     if grouped:
         check_group_mechanism(chosen, neighbours)

@@ -19,7 +19,7 @@ from discreet.errors import InvalidValueError
 from discreet.padding import Workload
 from discreet.privacy import sum_of_largest
 from discreet.release import Guarantee
-from discreet.request import GroupShare, Request, Terms, check_group_mechanism, make_request, make_terms
+from discreet.request import Asked, GroupShare, Request, Terms, check_group_mechanism, make_request, make_terms
 from discreet.sources.base import Source
 from discreet.sources.groups import GroupedSource
 from discreet.sources.unlisted import UnlistedSource
@@ -87,37 +87,18 @@ def make_listed_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> Requ
     return make(scores, k, epsilon, **terms)
 
 
-def make_grouped_request(
-    source: GroupedSource,
-    k: Any,
-    epsilon: Any,
-    *,
-    mechanism: Any = None,
-    sensitivity: Any = None,
-    adjacency: Any = None,
-    counts: Any = None,
-    split: Any = None,
-) -> GroupedRequest:
-    """The request that the arguments of `top_k` describe for a source by group.
-
-    Parameters
-    ----------
-    source
-        The scores of all groups.
-    k, epsilon, mechanism, sensitivity, adjacency, counts, split
-        What `top_k` takes, as the caller gave it.
-    """
+def make_grouped_request(source: GroupedSource, k: Any, epsilon: Any, **terms: Any) -> GroupedRequest:
+    """The request that the arguments of `top_k` describe for a source by group; the terms are those of `Asked`."""
+    asked = Asked(k, epsilon, **terms)
     known: dict[tuple[Any, ...], Terms] = {}
     requests = []
     for key, member in zip(source.keys, source.members, strict=True):
         facts = _public_facts(member)
         if facts not in known:
             share = GroupShare(key, source.groups_per_user)
-            known[facts] = make_terms(
-                member, k, epsilon, mechanism, sensitivity, adjacency, counts, split, share
-            )  # fmt: skip
+            known[facts] = make_terms(member, asked, share)
         requests.append(Request(member, *known[facts]))
-    _check_alike([terms[1] for terms in known.values()])
+    _check_alike([guarantee for _, guarantee, *_ in known.values()])
     return GroupedRequest(source, requests, _total_guarantee(requests, source.groups_per_user))
 
 

@@ -76,53 +76,44 @@ class Request:
         return promised.mechanism.prepare(tally, self.k, promised.selection_epsilon, promised.sensitivity)
 
 
-def make_request(
-    scores: Any,
-    k: Any,
-    epsilon: Any,
-    *,
-    mechanism: Any = None,
-    sensitivity: Any = None,
-    adjacency: Any = None,
-    counts: Any = None,
-    split: Any = None,
-) -> Request:
-    """The request that the arguments of `top_k` describe.
+@dataclass(frozen=True)
+class Asked:
+    """What `top_k` is asked for beside the scores, as the caller gave it: nothing of it has been checked."""
 
-    Parameters
-    ----------
-    scores, k, epsilon, mechanism, sensitivity, adjacency, counts, split
-        What `top_k` takes, as the caller gave it.
-    """
+    k: Any
+    epsilon: Any
+    mechanism: Any = None
+    sensitivity: Any = None
+    adjacency: Any = None
+    counts: Any = None
+    split: Any = None
+
+    def check_mechanism(self) -> Mechanism:
+        """The mechanism, which is the default where none was given."""
+        return check_mechanism(DEFAULT if self.mechanism is None else self.mechanism)
+
+
+def make_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> Request:
+    """The request that the arguments of `top_k` describe; the terms are those of `Asked`."""
     source = as_source(scores)
-    return Request(source, *make_terms(source, k, epsilon, mechanism, sensitivity, adjacency, counts, split))
+    return Request(source, *make_terms(source, Asked(k, epsilon, **terms)))
 
 
 Terms = tuple[int, Guarantee, CountMechanism | None, CountFormat | None]
 """What a request is besides its source: k, what is promised, what makes the counts, and how values are reported."""
 
 
-def make_terms(
-    source: Source,
-    k: Any,
-    epsilon: Any,
-    mechanism: Any,
-    sensitivity: Any,
-    adjacency: Any,
-    counts: Any,
-    split: Any,
-    group: GroupShare | None = None,
-) -> Terms:
+def make_terms(source: Source, asked: Asked, group: GroupShare | None = None) -> Terms:
     """The terms on which k items of a source are released, checked: by itself, or as one of several groups."""
-    budget = positive(epsilon, "epsilon")
-    chosen = check_mechanism(DEFAULT if mechanism is None else mechanism)
+    budget, counts, split = positive(asked.epsilon, "epsilon"), asked.counts, asked.split
+    chosen = asked.check_mechanism()
     _refuse_counts_beside_values(chosen, counts, split)
     check_counts(source.grid, counts, split)
-    neighbours = check_source_adjacency(source.adjacency, adjacency)
-    own = _sensitivity(source, sensitivity)
+    neighbours = check_source_adjacency(source.adjacency, asked.adjacency)
+    own = _sensitivity(source, asked.sensitivity)
     limit = _limit_in_force(chosen, source, own, neighbours, grouped=group is not None)
     where = "" if group is None else f" in the group {shown(group.key)}"
-    size = whole_number(k, "k", 1, source.d, f"{source.d}, the number of items{where}")
+    size = whole_number(asked.k, "k", 1, source.d, f"{source.d}, the number of items{where}")
     parts = split_budget(budget, counts, split, everything=is_free(chosen, size, source.d))
     selection, rest = parts if group is None else (part / group.groups_per_user for part in parts)
     # Both privacy parameters of two releases add up, whatever the second makes of the first; rest-DP is rest^2/2-zCDP.
