@@ -19,11 +19,12 @@ KINDS: dict[str, tuple[Callable[[int], np.ndarray], float]] = {"int64": (zipf, 1
 
 
 def rows(run: Run) -> Rows:
-    """Counts and distinct floats of both sizes, then the five noises of one-shot."""
+    """Counts and distinct floats of both sizes, then the five noises of one-shot, and the histogram."""
     for d in (run.size(10**6), run.size(10**7)):
         for kind in KINDS:
             yield from releases(run, kind, d)
     yield from noises(run, run.size(10**6))
+    yield from histograms(run, run.size(10**6))
 
 
 def releases(run: Run, kind: str, d: int) -> Rows:
@@ -54,6 +55,23 @@ def releases(run: Run, kind: str, d: int) -> Rows:
 def places(d: int) -> list[int]:
     """The k that are measured, as far as there are so many items."""
     return [k for k in (10, 1000, 10**5) if k < d]
+
+
+def histograms(run: Run, d: int) -> Rows:
+    """A histogram for users of at most three items against one and a half canonical releases and 2 ms."""
+    scores, few = zipf(d), discreet.Sensitivity(items=3)
+    for k in places(d)[:2]:
+        for epsilon in ("1", "0.01"):
+            tasks: dict[str, Task] = {
+                "canonical": partial(discreet.top_k, scores, k, epsilon),
+                "histogram": partial(
+                    discreet.top_k, scores, k, epsilon, mechanism=discreet.Histogram(), sensitivity=few
+                ),
+            }
+            times = run.medians(tasks, repeats=11)
+            limit = 1.5 * times["canonical"] + 0.002
+            what = f"histogram, d = {power(d)}, k = {power(k)}, epsilon = {epsilon}"
+            yield Row(what, times["histogram"] / limit, "times 1.5 canonical + 2 ms", 1, one=limit)
 
 
 def noises(run: Run, d: int) -> Rows:
