@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, floor
 from typing import Any
 
@@ -80,11 +81,15 @@ class CountFormat:
 
     def make_count(self, item: Any, steps: int) -> Count:
         """The count of an item whose noisy score is so many steps."""
-        return Count(item, *(self._value_at(at) for at in (steps, steps - self.half_width, steps + self.half_width)))
+        low, high, worth = steps - self.half_width, steps + self.half_width, self._worth
+        if self.floor and low < 0:
+            steps, low, high = max(0, steps), 0, max(0, high)
+        return Count(item, steps * worth, low * worth, high * worth)
 
-    def _value_at(self, steps: int) -> int | Fraction:
-        kept = max(0, steps) if self.floor else steps
-        return kept * self.grid.numerator if self.grid.denominator == 1 else kept * self.grid
+    @cached_property
+    def _worth(self) -> int | Fraction:
+        """What one step is worth, as a whole number where it is one."""
+        return self.grid.numerator if self.grid.denominator == 1 else self.grid
 
 
 def make_value_format(own: Sensitivity, grid: Fraction, l1: Fraction, epsilon: Fraction, d: int) -> CountFormat:
