@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from discreet.evidence.verify import verify
     from discreet.ledger.errors import BudgetSpentError, LedgerError
     from discreet.ledger.ledger import Ledger
+    from discreet.sketch_scores import sketch
+    from discreet.sketches import Sketch
     from discreet.sources.engine import EngineError
     from discreet.sources.events.domain import integers
     from discreet.sources.events.group_lists import product
@@ -74,6 +76,7 @@ __all__ = [
     "Plan",
     "Release",
     "Sensitivity",
+    "Sketch",
     "TableSource",
     "UnlistedGroups",
     "UnlistedSource",
@@ -98,6 +101,7 @@ __all__ = [
     "product",
     "quarter",
     "quarters",
+    "sketch",
     "subset_probability",
     "top_k",
     "utility",
@@ -122,6 +126,7 @@ _ON_DEMAND = {
     "Ledger": "discreet.ledger.ledger",
     "LedgerError": "discreet.ledger.errors",
     "Plan": "discreet.study.plan",
+    "Sketch": "discreet.sketches",
     "TableSource": "discreet.sources.events.table",
     "UnlistedGroups": "discreet.sources.unlisted",
     "UnlistedSource": "discreet.sources.unlisted",
@@ -145,6 +150,7 @@ _ON_DEMAND = {
     "product": "discreet.sources.events.group_lists",
     "quarter": "discreet.sources.events.periods",
     "quarters": "discreet.sources.events.periods",
+    "sketch": "discreet.sketch_scores",
     "subset_probability": "discreet.analysis.details",
     "utility": "discreet.analysis.utility",
     "verify": "discreet.evidence.verify",

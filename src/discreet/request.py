@@ -105,7 +105,7 @@ def make_terms(
     check_counts(source.grid, counts, split)
     neighbours = check_source_adjacency(source.adjacency, adjacency)
     chosen = check_mechanism(DEFAULT if mechanism is None else mechanism)
-    own = _sensitivity(source, sensitivity)
+    own = find_sensitivity(source, sensitivity)
     limit = own.under(neighbours)
     where = "" if group is None else f" in the group {shown(group.key)}"
     size = whole_number(k, "k", 1, source.d, f"{source.d}, the number of items{where}")
@@ -154,7 +154,8 @@ def check_group_mechanism(mechanism: Mechanism, adjacency: str) -> None:
         )
 
 
-def _sensitivity(source: Source, given: Any) -> Sensitivity:
+def find_sensitivity(source: Source, given: Any) -> Sensitivity:
+    """How far adding one user can move a score: what the source knows, or else what the caller says."""
     if source.sensitivity is None:
         return sensitivity_or_default(given)
     if given is not None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.analysis.classes import Cells, cells_of
 from discreet.analysis.goals import Hits, count_right_ranks
-from discreet.analysis.results import Expected, GroupedExpected
+from discreet.analysis.results import Expected, GroupedExpected, describe_origin
 from discreet.analysis.statistics import check_confidence, draws_needed
 from discreet.analysis.utility import check_width, measure_groups, meter
 from discreet.counts import MISS_PROBABILITY
@@ -75,7 +75,8 @@ def expected(
     )
     if isinstance(request, GroupedRequest):
         return GroupedExpected(measure_groups(request, sure, lambda one, read, surer: _expect(one, read, apart, surer)))
-    return _expect(request, request.source.tally, apart, sure)
+    found = _expect(request, request.source.tally, apart, sure)
+    return replace(found, origin=describe_origin(request.source))
 
 
 def _expect(request: Request, read: Callable[[], Tally], apart: Fraction, sure: Fraction) -> Expected:

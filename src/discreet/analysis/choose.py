@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from discreet.analysis.goals import GOALS, check_goal, check_share, name_goal
 from discreet.analysis.joint_sets import check_comparable
-from discreet.analysis.results import GroupedUtility, Utility
+from discreet.analysis.results import NOT_PRIVATE, GroupedUtility, Utility, describe_origin
 from discreet.analysis.search import LEAST, MOST, Aim, Case, Scores, Search, hardest_case
 from discreet.analysis.utility import Precision, check_computed, measure_list
 from discreet.errors import InvalidValueError, shown
@@ -42,7 +42,7 @@ def epsilon_for(
     Parameters
     ----------
     scores, k, sensitivity, adjacency
-        What `top_k` would be given.
+        What `top_k` would be given; or in place of the scores a `Sketch`, which knows its own sensitivity.
     goal
         "top", "great", "good", "optimal" or "recall", as in `Utility`.
     probability
@@ -95,7 +95,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What each mechanism needs and reaches. NOT private: computed from the scores.
+    """What each mechanism needs and reaches. NOT private where it is computed from the scores and not from a sketch.
 
     Of scores by group, what it needs for the goal in every group, and what share of the groups reaches it at `epsilon`.
     """
@@ -106,6 +106,12 @@ class Comparison:
     choices: list[Choice]
     share: Fraction | None = None
     groups: int | None = None
+    origin: str = field(default=NOT_PRIVATE, repr=False)
+
+    @property
+    def sketch(self) -> str | None:
+        """What the sketch cost that it is computed from, in words; None where it is computed from scores."""
+        return None if self.origin == NOT_PRIVATE else self.origin
 
     def best(self, goal: str = "top") -> Choice:
         """The choice that needs least epsilon for a goal."""
@@ -133,7 +139,7 @@ class Comparison:
         where = "" if self.groups is None else f" in each of {self.groups:,} groups"
         title = f"k = {self.k}{where}, each goal reached with probability {enough}"
         title += f", recall {enough} on average" if self.share is None and "recall" in asked else ""
-        return "\n".join([title, *align_columns(rows), "NOT private: computed from the scores"])
+        return "\n".join([title, *align_columns(rows), self.origin])
 
 
 def compare(
@@ -155,7 +161,7 @@ def compare(
     Parameters
     ----------
     scores, k, sensitivity, adjacency
-        What `top_k` would be given.
+        What `top_k` would be given; or in place of the scores a `Sketch`, which knows its own sensitivity.
     epsilon
         Also tell what each mechanism reaches with this one.
     probability
@@ -190,7 +196,7 @@ def compare(
             raise InvalidValueError(f"k must be less than {most}, the number of items, to compare, not {k}")
         needs = {aim.goal: _need(read, cases, aim, _guess(choices, mechanism, int(k), aim.goal)) for aim in aims}
         choices.append(Choice(mechanism, needs, None if spent is None else _reach(read.source, cases, enough)))
-    return Comparison(int(k), wanted, spent, choices, enough, read.groups)
+    return Comparison(int(k), wanted, spent, choices, enough, read.groups, describe_origin(read.source))
 
 
 def _quick_contenders() -> list[Mechanism]:
