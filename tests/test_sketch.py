@@ -305,3 +305,14 @@ def test_it_is_charged_before_it_is_drawn_and_stored(tmp_path):
     assert ledger.history()[1].release == release
     assert ledger.check() == 5
     assert json.loads(json.dumps(ledger.export()))["records"][2]["body"]["release"] == sketch.to_dict()
+
+
+def test_it_doubts_itself_where_the_noise_hides_the_curve():
+    clear, tied = [10**6 // rank for rank in range(1, 101)], [7] * 100
+    assert not discreet.sketch(clear, 1).is_doubtful(10)
+    sketch = discreet.sketch(tied, 1000)
+    for told in (discreet.utility(sketch, 10, 1), discreet.expected(sketch, 10, 1)):
+        assert "; DOUBTFUL: it does not show how the scores fall around rank 10," in str(told)
+    # Where it has no rank on one side of k it knows nothing there.
+    ends = discreet.sketch(clear, 1000, [5, 20])
+    assert [ends.is_doubtful(k) for k in (4, 5, 19, 20)] == [True, False, False, True]

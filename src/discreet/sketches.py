@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -143,10 +144,23 @@ class Sketch(Source):
         """The sketch that `to_json` wrote."""
         return cls.from_dict(from_json_text(text, "Sketch", "sketch"))
 
-    def describe_cost(self) -> str:
-        """What it cost, in words, for what is computed from it."""
+    def is_doubtful(self, k: int) -> bool:
+        """Whether it tells too little to plan a list of k items by.
+
+        It does where the scores at the ranks to both sides of k are not further apart than the noise of one, or where
+        there is no rank on one side: then nobody knows how the scores fall there, and they may look tied.
+        """
+        after = bisect_right(self.ranks, k)
+        if not 0 < after < len(self.ranks):
+            return True
+        return self.scores[after - 1] - self.scores[after] <= self.half_width
+
+    def describe_cost(self, k: int) -> str:
+        """What it cost, in words, for what is computed from it about k items, and whether that can be relied on."""
         cost = f"computed from a sketch that cost epsilon = {decimal(self.guarantee.epsilon)}"
-        return cost if self.private else f"NOT private: {cost} and was drawn with the caller's random generator"
+        origin = cost if self.private else f"NOT private: {cost} and was drawn with the caller's random generator"
+        doubt = f"; DOUBTFUL: it does not show how the scores fall around rank {k}, so spend more or give fewer ranks"
+        return origin + (doubt if self.is_doubtful(k) else "")
 
     def __repr__(self) -> str:
         size = f"{len(self.ranks)} ranks of {self.domain_size:,} items"

@@ -33,7 +33,7 @@ def test_a_curve_is_written_and_planned_from(done):
     assert planned.rstrip("\n") == str(discreet.plan(sketch, 5, goal="recall", probability="0.9", name="curve.json"))
     told = json.loads(done("plan", "curve.json", *GOAL, "--json"))
     assert (told["private"], told["d"]) == (True, 60)
-    assert told["sketch"] == {"epsilon": "1/2", "ranks": [1, 2, 5, 10, 20, 50, 60]}
+    assert told["sketch"] == {"epsilon": "1/2", "ranks": [1, 2, 5, 10, 20, 50, 60], "doubtful": sketch.is_doubtful(5)}
     assert json.loads(done("plan", "films.csv", *GOAL, "--json"))["sketch"] is None
 
 
@@ -68,7 +68,7 @@ def test_it_is_charged(done, refused):
     assert done(*ask, "--epsilon", "0.75", "--json") == out
     assert discreet.Ledger("budget.db").left == discreet.Ledger("budget.db").budget.epsilon / 4
     line = done("budget", "history", "budget.db")
-    assert "epsilon 0.75  sketch, 7 of 60  discrete-laplace  a plan  request may" in line
+    assert "epsilon 0.75  sketch of 7 ranks of 60  discrete-laplace  a plan  request may" in line
     complaint = refused("sketch", "films.csv", "--ledger", "budget.db", "--epsilon", "0.5", code=1)
     assert complaint == "epsilon 0.5 does not fit: 0.25 of 1 is left, and nothing was drawn"
 

@@ -76,7 +76,7 @@ def expected(
     if isinstance(request, GroupedRequest):
         return GroupedExpected(measure_groups(request, sure, lambda one, read, surer: _expect(one, read, apart, surer)))
     found = _expect(request, request.source.tally, apart, sure)
-    return replace(found, origin=describe_origin(request.source))
+    return replace(found, origin=describe_origin(request.source, request.k))
 
 
 def _expect(request: Request, read: Callable[[], Tally], apart: Fraction, sure: Fraction) -> Expected:

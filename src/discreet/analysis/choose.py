@@ -196,7 +196,7 @@ def compare(
             raise InvalidValueError(f"k must be less than {most}, the number of items, to compare, not {k}")
         needs = {aim.goal: _need(read, cases, aim, _guess(choices, mechanism, int(k), aim.goal)) for aim in aims}
         choices.append(Choice(mechanism, needs, None if spent is None else _reach(read.source, cases, enough)))
-    return Comparison(int(k), wanted, spent, choices, enough, read.groups, describe_origin(read.source))
+    return Comparison(int(k), wanted, spent, choices, enough, read.groups, describe_origin(read.source, int(k)))
 
 
 def _quick_contenders() -> list[Mechanism]:

@@ -14,9 +14,9 @@ from discreet.text import decimal
 NOT_PRIVATE = "NOT private: computed from the scores"
 
 
-def describe_origin(source: Any) -> str:
-    """What is printed with whatever is computed from a source: that it is not private, or what its sketch cost."""
-    return source.describe_cost() if isinstance(source, Sketch) else NOT_PRIVATE
+def describe_origin(source: Any, k: int) -> str:
+    """What is printed with whatever is computed of k items: that it is not private, or what their sketch cost."""
+    return source.describe_cost(k) if isinstance(source, Sketch) else NOT_PRIVATE
 
 
 @dataclass(frozen=True)

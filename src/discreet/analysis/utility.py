@@ -107,10 +107,10 @@ def utility(
 def measure_list(request: Request, read: Callable[[], Tally], precision: Precision, enough: Fraction | None) -> Utility:
     """The utility of one list, whose scores are read where they matter."""
     if request.takes_all_items:
-        return Utility(1.0, 1.0, 1.0, 1.0, 1.0, 0.0, share=enough, origin=describe_origin(request.source))
+        return Utility(1.0, 1.0, 1.0, 1.0, 1.0, 0.0, share=enough, origin=describe_origin(request.source, request.k))
     tally = read()
     found = meter(tally, request.k, request.guarantee, goals(tally, request.k, enough), precision)
-    return at_epsilon(found, request.guarantee.epsilon, enough, describe_origin(request.source))
+    return at_epsilon(found, request.guarantee.epsilon, enough, describe_origin(request.source, request.k))
 
 
 Measured = TypeVar("Measured", Utility, Expected)

@@ -168,13 +168,19 @@ def _print_discovery(terms: Discovered | None, k: int, epsilon: str | None, adja
         print_text(f"The threshold is {found.threshold:,} people. {found.describe_threshold()}")
 
 
+def _sketch_to_dict(sketch: Sketch, k: int) -> dict[str, Any]:
+    """What is to know of the sketch behind a plan."""
+    cost = str(sketch.guarantee.epsilon)
+    return {"epsilon": cost, "ranks": list(sketch.ranks), "doubtful": sketch.is_doubtful(k)}
+
+
 def _plan_to_dict(found: Plan, scores: Source) -> dict[str, Any]:
     """What a plan says, in terms that JSON can hold; exact numbers are strings, as in a release."""
     table, best = found.comparison, found.best
     sketch = scores if isinstance(scores, Sketch) else None
     return {
         "private": sketch is not None and sketch.private,
-        "sketch": sketch and {"epsilon": str(sketch.guarantee.epsilon), "ranks": list(sketch.ranks)},
+        "sketch": sketch and _sketch_to_dict(sketch, table.k),
         "k": table.k,
         "d": found.d,
         "goal": found.goal,
