@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from discreet.evidence.verify import verify
     from discreet.ledger.errors import BudgetSpentError, LedgerError
     from discreet.ledger.ledger import Ledger
+    from discreet.mechanisms.sampler import Sampler
     from discreet.sketch_scores import sketch
     from discreet.sketches import Sketch
     from discreet.sources.engine import EngineError
@@ -75,6 +76,7 @@ __all__ = [
     "Peeling",
     "Plan",
     "Release",
+    "Sampler",
     "Sensitivity",
     "Sketch",
     "TableSource",
@@ -126,6 +128,7 @@ _ON_DEMAND = {
     "Ledger": "discreet.ledger.ledger",
     "LedgerError": "discreet.ledger.errors",
     "Plan": "discreet.study.plan",
+    "Sampler": "discreet.mechanisms.sampler",
     "Sketch": "discreet.sketches",
     "TableSource": "discreet.sources.events.table",
     "UnlistedGroups": "discreet.sources.unlisted",

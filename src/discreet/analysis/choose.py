@@ -15,6 +15,7 @@ from discreet.analysis.utility import Precision, check_computed, measure_list
 from discreet.errors import InvalidValueError, shown
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.registry import DEFAULT, all_contenders
+from discreet.mechanisms.sampler import Sampler
 from discreet.privacy import Number, Sensitivity, exact, positive
 from discreet.sources.base import Source
 from discreet.sources.groups import GroupedSource
@@ -86,7 +87,10 @@ def epsilon_for(
 
 @dataclass(frozen=True)
 class Choice:
-    """One mechanism: the epsilon it needs for each goal, None where none is enough, and what it reaches at one."""
+    """One mechanism: the epsilon it needs for each goal, None where none is enough, and what it reaches at one.
+
+    What a `Sampler` needs is not looked for, and is None too.
+    """
 
     mechanism: Mechanism
     needs: dict[str, Fraction | None]
@@ -133,7 +137,7 @@ class Comparison:
         for choice in self.choices:
             row = [repr(choice.mechanism), *(_format_epsilon(choice.needs[goal]) for goal in asked)]
             if choice.reaches is not None:
-                row += [f"{getattr(choice.reaches, goal):.4f}" for goal in GOALS]
+                row += [_format_reached(choice.reaches, goal) for goal in GOALS]
             rows.append(row)
         enough = decimal(self.probability)
         where = "" if self.groups is None else f" in each of {self.groups:,} groups"
@@ -171,7 +175,8 @@ def compare(
     goal
         Look for the epsilon that this one goal needs alone, which takes less long; by default for all.
     mechanisms
-        Which ones; by default canonical with several gammas, one-shot and peeling.
+        Which ones; by default canonical with several gammas, one-shot and peeling. A `Sampler` is drawn
+        from at `epsilon`.
 
     Examples
     --------
@@ -186,7 +191,10 @@ def compare(
     chosen = _quick_contenders() if mechanisms is None else list(mechanisms)
     for mechanism in chosen:
         check_comparable(mechanism)
-        check_computed(mechanism)
+        if not isinstance(mechanism, Sampler):
+            check_computed(mechanism)
+        elif epsilon is None:
+            raise InvalidValueError(f"epsilon must be given to compare {mechanism!r}, which is drawn from at one")
     spent = None if epsilon is None else positive(epsilon, "epsilon")
     choices: list[Choice] = []
     for mechanism in chosen:
@@ -194,7 +202,9 @@ def compare(
         if not any(case.needs_epsilon for case in cases):
             most = max(tally.d for tally in read.tallies)
             raise InvalidValueError(f"k must be less than {most}, the number of items, to compare, not {k}")
-        needs = {aim.goal: _need(read, cases, aim, _guess(choices, mechanism, int(k), aim.goal)) for aim in aims}
+        needs: dict[str, Fraction | None] = dict.fromkeys(aim.goal for aim in aims)
+        if not isinstance(mechanism, Sampler):
+            needs = {aim.goal: _need(read, cases, aim, _guess(choices, mechanism, int(k), aim.goal)) for aim in aims}
         choices.append(Choice(mechanism, needs, None if spent is None else _reach(read.source, cases, enough)))
     return Comparison(int(k), wanted, spent, choices, enough, read.groups, describe_origin(read.source, int(k)))
 
@@ -231,6 +241,13 @@ def _reach(source: Source | GroupedSource, cases: list[Case], share: Fraction | 
     if isinstance(source, GroupedSource):
         return GroupedUtility(dict(zip(source.keys, map(measure, cases), strict=True)))
     return measure(cases[0])
+
+
+def _format_reached(reached: Utility | GroupedUtility, goal: str) -> str:
+    """What is reached of a goal, with what it may be off by where it was estimated from draws."""
+    value = f"{getattr(reached, goal):.4f}"
+    is_drawn = isinstance(reached, Utility) and reached.confidence is not None
+    return f"{value} +- {reached.error:.4f}" if is_drawn else value
 
 
 def _format_epsilon(needed: Fraction | None) -> str:
