@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import floor
 
 import numpy as np
 
@@ -38,11 +37,6 @@ def fit_falling(values: Sequence[int]) -> list[Fraction]:
             total, size = total + more, size + longer
         blocks.append((total, size))
     return [Fraction(total, size) for total, size in blocks for _ in range(size)]
-
-
-def round_half_up(value: Fraction) -> int:
-    """The nearest whole number, the larger of two."""
-    return floor(value + Fraction(1, 2))
 
 
 def fill_in(ranks: Sequence[int], steps: Sequence[int], d: int, grid: Fraction) -> Tally:

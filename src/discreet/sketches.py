@@ -10,8 +10,8 @@ from itertools import pairwise
 from math import ceil
 from typing import Any
 
-from discreet.counts import MISS_PROBABILITY, CountMechanism, make_count_mechanism
-from discreet.curve import fill_in, fit_falling, round_half_up
+from discreet.counts import MISS_PROBABILITY, CountMechanism, make_count_mechanism, round_half_up
+from discreet.curve import fill_in, fit_falling
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.exact.laplace import interval_half_width
