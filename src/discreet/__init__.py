@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from discreet.evidence.verify import verify
     from discreet.ledger.errors import BudgetSpentError, LedgerError
     from discreet.ledger.ledger import Ledger
+    from discreet.mechanisms.sampler import Sampler
+    from discreet.sketch_scores import sketch
+    from discreet.sketches import Sketch
     from discreet.sources.engine import EngineError
     from discreet.sources.events.domain import integers
     from discreet.sources.events.group_lists import product
@@ -75,7 +78,9 @@ __all__ = [
     "Peeling",
     "Plan",
     "Release",
+    "Sampler",
     "Sensitivity",
+    "Sketch",
     "TableSource",
     "UnlistedGroups",
     "UnlistedSource",
@@ -100,6 +105,7 @@ __all__ = [
     "product",
     "quarter",
     "quarters",
+    "sketch",
     "subset_probability",
     "top_k",
     "utility",
@@ -124,6 +130,8 @@ _ON_DEMAND = {
     "Ledger": "discreet.ledger.ledger",
     "LedgerError": "discreet.ledger.errors",
     "Plan": "discreet.study.plan",
+    "Sampler": "discreet.mechanisms.sampler",
+    "Sketch": "discreet.sketches",
     "TableSource": "discreet.sources.events.table",
     "UnlistedGroups": "discreet.sources.unlisted",
     "UnlistedSource": "discreet.sources.unlisted",
@@ -147,6 +155,7 @@ _ON_DEMAND = {
     "product": "discreet.sources.events.group_lists",
     "quarter": "discreet.sources.events.periods",
     "quarters": "discreet.sources.events.periods",
+    "sketch": "discreet.sketch_scores",
     "subset_probability": "discreet.analysis.details",
     "utility": "discreet.analysis.utility",
     "verify": "discreet.evidence.verify",

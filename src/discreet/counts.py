@@ -46,7 +46,7 @@ class CountMechanism:
 
         Rounding keeps the promise: scores that differ by x are at most ceil(x / grid) steps apart.
         """
-        return floor(score / self.grid + Fraction(1, 2))
+        return round_half_up(score / self.grid)
 
     def add_noise(self, items: list[Any], scores: list[Fraction], noise: Callable[[Fraction], int]) -> list[Count]:
         """The noisy counts of some items, the largest first, equal ones in the order of their labels.
@@ -99,6 +99,11 @@ def make_value_format(own: Sensitivity, grid: Fraction, l1: Fraction, epsilon: F
     """
     width = rounded_half_width(epsilon * grid / l1, MISS_PROBABILITY / d)
     return CountFormat(grid, width, floor=own.down == 0)
+
+
+def round_half_up(value: Fraction) -> int:
+    """The nearest whole number, the larger of two: no rounding half to even, by which 1 apart could be 2 steps."""
+    return floor(value + Fraction(1, 2))
 
 
 def check_counts(grid: Fraction | None, counts: Any, split: Any) -> None:

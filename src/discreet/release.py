@@ -290,8 +290,8 @@ def describe_terms(guarantee: Guarantee, private: bool, user: str = "") -> list[
     found, delta = guarantee.discovery, ""
     if found is not None:
         delta = f" and delta = {decimal(found.delta)}"
-    change = "added or removed" if guarantee.adjacency == "add-remove" else "replaced"
-    terms = f"epsilon = {decimal(guarantee.epsilon)}{split}{delta} for one user {change}{user}"
+    whose = f"for one user {describe_user(guarantee.adjacency)}{user}"
+    terms = f"epsilon = {decimal(guarantee.epsilon)}{split}{delta} {whose}"
     warning = [] if private else ["NOT PRIVATE: drawn with the caller's random generator"]
     seen = [] if found is None else [found.describe_threshold()]
     return [f"{terms}, drawn by {guarantee.mechanism!r}", *seen, *warning]
@@ -305,6 +305,11 @@ def describe_values(release: Release) -> list[str]:
         "values are those with the luckiest noise, so that each by itself is likely too high; the intervals allow for "
         "that and hold for all items at once"
     ]
+
+
+def describe_user(adjacency: str) -> str:
+    """What happens to the one user by whom neighbours differ."""
+    return "added or removed" if adjacency == "add-remove" else "replaced"
 
 
 def items_to_dict(release: Release) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -336,9 +341,9 @@ def to_json_text(data: Any, indent: int | None) -> str:
     return json.dumps(data, indent=indent) if re.search("[\ud800-\udfff]", text) else text
 
 
-def from_json_text(text: Any, kind: str) -> Any:
-    """The data that `to_json_text` wrote for a release of some kind."""
+def from_json_text(text: Any, kind: str, what: str = "release") -> Any:
+    """The data that `to_json_text` wrote for a release of some kind, or for something else that has one."""
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError):
-        raise InvalidValueError(f"text must be a release as {kind}.to_json writes it") from None
+        raise InvalidValueError(f"text must be a {what} as {kind}.to_json writes it") from None

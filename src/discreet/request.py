@@ -110,7 +110,7 @@ def make_terms(source: Source, asked: Asked, group: GroupShare | None = None) ->
     _refuse_counts_beside_values(chosen, counts, split)
     check_counts(source.grid, counts, split)
     neighbours = check_source_adjacency(source.adjacency, asked.adjacency)
-    own = _sensitivity(source, asked.sensitivity)
+    own = find_sensitivity(source, asked.sensitivity)
     limit = _limit_in_force(chosen, source, own, neighbours, grouped=group is not None)
     where = "" if group is None else f" in the group {shown(group.key)}"
     size = whole_number(asked.k, "k", 1, source.d, f"{source.d}, the number of items{where}")
@@ -206,7 +206,8 @@ def check_group_mechanism(mechanism: Mechanism, adjacency: str) -> None:
         )
 
 
-def _sensitivity(source: Source, given: Any) -> Sensitivity:
+def find_sensitivity(source: Source, given: Any) -> Sensitivity:
+    """How far adding one user can move a score: what the source knows, or else what the caller says."""
     if source.sensitivity is None:
         return sensitivity_or_default(given)
     if given is not None:

@@ -29,6 +29,8 @@ from discreet.progress import count_steps
 from discreet.release import Release
 from discreet.request import Request
 from discreet.selection import Selection
+from discreet.sketch_request import SketchRequest, draw_sketch
+from discreet.sketches import Sketch
 from discreet.sources.arrays.array import is_tensor, is_typed
 from discreet.sources.base import AnySource, Chosen
 from discreet.sources.groups import GroupedSource
@@ -168,12 +170,12 @@ def top_k(
 
 def release_from(
     open_source: Callable[[], AbstractContextManager[Any]],
-    ask: Callable[[Any], AnyRequest],
+    ask: Callable[[Any], AnyRequest | SketchRequest],
     padding: Padding,
     charge: Charge | None = None,
     rng: Any = None,
 ) -> Any:
-    """What `top_k` returns, from a source that is opened here and let go again before what is seen from outside.
+    """What `top_k` or `sketch` returns, from a source that is opened here and let go before anything is seen outside.
 
     Everything that takes private time, freeing the scores with the rest, happens before a wait; what comes after one
     sees the release alone. With a ledger the charge can be seen too, on the file, so that it has a wait of its own.
@@ -190,10 +192,10 @@ def release_from(
         ]
         del request
 
-        def draw() -> AnyRelease:
+        def draw() -> AnyRelease | Sketch:
             return drawing.pop()()
 
-        def finish(release: AnyRelease) -> AnyRelease:
+        def finish(release: AnyRelease | Sketch) -> AnyRelease | Sketch:
             drawing.clear()
             held.close()
             padding.wait()
@@ -230,13 +232,18 @@ def count_noise(entropy: Entropy) -> Callable[[Fraction], int]:
 
 
 def draw_any(
-    request: AnyRequest,
+    request: AnyRequest | SketchRequest,
     draw: Callable[[Prepared], Selection],
     noise: Callable[[Fraction], int] | None = None,
     private: bool = True,
     entropy: Entropy | None = None,
-) -> AnyRelease:
-    """The release of what `draw` selects, by group where the request is; `entropy` finds items that nobody listed."""
+) -> AnyRelease | Sketch:
+    """The release of what `draw` selects, by group where the request is; `entropy` finds items that nobody listed.
+
+    A sketch selects nothing, and is all noise.
+    """
+    if isinstance(request, SketchRequest):
+        return draw_sketch(request, noise or count_noise(entropy or Entropy()), private)
     if isinstance(request, DiscoveryRequest):
         from discreet.discovery_draw import draw_discovery_release
 

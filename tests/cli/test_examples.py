@@ -53,6 +53,7 @@ def files(ratings, monkeypatch):
     Path("pages.csv").write_text('page\n"a \\"b\\"; c"\nd\ne\nf\n')
     errors = [f"error {i % 30}" for i in range(18_000)]
     pa.parquet.write_table(pa.table({"device": list(range(18_000)), "message": errors}), "logs.parquet")
+    Path("curve.json").write_text(discreet.sketch(list(MANY.values()), 1).to_json())
     Path("vectors").mkdir()
     np.save("vectors/TEN.n10.npy", np.arange(10))
     np.save("vectors/FIFTY.n50.npy", np.arange(50))
@@ -89,7 +90,7 @@ def test_the_help_ends_with_examples_that_run(done, files, quick, command):
     assert text.rstrip().replace("\\\n", " ").split()[-1] == found[-1].split()[-1]
     own = f"discreet {' '.join(command)}".strip()
     # A budget has to be there before it is shown, and must not be there before it is made.
-    if command in (("select",), *(("budget", name) for name in EXAMPLES if name != "init")):
+    if command in (("select",), ("sketch",), *(("budget", name) for name in EXAMPLES if name != "init")):
         discreet.Ledger.create("budget.db", epsilon=10, unit="users")
     for example in found:
         assert own in example

@@ -14,15 +14,18 @@ import numpy as np
 
 from discreet.analysis.classes import Cells, cells_of
 from discreet.analysis.goals import Hits, count_right_ranks
-from discreet.analysis.results import Expected, GroupedExpected
+from discreet.analysis.joint_sets import draw_by
+from discreet.analysis.results import Expected, GroupedExpected, describe_origin
 from discreet.analysis.statistics import check_confidence, draws_needed
 from discreet.analysis.utility import check_width, measure_groups, meter
 from discreet.counts import MISS_PROBABILITY
+from discreet.errors import InvalidTypeError
 from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import as_entropy
 from discreet.exact.laplace import interval_half_width
 from discreet.grouped_request import GroupedRequest, make_listed_request
 from discreet.mechanisms.base import Form, Mechanism
+from discreet.mechanisms.sampler import Sampler
 from discreet.privacy import Number, Sensitivity
 from discreet.request import Request
 from discreet.sources.groups import GroupedSource
@@ -63,19 +66,24 @@ def expected(
     Fraction(24, 1)
     """
     sure, apart = check_confidence(confidence), check_width(width)
+    own = mechanism if isinstance(mechanism, Sampler) else None
     request = make_listed_request(
         scores,
         k,
         epsilon,
-        mechanism=mechanism,
+        mechanism=None if own is not None else mechanism,
         sensitivity=sensitivity,
         adjacency=adjacency,
         counts=counts,
         split=split,
     )
     if isinstance(request, GroupedRequest):
+        if own is not None:
+            raise InvalidTypeError("scores must be of one list of items for a Sampler, not of several groups")
         return GroupedExpected(measure_groups(request, sure, lambda one, read, surer: _expect(one, read, apart, surer)))
-    return _expect(request, request.source.tally, apart, sure)
+    asked = request if own is None else draw_by(request, own)
+    found = _expect(asked, request.source.tally, apart, sure)
+    return replace(found, origin=describe_origin(request.source, request.k))
 
 
 def _expect(request: Request, read: Callable[[], Tally], apart: Fraction, sure: Fraction) -> Expected:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from discreet.analysis.goals import GOALS, check_goal, check_share, name_goal
 from discreet.analysis.joint_sets import check_comparable
-from discreet.analysis.results import GroupedUtility, Utility
+from discreet.analysis.results import NOT_PRIVATE, GroupedUtility, Utility, describe_origin
 from discreet.analysis.search import LEAST, MOST, Aim, Case, Scores, Search, hardest_case
 from discreet.analysis.utility import Precision, check_computed, measure_list
 from discreet.errors import InvalidValueError, shown
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.registry import DEFAULT, all_contenders
+from discreet.mechanisms.sampler import Sampler
 from discreet.privacy import Number, Sensitivity, exact, positive
 from discreet.sources.base import Source
 from discreet.sources.groups import GroupedSource
@@ -42,7 +43,7 @@ def epsilon_for(
     Parameters
     ----------
     scores, k, sensitivity, adjacency
-        What `top_k` would be given.
+        What `top_k` would be given; or in place of the scores a `Sketch`, which knows its own sensitivity.
     goal
         "top", "great", "good", "optimal" or "recall", as in `Utility`.
     probability
@@ -86,7 +87,10 @@ def epsilon_for(
 
 @dataclass(frozen=True)
 class Choice:
-    """One mechanism: the epsilon it needs for each goal, None where none is enough, and what it reaches at one."""
+    """One mechanism: the epsilon it needs for each goal, None where none is enough, and what it reaches at one.
+
+    What a `Sampler` needs is not looked for, and is None too.
+    """
 
     mechanism: Mechanism
     needs: dict[str, Fraction | None]
@@ -95,7 +99,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What each mechanism needs and reaches. NOT private: computed from the scores.
+    """What each mechanism needs and reaches. NOT private where it is computed from the scores and not from a sketch.
 
     Of scores by group, what it needs for the goal in every group, and what share of the groups reaches it at `epsilon`.
     """
@@ -106,6 +110,12 @@ class Comparison:
     choices: list[Choice]
     share: Fraction | None = None
     groups: int | None = None
+    origin: str = field(default=NOT_PRIVATE, repr=False)
+
+    @property
+    def sketch(self) -> str | None:
+        """What the sketch cost that it is computed from, in words; None where it is computed from scores."""
+        return None if self.origin == NOT_PRIVATE else self.origin
 
     def best(self, goal: str = "top") -> Choice:
         """The choice that needs least epsilon for a goal."""
@@ -127,13 +137,13 @@ class Comparison:
         for choice in self.choices:
             row = [repr(choice.mechanism), *(_format_epsilon(choice.needs[goal]) for goal in asked)]
             if choice.reaches is not None:
-                row += [f"{getattr(choice.reaches, goal):.4f}" for goal in GOALS]
+                row += [_format_reached(choice.reaches, goal) for goal in GOALS]
             rows.append(row)
         enough = decimal(self.probability)
         where = "" if self.groups is None else f" in each of {self.groups:,} groups"
         title = f"k = {self.k}{where}, each goal reached with probability {enough}"
         title += f", recall {enough} on average" if self.share is None and "recall" in asked else ""
-        return "\n".join([title, *align_columns(rows), "NOT private: computed from the scores"])
+        return "\n".join([title, *align_columns(rows), self.origin])
 
 
 def compare(
@@ -155,7 +165,7 @@ def compare(
     Parameters
     ----------
     scores, k, sensitivity, adjacency
-        What `top_k` would be given.
+        What `top_k` would be given; or in place of the scores a `Sketch`, which knows its own sensitivity.
     epsilon
         Also tell what each mechanism reaches with this one.
     probability
@@ -166,7 +176,7 @@ def compare(
         Look for the epsilon that this one goal needs alone, which takes less long; by default for all.
     mechanisms
         Which ones; by default canonical with several gammas, one-shot and peeling, and the histogram where it is known
-        how many scores one user can move.
+        how many scores one user can move. A `Sampler` is drawn from at `epsilon`.
 
     Examples
     --------
@@ -181,7 +191,10 @@ def compare(
     chosen = _quick_contenders(read.has_few_items(sensitivity)) if mechanisms is None else list(mechanisms)
     for mechanism in chosen:
         check_comparable(mechanism)
-        check_computed(mechanism)
+        if not isinstance(mechanism, Sampler):
+            check_computed(mechanism)
+        elif epsilon is None:
+            raise InvalidValueError(f"epsilon must be given to compare {mechanism!r}, which is drawn from at one")
     spent = None if epsilon is None else positive(epsilon, "epsilon")
     choices: list[Choice] = []
     for mechanism in chosen:
@@ -189,9 +202,11 @@ def compare(
         if not any(case.needs_epsilon for case in cases):
             most = max(tally.d for tally in read.tallies)
             raise InvalidValueError(f"k must be less than {most}, the number of items, to compare, not {k}")
-        needs = {aim.goal: _need(read, cases, aim, _guess(choices, mechanism, int(k), aim.goal)) for aim in aims}
+        needs: dict[str, Fraction | None] = dict.fromkeys(aim.goal for aim in aims)
+        if not isinstance(mechanism, Sampler):
+            needs = {aim.goal: _need(read, cases, aim, _guess(choices, mechanism, int(k), aim.goal)) for aim in aims}
         choices.append(Choice(mechanism, needs, None if spent is None else _reach(read.source, cases, enough)))
-    return Comparison(int(k), wanted, spent, choices, enough, read.groups)
+    return Comparison(int(k), wanted, spent, choices, enough, read.groups, describe_origin(read.source, int(k)))
 
 
 def _quick_contenders(few_items: bool) -> list[Mechanism]:
@@ -226,6 +241,13 @@ def _reach(source: Source | GroupedSource, cases: list[Case], share: Fraction | 
     if isinstance(source, GroupedSource):
         return GroupedUtility(dict(zip(source.keys, map(measure, cases), strict=True)))
     return measure(cases[0])
+
+
+def _format_reached(reached: Utility | GroupedUtility, goal: str) -> str:
+    """What is reached of a goal, with what it may be off by where it was estimated from draws."""
+    value = f"{getattr(reached, goal):.4f}"
+    is_drawn = isinstance(reached, Utility) and reached.confidence is not None
+    return f"{value} +- {reached.error:.4f}" if is_drawn else value
 
 
 def _format_epsilon(needed: Fraction | None) -> str:

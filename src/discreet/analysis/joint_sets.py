@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 from discreet.grouped_request import GroupedRequest, make_grouped_request
 from discreet.mechanisms.base import Form, Mechanism, Prepared
 from discreet.mechanisms.joint import Joint
-from discreet.mechanisms.registry import check_mechanism
+from discreet.mechanisms.registry import DEFAULT, check_mechanism
+from discreet.mechanisms.sampler import Sampler
 from discreet.privacy import Sensitivity
 from discreet.request import Request, make_request
 from discreet.sources.groups import GroupedSource
@@ -67,7 +68,7 @@ def check_comparable(mechanism: Any) -> Mechanism:
     if isinstance(mechanism, Joint) and not mechanism.is_drawable:
         # The deprecated spelling.
         return JointOverSets()
-    return mechanism if isinstance(mechanism, JointOverSets) else check_mechanism(mechanism)
+    return mechanism if isinstance(mechanism, JointOverSets | Sampler) else check_mechanism(mechanism)
 
 
 def make_analysis_request(
@@ -76,7 +77,7 @@ def make_analysis_request(
     """A request that is only asked how good its release would be: its mechanism need not have a sampler."""
     asked, compared = _find_drawable(mechanism)
     request = make_request(scores, k, epsilon, mechanism=asked, sensitivity=sensitivity, adjacency=adjacency)
-    return request if compared is None else _draw_by(request, compared)
+    return request if compared is None else draw_by(request, compared)
 
 
 def make_grouped_analysis_request(
@@ -85,15 +86,18 @@ def make_grouped_analysis_request(
     """The same for scores by group."""
     asked, compared = _find_drawable(mechanism)
     every = make_grouped_request(scores, k, epsilon, mechanism=asked, sensitivity=sensitivity, adjacency=adjacency)
-    return every if compared is None else replace(every, requests=[_draw_by(one, compared) for one in every.requests])
+    return every if compared is None else replace(every, requests=[draw_by(one, compared) for one in every.requests])
 
 
 def _find_drawable(mechanism: Any) -> tuple[Mechanism | None, Mechanism | None]:
     """A mechanism that gives the guarantee, and where that has another sampler or none, the one that is asked about."""
     compared = None if mechanism is None else check_comparable(mechanism)
-    # Over sequences the guarantee is the same: it is that of the loss.
-    return (compared, None) if compared is None or compared.is_drawable else (Joint(), compared)
+    if compared is None or compared.is_drawable:
+        return compared, None
+    # Over sequences the guarantee is the same: it is that of the loss. That of a sampler is its author's affair.
+    return DEFAULT if isinstance(compared, Sampler) else Joint(), compared
 
 
-def _draw_by(request: Request, mechanism: Mechanism) -> Request:
+def draw_by(request: Request, mechanism: Mechanism) -> Request:
+    """The request with another mechanism that is only compared with."""
     return replace(request, guarantee=replace(request.guarantee, mechanism=mechanism))

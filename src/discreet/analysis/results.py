@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from statistics import fmean
 from typing import Any
 
 from discreet.analysis.goals import GOALS, name_goal
+from discreet.sketches import Sketch
 from discreet.text import decimal
 
 NOT_PRIVATE = "NOT private: computed from the scores"
 
 
+def describe_origin(source: Any, k: int) -> str:
+    """What is printed with whatever is computed of k items: that it is not private, or what their sketch cost."""
+    return source.describe_cost(k) if isinstance(source, Sketch) else NOT_PRIVATE
+
+
 @dataclass(frozen=True)
 class Utility:
-    """How likely a release is to be good. NOT private: computed from the scores.
+    """How likely a release is to be good. NOT private where it is computed from the scores and not from a sketch.
 
     Attributes
     ----------
@@ -38,6 +44,8 @@ class Utility:
         None where they were computed; where they were estimated from draws, the probability that `error` covers all.
     share
         What recall is the probability of; None for the expected share.
+    origin
+        That it is not private, or what the sketch cost that it is computed from, in words.
     """
 
     top: float
@@ -48,10 +56,11 @@ class Utility:
     error: float
     confidence: Fraction | None = None
     share: Fraction | None = None
+    origin: str = field(default=NOT_PRIVATE, repr=False)
 
     def __str__(self) -> str:
         shares = "  ".join(f"{name_goal(name, self.share)} {getattr(self, name):.6f}" for name in GOALS)
-        return f"{shares}  (off by at most {self.error:.1e}{_sure(self.confidence)}; {NOT_PRIVATE})"
+        return f"{shares}  (off by at most {self.error:.1e}{_sure(self.confidence)}; {self.origin})"
 
 
 @dataclass(frozen=True)
@@ -113,7 +122,7 @@ class GroupedUtility:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a release will be like on average. NOT private: computed from the scores.
+    """What a release will be like on average. NOT private where it is computed from the scores and not from a sketch.
 
     Attributes
     ----------
@@ -133,6 +142,8 @@ class Expected:
         What they may be off by.
     count_width
         With counts: how wide their intervals are, but for what is cut off below zero; None without.
+    origin
+        As in `Utility`.
     """
 
     recall: float
@@ -145,6 +156,7 @@ class Expected:
     places_off: float | None = None
     kendall_off: float | None = None
     count_width: Fraction | None = None
+    origin: str = field(default=NOT_PRIVATE, repr=False)
 
     def __str__(self) -> str:
         sure = _sure(self.confidence)
@@ -158,7 +170,7 @@ class Expected:
             f"{name} {value:.6g} (off by at most {off:.1e}{sure})" for name, value, off in parts if value is not None
         ]
         counted = [] if self.count_width is None else [f"counts in intervals of {decimal(self.count_width)}"]
-        return "  ".join([*told, *counted, f"({NOT_PRIVATE})"])
+        return "  ".join([*told, *counted, f"({self.origin})"])
 
 
 @dataclass(frozen=True)

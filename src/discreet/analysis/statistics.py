@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, log, log1p
 from typing import Any
 
@@ -54,6 +55,7 @@ def upper_bound(hits: int, draws: int, alpha: float) -> float:
     return _crossing(hits + 1, draws - hits, 1.0 - alpha)[1]
 
 
+@lru_cache(maxsize=256)
 def _crossing(a: int, b: int, level: float) -> tuple[float, float]:
     """An interval around the p at which the incomplete beta function I_p(a, b) reaches a level."""
     low, high = 0.0, 1.0

@@ -18,7 +18,7 @@ from discreet.analysis.goals import GOALS, Hits, Wanted, check_share, goals, is_
 from discreet.analysis.joint_sets import make_analysis_request, make_grouped_analysis_request
 from discreet.analysis.layers import Layers, is_counted
 from discreet.analysis.race_odds import RaceOdds
-from discreet.analysis.results import Expected, GroupedUtility
+from discreet.analysis.results import NOT_PRIVATE, Expected, GroupedUtility, describe_origin
 from discreet.analysis.results import Utility as Utility
 from discreet.analysis.rows import Rows
 from discreet.analysis.shots import Shots
@@ -65,7 +65,7 @@ def utility(
     Parameters
     ----------
     scores
-        What `top_k` takes, by group or not.
+        What `top_k` takes, by group or not; or a `Sketch`, and then what is told is as private as that.
     k, epsilon, mechanism, sensitivity, adjacency
         What `top_k` would be given.
     share
@@ -107,10 +107,10 @@ def utility(
 def measure_list(request: Request, read: Callable[[], Tally], precision: Precision, enough: Fraction | None) -> Utility:
     """The utility of one list, whose scores are read where they matter."""
     if request.k == request.d:
-        return Utility(1.0, 1.0, 1.0, 1.0, 1.0, 0.0, share=enough)
+        return Utility(1.0, 1.0, 1.0, 1.0, 1.0, 0.0, share=enough, origin=describe_origin(request.source, request.k))
     tally = read()
     found = meter(tally, request.k, request.guarantee, goals(tally, request.k, enough), precision)
-    return at_epsilon(found, request.guarantee.epsilon, enough)
+    return at_epsilon(found, request.guarantee.epsilon, enough, describe_origin(request.source, request.k))
 
 
 Measured = TypeVar("Measured", Utility, Expected)
@@ -167,11 +167,15 @@ _Formula = Callable[[Any, float], Shares]
 """From a prepared mechanism, and the error that is allowed, to the probabilities of some goals."""
 
 
-def at_epsilon(meter: Meter, epsilon: Fraction, share: Fraction | None = None) -> Utility:
+def at_epsilon(meter: Meter, epsilon: Fraction, share: Fraction | None = None, origin: str = NOT_PRIVATE) -> Utility:
     """The utility at one epsilon, read from a meter of all goals."""
     shares = meter(epsilon)
     return Utility(
-        **{name: shares.values[name] for name in GOALS}, error=shares.error, confidence=shares.confidence, share=share
+        **{name: shares.values[name] for name in GOALS},
+        error=shares.error,
+        confidence=shares.confidence,
+        share=share,
+        origin=origin,
     )
 
 

@@ -24,7 +24,9 @@ from discreet.cli.stdin import input_files, input_name, open_input
 from discreet.errors import InvalidValueError
 from discreet.mechanisms.registry import to_dict
 from discreet.progress import show_progress, stage
-from discreet.sources.files import file_source
+from discreet.sketches import Sketch
+from discreet.sources.base import Source
+from discreet.sources.files import file_source, read_sketch
 
 if TYPE_CHECKING:
     from discreet.discovery_terms import Discovered
@@ -36,6 +38,7 @@ Examples:
   discreet plan scores.csv -k 10
   discreet plan scores.csv -k 10 --goal good --probability 0.9 --epsilon 0.5
   discreet plan scores.csv -k 10 --goal recall --probability 0.95 --share 0.8
+  discreet plan curve.json -k 10 --goal recall --probability 0.9
   discreet plan films.csv -k 5 --item title --score fans --out plan.html
   discreet plan - -k 10 --format json < scores.csv
   discreet plan --discover --delta 1e-8 --max-items-per-user 3 -k 20 --epsilon 1
@@ -77,7 +80,8 @@ def plan(
             metavar="FILE",
             callback=_check_file,
             show_default=False,
-            help="Scores that need no protection: .npy, .csv, .tsv, .json or .parquet, or - for standard input.",
+            help="Scores that need no protection: .npy, .csv, .tsv, .json or .parquet, or - for standard input. "
+            "For scores that do need it: what 'discreet sketch' wrote.",
         ),
     ] = None,
     goal: Annotated[
@@ -102,7 +106,7 @@ def plan(
     score: shared.ScoreOption = None,
     input_format: shared.InputFormatOption = None,
     sensitivity: shared.SensitivityOption = None,
-    adjacency: shared.AdjacencyOption = "add-remove",
+    adjacency: shared.PlanAdjacencyOption = None,
     form: shared.FormatOption = None,
     as_json: shared.JsonOption = False,
     out: Annotated[
@@ -119,7 +123,7 @@ def plan(
     """Tells which epsilon and which mechanism a release needs, from scores that need no protection.
 
     What it prints is computed from the scores, so it is NOT private: use last year's published counts, a sample that
-    may be shown, or made-up scores of the same kind.
+    may be shown, or made-up scores of the same kind. From a sketch it is as private as that, and says what it cost.
 
     With --discover it needs no scores: it tells how many people an item that nobody listed needs to be found.
     """
@@ -129,24 +133,26 @@ def plan(
     finding = {"discover": discover, "delta": delta, "discovery_epsilon": discovery_epsilon}
     terms = parse_discovery({**finding, "kind": None, "spelling": None}, max_items_per_user)
     if file is None or terms is not None:
-        _print_discovery(terms, count, epsilon, parse_adjacency(adjacency), shape)
+        _print_discovery(terms, count, epsilon, parse_adjacency(adjacency or "add-remove"), shape)
         return
     parse_choice("goal", goal, _goals())
-    parse_adjacency(adjacency)
+    if adjacency is not None:
+        parse_adjacency(adjacency)
     limits = None if sensitivity is None else parse_sensitivity(sensitivity)
     if out is not None and Path(out).suffix.lower() not in (".html", ".htm"):
         raise InvalidValueError(f"out must be a page, with a name that ends in .html, not {out!r}")
     check_out(out, {"scores": input_files(file)})
     check_input_format(file, input_format)
     with show_progress(not quiet), open_input(file, input_format) as path, stage("computing what each mechanism needs"):
+        scores = read_sketch(path, item, score) or file_source(path, item, score)
         found = make_plan(
-            file_source(path, item, score), count, goal=goal, probability=probability, share=share, epsilon=epsilon,
+            scores, count, goal=goal, probability=probability, share=share, epsilon=epsilon,
             sensitivity=limits, adjacency=adjacency, name=input_name(file),
         )  # fmt: skip
     if out is not None:
         save(found.page(), out)
     if shape == "json":
-        print_json(_plan_to_dict(found))
+        print_json(_plan_to_dict(found, scores))
     else:
         print_text(str(found), heading=True)
 
@@ -162,11 +168,19 @@ def _print_discovery(terms: Discovered | None, k: int, epsilon: str | None, adja
         print_text(f"The threshold is {found.threshold:,} people. {found.describe_threshold()}")
 
 
-def _plan_to_dict(found: Plan) -> dict[str, Any]:
+def _sketch_to_dict(sketch: Sketch, k: int) -> dict[str, Any]:
+    """What is to know of the sketch behind a plan."""
+    cost = str(sketch.guarantee.epsilon)
+    return {"epsilon": cost, "ranks": list(sketch.ranks), "doubtful": sketch.is_doubtful(k)}
+
+
+def _plan_to_dict(found: Plan, scores: Source) -> dict[str, Any]:
     """What a plan says, in terms that JSON can hold; exact numbers are strings, as in a release."""
     table, best = found.comparison, found.best
+    sketch = scores if isinstance(scores, Sketch) else None
     return {
-        "private": False,
+        "private": sketch is not None and sketch.private,
+        "sketch": sketch and _sketch_to_dict(sketch, table.k),
         "k": table.k,
         "d": found.d,
         "goal": found.goal,

@@ -192,7 +192,8 @@ def _describe_charge(entry: Entry) -> str:
     each = "" if entry.groups is None else f" in each of {count_groups(entry.groups)}"
     words = [f"{entry.number:>5}", entry.time, f"epsilon {decimal(entry.epsilon)}"]
     words += [f"delta {decimal(entry.delta)}"] if entry.delta else []
-    words += [f"top {entry.k:,} of {'those found' if entry.d is None else f'{entry.d:,}'}{each}"]
+    what = f"sketch of {entry.k:,} ranks" if entry.is_sketch else f"top {entry.k:,}"
+    words += [f"{what} of {'those found' if entry.d is None else f'{entry.d:,}'}{each}"]
     words += [entry.mechanism["name"], printable(entry.purpose or "no purpose given")]
     words += [] if entry.request_id is None else [f"request {printable(entry.request_id)}"]
     return "  ".join([*words, *(["NO RELEASE STORED, SPENT"] if entry.stored is None else [])])

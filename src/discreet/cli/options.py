@@ -66,6 +66,14 @@ AdjacencyOption = Annotated[
         autocompletion=complete_from(ADJACENCIES),
     ),
 ]
+PlanAdjacencyOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help=f"What may differ by one user: {join_choices(ADJACENCIES)}. By default add-remove, or that of a sketch.",
+        autocompletion=complete_from(ADJACENCIES),
+    ),
+]
 MechanismOption = Annotated[
     str | None,
     typer.Option(

@@ -20,6 +20,23 @@ from discreet.cli.discovery import (
     parse_discovery,
 )
 from discreet.cli.errors import first_example
+from discreet.cli.event_options import (
+    ClipOption,
+    ConnectOption,
+    DatasetOption,
+    DelimiterOption,
+    DomainOption,
+    EscapeOption,
+    LabelOption,
+    LedgerOption,
+    NameOption,
+    PurposeOption,
+    RequestIdOption,
+    ResolutionOption,
+    UserOption,
+    ValueOption,
+    WhereOption,
+)
 from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
 from discreet.cli.input_kinds import EVENTS_ONLY, SCORES_ONLY, refuse_options
 from discreet.cli.options import (
@@ -93,10 +110,14 @@ app = typer.Typer(rich_markup_mode=None)
 
 
 def _check_file(context: typer.Context, file: str | None) -> str | None:
+    return check_file(context, file, HELP)
+
+
+def check_file(context: typer.Context, file: str | None, examples: str) -> str | None:
     """The input must be named once. What was given on the command line has been parsed before this."""
     connect = context.params.get("connect")
     if file is None and connect is None:
-        raise InvalidValueError(f"FILE is missing; for example: {first_example(HELP)}")
+        raise InvalidValueError(f"FILE is missing; for example: {first_example(examples)}")
     if file is not None and connect is not None:
         raise InvalidValueError("connect must be left out with FILE: the input is one of the two")
     if file is not None and "://" in file:
@@ -123,39 +144,13 @@ def select(
     ] = None,
     item: shared.ItemOption = None,
     score: shared.ScoreOption = None,
-    user: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Read events: one row for something a user did. The column that says which user."
-        ),
-    ] = None,
-    domain: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="With --user: the public list of items, as FILE:COLUMN or, for all whole numbers from LO to HI, as "
-            "integers:LO:HI. It must not come from the events. Events of other items are dropped without a word.",
-        ),
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="With --user: a column of the domain to show for the item.")
-    ] = None,
-    where: Annotated[
-        str | None,
-        typer.Option(metavar="SQL", help="With --user: a condition on single events, in DuckDB's SQL."),
-    ] = None,
-    value: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="With --user: a column to add up. By default, distinct users are counted."),
-    ] = None,
-    clip: Annotated[
-        str | None,
-        typer.Option(metavar="LOW,HIGH", help="With --value: the range of what one user may add to an item in all."),
-    ] = None,
-    resolution: Annotated[
-        str | None,
-        typer.Option(metavar="R", help="With --value: the steps values are rounded to. By default 1, if clip allows."),
-    ] = None,
+    user: UserOption = None,
+    domain: DomainOption = None,
+    label: LabelOption = None,
+    where: WhereOption = None,
+    value: ValueOption = None,
+    clip: ClipOption = None,
+    resolution: ResolutionOption = None,
     max_items_per_user: Annotated[
         str | None,
         typer.Option(
@@ -173,33 +168,10 @@ def select(
     groups: GroupsOption = None,
     each_user: EachUserOption = None,
     max_groups_per_user: MaxGroupsOption = None,
-    connect: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="In place of FILE: a database with the events, postgres://USER@HOST/DATABASE, duckdb://FILE or "
-            "sqlite://FILE.",
-        ),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="With --connect: the table of the events in the database.")
-    ] = None,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CHAR",
-            help="With --user: what separates the fields of .csv files, of the events and of the domain. By default a "
-            "comma; \\t is a tab.",
-        ),
-    ] = None,
-    escape: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CHAR",
-            help="With --user: what stands before a quote inside quotes in .csv and .tsv files, of the events and of "
-            "the domain. By default another quote; Spark and MySQL write a backslash.",
-        ),
-    ] = None,
+    connect: ConnectOption = None,
+    name: NameOption = None,
+    delimiter: DelimiterOption = None,
+    escape: EscapeOption = None,
     input_format: shared.InputFormatOption = None,
     mechanism: shared.MechanismOption = None,
     gamma: shared.GammaOption = None,
@@ -219,24 +191,10 @@ def select(
             autocompletion=shared.complete_from(["auto"]),
         ),
     ] = None,
-    ledger: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Charge the release to this budget, which 'discreet budget init' makes."),
-    ] = None,
-    purpose: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="With --ledger: what the release is for, in words.")
-    ] = None,
-    request_id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="With --ledger: a name for the request; asked again, it costs nothing and answers the same.",
-        ),
-    ] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="With --ledger: the data, by the name that the budget has for them."),
-    ] = None,
+    ledger: LedgerOption = None,
+    purpose: PurposeOption = None,
+    request_id: RequestIdOption = None,
+    dataset: DatasetOption = None,
     pad_to: Annotated[
         str | None,
         typer.Option(
@@ -284,7 +242,7 @@ def select(
     parse_adjacency(adjacency)
     padding = Padding(pad_to, context.obj, from_file=True)
     check_input_format(file, input_format, events=user is not None)
-    book = _open_ledger(ledger, out)
+    book = open_ledger(ledger, out)
     options = {
         "domain": domain, "label": label, "where": where, "value": value,
         "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
@@ -319,18 +277,18 @@ def select(
             sensitivity=limits if user is None else None, counts=counts, split=split,
         )  # fmt: skip
         charge = plan_charge(book, purpose, request_id, dataset, delta=Fraction(0) if terms is None else terms.delta)
-        release = release_from(partial(_open_source, file, input_format, source_of), ask, padding, charge)
+        release = release_from(partial(open_source, file, input_format, source_of), ask, padding, charge)
     deliver(release, shape, out)
 
 
 @contextmanager
-def _open_source(file: str | None, kind: str | None, source_of: Callable[[Any], Any]) -> Iterator[Any]:
+def open_source(file: str | None, kind: str | None, source_of: Callable[[Any], Any]) -> Iterator[Any]:
     """The source behind FILE; a copy of standard input is there until it is let go."""
     with open_input(file, kind) as path:
         yield source_of(path)
 
 
-def _open_ledger(ledger: str | None, out: str | None) -> Ledger | None:
+def open_ledger(ledger: str | None, out: str | None) -> Ledger | None:
     """The ledger that a release is charged to, which `out` must not replace."""
     check_out(out, {"ledger": [] if ledger is None else [ledger]})
     if ledger is None:

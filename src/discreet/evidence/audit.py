@@ -16,6 +16,8 @@ from fractions import Fraction
 from itertools import repeat
 from typing import Any
 
+import numpy as np
+
 from discreet.analysis.statistics import check_confidence, lower_bound, upper_bound
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.evidence.drawing import Input, forms_of, releases
@@ -27,11 +29,12 @@ from discreet.evidence.visible_laws import label_scores, outcome_of
 from discreet.exact.entropy import Entropy, as_entropy
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import DEFAULT, check_mechanism
+from discreet.mechanisms.sampler import Sampler, make_generator
 from discreet.privacy import Number, check_adjacency, exact, positive, whole_number
 from discreet.release import Release
 from discreet.text import decimal
 
-Sampler = Callable[[dict[str, Any]], Any]
+Releasing = Callable[[dict[str, Any]], Any]
 """What is audited: from labelled scores to something that can be seen, a Release or any other hashable value."""
 
 Progress = Callable[[int], AbstractContextManager[Callable[[], None]]]
@@ -62,7 +65,7 @@ class Audit:
         The outcomes that show it, more likely on the first input than on the second.
     fits
         The probability of counts as far from the definition as those seen: the least of those of all inputs, times how
-        many there are.
+        many there are; 1 for a `Sampler`, of which there is no definition.
     longer
         The longer input whose releases were held against the definition too, if any; twice as many were drawn.
     """
@@ -91,8 +94,8 @@ class Audit:
         sure = decimal(self.confidence)
         head = f"{self.mechanism!r} on {self.pair}, {self.draws:,} draws of each{self._shown_longer()}"
         if self.holds:
-            fits = f"fit to the definition p = {self.fits:.3g}"
-            return f"{head}: no violation at confidence {sure}; {found}, {fits}"
+            fits = "" if isinstance(self.mechanism, Sampler) else f", fit to the definition p = {self.fits:.3g}"
+            return f"{head}: no violation at confidence {sure}; {found}{fits}"
         reason = f"{found}, by the event {self._shown_event()}"
         if not self.overspent:
             reason = f"the counts do not fit the definition, p = {self.fits:.3g}"
@@ -118,7 +121,7 @@ def audit(
     adjacency: str = "add-remove",
     draws: int = 50_000,
     confidence: Number = "0.999",
-    sampler: Sampler | None = None,
+    sampler: Releasing | None = None,
     progress: Progress | None = None,
     rng: Any = None,
 ) -> Audit:
@@ -130,7 +133,8 @@ def audit(
     Parameters
     ----------
     mechanism
-        The mechanism; `Canonical()` by default.
+        The mechanism; `Canonical()` by default. Of a `Sampler` only the epsilon that it spends is looked at: its law is
+        not known. What it returns is what is seen, in its order; where a set is released, it should be sorted.
     k
         How many items to release.
     epsilon
@@ -163,19 +167,25 @@ def audit(
     >>> discreet.audit(discreet.OneShot(), k=1, draws=200).holds
     True
     """
-    chosen = check_mechanism(DEFAULT if mechanism is None else mechanism)
+    own = mechanism if isinstance(mechanism, Sampler) else None
+    if own is not None and sampler is not None:
+        raise InvalidValueError(f"sampler must be left out with {own!r}, which is one")
+    chosen = check_mechanism(DEFAULT if mechanism is None or own is not None else mechanism)
     budget, sure = positive(epsilon, "epsilon"), check_confidence(confidence)
     check_adjacency(adjacency)
     draws = whole_number(draws, "draws", 100, _MOST_DRAWS)
     if (scores is None) != (neighbour is None):
         raise InvalidValueError("scores and neighbour must be given together or both left out")
-    pair, longer = _inputs(chosen, k, budget, scores, neighbour, adjacency, draws, k is not None or sampler is None)
+    has_longer = own is None and (k is not None or sampler is None)
+    pair, longer = _inputs(chosen, k, budget, scores, neighbour, adjacency, draws, has_longer)
     total = 2 * draws if longer is None else 4 * draws
     with nullcontext(lambda: None) if progress is None else progress(total) as step:
-        seen = _Drawing(as_entropy(rng), sampler, step)
+        entropy = as_entropy(rng)
+        drawn_by = sampler if own is None else _release_by(own, pair[0].k, budget, entropy)
+        seen = _Drawing(entropy, drawn_by, step)
         counts = seen.of_pair(pair, draws)
         longer_counts = Counter() if longer is None else seen.of_one(longer, 2 * draws)
-    return _judge(pair, counts, longer, longer_counts, draws, sure)
+    return _judge(pair, counts, longer, longer_counts, draws, sure, own)
 
 
 def fit_to_definition(drawn_from: Input, counts: Counter[Any]) -> list[float]:
@@ -204,6 +214,7 @@ def _judge(
     longer_counts: Counter[Any],
     draws: int,
     sure: Fraction,
+    own: Sampler | None = None,
 ) -> Audit:
     """The two questions, each with half of what may go wrong; either side of the bound has half of that."""
     alpha = float(1 - sure)
@@ -216,13 +227,15 @@ def _judge(
     likely = lower_bound(sum(one_kept[outcome] for outcome in event), kept, alpha / 4.0)
     unlikely = upper_bound(sum(other_kept[outcome] for outcome in event), kept, alpha / 4.0)
     spent = max(0.0, math.log(likely / unlikely)) if likely > 0.0 else 0.0
+    found = Pair(first.scores, second.scores, first.k, first.epsilon, first.adjacency)
+    if own is not None:
+        return Audit(own, found, draws, sure, spent, event, 1.0)
     chances = [
         p for drawn_from, seen in zip(pair, counts.together, strict=True) for p in expected_law(drawn_from).fits(seen)
     ]
     if longer is not None:
         chances += fit_to_definition(longer, longer_counts)
     fits = min(1.0, len(chances) * min(chances))
-    found = Pair(first.scores, second.scores, first.k, first.epsilon, first.adjacency)
     return Audit(first.mechanism, found, draws, sure, spent, event, fits, longer)
 
 
@@ -244,7 +257,7 @@ class _Drawing:
     """Draws from inputs: by the shipped sampler, or by one that the caller named."""
 
     entropy: Entropy
-    sampler: Sampler | None = None
+    sampler: Releasing | None = None
     step: Callable[[], Any] = lambda: None
 
     def of_pair(self, pair: tuple[Input, Input], draws: int) -> _Counts:
@@ -270,6 +283,17 @@ class _Drawing:
         for outcome in outcomes:
             yield outcome
             self.step()
+
+
+def _release_by(own: Sampler, k: int, epsilon: Fraction, entropy: Entropy) -> Releasing:
+    """What a sampler makes of labelled scores: the labels at the positions, in the order in which it returns them."""
+    rng = make_generator(entropy)
+
+    def release(scores: dict[str, Any]) -> tuple[str, ...]:
+        labels, values = list(scores), np.array([float(score) for score in scores.values()])
+        return tuple(labels[i] for i in own.draw_positions(values, k, epsilon, rng).tolist())
+
+    return release
 
 
 def _observe(result: Any, d: int) -> Any:

@@ -26,6 +26,7 @@ from discreet.evidence.discovery_definition import upper_tail
 from discreet.evidence.visible_laws import enumerate_outcomes
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import precision
+from discreet.grouped_release import GroupedRelease
 from discreet.mechanisms.base import Prepared
 from discreet.mechanisms.discovery import Discovery
 from discreet.privacy import Sensitivity
@@ -170,7 +171,10 @@ class ReleaseLaws:
         found = FoundItems([item for item, _, _ in ranked], [score for _, _, score in ranked])
         request = replace(self.request, source=hold(self._source, found), count_mechanism=self._counted)
         made = topk.draw_any(request, lambda prepared: Selection(draw(prepared)), self._draw_no_noise)
-        return made if isinstance(made, Release) else list(made.values())[-1]
+        if isinstance(made, GroupedRelease):
+            made = list(made.values())[-1]
+        assert isinstance(made, Release)
+        return made
 
     def _draw_no_noise(self, rate: Fraction) -> int:
         self._rates.add(rate)

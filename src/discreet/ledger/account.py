@@ -12,6 +12,11 @@ from typing import Any
 from discreet.grouped_release import AnyRelease, read_release
 from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, check_chain, damage_error
 from discreet.ledger.composition import Composition
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.sketches import Sketch, is_sketch
+
+Stored = AnyRelease | Sketch
+"""What a charge can be for."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ class Entry:
         What the caller said it is for, or None.
     k, d
         How many items of how many, in each group where there are groups; d is that of the largest, and None where
-        nobody listed the items.
+        nobody listed the items. Of a sketch, k is how many ranks it has.
     mechanism
         The mechanism's name and parameters.
     epsilon, zcdp, delta
@@ -117,9 +122,14 @@ class Entry:
         return cls(number=record.number, epsilon=cost.epsilon, zcdp=cost.rho, delta=cost.delta, **content)
 
     @property
-    def release(self) -> AnyRelease | None:
+    def release(self) -> Stored | None:
         """What was released, or None where a crash came between the charge and the storing."""
-        return None if self.stored is None else read_release(self.stored)
+        return None if self.stored is None else read_stored(self.stored)
+
+    @property
+    def is_sketch(self) -> bool:
+        """Whether it is of a sketch: k is then how many ranks it has."""
+        return bool(self.mechanism["name"] == DiscreteLaplace.name)
 
 
 @dataclass(frozen=True)
@@ -159,6 +169,11 @@ class Account:
         if time < self.time:
             raise ValueError
         return Account(self.budget, record, time, spent, self.requests, self.stores)
+
+
+def read_stored(data: Any) -> Stored:
+    """The release or the sketch that was stored, as its format says."""
+    return Sketch.from_dict(data) if is_sketch(data) else read_release(data)
 
 
 def extend_account(account: Account | None, records: Iterable[Record]) -> Account:

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import discreet
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
-from discreet.grouped_release import AnyRelease, read_release
 from discreet.grouped_request import AnyRequest
-from discreet.ledger.account import Account, Entry
+from discreet.ledger.account import Account, Entry, Stored, read_stored
 from discreet.ledger.chain import CHARGE, Record, check_chain, damage_error, next_record
 from discreet.ledger.composition import Composition
 from discreet.ledger.errors import BudgetSpentError, LedgerError
 from discreet.ledger.query import Query, query_of
 from discreet.ledger.store import record_at
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
+from discreet.sketch_request import SketchRequest
 from discreet.text import decimal
 
 if TYPE_CHECKING:
@@ -41,13 +41,11 @@ class Charge:
     request_id: str | None
     dataset: str | None
 
-    def query(self, request: AnyRequest) -> Query:
+    def query(self, request: AnyRequest | SketchRequest) -> Query:
         """What is charged: the public query behind a request."""
         return query_of(request, self.dataset)
 
-    def spend(
-        self, query: Query, draw: Callable[[], AnyRelease], finish: Callable[[AnyRelease], AnyRelease]
-    ) -> AnyRelease:
+    def spend(self, query: Query, draw: Callable[[], Stored], finish: Callable[[Stored], Stored]) -> Stored:
         """Charges, draws, finishes, stores and returns; or finishes what was released for the same request before."""
         granted = self.ledger.charge(query, self.purpose, self.request_id)
         if not isinstance(granted, Record):
@@ -102,7 +100,7 @@ def charge_record(account: Account, query: Query, purpose: str | None, request_i
     return next_record(account.last, CHARGE, content)
 
 
-def stored_release(connection: Connection, account: Account, request_id: str, query: Query) -> AnyRelease:
+def stored_release(connection: Connection, account: Account, request_id: str, query: Query) -> Stored:
     """The release that is stored for a request, which must ask the same."""
     entry = Entry.read(_checked_record(connection, account.requests[request_id]))
     if entry.fingerprint != query.fingerprint:
@@ -113,7 +111,7 @@ def stored_release(connection: Connection, account: Account, request_id: str, qu
             f"request_id {shown(request_id)} was charged at {entry.time} and has no release: it is still being drawn, "
             "or was lost in a crash; it is spent and will not be drawn again"
         )
-    return read_release(_checked_record(connection, stored).content["release"])
+    return read_stored(_checked_record(connection, stored).content["release"])
 
 
 def epsilon_left(account: Account) -> Fraction:

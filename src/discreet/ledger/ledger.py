@@ -17,9 +17,8 @@ from typing import Any
 
 import discreet
 from discreet.errors import InvalidValueError, shown
-from discreet.grouped_release import AnyRelease
 from discreet.ledger import charges, store
-from discreet.ledger.account import Account, Budget, Entry, extend_account
+from discreet.ledger.account import Account, Budget, Entry, Stored, extend_account
 from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, damage_error, next_record
 from discreet.ledger.composition import Composition
 from discreet.ledger.errors import LedgerError
@@ -206,12 +205,12 @@ class Ledger:
         """Raises where the ledger has not so much delta for a release; `top_k` calls this before it reads any data."""
         charges.check_release_delta(self._account or self._read(), delta, is_new)
 
-    def charge(self, query: Query, purpose: str | None, request_id: str | None) -> Record | AnyRelease:
+    def charge(self, query: Query, purpose: str | None, request_id: str | None) -> Record | Stored:
         """Charges a query, or finds the release of a request that was answered before; `top_k` calls this.
 
         Returns
         -------
-        Record, Release or GroupedRelease
+        Record, Release, GroupedRelease or Sketch
             The charge, which is on the disk; or what was released for the same request.
         """
         with store.write_transaction(self._path, self._wait) as connection:
@@ -222,7 +221,7 @@ class Ledger:
             store.append(connection, record)
         return record
 
-    def keep(self, charge: Record, release: AnyRelease) -> None:
+    def keep(self, charge: Record, release: Stored) -> None:
         """Stores what was released for a charge; `top_k` calls this before the caller sees the release."""
         try:
             with store.write_transaction(self._path, self._wait) as connection:

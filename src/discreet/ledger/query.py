@@ -12,6 +12,7 @@ from discreet.labels import sort_labels
 from discreet.ledger.chain import canonical, digest
 from discreet.release import Guarantee
 from discreet.request import Request
+from discreet.sketch_request import SketchRequest
 from discreet.sources.base import Source
 
 MOST_LABELS = 100_000
@@ -20,7 +21,7 @@ MOST_LABELS = 100_000
 
 @dataclass(frozen=True)
 class Query:
-    """What is asked: k of d items, with a guarantee, of a source that is described in public terms.
+    """What is asked: k of d items or, for a sketch, ranks, with a guarantee, of a source described in public terms.
 
     Items that nobody listed have no d.
 
@@ -43,14 +44,23 @@ class Query:
         return digest(canonical({"k": self.k, "d": self.d, "guarantee": promised, "source": self.source, **named}))
 
 
-def query_of(request: AnyRequest, dataset: str | None = None) -> Query:
+def query_of(request: AnyRequest | SketchRequest, dataset: str | None = None) -> Query:
     """The query that a request asks of the data of this name, if it has one."""
     if isinstance(request, DiscoveryRequest):
         return Query(request.k, None, request.guarantee, request.source.description(), dataset, request.groups)
+    if isinstance(request, SketchRequest):
+        return _query_of_sketch(request, dataset)
     if not isinstance(request, GroupedRequest):
         return Query(request.k, request.d, request.guarantee, _describe(request.source), dataset)
     described = {**request.source.description(), "members": _digest_members(request.requests)}
     return Query(request.k, request.d, request.guarantee, described, dataset, len(request.requests))
+
+
+def _query_of_sketch(request: SketchRequest, dataset: str | None) -> Query:
+    """The same for a sketch: as many scores as it has ranks, and which."""
+    source, asked = request.source, {"ranks": list(request.ranks), "grid": str(request.noise.grid)}
+    described = {**_describe(source), "sketch": asked}
+    return Query(len(request.ranks), source.d, request.guarantee, described, dataset)
 
 
 def _promise_to_dict(guarantee: Guarantee) -> dict[str, Any]:

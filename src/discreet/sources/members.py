@@ -9,6 +9,7 @@ from typing import Any
 from discreet.errors import Error, InvalidTypeError, InvalidValueError, shown
 from discreet.labels import check_labels, unwrap_label
 from discreet.selection import Selection
+from discreet.sketches import Sketch, refuse_sketch
 from discreet.sources.arrays.array import check_label_list
 from discreet.sources.base import Chosen, OpeningTime, Source
 from discreet.sources.groups import MANY, GroupedSource, check_each_user
@@ -165,6 +166,8 @@ def _labels_by_group(labels: Any, groups: list[Any]) -> Callable[[int], Any]:
 def _open_member(key: Any, scores: Any, labels: Any) -> Source:
     """The source of one group; what is wrong with it is said with the name of the group."""
     try:
+        if isinstance(scores, Sketch):
+            raise refuse_sketch()
         return as_source(scores, labels)
     except Error as error:
         kind, message = type(error), str(error)

@@ -6,6 +6,7 @@ from typing import Any
 
 from discreet.discovery_terms import refuse_discovered
 from discreet.errors import InvalidTypeError, InvalidValueError
+from discreet.sketches import Sketch, refuse_sketch
 from discreet.sources.arrays.array import array_source, is_tensor
 from discreet.sources.base import AnySource, Source
 from discreet.sources.groups import GroupedSource
@@ -36,6 +37,8 @@ def as_listed_source(scores: Any) -> Source | GroupedSource:
 
 def as_any_source(scores: Any, labels: Any = None) -> AnySource:
     """What the caller gave as scores, as a source of one list of items, of one for each group, or of none yet."""
+    if isinstance(scores, Sketch):
+        raise refuse_sketch()
     if not isinstance(scores, GroupedSource | UnlistedSource):
         return as_source(scores, labels)
     if labels is not None and isinstance(scores, UnlistedSource):

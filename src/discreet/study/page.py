@@ -19,6 +19,9 @@ from discreet.text import duration, three_digits
 
 _Section = tuple[str, str, str]  # an anchor, a title and what stands below it
 _Row = NeededEpsilon | Time
+_NOT_PRIVATE = """<strong>Not private.</strong> Everything here is computed from the scores themselves. Make
+this page for public or made-up scores, and never publish it for data about people."""
+_FROM_SCORES = "Computed from the scores: not private."
 _NONE = '<td class="none">&ndash;</td>'
 
 
@@ -39,8 +42,12 @@ def write_page(results: Results, notes: list[str], path: Path) -> None:
     atomic_write(path, page(results, notes))
 
 
-def page(results: Results, notes: list[str]) -> str:
-    """The page of a study as text; `write_page` says what of."""
+def page(results: Results, notes: list[str], sketch: str | None = None) -> str:
+    """The page of a study as text; `write_page` says what of.
+
+    Where all of it comes from a sketch, `sketch` is what that cost, in words.
+    """
+    notice, origin = (_NOT_PRIVATE, _FROM_SCORES) if sketch is None else (_prose(_as_sentence(sketch)),) * 2
     panels = {figure.key: panels_of(results, figure) for figure in figures_of(results)}
     sections = [_figure(figure, panels[figure.key]) for figure in figures_of(results)]
     sections += [_budgets(results)] if results.budgets else []
@@ -52,11 +59,17 @@ def page(results: Results, notes: list[str]) -> str:
         sections="\n".join(_section(*section) for section in sections),
         data=_json({"plot": charts.PLOT, "panels": [_data(panel) for key in panels for panel in panels[key]]}),
         script=_text("page.js"),
+        notice=notice,
+        origin=origin,
     )
 
 
 def _text(name: str) -> str:
     return files("discreet.study").joinpath(name).read_text(encoding="utf-8")
+
+
+def _as_sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _prose(text: str) -> str:

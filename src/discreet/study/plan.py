@@ -15,6 +15,7 @@ from discreet.analysis.search import Aim, Case, Scores, hardest_case
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.registry import all_contenders
 from discreet.privacy import MANY, Number, Sensitivity
+from discreet.sketches import Sketch
 from discreet.sources.groups import GroupedSource
 from discreet.study.page import page
 from discreet.study.results import Point, Results
@@ -48,7 +49,7 @@ class OtherK:
 
 @dataclass(frozen=True)
 class Plan:
-    """What each mechanism needs for a goal, and what to do. NOT private: computed from the scores.
+    """What each mechanism needs for a goal, and what to do. NOT private but where it is computed from a sketch.
 
     Attributes
     ----------
@@ -162,7 +163,7 @@ class Plan:
         points = [self._point(label, x, chance) for label, curve in curves.items() for x, chance in curve.items()]
         mark = self._point(self.best.mechanism.label, float(self.epsilon), float(self.comparison.probability))
         notes = [self.recommendation, f"To release: {self.command}", "What each mechanism needs:", *self._lines()]
-        return page(Results(points, [], [], [mark]), notes)
+        return page(Results(points, [], [], [mark]), notes, self.comparison.sketch)
 
     def __str__(self) -> str:
         return "\n".join(
@@ -222,7 +223,7 @@ def plan(
     Parameters
     ----------
     scores, k, sensitivity, adjacency
-        What `top_k` would be given.
+        What `top_k` would be given; or in place of the scores a `Sketch`, which knows its own sensitivity.
     goal, probability, share
         What is to be reached, as in `epsilon_for`.
     epsilon
@@ -257,7 +258,8 @@ def plan(
     hardest = _find_hardest(lists[best.mechanism], aim, needed / read.lists_per_user)
     drawn = [cases[hardest] for cases in lists.values()]
     case = lists[best.mechanism][hardest]
-    limits, neighbours = sensitivity or Sensitivity(), case.request.guarantee.adjacency
+    own = source.sensitivity if isinstance(source, Sketch) else sensitivity
+    limits, neighbours = own or Sensitivity(), case.request.guarantee.adjacency
     meaning = _describe_goal(case.tally, table, goal)
     if isinstance(source, GroupedSource):
         shared = source.each_user, source.groups_per_user

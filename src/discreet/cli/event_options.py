@@ -1,0 +1,86 @@
+"""The options that describe events and where they are, and the budget that is charged: declared once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+UserOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="Read events: one row for something a user did. The column that says which user."
+    ),
+]
+DomainOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST",
+        help="With --user: the public list of items, as FILE:COLUMN or, for all whole numbers from LO to HI, as "
+        "integers:LO:HI. It must not come from the events. Events of other items are dropped without a word.",
+    ),
+]
+LabelOption = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="With --user: a column of the domain to show for the item.")
+]
+WhereOption = Annotated[
+    str | None,
+    typer.Option(metavar="SQL", help="With --user: a condition on single events, in DuckDB's SQL."),
+]
+ValueOption = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="With --user: a column to add up. By default, distinct users are counted."),
+]
+ClipOption = Annotated[
+    str | None,
+    typer.Option(metavar="LOW,HIGH", help="With --value: the range of what one user may add to an item in all."),
+]
+ResolutionOption = Annotated[
+    str | None,
+    typer.Option(metavar="R", help="With --value: the steps values are rounded to. By default 1, if clip allows."),
+]
+ConnectOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="In place of FILE: a database with the events, postgres://USER@HOST/DATABASE, duckdb://FILE or "
+        "sqlite://FILE.",
+    ),
+]
+NameOption = Annotated[
+    str | None, typer.Option(metavar="TABLE", help="With --connect: the table of the events in the database.")
+]
+DelimiterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHAR",
+        help="With --user: what separates the fields of .csv files, of the events and of the domain. By default a "
+        "comma; \\t is a tab.",
+    ),
+]
+EscapeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHAR",
+        help="With --user: what stands before a quote inside quotes in .csv and .tsv files, of the events and of "
+        "the domain. By default another quote; Spark and MySQL write a backslash.",
+    ),
+]
+LedgerOption = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Charge the release to this budget, which 'discreet budget init' makes."),
+]
+PurposeOption = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="With --ledger: what the release is for, in words.")
+]
+RequestIdOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        help="With --ledger: a name for the request; asked again, it costs nothing and answers the same.",
+    ),
+]
+DatasetOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="With --ledger: the data, by the name that the budget has for them."),
+]

@@ -1,0 +1,123 @@
+"""A mechanism that somebody else wrote, as a function that draws: to be compared with ours, never to release by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.entropy import Entropy
+from discreet.mechanisms.base import Mechanism
+from discreet.privacy import Sensitivity
+from discreet.selection import Selection
+from discreet.tally import Tally
+
+_MOST_ITEMS = 10**7
+
+Draw = Callable[[Floats, int, float, np.random.Generator], Any]
+"""From scores, k, epsilon and a random generator to k positions in the scores."""
+
+
+@dataclass(frozen=True, repr=False)
+class Sampler(Mechanism):
+    """A mechanism of your own, for `utility`, `expected`, `compare` and `audit`; `top_k` refuses it.
+
+    Nothing is known of it but what it draws: how good it is gets estimated from draws, and what it promises is yours to
+    prove.
+
+    Parameters
+    ----------
+    title
+        What tables call it.
+    draw
+        A function of the scores as an array, k, epsilon as a float and a NumPy generator, that returns k positions.
+
+    Examples
+    --------
+    >>> import discreet, numpy as np
+    >>> def draw(scores, k, epsilon, rng):
+    ...     return np.argsort(scores + rng.gumbel(scale=2 * k / epsilon, size=len(scores)))[-k:]
+    >>> mine = discreet.Sampler("mine", draw)
+    >>> found = discreet.utility([90, 80, 5, 1], k=2, epsilon=1, mechanism=mine)
+    >>> found.top > 0.9, found.confidence
+    (True, Fraction(99, 100))
+    """
+
+    name: ClassVar[str] = "sampler"
+    ordered: ClassVar[bool] = False
+
+    title: str
+    draw: Draw
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.title, str) or not self.title.strip():
+            raise InvalidTypeError(f"title must be a name for the mechanism, not {shown(self.title)}")
+        if not callable(self.draw):
+            raise InvalidTypeError(f"draw must be a function of scores, k, epsilon and rng, not {shown(self.draw)}")
+
+    def __repr__(self) -> str:
+        return f"Sampler({self.title!r})"
+
+    def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> PreparedSampler:
+        if tally.d > _MOST_ITEMS:
+            raise InvalidValueError(f"scores must be of at most {_MOST_ITEMS:,} items for a Sampler, not {tally.d:,}")
+        ranks = np.arange(tally.d)
+        scores = float(tally.exact(0)) - tally.gaps(np.zeros_like(ranks), ranks, Fraction(1))
+        return PreparedSampler(self, scores, k, epsilon)
+
+    def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
+        return epsilon**2 / 2
+
+    def parameters(self) -> dict[str, Any]:
+        return {"title": self.title}
+
+    def unit_cost(self, s: Fraction, k: int) -> Fraction:
+        raise InvalidValueError(f"mechanism must be one whose loss is known, not {self!r}")
+
+    @property
+    def label(self) -> str:
+        return self.title
+
+    @property
+    def is_drawable(self) -> bool:
+        return False
+
+    def draw_positions(self, scores: Floats, k: int, epsilon: Fraction, rng: np.random.Generator) -> Ranks:
+        """Returns what the function draws, which must be k different positions."""
+        positions = np.asarray(self.draw(scores, k, float(epsilon), rng))
+        d = len(scores)
+        if positions.shape != (k,) or positions.dtype.kind not in "iu" or len(np.unique(positions)) < k:
+            raise InvalidValueError(f"draw of {self!r} must return {k} different positions from 0 to {d - 1}")
+        if positions.min() < 0 or positions.max() >= d:
+            raise InvalidValueError(f"draw of {self!r} must return {k} different positions from 0 to {d - 1}")
+        return positions.astype(np.int64)
+
+
+def make_generator(entropy: Entropy) -> np.random.Generator:
+    """Returns a generator with a seed of its own, for functions that are not ours."""
+    return np.random.default_rng(entropy.bits(128))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PreparedSampler:
+    """A sampler on scores in descending order."""
+
+    sampler: Sampler
+    scores: Floats
+    k: int
+    epsilon: Fraction
+
+    def select(self, entropy: Entropy) -> Selection:
+        """Returns the ranks that are drawn."""
+        return Selection(self.draw(entropy))
+
+    def draw(self, entropy: Entropy) -> Ranks:
+        """Returns the ranks that are drawn; the items come in a random order, so that no position tells a rank."""
+        rng = make_generator(entropy)
+        order = rng.permutation(len(self.scores))
+        return order[self.sampler.draw_positions(self.scores[order], self.k, self.epsilon, rng)]

@@ -1,0 +1,232 @@
+"""Sketch: noisy scores at a few public ranks, which stand for the scores wherever a release is planned."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from math import ceil
+from typing import Any
+
+from discreet.counts import MISS_PROBABILITY, CountMechanism, make_count_mechanism, round_half_up
+from discreet.curve import fill_in, fit_falling
+from discreet.errors import InvalidTypeError, InvalidValueError
+from discreet.exact.arrays import Ranks
+from discreet.exact.laplace import interval_half_width
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.privacy import Sensitivity, check_adjacency
+from discreet.release import MALFORMED, Guarantee, describe_user, from_json_text, to_json_text
+from discreet.sources.base import Source
+from discreet.tally import Tally
+from discreet.text import align_columns, count_with_commas, decimal
+
+FORMAT = 3
+"""What a sketch is written as; releases have formats 1 and 2."""
+
+MOST_STEPS = 2**62
+"""No score is further from zero than this many steps, so that two of them are 64 bits apart at most."""
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Sketch(Source):
+    """Noisy scores at a few public ranks, and what they cost: a stand-in for the scores where a release is planned.
+
+    `utility`, `expected`, `epsilon_for`, `compare` and `plan` take it in place of scores, and what they tell is then as
+    private as the sketch is. It has no items, so that nothing can be released from it.
+
+    Attributes
+    ----------
+    ranks
+        The ranks, counted from 1 for the largest score.
+    noisy
+        The score at each rank with its noise, as it was drawn: a whole number, or a Fraction on a finer grid.
+    domain_size
+        How many items have scores.
+    grid
+        What all scores are multiples of, or were rounded to.
+    sensitivity, adjacency, max_items_per_user
+        What is public about the users behind the scores: how far adding one can move a score, what is protected, and
+        how many scores one can move, None for any number.
+    guarantee
+        What the sketch promises.
+    private
+        False where the caller passed a random generator: a sketch that can be drawn again protects nobody.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> sketch = discreet.sketch([900, 500, 200, 50, 20], epsilon=1000, ranks=[1, 2, 5])
+    >>> sketch.ranks, sketch.scores
+    ((1, 2, 5), [900, 500, 20])
+    >>> discreet.Sketch.from_json(sketch.to_json()) == sketch
+    True
+    """
+
+    ranks: tuple[int, ...]
+    noisy: tuple[int | Fraction, ...]
+    domain_size: int
+    grid: Fraction
+    sensitivity: Sensitivity
+    adjacency: str
+    guarantee: Guarantee
+    private: bool = True
+    max_items_per_user: int | None = None
+
+    @property
+    def d(self) -> int:
+        """How many items have scores."""
+        return self.domain_size
+
+    @cached_property
+    def scores(self) -> list[int | Fraction]:
+        """The scores at the ranks as they are used: in falling order, and not below zero where no score can be."""
+        return [to_score(steps, self.grid) for steps in self._steps]
+
+    @property
+    def half_width(self) -> int | Fraction:
+        """How far a noisy score is from the true one at most, with a chance of 95% for each rank by itself."""
+        return to_score(interval_half_width(self._noise.rate, MISS_PROBABILITY), self.grid)
+
+    @cached_property
+    def _steps(self) -> list[int]:
+        fitted = map(round_half_up, fit_falling([int(score / self.grid) for score in self.noisy]))
+        return [max(0, steps) for steps in fitted] if self._noise.floor else list(fitted)
+
+    @property
+    def _noise(self) -> CountMechanism:
+        terms = self.sensitivity, self.adjacency, self.grid, len(self.ranks), self.max_items_per_user
+        return make_sketch_noise(*terms, self.guarantee.epsilon)
+
+    def tally(self) -> Tally:
+        """Scores of the whole domain that go through those at the ranks."""
+        return self._tally
+
+    @cached_property
+    def _tally(self) -> Tally:
+        return fill_in(self.ranks, self._steps, self.domain_size, self.grid)
+
+    def items(self, ranks: Ranks) -> list[Any]:
+        raise refuse_sketch()
+
+    def every_item(self) -> list[Any]:
+        raise refuse_sketch()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The sketch in terms that JSON can hold; fractions are strings."""
+        return {
+            "format": FORMAT,
+            "ranks": list(self.ranks),
+            "noisy": [score if isinstance(score, int) else str(score) for score in self.noisy],
+            "d": self.domain_size,
+            "grid": str(self.grid),
+            "sensitivity": {"down": str(self.sensitivity.down), "up": str(self.sensitivity.up)},
+            "max_items_per_user": self.max_items_per_user,
+            "guarantee": self.guarantee.to_dict(),
+            "private": self.private,
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The sketch as JSON text."""
+        return to_json_text(self.to_dict(), indent)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Sketch:
+        """The sketch that `to_dict` wrote."""
+        try:
+            return _read_sketch(data)
+        except MALFORMED:
+            raise InvalidValueError("data must be a sketch as Sketch.to_dict or to_json writes it") from None
+
+    @classmethod
+    def from_json(cls, text: str) -> Sketch:
+        """The sketch that `to_json` wrote."""
+        return cls.from_dict(from_json_text(text, "Sketch", "sketch"))
+
+    def is_doubtful(self, k: int) -> bool:
+        """Whether it tells too little to plan a list of k items by.
+
+        It does where the scores at the ranks to both sides of k are not further apart than the noise of one, or where
+        there is no rank on one side: then nobody knows how the scores fall there, and they may look tied.
+        """
+        after = bisect_right(self.ranks, k)
+        if not 0 < after < len(self.ranks):
+            return True
+        return self.scores[after - 1] - self.scores[after] <= self.half_width
+
+    def describe_cost(self, k: int) -> str:
+        """What it cost, in words, for what is computed from it about k items, and whether that can be relied on."""
+        cost = f"computed from a sketch that cost epsilon = {decimal(self.guarantee.epsilon)}"
+        origin = cost if self.private else f"NOT private: {cost} and was drawn with the caller's random generator"
+        doubt = f"; DOUBTFUL: it does not show how the scores fall around rank {k}, so spend more or give fewer ranks"
+        return origin + (doubt if self.is_doubtful(k) else "")
+
+    def __repr__(self) -> str:
+        size = f"{len(self.ranks)} ranks of {self.domain_size:,} items"
+        return f"<Sketch: {size}, epsilon = {decimal(self.guarantee.epsilon)}>"
+
+    def __str__(self) -> str:
+        rows = [(f"{rank:,}", count_with_commas(score)) for rank, score in zip(self.ranks, self.scores, strict=True)]
+        within = f"noise within {count_with_commas(self.half_width)} with a chance of 95% for each"
+        title = f"Scores at {len(self.ranks)} ranks of {self.domain_size:,} items, {within}:"
+        cost = f"epsilon = {decimal(self.guarantee.epsilon)} for one user {describe_user(self.adjacency)}"
+        warning = [] if self.private else ["NOT PRIVATE: drawn with the caller's random generator"]
+        table = align_columns([("rank", "score"), *rows], numbers=True)
+        return "\n".join([title, *(f"  {line}" for line in table), cost, *warning])
+
+
+def make_sketch_noise(
+    sensitivity: Sensitivity, adjacency: str, grid: Fraction, ranks: int, per_user: int | None, epsilon: Fraction
+) -> CountMechanism:
+    """The noise that makes the scores at so many ranks epsilon-private; `sensitivity` is that of adding one user.
+
+    Scores are sorted, and sorting moves no further than what is sorted: what one user moves at so many ranks in all is
+    what one can move of so many scores (docs/proofs.md). For that down and up are whole steps, each rounded up.
+    """
+    down, up = (grid * ceil(side / grid) for side in (sensitivity.down, sensitivity.up))
+    return make_count_mechanism(Sensitivity(down, up), adjacency, grid, ranks, per_user, epsilon)
+
+
+def to_score(steps: int, grid: Fraction) -> int | Fraction:
+    """So many steps of a grid, as a whole number where it has no others."""
+    return steps * int(grid) if grid.denominator == 1 else steps * grid
+
+
+def refuse_sketch() -> InvalidTypeError:
+    """The error about a sketch where items are needed."""
+    return InvalidTypeError("scores must have items to release, and a Sketch has none: it is for planning a release")
+
+
+def is_sketch(data: Any) -> bool:
+    """Whether some data of JSON claim to be a sketch; no mapping from item to score has a list in it."""
+    return isinstance(data, dict) and data.get("format") == FORMAT and isinstance(data.get("ranks"), list)
+
+
+def _read_sketch(data: dict[str, Any]) -> Sketch:
+    promised, grid, most = data["guarantee"], Fraction(data["grid"]), data["max_items_per_user"]
+    epsilon, mechanism, adjacency = Fraction(promised["epsilon"]), DiscreteLaplace(), promised["adjacency"]
+    sensitivity = Sensitivity(data["sensitivity"]["down"], data["sensitivity"]["up"])
+    check_adjacency(adjacency)
+    ranks = tuple(map(int, data["ranks"]))
+    noisy = tuple(Fraction(score) if isinstance(score, str) else int(score) for score in data["noisy"])
+    d, limit = int(data["d"]), sensitivity.under(adjacency)
+    rho = mechanism.zcdp(epsilon, len(ranks))
+    guarantee = Guarantee(epsilon, adjacency, limit, mechanism, rho, epsilon)
+    if data["format"] != FORMAT or guarantee.to_dict() != promised or min(epsilon, grid) <= 0 or d > 2**63:
+        raise ValueError
+    if not (ranks[0] >= 1 and ranks[-1] <= d and all(one < other for one, other in pairwise(ranks))):
+        raise ValueError
+    if len(noisy) != len(ranks) or not all(_is_on_grid(score, grid) for score in noisy):
+        raise ValueError
+    if most is not None and not (isinstance(most, int) and most >= 1):
+        raise ValueError
+    return Sketch(
+        ranks=ranks, noisy=noisy, domain_size=d, grid=grid, sensitivity=sensitivity, adjacency=adjacency,
+        max_items_per_user=most, guarantee=guarantee, private=bool(data["private"]),
+    )  # fmt: skip
+
+
+def _is_on_grid(score: int | Fraction, grid: Fraction) -> bool:
+    steps = score / grid
+    return steps.denominator == 1 and abs(steps) <= MOST_STEPS
