@@ -316,3 +316,11 @@ def test_it_doubts_itself_where_the_noise_hides_the_curve():
     # Where it has no rank on one side of k it knows nothing there.
     ends = discreet.sketch(clear, 1000, [5, 20])
     assert [ends.is_doubtful(k) for k in (4, 5, 19, 20)] == [True, False, False, True]
+
+
+def test_users_of_few_items_need_less_noise_by_the_callers_word_too():
+    said = discreet.Sensitivity(items=1)
+    made = discreet.sketch([9, 5, 3, 1], epsilon=1, ranks=[1, 2, 3], sensitivity=said)
+    assert made.max_items_per_user == 1
+    assert made.half_width < discreet.sketch([9, 5, 3, 1], epsilon=1, ranks=[1, 2, 3]).half_width
+    assert discreet.Sketch.from_json(made.to_json()) == made

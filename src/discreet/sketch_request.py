@@ -16,7 +16,7 @@ from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.padding import Workload
 from discreet.privacy import Sensitivity, positive, whole_number
 from discreet.release import Guarantee
-from discreet.request import check_source_adjacency, find_sensitivity
+from discreet.request import check_source_adjacency, find_items_per_user, find_sensitivity
 from discreet.sketches import MOST_STEPS, Sketch, make_sketch_noise, refuse_sketch, to_score
 from discreet.sources.base import Source
 from discreet.sources.scores import as_source
@@ -42,6 +42,8 @@ class SketchRequest:
         How far adding one user can move a score.
     noise
         What makes the noisy scores.
+    max_items_per_user
+        How many scores one user can move at most; None for any number.
     """
 
     source: Source
@@ -49,6 +51,7 @@ class SketchRequest:
     guarantee: Guarantee
     sensitivity: Sensitivity
     noise: CountMechanism
+    max_items_per_user: int | None
 
     @property
     def workload(self) -> Workload:
@@ -64,9 +67,10 @@ def make_sketch_request(
         raise refuse_sketch()
     source, budget = as_source(scores), positive(epsilon, "epsilon")
     neighbours = check_source_adjacency(source.adjacency, adjacency)
-    own, step = find_sensitivity(source, sensitivity), _check_grid(source, grid)
+    said, step = find_sensitivity(source, sensitivity), _check_grid(source, grid)
+    own, most = Sensitivity(said.down, said.up), find_items_per_user(source, said)
     places = default_ranks(source.d) if ranks is None else _check_ranks(ranks, source.d)
-    noise = make_sketch_noise(own, neighbours, step, len(places), source.max_items_per_user, budget)
+    noise = make_sketch_noise(own, neighbours, step, len(places), most, budget)
     if noise.rate * _LARGEST_NOISE < 1:
         raise InvalidValueError(
             f"epsilon must be large enough for noise of at most 2^40 steps of the grid, not {shown(epsilon)}"
@@ -75,7 +79,7 @@ def make_sketch_request(
     rho = mechanism.zcdp(budget, len(places))
     # A sketch is all counts, and selects nothing.
     guarantee = Guarantee(budget, neighbours, own.under(neighbours), mechanism, rho, budget)
-    return SketchRequest(source, places, guarantee, own, noise)
+    return SketchRequest(source, places, guarantee, own, noise, most)
 
 
 def draw_sketch(request: SketchRequest, noise: Callable[[Fraction], int], private: bool) -> Sketch:
@@ -85,7 +89,7 @@ def draw_sketch(request: SketchRequest, noise: Callable[[Fraction], int], privat
     noisy = tuple(to_score(step, made.grid) for step in steps)
     return Sketch(
         ranks=request.ranks, noisy=noisy, domain_size=source.d, grid=made.grid, sensitivity=request.sensitivity,
-        adjacency=promised.adjacency, max_items_per_user=source.max_items_per_user, guarantee=promised, private=private,
+        adjacency=promised.adjacency, max_items_per_user=request.max_items_per_user, guarantee=promised, private=private,
     )  # fmt: skip
 
 
