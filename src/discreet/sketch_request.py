@@ -89,7 +89,8 @@ def draw_sketch(request: SketchRequest, noise: Callable[[Fraction], int], privat
     noisy = tuple(to_score(step, made.grid) for step in steps)
     return Sketch(
         ranks=request.ranks, noisy=noisy, domain_size=source.d, grid=made.grid, sensitivity=request.sensitivity,
-        adjacency=promised.adjacency, max_items_per_user=request.max_items_per_user, guarantee=promised, private=private,
+        adjacency=promised.adjacency, max_items_per_user=request.max_items_per_user, guarantee=promised,
+        private=private,
     )  # fmt: skip
 
 
