@@ -22,7 +22,7 @@ from discreet.evidence.walk import walk
 from discreet.exact.ball import precision
 from discreet.mechanisms.registry import from_dict, to_dict
 from discreet.noise import GUMBEL, LOGISTIC, NOISES, Distribution, Noise, PairwiseTail, Piece
-from discreet.noise_registry import check_facts, register_noise
+from discreet.noise_registry import _check_analytic, check_facts, register_noise
 from discreet.sources.arrays.array import array_source
 from sampling import sample
 
@@ -247,3 +247,17 @@ def test_no_other_module_compares_the_name_of_a_noise():
             if isinstance(node, ast.Compare):
                 constants = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
                 assert not constants & set(NOISES), f"{path.relative_to(source)}:{node.lineno}"
+
+
+def test_a_root_with_a_cut_is_refused_unless_it_has_no_value_there():
+    """F = sqrt(1 + x^2) - x. Over complex balls a plain root is finite across its cut, and its integrals are wrong."""
+
+    def distribution(root):
+        below = lambda p, q: root(p * p + q * q) / q - p / q  # noqa: E731
+        piece = Piece(below, lambda p, q: 1 - below(p, q), lambda p, q: 1 - p / root(p * p + q * q))
+        return Distribution(piece, piece)
+
+    with precision(256):
+        _check_analytic(distribution(lambda value: value.sqrt(analytic=True)))
+        with pytest.raises(discreet.Error, match="analytic wherever it has a value"):
+            _check_analytic(distribution(lambda value: value.sqrt()))

@@ -8,10 +8,10 @@ log density is at least -1. With x = exp(-w) that slope is at least -1 where F i
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
-from flint import arb
+from flint import acb, arb
 
 from discreet.errors import InvalidTypeError, InvalidValueError, shown
 from discreet.exact.arrays import Floats
@@ -46,6 +46,7 @@ def check_facts(noise: Noise) -> None:
         _check_inverse(noise, points)
         if noise.distribution is not None:
             _check_agreement(noise.distribution, points)
+            _check_analytic(noise.distribution)
     if noise.distribution is not None:
         _check_shape(noise.distribution)
         if noise.pairwise_tail is not None:
@@ -89,6 +90,40 @@ def _check_agreement(distribution: Distribution, points: list[tuple[arb, arb]]) 
     for (x, below, slope), (further, less, gentler) in pairwise(known):
         chord = (below - less) / (further - x)
         _require(not (chord > slope or chord < gentler), "have a distribution function with the slope that it states")
+
+
+def _check_analytic(distribution: Distribution) -> None:
+    """Where a formula has a finite value on a square of the plane, it must be analytic there: integrals rely on that.
+
+    Then its mean over a circle in the square is the value in the middle, which a root or a logarithm with a cut through
+    the circle does not have.
+    """
+    pieces = [piece for piece in (distribution.upper, distribution.lower) if piece is not None]
+    formulas = [formula for piece in pieces for formula in (piece.below, piece.above, piece.slope)]
+    for formula, middle, size in product(formulas, _MIDDLES, _SIZES):
+        square = acb(arb(middle, size), arb(0, size))
+        if not _is_finite(formula(square, acb(1))):
+            continue
+        around = [formula(acb(middle) + size / 2 * turn, acb(1)) for turn in _turns()]
+        off = abs(sum(around, acb(0)) / len(around) - formula(acb(middle), acb(1)))
+        most = max(float(abs(value).upper()) for value in around)
+        _require(
+            not off > 1e-12 * (1.0 + most),
+            "have a distribution function that is analytic wherever it has a value: a root or a logarithm of complex "
+            "balls takes analytic=True",
+        )
+
+
+_MIDDLES, _SIZES = (0.125, 0.5, 1.0), (0.25, 0.5, 1.0, 2.0, 4.0)
+
+
+def _turns(count: int = 64) -> list[acb]:
+    """Points on the circle around zero, evenly spaced and none of them real."""
+    return [acb(arb(2 * i + 1) / count).exp_pi_i() for i in range(count)]
+
+
+def _is_finite(value: acb) -> bool:
+    return bool(value.real.is_finite() and value.imag.is_finite())
 
 
 def _check_shape(distribution: Distribution) -> None:
