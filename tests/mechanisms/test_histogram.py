@@ -308,6 +308,17 @@ def test_values_far_beyond_the_scores_are_rounded_in_no_time(epsilon):
     assert any(value > 1 for value in values)
 
 
+def test_winners_of_one_stream_share_the_bits_that_rounding_reveals():
+    """All of 3,000 equal scores race in few streams: each uniform is extended as far as one value needs, and once."""
+    bits = Bits(1)
+    selection = prepared([0] * 3000, 300, 1).select(Entropy(bits))
+    raced = bits.asked
+    steps = selection.values.to_steps(Fraction(1, 10**30))
+    arrivals = sum(len(times.uniforms) for times in selection.values.podium._race.times.values())
+    assert 0 < bits.asked - raced <= 3 * 64 * arrivals
+    assert sorted(steps, reverse=True) == steps
+
+
 def test_the_reach_of_another_release_is_not_taken_over():
     known = release().guarantee.sensitivity
     assert known.l1 == 1
