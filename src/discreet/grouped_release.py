@@ -188,7 +188,7 @@ class GroupedRelease(Mapping[Any, Release]):
             share = decimal(max(release.guarantee.epsilon for release in self.values()))
             user = f", who counts in up to {count_groups(self.groups_per_user)} at {share} each"
         terms, *warnings = describe_terms(self.guarantee, self.private, user)
-        return [terms, *self._describe_counts(), *warnings, *describe_values(next(iter(self.values())))]
+        return [terms, *self._describe_counts(), *warnings, *describe_values(next(iter(self.values())), " of a group")]
 
     def _describe_counts(self) -> list[str]:
         """Whom counts leave out, where a user may have been in more groups than count."""

@@ -68,7 +68,7 @@ class GroupedRequest:
         """What says how long the release takes."""
         typed = all(request.source.typed for request in self.requests)
         items, groups = sum(request.d for request in self.requests), len(self.requests)
-        return Workload(typed, items, self.k * groups, self.has_counts, groups)
+        return Workload(typed, items, self.k * groups, self.requests[0].has_numbers, groups)
 
 
 AnyRequest = Request | GroupedRequest | DiscoveryRequest

@@ -29,6 +29,9 @@ Number = int | float | Fraction | Decimal | str
 _LONGEST, _WIDEST, _BITS = 1000, 1000, 4096
 """Limits that keep a parameter printable and quick: characters, powers of ten, bits above or below the line."""
 
+_MOST_ITEMS = 2**63
+"""How many items a domain can have, and so how many scores one user can move."""
+
 
 def exact(value: Any, name: str) -> Fraction:
     """The exact rational that a public parameter denotes.
@@ -124,8 +127,8 @@ class Sensitivity:
     Fraction(1, 2)
     >>> Sensitivity(down=0, up=1).under("swap")
     Sensitivity(down=1, up=1)
-    >>> Sensitivity(down=0, up=1, items=3)
-    Sensitivity(down=0, up=1, items=3)
+    >>> Sensitivity(down=0, up=1, items=3).under("swap")
+    Sensitivity(down=1, up=1, items=6)
     """
 
     down: Fraction
@@ -142,7 +145,8 @@ class Sensitivity:
             raise InvalidValueError("sensitivity must be above zero on at least one side, not down=0 and up=0")
         object.__setattr__(self, "down", low)
         object.__setattr__(self, "up", high)
-        object.__setattr__(self, "items", None if items is None else whole_number(items, "sensitivity items", 1))
+        most = None if items is None else whole_number(items, "sensitivity items", 1, _MOST_ITEMS, "2^63")
+        object.__setattr__(self, "items", most)
 
     def __repr__(self) -> str:
         bound = "" if self.items is None else f", items={self.items}"
@@ -157,8 +161,10 @@ class Sensitivity:
         """The sensitivity when neighbours differ by one user added or removed, or by one user replaced."""
         check_adjacency(adjacency)
         if adjacency == "add-remove":
-            return self
-        return Sensitivity(self.down + self.up, self.down + self.up)
+            # Without the l1 of a guarantee that it may come from, which is for one mechanism and domain.
+            return Sensitivity(self.down, self.up, self.items)
+        both = self.down + self.up
+        return Sensitivity(both, both, None if self.items is None else min(2 * self.items, _MOST_ITEMS))
 
     @property
     def sides(self) -> Sensitivity:
@@ -181,7 +187,7 @@ class Sensitivity:
     def from_dict(cls, data: dict[str, Any]) -> Sensitivity:
         """The sensitivity that `to_dict` wrote."""
         made = cls(data["down"], data["up"], data.get("items"))
-        return made.with_l1(Fraction(data["l1"])) if "l1" in data else made
+        return made.with_l1(positive(data["l1"], "sensitivity l1")) if "l1" in data else made
 
 
 def sensitivity_or_default(given: Any) -> Sensitivity:

@@ -122,11 +122,14 @@ class Guarantee:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Guarantee:
         """The guarantee that `to_dict` wrote."""
+        sensitivity, mechanism = Sensitivity.from_dict(data["sensitivity"]), mechanism_from_dict(data["mechanism"])
+        if mechanism.releases_values != (sensitivity.l1 is not None):
+            raise ValueError
         return cls(
             Fraction(data["epsilon"]),
             data["adjacency"],
-            Sensitivity.from_dict(data["sensitivity"]),
-            mechanism_from_dict(data["mechanism"]),
+            sensitivity,
+            mechanism,
             Fraction(data["zcdp"]),
             Fraction(data.get("counts_epsilon", 0)),
             _read_discovery(data),
@@ -297,13 +300,13 @@ def describe_terms(guarantee: Guarantee, private: bool, user: str = "") -> list[
     return [f"{terms}, drawn by {guarantee.mechanism!r}", *seen, *warning]
 
 
-def describe_values(release: Release) -> list[str]:
-    """What has to be known about the values of a mechanism that releases them itself, where there are some."""
+def describe_values(release: Release, of_group: str = "") -> list[str]:
+    """What has to be known about the values that a mechanism itself releases, if any; of the items of each group."""
     if release.counts is None or not release.guarantee.mechanism.releases_values:
         return []
     return [
         "values are those with the luckiest noise, so that each by itself is likely too high; the intervals allow for "
-        "that and hold for all items at once"
+        f"that and hold for all items{of_group} at once"
     ]
 
 

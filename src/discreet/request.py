@@ -66,9 +66,14 @@ class Request:
         return is_free(self.guarantee.mechanism, self.k, self.d)
 
     @property
+    def has_numbers(self) -> bool:
+        """Whether each item comes with a count, or with a value that takes as long to round as a count to draw."""
+        return self.count_mechanism is not None or self.value_format is not None
+
+    @property
     def workload(self) -> Workload:
         """What says how long the release takes."""
-        return Workload(self.source.typed, self.d, self.k, self.count_mechanism is not None)
+        return Workload(self.source.typed, self.d, self.k, self.has_numbers)
 
     def prepare(self, tally: Tally) -> Prepared:
         """The mechanism on the scores of the source."""

@@ -19,6 +19,7 @@ from discreet.evidence.value_definition import define_values
 from discreet.exact.entropy import Entropy
 from discreet.exact.laplace import rounded_half_width
 from discreet.grouped_request import make_grouped_request
+from discreet.ledger.query import query_of
 from discreet.mechanisms.histogram import scale
 from discreet.request import make_request
 from discreet.sources.files import file_source
@@ -188,7 +189,8 @@ def test_groups_share_epsilon_and_a_user_who_moves_costs_no_more(adjacency):
     assert (both.guarantee.epsilon, both.guarantee.zcdp) == (200, 2 * Fraction(100**2, 2))
     # Leaving one group for another, either sees at most half of what counts.
     assert both["x"].guarantee.sensitivity.l1 == (2 if adjacency == "add-remove" else 4)
-    assert "hold for all items at once" in str(both)
+    # Of all groups together some interval misses more often.
+    assert "hold for all items of a group at once" in str(both)
     assert discreet.GroupedRelease.from_json(both.to_json()) == both
 
 
@@ -234,7 +236,8 @@ def test_groups_of_different_sizes_have_noise_of_their_own():
         ),
         (lambda: release(counts=1), "counts must be left out with Histogram(), whose releases have values already"),
         (lambda: release(split="auto"), "split must be left out with Histogram(), whose releases have values already"),
-        (lambda: Sensitivity(items=0), "sensitivity items must be a whole number from 1, not 0"),
+        (lambda: Sensitivity(items=0), "sensitivity items must be a whole number from 1 to 2^63, not 0"),
+        (lambda: Sensitivity(items=2**63 + 1), "sensitivity items must be a whole number from 1 to 2^63, not 9223"),
         (
             lambda: Histogram().prepare(Tally.of_runs([1, 0], [1, 1]), 1, Fraction(1), Sensitivity(items=1)),
             "sensitivity must say how far all scores together can move",
@@ -277,6 +280,65 @@ def test_a_release_says_what_its_values_are_and_survives_a_file():
     assert discreet.Release.from_json(found.to_json()) == found
     assert found.to_dict()["guarantee"]["sensitivity"] == {"down": "0", "up": "1", "items": 1, "l1": "1"}
     assert "likely too high" not in str(discreet.top_k(SCORES, 2, 1, counts=1))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda promised: promised["sensitivity"].update(l1="0"),
+        lambda promised: promised["sensitivity"].update(l1="-1"),
+        lambda promised: promised["sensitivity"].update(l1="1e3000000"),
+        lambda promised: promised["sensitivity"].pop("l1"),
+        lambda promised: promised.update(mechanism={"name": "one-shot", "noise": "laplace"}),
+    ],
+)
+def test_a_guarantee_without_a_likely_reach_is_no_guarantee(change):
+    data = release().to_dict()
+    change(data["guarantee"])
+    with pytest.raises(InvalidValueError, match=r"^data must be a release"):
+        discreet.Release.from_dict(data)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-400", "1e-1000"])
+def test_values_far_beyond_the_scores_are_rounded_in_no_time(epsilon):
+    tiny = Fraction(epsilon)
+    values = [abs(count.value) * tiny for _ in range(20) for count in release(epsilon=epsilon, k=3).counts]
+    # Of noise with the scale 1 / epsilon, half is below zero, which is reported as zero.
+    assert all(value < 60 for value in values)
+    assert any(value > 1 for value in values)
+
+
+def test_winners_of_one_stream_share_the_bits_that_rounding_reveals():
+    """All of 3,000 equal scores race in few streams: each uniform is extended as far as one value needs, and once."""
+    bits = Bits(1)
+    selection = prepared([0] * 3000, 300, 1).select(Entropy(bits))
+    raced = bits.asked
+    steps = selection.values.to_steps(Fraction(1, 10**30))
+    arrivals = sum(len(times.uniforms) for times in selection.values.podium._race.times.values())
+    assert 0 < bits.asked - raced <= 3 * 64 * arrivals
+    assert sorted(steps, reverse=True) == steps
+
+
+def test_the_reach_of_another_release_is_not_taken_over():
+    known = release().guarantee.sensitivity
+    assert known.l1 == 1
+    other = discreet.top_k(SCORES, 2, 1, sensitivity=known)
+    assert other.guarantee.sensitivity == ONE
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
+def test_a_query_says_how_many_items_its_counts_are_for(adjacency):
+    limits = (Sensitivity(), Sensitivity(items=1), Sensitivity(items=2))
+    asked = [make_request(SCORES, 2, 1, counts=1, sensitivity=limit, adjacency=adjacency) for limit in limits]
+    assert len({query_of(request).fingerprint for request in asked}) == 3
+
+
+def test_padding_allows_for_the_rounding_of_values():
+    scores, limit = np.arange(1000), Sensitivity(items=1)
+    with_values = make_request(scores, 500, 1, mechanism=Histogram(), sensitivity=limit)
+    with_counts = make_request(scores, 500, 1, counts=1)
+    assert with_values.workload == with_counts.workload
+    assert with_values.workload != make_request(scores, 500, 1).workload
 
 
 def test_the_ledger_has_it_with_its_noise(tmp_path):

@@ -156,7 +156,8 @@ def find_floor(value: Callable[[], arb], refine: Callable[[], int]) -> int:
     """The largest whole number below a real that is no whole number itself; `refine` is as for `is_less`."""
     known = 0
     while True:
-        with precision(_precision_for(known)):
+        # A large value takes many random bits, so that precision must not double with every word of them.
+        with precision(START + 2 * known):
             found = value().floor().unique_fmpz()
         if found is not None:
             return int(found)

@@ -161,6 +161,11 @@ class Uniform:
         self.numerator = self.numerator << word | self._entropy.bits(word)
         self.bits += word
 
+    @property
+    def word(self) -> int:
+        """How many bits `extend` reveals."""
+        return self._entropy.word
+
     def ball(self) -> arb:
         """An interval that holds the number."""
         return arb((fmpz(2 * self.numerator + 1), -self.bits - 1), (fmpz(1), -self.bits - 1))

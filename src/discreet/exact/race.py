@@ -8,6 +8,7 @@ and, with their error added, when a stream can hold no winner any more; two valu
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -33,7 +34,7 @@ from discreet.exact.ball import (
     sum_exponentials,
 )
 from discreet.exact.entropy import Entropy, Uniform
-from discreet.exact.times import BallTime, NoiseFormula, bound_exponentials, evaluate_noise
+from discreet.exact.times import BallTime, NoiseFormula, StreamTimes, bound_exponentials, evaluate_noise
 
 Member = TypeVar("Member")
 
@@ -70,17 +71,23 @@ class _Contender(Generic[Member]):
     noise: NoiseFormula
 
     def value(self) -> arb:
-        noise: arb = self.noise.inverse(BallTime(sum_exponentials(self.uniforms) / self.rate()))
+        return self.value_after(sum_exponentials(self.uniforms))
+
+    def value_after(self, total: arb) -> arb:
+        """The value where the exponentials up to the arrival add up to a total."""
+        noise: arb = self.noise.inverse(BallTime(total / self.rate()))
         return self.gain() + noise
 
     def loses_to(self, other: _Contender[Any]) -> bool:
         # Two arrivals of one stream share uniforms: each is extended once, in an order that never varies.
         return is_less(self.value, other.value, lambda: _reveal(dict.fromkeys([*self.uniforms, *other.uniforms])))
 
-    def round_value(self, scale: Fraction, base: Fraction) -> int:
-        """Floor(base + scale value + 1/2), decided exactly."""
+    def round_value(self, scale: Fraction, base: Fraction, times: StreamTimes) -> int:
+        """Floor(base + scale value + 1/2), decided exactly; the times are those of the stream."""
+        words, count = itertools.count(2), len(self.uniforms)
         return find_floor(
-            lambda: ball(base + Fraction(1, 2)) + ball(scale) * self.value(), lambda: _reveal(self.uniforms)
+            lambda: ball(base + Fraction(1, 2)) + ball(scale) * self.value_after(times.total(count)),
+            lambda: times.reveal(count, next(words)),
         )
 
     def certainly_beats(self, reach: float) -> bool:
@@ -190,7 +197,7 @@ class _RaceForBest:
     noise: NoiseFormula
     entropy: Entropy
     words: dict[int, Words] = field(default_factory=dict)
-    uniforms: dict[tuple[int, int], Uniform] = field(default_factory=dict)
+    times: dict[int, StreamTimes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -223,7 +230,8 @@ class Podium:
         return [whole + int(near) if plain else self._round_exactly(i, scale, base) for i, near, plain in pairs]
 
     def _round_exactly(self, arrival: int, scale: Fraction, base: Fraction) -> int:
-        return _contender_of(self._race, self._first, self._pool, arrival).round_value(scale, base)
+        contender = _contender_of(self._race, self._first, self._pool, arrival)
+        return contender.round_value(scale, base, self._race.times[int(self._pool.stream[arrival])])
 
 
 def sample_best(runners: Runners, places: int, noise: NoiseFormula, entropy: Entropy) -> list[int]:
@@ -327,6 +335,6 @@ def _contender_of(race: _RaceForBest, first: Words, pool: _Arrivals, arrival: in
 
 def _contender_at(race: _RaceForBest, first: Words, j: int, turn: int, element: int) -> _Contender[int]:
     words = race.words.get(j, first[j : j + 1])
-    uniforms = [race.uniforms.setdefault((j, i), Uniform(race.entropy, int(words[i]))) for i in range(turn + 1)]
+    uniforms = race.times.setdefault(j, StreamTimes()).first(turn + 1, words, race.entropy)
     cells = int(race.runners.cells[j])
     return _Contender(element, uniforms, lambda: race.runners.gain(element), lambda: arb(cells), race.noise)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 
 from discreet.exact.arrays import Floats, Words
 from discreet.exact.ball import RELATIVE, ball
+from discreet.exact.entropy import Entropy, Uniform
 
 Real = TypeVar("Real")
 
@@ -121,6 +122,40 @@ class FloatTime:
 
     def scale_by(self, factor: Fraction) -> FloatTime:
         return FloatTime(self.logarithm + math.log(factor))
+
+
+@dataclass(eq=False, repr=False)
+class StreamTimes:
+    """The uniforms behind the arrivals of a stream, and running sums of -log U at each precision asked for.
+
+    Many winners can be of one stream: without running sums, each of them would add up all arrivals before it.
+    """
+
+    uniforms: list[Uniform] = field(default_factory=list)
+    sums: dict[int, list[arb]] = field(default_factory=dict)
+
+    def first(self, count: int, words: Words, entropy: Entropy) -> list[Uniform]:
+        """The uniforms of the first arrivals; `words` are the first word of each."""
+        self.uniforms += [Uniform(entropy, int(word)) for word in words[len(self.uniforms) : count]]
+        return self.uniforms[:count]
+
+    def reveal(self, count: int, words: int) -> int:
+        """Extends the first uniforms to so many words each, where they have fewer, and says how many bits that is."""
+        bits = words * self.uniforms[0].word
+        for uniform in self.uniforms[:count]:
+            while uniform.bits < bits:
+                uniform.extend()
+        return bits
+
+    def total(self, count: int) -> arb:
+        """A ball around the sum of the first exponentials.
+
+        What was added up at a precision stays; one that grows with what `reveal` revealed brings the ball to a point.
+        """
+        sums = self.sums.setdefault(ctx.prec, [arb(0)])
+        for uniform in self.uniforms[len(sums) - 1 : count]:
+            sums.append(sums[-1] - uniform.ball().log())
+        return sums[count]
 
 
 def evaluate_noise(noise: NoiseFormula, total: Floats, log_rate: Floats) -> tuple[Floats, Floats]:
