@@ -13,7 +13,7 @@ from functools import cached_property
 from math import ceil, floor
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.laplace import interval_half_width, rounded_half_width
 from discreet.labels import sort_key
 from discreet.privacy import Sensitivity, positive
@@ -111,7 +111,7 @@ def check_counts(grid: Fraction | None, counts: Any, split: Any) -> None:
     if counts is None and split is None:
         return
     if split is not None and not (isinstance(split, str) and split == "auto"):
-        raise InvalidValueError(f"split must be 'auto' or left out, not {shown(split)}")
+        raise InvalidValueError(f"split must be 'auto' or left out, not {quote(split)}")
     if counts is not None and split is not None:
         raise InvalidValueError("split must be left out with counts, which says what the counts may cost")
     if grid is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.mechanisms.discovery import Discovery, check_delta, delta_warning, make_discovery
 from discreet.privacy import Number, positive, whole_number
 
@@ -124,9 +124,9 @@ def discovered(
     limit = whole_number(max_items_per_user, "max_items_per_user", 1, 2**31, "2^31")
     part = None if epsilon is None else positive(epsilon, "epsilon of discovered")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InvalidValueError(f"kind must be {_join(KINDS)}, not {shown(kind)}")
+        raise InvalidValueError(f"kind must be {_join(KINDS)}, not {quote(kind)}")
     if not isinstance(spelling, str) or spelling not in SPELLINGS:
-        raise InvalidValueError(f"spelling must be {_join(SPELLINGS)}, not {shown(spelling)}")
+        raise InvalidValueError(f"spelling must be {_join(SPELLINGS)}, not {quote(spelling)}")
     if spelling != EXACT and kind != "string":
         raise InvalidValueError(f"spelling must be left out unless kind is 'string', and kind is {kind!r}")
     found = Discovered(check_delta(delta), limit, part, kind, spelling)

@@ -35,7 +35,7 @@ class MissingExtraError(Error, ImportError):
     """A library that only some uses of discreet need is not installed."""
 
 
-def shown(value: Any) -> str:
+def quote(value: Any) -> str:
     """A public argument as an error message shows it: short, on one line."""
     try:
         text = reprlib.repr(value)

@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from discreet.errors import InvalidValueError, MissingExtraError, shown
+from discreet.errors import InvalidValueError, MissingExtraError, quote
 from discreet.grouped_listing import GroupedListing
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
@@ -29,7 +29,7 @@ def _find_library(given: Any) -> str:
             raise MissingExtraError("to_frame needs pandas, polars or pyarrow: pip install pyarrow")
         return installed
     if not isinstance(given, str) or given not in LIBRARIES:
-        raise InvalidValueError(f"library must be one of {', '.join(LIBRARIES)}, not {shown(given)}")
+        raise InvalidValueError(f"library must be one of {', '.join(LIBRARIES)}, not {quote(given)}")
     if find_spec(given) is None:
         raise MissingExtraError(f"{given} is not installed: pip install {given}")
     return given

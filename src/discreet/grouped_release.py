@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.grouped_listing import GroupedListing
 from discreet.labels import label_from_json, label_to_json
 from discreet.privacy import MANY, ONE, sum_of_largest
@@ -70,7 +70,7 @@ class GroupedRelease(Mapping[Any, Release]):
         if group in self.releases:
             return self.releases[group]
         few = ", ".join(repr(each) for each in islice(self.releases, 3))
-        raise KeyError(f"{shown(group)} is no group of this release, whose {count_groups(len(self))} are like {few}")
+        raise KeyError(f"{quote(group)} is no group of this release, whose {count_groups(len(self))} are like {few}")
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.releases)

@@ -17,7 +17,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 
 _NUMBERS = (int, float, Decimal, Fraction)
 _PLAIN = (str, bytes, UUID)
@@ -67,12 +67,12 @@ def check_labels(labels: Iterable[Any], private: bool = False) -> list[Any]:
     if not simple and unordered is not _NONE:
         raise InvalidTypeError(
             "labels must be strings, numbers, dates, times, UUIDs, bytes, None or tuples of these, "
-            f"not {f'a {type(unordered).__name__}' if private else shown(unordered)}"
+            f"not {f'a {type(unordered).__name__}' if private else quote(unordered)}"
         )
     # Keys differ where labels do; equality itself knows nothing of the two hours of a clock that is set back.
     keys = listed if simple else [sort_key(label) for label in listed]
     if len(set(keys)) < len(keys):
-        repeated = "one" if private else shown(_first_repeat(keys, listed))
+        repeated = "one" if private else quote(_first_repeat(keys, listed))
         raise InvalidValueError(f"labels must all be different, but {repeated} is there twice")
     return listed
 

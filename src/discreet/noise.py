@@ -21,7 +21,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.exact.arrays import Floats
 from discreet.exact.times import Time
 
@@ -149,13 +149,13 @@ class Noise:
     def require_distribution(self) -> Distribution:
         """Its distribution function; raises where it is not known."""
         if self.distribution is None:
-            raise InvalidValueError(f"noise must be one whose distribution function is known, not {shown(self.name)}")
+            raise InvalidValueError(f"noise must be one whose distribution function is known, not {quote(self.name)}")
         return self.distribution
 
     def require_pairwise_tail(self) -> PairwiseTail:
         """Its bounds on who wins among two; raises where none are known."""
         if self.pairwise_tail is None:
-            raise InvalidValueError(f"noise must be one whose tail is bounded, not {shown(self.name)}")
+            raise InvalidValueError(f"noise must be one whose tail is bounded, not {quote(self.name)}")
         return self.pairwise_tail
 
 
@@ -239,7 +239,7 @@ NOISES = {noise.name: noise for noise in (GUMBEL, EXPONENTIAL, LAPLACE, LOGISTIC
 def check_noise(name: Any) -> Noise:
     """The noise of this name, which must be one."""
     if not isinstance(name, str) or name not in NOISES:
-        raise InvalidValueError(f"noise must be one of {', '.join(NOISES)}, not {shown(name)}")
+        raise InvalidValueError(f"noise must be one of {', '.join(NOISES)}, not {quote(name)}")
     return NOISES[name]
 
 

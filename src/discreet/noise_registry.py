@@ -13,7 +13,7 @@ from itertools import pairwise, product
 import numpy as np
 from flint import acb, arb
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats
 from discreet.exact.ball import precision
 from discreet.exact.times import BallTime
@@ -30,11 +30,11 @@ _GRID = np.arange(-60.0, 60.0, _STEP) + _STEP / 2
 def register_noise(noise: Noise) -> None:
     """Adds a noise to those that mechanisms take by name; raises where two of its facts do not agree."""
     if not isinstance(noise, Noise):
-        raise InvalidTypeError(f"noise must be a Noise, not {shown(noise)}")
+        raise InvalidTypeError(f"noise must be a Noise, not {quote(noise)}")
     if not isinstance(noise.name, str) or not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", noise.name):
-        raise InvalidValueError(f"noise must have a name of small letters and hyphens, not {shown(noise.name)}")
+        raise InvalidValueError(f"noise must have a name of small letters and hyphens, not {quote(noise.name)}")
     if noise.name in NOISES:
-        raise InvalidValueError(f"noise must have a name that no other has, not {shown(noise.name)}")
+        raise InvalidValueError(f"noise must have a name that no other has, not {quote(noise.name)}")
     check_facts(noise)
     NOISES[noise.name] = noise
 

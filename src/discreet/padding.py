@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.privacy import positive
 
 AUTO = "auto"
@@ -97,7 +97,7 @@ def period(pad_to: Any, d: int, k: int, counts: bool = False, from_file: bool = 
         return default_period(d, k + 200 * k * counts, from_file, groups)
     seconds = positive(pad_to, "pad_to")
     if not 1 <= 1000 * seconds <= 1000 * _LONGEST:
-        raise InvalidValueError(f"pad_to must be 'auto' or from 0.001 to {_LONGEST} seconds, not {shown(pad_to)}")
+        raise InvalidValueError(f"pad_to must be 'auto' or from 0.001 to {_LONGEST} seconds, not {quote(pad_to)}")
     return float(seconds)
 
 

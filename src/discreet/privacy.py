@@ -16,7 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 
 ADJACENCIES = ("add-remove", "swap")
 
@@ -50,7 +50,7 @@ def exact(value: Any, name: str) -> Fraction:
     """
     number = _exact(value, name)
     if max(number.numerator.bit_length(), number.denominator.bit_length()) > _BITS:
-        raise InvalidValueError(f"{name} must be a number of at most {_LONGEST} digits, not {shown(value)}")
+        raise InvalidValueError(f"{name} must be a number of at most {_LONGEST} digits, not {quote(value)}")
     return number
 
 
@@ -58,23 +58,23 @@ def _exact(value: Any, name: str) -> Fraction:
     if isinstance(value, str):
         return _from_text(value, name)
     if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
-        raise InvalidTypeError(f"{name} must be a number, not {shown(value)}")
+        raise InvalidTypeError(f"{name} must be a number, not {quote(value)}")
     if isinstance(value, numbers.Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, Decimal) and value.is_finite():
         return _from_text(str(value), name)
     if isinstance(value, (numbers.Real, Decimal)):
         if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
-            raise InvalidValueError(f"{name} must be a finite number, not {shown(value)}")
+            raise InvalidValueError(f"{name} must be a finite number, not {quote(value)}")
         return Fraction(*value.as_integer_ratio())  # type: ignore[union-attr]  # every float type has it
-    raise InvalidTypeError(f"{name} must be a number or a string such as '0.5' or '1/3', not {shown(value)}")
+    raise InvalidTypeError(f"{name} must be a number or a string such as '0.5' or '1/3', not {quote(value)}")
 
 
 def positive(value: Any, name: str) -> Fraction:
     """The exact rational that `value` denotes, which must be above zero."""
     number = exact(value, name)
     if number <= 0:
-        raise InvalidValueError(f"{name} must be above zero, not {shown(value)}")
+        raise InvalidValueError(f"{name} must be above zero, not {quote(value)}")
     return number
 
 
@@ -92,7 +92,7 @@ def whole_number(value: Any, name: str, low: int, high: int | None = None, high_
     3
     """
     upto = "" if high is None else f" to {high_in_words or high}"
-    message = f"{name} must be a whole number from {low}{upto}, not {shown(value)}"
+    message = f"{name} must be a whole number from {low}{upto}, not {quote(value)}"
     if not is_whole_number(value):
         raise InvalidTypeError(message)
     if value < low or (high is not None and value > high):
@@ -103,7 +103,7 @@ def whole_number(value: Any, name: str, low: int, high: int | None = None, high_
 def check_adjacency(adjacency: Any) -> None:
     """Raises unless `adjacency` is one of the two that are known."""
     if not isinstance(adjacency, str) or adjacency not in ADJACENCIES:
-        raise InvalidValueError(f"adjacency must be 'add-remove' or 'swap', not {shown(adjacency)}")
+        raise InvalidValueError(f"adjacency must be 'add-remove' or 'swap', not {quote(adjacency)}")
 
 
 @dataclass(frozen=True, init=False)
@@ -140,7 +140,7 @@ class Sensitivity:
         low, high = exact(down, "sensitivity down"), exact(up, "sensitivity up")
         for side, number, given in (("down", low, down), ("up", high, up)):
             if number < 0:
-                raise InvalidValueError(f"sensitivity {side} must be zero or more, not {shown(given)}")
+                raise InvalidValueError(f"sensitivity {side} must be zero or more, not {quote(given)}")
         if low == high == 0:
             raise InvalidValueError("sensitivity must be above zero on at least one side, not down=0 and up=0")
         object.__setattr__(self, "down", low)
@@ -195,7 +195,7 @@ def sensitivity_or_default(given: Any) -> Sensitivity:
     if given is None:
         return Sensitivity()
     if not isinstance(given, Sensitivity):
-        raise InvalidTypeError(f"sensitivity must be a Sensitivity(down=..., up=...), not {shown(given)}")
+        raise InvalidTypeError(f"sensitivity must be a Sensitivity(down=..., up=...), not {quote(given)}")
     return given
 
 
@@ -219,14 +219,14 @@ def _literal(number: Fraction) -> str:
 
 
 def _from_text(text: str, name: str) -> Fraction:
-    message = f"{name} must be a finite number such as '0.5', '1/3' or '1e-6', not {shown(text)}"
+    message = f"{name} must be a finite number such as '0.5', '1/3' or '1e-6', not {quote(text)}"
     if len(text) > _LONGEST:
         raise InvalidValueError(f"{name} must be a number of at most {_LONGEST} characters, not {len(text)}")
     exponent = text.lower().partition("e")[2].strip().lstrip("+-")
     if "_" in text or not text.isascii():
         raise InvalidValueError(message)
     if exponent.isdecimal() and (len(exponent) > 6 or int(exponent) > _WIDEST):
-        raise InvalidValueError(f"{name} must have an exponent of at most {_WIDEST}, not {shown(text)}")
+        raise InvalidValueError(f"{name} must have an exponent of at most {_WIDEST}, not {quote(text)}")
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):

@@ -20,7 +20,7 @@ from discreet.counts import (
     make_value_format,
     split_budget,
 )
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.registry import DEFAULT, check_mechanism
 from discreet.padding import Workload
@@ -117,7 +117,7 @@ def make_terms(source: Source, asked: Asked, group: GroupShare | None = None) ->
     neighbours = check_source_adjacency(source.adjacency, asked.adjacency)
     own = find_sensitivity(source, asked.sensitivity)
     limit = _limit_in_force(chosen, source, own, neighbours, grouped=group is not None)
-    where = "" if group is None else f" in the group {shown(group.key)}"
+    where = "" if group is None else f" in the group {quote(group.key)}"
     size = whole_number(asked.k, "k", 1, source.d, f"{source.d}, the number of items{where}")
     parts = split_budget(budget, counts, split, everything=is_free(chosen, size, source.d))
     selection, rest = parts if group is None else (part / group.groups_per_user for part in parts)

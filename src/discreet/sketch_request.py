@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.counts import CountMechanism
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.padding import Workload
 from discreet.privacy import Sensitivity, positive, whole_number
@@ -73,7 +73,7 @@ def make_sketch_request(
     noise = make_sketch_noise(own, neighbours, step, len(places), most, budget)
     if noise.rate * _LARGEST_NOISE < 1:
         raise InvalidValueError(
-            f"epsilon must be large enough for noise of at most 2^40 steps of the grid, not {shown(epsilon)}"
+            f"epsilon must be large enough for noise of at most 2^40 steps of the grid, not {quote(epsilon)}"
         )
     mechanism = DiscreteLaplace()
     rho = mechanism.zcdp(budget, len(places))
@@ -121,12 +121,12 @@ def default_ranks(d: int) -> tuple[int, ...]:
 
 def _check_ranks(ranks: Any, d: int) -> tuple[int, ...]:
     if isinstance(ranks, str | bytes) or not isinstance(ranks, Iterable):
-        raise InvalidTypeError(f"ranks must be a list of whole numbers such as [1, 10, 100], not {shown(ranks)}")
+        raise InvalidTypeError(f"ranks must be a list of whole numbers such as [1, 10, 100], not {quote(ranks)}")
     places = tuple(whole_number(rank, "ranks", 1, d, f"{d}, the number of items") for rank in ranks)
     if not 1 <= len(places) <= _MOST_RANKS:
         raise InvalidValueError(f"ranks must be from 1 to {_MOST_RANKS} numbers, not {len(places)}")
     if any(one >= other for one, other in pairwise(places)):
-        raise InvalidValueError(f"ranks must be in ascending order, each given once, not {shown(list(places))}")
+        raise InvalidValueError(f"ranks must be in ascending order, each given once, not {quote(list(places))}")
     return places
 
 

@@ -12,7 +12,7 @@ from discreet.analysis.joint_sets import check_comparable
 from discreet.analysis.results import NOT_PRIVATE, GroupedUtility, Utility, describe_origin
 from discreet.analysis.search import LEAST, MOST, Aim, Case, Scores, Search, hardest_case
 from discreet.analysis.utility import Precision, check_computed, measure_list
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.registry import DEFAULT, all_contenders
 from discreet.mechanisms.sampler import Sampler
@@ -257,5 +257,5 @@ def _format_epsilon(needed: Fraction | None) -> str:
 def _probability(value: Any) -> Fraction:
     number = exact(value, "probability")
     if not 0 < number < 1:
-        raise InvalidValueError(f"probability must be above 0 and below 1, not {shown(value)}")
+        raise InvalidValueError(f"probability must be above 0 and below 1, not {quote(value)}")
     return number

@@ -20,7 +20,7 @@ from discreet.analysis.layers import Layers
 from discreet.analysis.results import NOT_PRIVATE
 from discreet.analysis.shots import Chance
 from discreet.analysis.utility import MOST_VALUES, Race, check_computed
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
 from discreet.mechanisms import canonical, joint
 from discreet.mechanisms.base import Form, Mechanism
@@ -128,12 +128,12 @@ def subset_probability(
 
 def _distinct(subset: Any) -> list[Any]:
     if isinstance(subset, str | bytes) or not isinstance(subset, Iterable):
-        raise InvalidTypeError(f"subset must be a list of items, not {shown(subset)}")
+        raise InvalidTypeError(f"subset must be a list of items, not {quote(subset)}")
     items = list(subset)
     if not all(isinstance(item, Hashable) for item in items):
-        raise InvalidTypeError(f"subset must be a list of labels, not {shown(subset)}")
+        raise InvalidTypeError(f"subset must be a list of labels, not {quote(subset)}")
     if len(set(items)) < len(items) or not items:
-        raise InvalidValueError(f"subset must be one item or more, each once, not {shown(subset)}")
+        raise InvalidValueError(f"subset must be one item or more, each once, not {quote(subset)}")
     return items
 
 
@@ -144,7 +144,7 @@ def _ranks(source: Source, items: list[Any]) -> Ranks:
     place = {item: rank for rank, item in enumerate(source.items(np.arange(source.d)))}
     for item in items:
         if item not in place:
-            raise InvalidValueError(f"subset must be of items that have scores, and {shown(item)} has none")
+            raise InvalidValueError(f"subset must be of items that have scores, and {quote(item)} has none")
     return np.array(sorted(place[item] for item in items), np.int64)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.privacy import exact
 from discreet.tally import Tally
 from discreet.text import decimal
@@ -96,7 +96,7 @@ def describe_ranks(ranks: Any) -> Region:
 def check_goal(goal: Any, share: Any) -> Fraction | None:
     """The share that must be right, where one was given; the goal must be one, and must be recall with a share."""
     if goal not in GOALS:
-        raise InvalidValueError(f"goal must be one of {', '.join(GOALS)}, not {shown(goal)}")
+        raise InvalidValueError(f"goal must be one of {', '.join(GOALS)}, not {quote(goal)}")
     if share is not None and goal != "recall":
         raise InvalidValueError(f"share must be left out with the goal {goal}: it says how much of recall is enough")
     return check_share(share)
@@ -108,7 +108,7 @@ def check_share(share: Any) -> Fraction | None:
         return None
     number = exact(share, "share")
     if not 0 < number <= 1:
-        raise InvalidValueError(f"share must be above 0 and at most 1, not {shown(share)}")
+        raise InvalidValueError(f"share must be above 0 and at most 1, not {quote(share)}")
     return number
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from flint import arb
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.exact.ball import precision
 from discreet.privacy import exact
 
@@ -24,7 +24,7 @@ def check_confidence(value: Any) -> Fraction:
     """A confidence, exactly."""
     number = exact(value, "confidence")
     if not Fraction(1, 2) <= number < 1:
-        raise InvalidValueError(f"confidence must be from 0.5 to less than 1, not {shown(value)}")
+        raise InvalidValueError(f"confidence must be from 0.5 to less than 1, not {quote(value)}")
     return number
 
 

@@ -23,7 +23,7 @@ from discreet.analysis.results import Utility as Utility
 from discreet.analysis.rows import Rows
 from discreet.analysis.shots import Shots
 from discreet.analysis.statistics import check_confidence, draws_needed, lower_bound, upper_bound
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.entropy import as_entropy
 from discreet.grouped_request import GroupedRequest
@@ -332,5 +332,5 @@ def check_width(value: Any) -> Fraction:
     """The width of an interval, exactly."""
     number = exact(value, "width")
     if not _LEAST_WIDTH <= number < 1:
-        raise InvalidValueError(f"width must be from 0.001 to less than 1, not {shown(value)}")
+        raise InvalidValueError(f"width must be from 0.001 to less than 1, not {quote(value)}")
     return number

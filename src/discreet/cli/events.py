@@ -12,7 +12,7 @@ from discreet.cli.options import parse_count
 from discreet.cli.output import check_out
 from discreet.cli.stdin import STANDARD, input_files
 from discreet.discovery_terms import Discovered
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.sources.events.domain import Integers, integers
 from discreet.sources.events.source import events
 
@@ -86,7 +86,7 @@ def _parse_domain(text: str) -> str | Integers:
         return text
     ends = re.fullmatch(r"integers:([+-]?[0-9]{1,20}):([+-]?[0-9]{1,20})", text)
     if ends is None:
-        raise InvalidValueError(f"domain must be integers:LO:HI such as integers:0:999, not {shown(text)}")
+        raise InvalidValueError(f"domain must be integers:LO:HI such as integers:0:999, not {quote(text)}")
     return integers(int(ends[1]), int(ends[2]))
 
 
@@ -95,7 +95,7 @@ def _parse_clip(text: str | None) -> tuple[str, str] | None:
         return None
     low, comma, high = text.partition(",")
     if not comma or "," in high:
-        raise InvalidValueError(f"clip must be two numbers LOW,HIGH such as 0,5, not {shown(text)}")
+        raise InvalidValueError(f"clip must be two numbers LOW,HIGH such as 0,5, not {quote(text)}")
     return low, high
 
 

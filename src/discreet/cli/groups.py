@@ -12,7 +12,7 @@ import typer
 
 from discreet.cli.options import complete_from, join_choices, parse_choice, parse_count
 from discreet.cli.stdin import STANDARD
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.sources.column_hints import suggestion
 from discreet.sources.groups import MANY, ONE, explain_each_user
 
@@ -96,11 +96,11 @@ def _parse_column(text: str) -> Any:
 
     found = parse_by(text) if text.strip() else []
     if isinstance(found, list):
-        raise InvalidValueError(f"by must be given once for each column, and names one, not {shown(text)}")
+        raise InvalidValueError(f"by must be given once for each column, and names one, not {quote(text)}")
     named, bracket, _ = text.partition("(")
     hint = suggestion(named, list(UNITS), private=False)
     if isinstance(found, str) and bracket and hint:
-        raise InvalidValueError(f"by must be a column or {join_choices(UNITS)} of one, not {shown(text)}{hint}")
+        raise InvalidValueError(f"by must be a column or {join_choices(UNITS)} of one, not {quote(text)}{hint}")
     return found
 
 
@@ -121,13 +121,13 @@ def _parse_groups(texts: Sequence[str], by: Sequence[Any]) -> Any:
             raise InvalidValueError("groups must be FILE:COLUMN or FIRST..LAST: neither a URL nor standard input")
         if not re.search(r"[.:/\\]", text) and not os.path.exists(text):
             raise InvalidValueError(
-                f"groups must be FILE:COLUMN or FIRST..LAST, not {shown(text)}: put the list into a file, one group on "
+                f"groups must be FILE:COLUMN or FIRST..LAST, not {quote(text)}: put the list into a file, one group on "
                 "each line under a header, and name it FILE:COLUMN"
             )
     found = parse_groups(texts, [getattr(column, "unit", None) for column in by])
     if len(texts) < columns and not isinstance(found, str):
         raise InvalidValueError(
             f"groups must be given once for each by, {columns} times, or once as a file of combinations, "
-            f"not as the one range {shown(texts[0])}"
+            f"not as the one range {quote(texts[0])}"
         )
     return found

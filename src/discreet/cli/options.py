@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from discreet.cli.stdin import STANDARD
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import MECHANISMS
 from discreet.noise import NOISES, check_noise
@@ -141,7 +141,7 @@ def parse_choice(name: str, given: str, allowed: Iterable[str]) -> str:
     names = list(allowed)
     if given not in names:
         hint = suggestion(given, names, private=False)
-        raise InvalidValueError(f"{name} must be one of {', '.join(names)}, not {shown(given)}{hint}")
+        raise InvalidValueError(f"{name} must be one of {', '.join(names)}, not {quote(given)}{hint}")
     return given
 
 
@@ -155,7 +155,7 @@ def parse_adjacency(text: str) -> str:
 def parse_format(given: str | None, as_json: bool, allowed: Iterable[str]) -> str:
     """How to print the result: as --format says, or as JSON with --json; by default as a table."""
     if as_json and given not in (None, "json"):
-        raise InvalidValueError(f"json must be left out with format {shown(given)}: it is short for --format json")
+        raise InvalidValueError(f"json must be left out with format {quote(given)}: it is short for --format json")
     return parse_choice("format", "json" if as_json else given or "table", allowed)
 
 
@@ -164,7 +164,7 @@ def parse_sensitivity(text: str) -> Sensitivity:
     parts = text.split(",")
     if len(parts) not in (2, 3):
         raise InvalidValueError(
-            f"sensitivity must be two numbers DOWN,UP such as 0,1, or three DOWN,UP,L such as 0,1,5, not {shown(text)}"
+            f"sensitivity must be two numbers DOWN,UP such as 0,1, or three DOWN,UP,L such as 0,1,5, not {quote(text)}"
         )
     items = [parse_count(part, "sensitivity items") for part in parts[2:]]
     return Sensitivity(parts[0], parts[1], *items)
@@ -174,7 +174,7 @@ def parse_count(text: str, name: str = "k") -> int:
     """A whole number."""
     with suppress(ValueError):
         return int(text)
-    raise InvalidValueError(f"{name} must be a whole number such as 10, not {shown(text)}")
+    raise InvalidValueError(f"{name} must be a whole number such as 10, not {quote(text)}")
 
 
 def parse_jobs(text: str | None) -> int:

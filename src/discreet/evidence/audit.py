@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from discreet.analysis.statistics import check_confidence, lower_bound, upper_bound
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.evidence.drawing import Input, forms_of, releases
 from discreet.evidence.expected import check_enumerable, expected_law
 from discreet.evidence.inputs import long_input, telling_event, telling_pair
@@ -345,4 +345,4 @@ def _vector(given: Any, name: str) -> Scores:
     try:
         return tuple(exact(score, name) for score in given)
     except TypeError:
-        raise InvalidTypeError(f"{name} must be a list of numbers, not {shown(given)}") from None
+        raise InvalidTypeError(f"{name} must be a list of numbers, not {quote(given)}") from None

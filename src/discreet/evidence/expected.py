@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from discreet.analysis.statistics import fit
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.evidence import definition
 from discreet.evidence.drawing import Input
 from discreet.evidence.neighbours import Scores
@@ -119,7 +119,7 @@ def check_defined(mechanism: Mechanism) -> None:
     name = noise_of(mechanism).name
     if name not in definition.LOG_PDF:
         known = ", ".join(definition.LOG_PDF)
-        raise InvalidValueError(f"noise must be one that the definition knows, {known}, not {shown(name)}")
+        raise InvalidValueError(f"noise must be one that the definition knows, {known}, not {quote(name)}")
 
 
 def _observe(positions: tuple[int, ...], ordered: bool) -> Outcome:
@@ -190,7 +190,7 @@ def check_enumerable(mechanism: Mechanism, d: int, k: int) -> None:
     """Raises where there are more outcomes than can be enumerated."""
     if count_outcomes(mechanism, d, k) > MOST_OUTCOMES:
         raise InvalidValueError(
-            f"k must leave at most {MOST_OUTCOMES:,} outcomes to enumerate, and {shown(k)} of {d} items by "
+            f"k must leave at most {MOST_OUTCOMES:,} outcomes to enumerate, and {quote(k)} of {d} items by "
             f"{mechanism!r} have {count_outcomes(mechanism, d, k):,}"
         )
 

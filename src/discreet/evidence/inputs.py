@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.evidence import definition
 from discreet.evidence.drawing import Input
 from discreet.evidence.expected import count_outcomes, expected_law
@@ -48,7 +48,7 @@ def telling_pair(
         for pair in _pairs(family, (1 if family.d == 3 else 2) if k is None else k, mechanism, epsilon)
     ]
     if not pairs:
-        raise InvalidValueError(f"k must be 1, 2 or 3 where scores and neighbour are left out, not {shown(k)}")
+        raise InvalidValueError(f"k must be 1, 2 or 3 where scores and neighbour are left out, not {quote(k)}")
     laws = {one: expected_law(one).probabilities for one in dict.fromkeys(one for pair in pairs for one in pair)}
     return max(pairs, key=lambda pair: _can_show(laws[pair[0]], laws[pair[1]], draws))
 

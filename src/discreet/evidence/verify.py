@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.evidence.count_rows import CountTask, CountVerdict, count_tasks
 from discreet.evidence.discovery_rows import DiscoveryTask, DiscoveryVerdict, discovery_tasks
 from discreet.evidence.expected import Departure, check_defined, find_departure
@@ -161,7 +161,7 @@ def plan(
         trials = [Trial(family, size, budget) for family in bounded for size in _sizes(one, family, k, deep)]
         if not trials:
             limit = max(size for family in bounded for size in _sizes(one, family, None, True))
-            raise InvalidValueError(f"k must be from 1 to {limit} for {one!r} on these scores, not {shown(k)}")
+            raise InvalidValueError(f"k must be from 1 to {limit} for {one!r} on these scores, not {quote(k)}")
         witness = best_witness(one) if scores is None else None
         if witness is None or k not in (None, witness.k) or adjacency not in (None, witness.family().adjacency):
             tasks.append(Task(one, tuple(trials)))
@@ -258,7 +258,7 @@ def _own(scores: Any) -> list[Family]:
     try:
         vectors = tuple(tuple(exact(score, "scores") for score in vector) for vector in scores)
     except TypeError:
-        raise InvalidTypeError(f"scores must be a list of lists of numbers, not {shown(scores)}") from None
+        raise InvalidTypeError(f"scores must be a list of lists of numbers, not {quote(scores)}") from None
     lengths = {len(vector) for vector in vectors}
     if len(lengths) != 1 or not 2 <= min(lengths) <= 6:
         raise InvalidValueError("scores must be vectors of one length, from 2 to 6")

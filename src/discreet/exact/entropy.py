@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from flint import arb, fmpz
 
-from discreet.errors import InvalidTypeError, shown
+from discreet.errors import InvalidTypeError, quote
 from discreet.exact.arrays import Ranks, Words, sorted_distinct
 
 
@@ -197,7 +197,7 @@ def as_entropy(rng: Any) -> Entropy:
     if isinstance(rng, np.random.Generator):
         return Entropy(_GeneratorBits(rng))
     raise InvalidTypeError(
-        f"rng must be None (the operating system), a random.Random or a NumPy Generator, not {shown(rng)}"
+        f"rng must be None (the operating system), a random.Random or a NumPy Generator, not {quote(rng)}"
     )
 
 

@@ -12,7 +12,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import InvalidValueError, MissingExtraError, shown
+from discreet.errors import InvalidValueError, MissingExtraError, quote
 from discreet.exact.ball import float_above
 from discreet.text import decimal
 
@@ -56,7 +56,7 @@ def _check_accountant(accountant: Any, adjacency: str) -> str:
     if accountant is None:
         return "pld" if adjacency == "add-remove" else "rdp"
     if not isinstance(accountant, str) or accountant not in ACCOUNTANTS:
-        raise InvalidValueError(f"accountant must be 'pld', 'rdp' or left out, not {shown(accountant)}")
+        raise InvalidValueError(f"accountant must be 'pld', 'rdp' or left out, not {quote(accountant)}")
     if accountant == "pld" and adjacency == "swap":
         raise InvalidValueError("accountant must be 'rdp' or left out for the adjacency 'swap', not 'pld'")
     return accountant

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
 from discreet.exact.ball import float_above
 from discreet.mechanisms.base import Mechanism
 from discreet.privacy import Number, Sensitivity, positive
@@ -93,7 +93,7 @@ def make_top_k(
     by_total = isinstance(mechanism, Mechanism) and mechanism.releases_values
     sensitivity = _sensitivity_by_total(input_metric) if by_total else _sensitivity(input_metric)
     if not isinstance(negate, bool):
-        raise InvalidTypeError(f"negate must be True or False, not {shown(negate)}")
+        raise InvalidTypeError(f"negate must be True or False, not {quote(negate)}")
     # What is promised is told by the number of items: the scores that stand here take no memory.
     anything = ArraySource(np.broadcast_to(np.int64(0), size))
     guarantee = make_request(anything, k, epsilon, mechanism=mechanism, sensitivity=sensitivity).guarantee
@@ -135,7 +135,7 @@ def then_top_k(
 def _loss(guarantee: Guarantee, d_in: float) -> float:
     """The privacy loss at a distance, as a float that is not below it."""
     if not d_in >= 0:
-        raise InvalidValueError(f"d_in must be a distance of zero or more, not {shown(d_in)}")
+        raise InvalidValueError(f"d_in must be a distance of zero or more, not {quote(d_in)}")
     if guarantee.epsilon == 0:
         return 0.0
     if d_in == math.inf:
@@ -162,9 +162,9 @@ def _values(scores: list[Any], size: int, kind: str, negate: bool) -> NDArray[An
 def _size(domain: Any) -> int:
     """The number of items, which must be known: it is public, and k is checked against it."""
     if not isinstance(domain, _opendp().VectorDomain):
-        raise InvalidTypeError(f"input_domain must be a vector_domain of numbers with a size, not {shown(domain)}")
+        raise InvalidTypeError(f"input_domain must be a vector_domain of numbers with a size, not {quote(domain)}")
     if domain.size is None:
-        raise InvalidValueError(f"input_domain must have a size, as in vector_domain(..., size=3), not {shown(domain)}")
+        raise InvalidValueError(f"input_domain must have a size, as in vector_domain(..., size=3), not {quote(domain)}")
     return int(domain.size)
 
 
@@ -173,9 +173,9 @@ def _kind(domain: Any) -> str:
     element = domain.element_domain
     kind = str(element.carrier_type) if isinstance(element, _opendp().AtomDomain) else None
     if kind not in _KINDS:
-        raise InvalidTypeError(f"input_domain must be of {', '.join(_KINDS)}, not {shown(domain)}")
+        raise InvalidTypeError(f"input_domain must be of {', '.join(_KINDS)}, not {quote(domain)}")
     if element.nan:
-        raise InvalidValueError(f"input_domain must be of atom_domain(T={kind}, nan=False), not {shown(domain)}")
+        raise InvalidValueError(f"input_domain must be of atom_domain(T={kind}, nan=False), not {quote(domain)}")
     return kind
 
 
@@ -183,7 +183,7 @@ def _sensitivity(metric: Any) -> Sensitivity:
     """How far a score can move at distance 1: from 0 to 1 if the metric is monotonic, and from -1 to 1 if not."""
     dp = _opendp()
     if not isinstance(metric, dp.Metric) or not str(metric).startswith("LInfDistance("):
-        raise InvalidTypeError(f"input_metric must be linf_distance(T=..., monotonic=...), not {shown(metric)}")
+        raise InvalidTypeError(f"input_metric must be linf_distance(T=..., monotonic=...), not {quote(metric)}")
     # OpenDP tells the flag by comparison alone; what it does not know as monotonic gets the noise of both directions.
     monotonic = metric == dp.linf_distance(T=metric.distance_type, monotonic=True)
     return Sensitivity(down=0 if monotonic else 1, up=1)
@@ -192,7 +192,7 @@ def _sensitivity(metric: Any) -> Sensitivity:
 def _sensitivity_by_total(metric: Any) -> Sensitivity:
     """What stands for the L1 distance 1: a user who moves one score by 1, which all scores then move in all."""
     if not isinstance(metric, _opendp().Metric) or not str(metric).startswith("L1Distance("):
-        raise InvalidTypeError(f"input_metric must be l1_distance(T=...) for noise on all scores, not {shown(metric)}")
+        raise InvalidTypeError(f"input_metric must be l1_distance(T=...) for noise on all scores, not {quote(metric)}")
     return Sensitivity(down=1, up=1, items=1)
 
 

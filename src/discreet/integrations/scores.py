@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats
 from discreet.integrations.cells import as_array, blocks, matrix, numbers
 from discreet.labels import unwrap_label
@@ -84,7 +84,7 @@ class ClassCounts:
     def __init__(self, threshold: Any = 0, positive: Any = 1, base_rate: Number = "1/2") -> None:
         share = exact(base_rate, "base_rate")
         if not 0 < share < 1:
-            raise InvalidValueError(f"base_rate must be above 0 and below 1, not {shown(base_rate)}")
+            raise InvalidValueError(f"base_rate must be above 0 and below 1, not {quote(base_rate)}")
         object.__setattr__(self, "threshold", _public(threshold, "threshold"))
         object.__setattr__(self, "positive", _label(positive))
         object.__setattr__(self, "base_rate", share)
@@ -159,7 +159,7 @@ class ClippedCorrelation:
     def __init__(self, x_bounds: Any, y_bounds: Any) -> None:
         low, high = _bounds(y_bounds, "y_bounds")
         if isinstance(low, tuple) or isinstance(high, tuple):
-            raise InvalidTypeError(f"y_bounds must be two numbers, not {shown(y_bounds)}")
+            raise InvalidTypeError(f"y_bounds must be two numbers, not {quote(y_bounds)}")
         object.__setattr__(self, "x_bounds", _bounds(x_bounds, "x_bounds"))
         object.__setattr__(self, "y_bounds", (low, high))
 
@@ -185,7 +185,7 @@ def check_score(score: Any) -> Score:
     if isinstance(score, type) or not isinstance(score, Score) or not isinstance(score.sensitivity, Sensitivity):
         raise InvalidTypeError(
             "score must be ClassCounts(...), ClippedCorrelation(...) or a value with a sensitivity and a method scores"
-            f", not {shown(score)}"
+            f", not {quote(score)}"
         )
     return score
 
@@ -213,12 +213,12 @@ def _for_each(value: float | tuple[float, ...], features: int, name: str) -> Any
 
 def _bounds(given: Any, name: str) -> tuple[float | tuple[float, ...], float | tuple[float, ...]]:
     if isinstance(given, str | bytes) or not isinstance(given, Iterable) or len(pair := list(given)) != 2:
-        raise InvalidTypeError(f"{name} must be a pair of a lower and an upper bound, not {shown(given)}")
+        raise InvalidTypeError(f"{name} must be a pair of a lower and an upper bound, not {quote(given)}")
     low, high = _public(pair[0], name), _public(pair[1], name)
     if isinstance(low, tuple) and isinstance(high, tuple) and len(low) != len(high):
         raise InvalidValueError(f"{name} must have as many upper as lower bounds, {len(low)}, not {len(high)}")
     if not np.all(np.divide(high, 2) - np.divide(low, 2) > 0):
-        raise InvalidValueError(f"{name} must have lower bounds below the upper ones, not {shown(given)}")
+        raise InvalidValueError(f"{name} must have lower bounds below the upper ones, not {quote(given)}")
     return low, high
 
 
@@ -234,11 +234,11 @@ def _float(given: Any, name: str) -> float:
     try:
         return float(number)
     except OverflowError:
-        raise InvalidValueError(f"{name} must be within the range of floats, not {shown(given)}") from None
+        raise InvalidValueError(f"{name} must be within the range of floats, not {quote(given)}") from None
 
 
 def _label(given: Any) -> Any:
     label = unwrap_label(given)
     if not isinstance(label, str | bytes | int | float) or label != label:
-        raise InvalidTypeError(f"positive must be a label such as 1 or 'yes', not {shown(given)}")
+        raise InvalidTypeError(f"positive must be a label such as 1 or 'yes', not {quote(given)}")
     return label

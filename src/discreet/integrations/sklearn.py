@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidValueError, MissingExtraError, shown
+from discreet.errors import InvalidValueError, MissingExtraError, quote
 from discreet.integrations.cells import as_array, matrix
 from discreet.integrations.scores import ClassCounts, ClippedCorrelation, Score, check_score
 from discreet.mechanisms.base import Mechanism
@@ -260,4 +260,4 @@ def _check_names(X: Any) -> None:
     """Raises where two columns of a pandas frame have one name: a release could not tell them apart."""
     if hasattr(X, "iloc") and hasattr(X, "columns") and not X.columns.is_unique:
         repeated = X.columns[X.columns.duplicated()][0]
-        raise InvalidValueError(f"X must have columns of different names, but {shown(repeated)} is there twice")
+        raise InvalidValueError(f"X must have columns of different names, but {quote(repeated)} is there twice")

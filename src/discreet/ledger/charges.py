@@ -11,7 +11,7 @@ from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any
 
 import discreet
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.grouped_request import AnyRequest
 from discreet.ledger.account import Account, Entry, Stored, read_stored
 from discreet.ledger.chain import CHARGE, Record, check_chain, damage_error, next_record
@@ -104,11 +104,11 @@ def stored_release(connection: Connection, account: Account, request_id: str, qu
     """The release that is stored for a request, which must ask the same."""
     entry = Entry.read(_checked_record(connection, account.requests[request_id]))
     if entry.fingerprint != query.fingerprint:
-        raise InvalidValueError(f"request_id must be new for a new query, and {shown(request_id)} was for another one")
+        raise InvalidValueError(f"request_id must be new for a new query, and {quote(request_id)} was for another one")
     stored = account.stores[entry.number]
     if stored is None:
         raise LedgerError(
-            f"request_id {shown(request_id)} was charged at {entry.time} and has no release: it is still being drawn, "
+            f"request_id {quote(request_id)} was charged at {entry.time} and has no release: it is still being drawn, "
             "or was lost in a crash; it is spent and will not be drawn again"
         )
     return read_stored(_checked_record(connection, stored).content["release"])
@@ -123,9 +123,9 @@ def check_dataset(account: Account, dataset: str | None) -> None:
     """Raises where the ledger is for other data than those that a release names; one for any takes all."""
     own = account.budget.dataset
     if own is not None and dataset is None:
-        raise InvalidValueError(f"dataset must be given, because the ledger is for one alone, {shown(own)}")
+        raise InvalidValueError(f"dataset must be given, because the ledger is for one alone, {quote(own)}")
     if own is not None and dataset != own:
-        raise InvalidValueError(f"dataset must be that of the ledger, {shown(own)}, not {shown(dataset)}")
+        raise InvalidValueError(f"dataset must be that of the ledger, {quote(own)}, not {quote(dataset)}")
 
 
 def check_release_delta(account: Account, delta: Fraction, is_new: bool = True) -> None:
@@ -148,9 +148,9 @@ def check_release_delta(account: Account, delta: Fraction, is_new: bool = True) 
 def check_text(given: Any, name: str) -> str:
     """A text for people to read later: not empty, and of a length that can be printed."""
     if not isinstance(given, str):
-        raise InvalidTypeError(f"{name} must be a text, not {shown(given)}")
+        raise InvalidTypeError(f"{name} must be a text, not {quote(given)}")
     if not given.strip() or len(given) > _LONGEST:
-        raise InvalidValueError(f"{name} must have from 1 to {_LONGEST} characters, not {shown(given)}")
+        raise InvalidValueError(f"{name} must have from 1 to {_LONGEST} characters, not {quote(given)}")
     return given
 
 

@@ -16,7 +16,7 @@ from sqlite3 import Connection
 from typing import Any
 
 import discreet
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.ledger import charges, store
 from discreet.ledger.account import Account, Budget, Entry, Stored, extend_account
 from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, damage_error, next_record
@@ -179,7 +179,7 @@ class Ledger:
             How many records came after `head`, or without one how many there are.
         """
         if head is not None and not re.fullmatch("[0-9a-f]{64}", str(head)):
-            raise InvalidValueError(f"head must be the 64 hexadecimal digits that the ledger shows, not {shown(head)}")
+            raise InvalidValueError(f"head must be the 64 hexadecimal digits that the ledger shows, not {quote(head)}")
         account, found = self._all()
         if not account.budget.fits(account.spent):
             raise LedgerError("the ledger is damaged: more is spent than the budget allows")
@@ -259,7 +259,7 @@ class Ledger:
 def _seconds(wait: Any) -> float:
     seconds = exact(wait, "wait")
     if not 0 <= seconds <= 10**6:
-        raise InvalidValueError(f"wait must be from 0 to 10^6 seconds, not {shown(wait)}")
+        raise InvalidValueError(f"wait must be from 0 to 10^6 seconds, not {quote(wait)}")
     return float(seconds)
 
 
@@ -268,12 +268,12 @@ def _check_release_delta(given: Any, delta: Fraction | None) -> Fraction:
     if delta is None:
         raise InvalidValueError("release_delta must be left out without delta, of which it is a part")
     if not 0 <= part <= delta:
-        raise InvalidValueError(f"release_delta must be from 0 to delta, {decimal(delta)}, not {shown(given)}")
+        raise InvalidValueError(f"release_delta must be from 0 to delta, {decimal(delta)}, not {quote(given)}")
     return part
 
 
 def _delta(delta: Any) -> Fraction:
     number = positive(delta, "delta")
     if number >= 1:
-        raise InvalidValueError(f"delta must be below 1, not {shown(delta)}")
+        raise InvalidValueError(f"delta must be below 1, not {quote(delta)}")
     return number

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.ledger.errors import LedgerError
 
 
 def as_path(ledger: object) -> Path:
     """The absolute path that an argument names."""
     if not isinstance(ledger, str | os.PathLike):
-        raise InvalidTypeError(f"ledger must be a path or a Ledger, not {shown(ledger)}")
+        raise InvalidTypeError(f"ledger must be a path or a Ledger, not {quote(ledger)}")
     text = os.fspath(ledger)
     if not isinstance(text, str) or not text or "\0" in text:
-        raise InvalidValueError(f"ledger must be a path, not {shown(text)}")
+        raise InvalidValueError(f"ledger must be a path, not {quote(text)}")
     return Path(os.path.realpath(text))
 
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from flint import arb
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import ball, log_binomial, log_binomial_upper, sample_bernoulli_exp
 from discreet.exact.boxes import Boxes, enclose
@@ -83,12 +83,12 @@ class Canonical(Mechanism):
 
     def __init__(self, gamma: Number | None = None, noise: str = "gumbel", ceil: bool = False) -> None:
         if not isinstance(ceil, bool):
-            raise InvalidTypeError(f"ceil must be True or False, not {shown(ceil)}")
+            raise InvalidTypeError(f"ceil must be True or False, not {quote(ceil)}")
         usual = _ROUNDED_GAMMA if ceil else DEFAULT_GAMMA
         share = check_gamma(usual if gamma is None else gamma)
         check_noise(noise)
         if ceil and share != Fraction(_ROUNDED_GAMMA):
-            raise InvalidValueError(f"ceil must be False unless gamma is 1/2, but gamma is {shown(gamma)}")
+            raise InvalidValueError(f"ceil must be False unless gamma is 1/2, but gamma is {quote(gamma)}")
         object.__setattr__(self, "gamma", share)
         object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "ceil", ceil)
@@ -137,7 +137,7 @@ def check_gamma(gamma: Number) -> Fraction:
     """The weight of the worst item taken, exactly; it must be from 0 to 1."""
     share = exact(gamma, "gamma")
     if not 0 <= share <= 1:
-        raise InvalidValueError(f"gamma must be from 0 to 1, not {shown(gamma)}")
+        raise InvalidValueError(f"gamma must be from 0 to 1, not {quote(gamma)}")
     return share
 
 

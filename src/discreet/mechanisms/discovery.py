@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import RELATIVE, ball, float_above
 from discreet.exact.binomial import MOST_TRIALS, sample_binomials
@@ -246,7 +246,7 @@ def check_delta(delta: Any) -> Fraction:
     number = exact(delta, "delta")
     # The float 0.001 is a little above one thousandth, and means it.
     if not 0 < number <= Fraction(float(LARGEST_DELTA)):
-        raise InvalidValueError(f"delta must be above zero and at most {limit}, not {shown(delta)}")
+        raise InvalidValueError(f"delta must be above zero and at most {limit}, not {quote(delta)}")
     return number
 
 
@@ -264,7 +264,7 @@ def _check_part(epsilon: Any, budget: Fraction) -> Fraction:
     part = positive(epsilon, "epsilon of discovered")
     if part >= budget:
         raise InvalidValueError(
-            f"epsilon of discovered must be below {decimal(budget)}, the epsilon of the release, not {shown(epsilon)}"
+            f"epsilon of discovered must be below {decimal(budget)}, the epsilon of the release, not {quote(epsilon)}"
         )
     return part
 

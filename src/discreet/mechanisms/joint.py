@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from flint import arb, ctx
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import RELATIVE, START, ball, bound_above, sample_bernoulli_exp
 from discreet.exact.boxes import WASTE, choose_loose
@@ -56,7 +56,7 @@ class Joint(Mechanism):
 
     def __post_init__(self) -> None:
         if self.over not in ("sequences", "sets"):
-            raise InvalidValueError(f"over must be 'sequences' or 'sets', not {shown(self.over)}")
+            raise InvalidValueError(f"over must be 'sequences' or 'sets', not {quote(self.over)}")
         if not self.is_drawable:
             message = "Joint(over='sets') is deprecated: compare with discreet.analysis.JointOverSets() instead"
             warnings.warn(message, DeprecationWarning, stacklevel=3)

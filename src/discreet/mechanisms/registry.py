@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.histogram import Histogram
@@ -38,7 +38,7 @@ def _describe_given(mechanism: Any) -> str:
     if isinstance(mechanism, type) and mechanism in MECHANISMS.values():
         return f"the class {mechanism.__name__}; did you mean {mechanism.__name__}()?"
     near = get_close_matches(mechanism.lower(), MECHANISMS, 1) if isinstance(mechanism, str) else []
-    return shown(mechanism) + (f"; did you mean {MECHANISMS[near[0]].__name__}()?" if near else "")
+    return quote(mechanism) + (f"; did you mean {MECHANISMS[near[0]].__name__}()?" if near else "")
 
 
 def all_variants() -> list[Mechanism]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Mechanism
@@ -56,9 +56,9 @@ class Sampler(Mechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.title, str) or not self.title.strip():
-            raise InvalidTypeError(f"title must be a name for the mechanism, not {shown(self.title)}")
+            raise InvalidTypeError(f"title must be a name for the mechanism, not {quote(self.title)}")
         if not callable(self.draw):
-            raise InvalidTypeError(f"draw must be a function of scores, k, epsilon and rng, not {shown(self.draw)}")
+            raise InvalidTypeError(f"draw must be a function of scores, k, epsilon and rng, not {quote(self.draw)}")
 
     def __repr__(self) -> str:
         return f"Sampler({self.title!r})"

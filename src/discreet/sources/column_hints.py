@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 
 
 def nearest(name: Any, columns: Sequence[str], private: bool) -> str | None:
@@ -41,8 +41,8 @@ def refuse_column(argument: str, column: Any, columns: Sequence[str], private: b
     hint = suggestion(column, columns, private)
     if private:
         raise InvalidValueError(
-            f"{argument} must be a column of the table, and {shown(column)} is not in the header of the file{hint}"
+            f"{argument} must be a column of the table, and {quote(column)} is not in the header of the file{hint}"
         )
     raise InvalidValueError(
-        f"{argument} must be a column of the table, one of {choices(columns)}, not {shown(column)}{hint}"
+        f"{argument} must be a column of the table, one of {choices(columns)}, not {quote(column)}{hint}"
     )

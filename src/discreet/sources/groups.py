@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.privacy import MANY as MANY
 from discreet.privacy import ONE as ONE
 from discreet.privacy import whole_number
@@ -65,7 +65,7 @@ class GroupedSource(AnySource, ABC):
 def check_each_user(each_user: Any, max_groups_per_user: Any, groups: int) -> int:
     """In how many of so many groups a user counts, by what the caller says of it, for which there is no default."""
     if not isinstance(each_user, str) or each_user not in (ONE, MANY):
-        said = ", and has no default" if each_user is None else f", not {shown(each_user)}"
+        said = ", and has no default" if each_user is None else f", not {quote(each_user)}"
         raise InvalidValueError(f"each_user must be 'one' or 'many'{said}: {explain_each_user(str(groups))}")
     if each_user == ONE:
         if max_groups_per_user is not None:

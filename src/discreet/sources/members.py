@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from discreet.errors import Error, InvalidTypeError, InvalidValueError, shown
+from discreet.errors import Error, InvalidTypeError, InvalidValueError, quote
 from discreet.labels import check_labels, unwrap_label
 from discreet.selection import Selection
 from discreet.sketches import Sketch, refuse_sketch
@@ -133,11 +133,11 @@ def _check_names(given: Any, keys: list[Any]) -> tuple[str, ...]:
     """What the columns that make a group are called: one name, or as many as each group has parts."""
     names = tuple(given) if isinstance(given, list | tuple) else (given,)
     if not names or not all(isinstance(name, str) and name for name in names):
-        raise InvalidTypeError(f"by must be a name or a list of names, not {shown(given)}")
+        raise InvalidTypeError(f"by must be a name or a list of names, not {quote(given)}")
     if len(set(names)) < len(names):
-        raise InvalidValueError(f"by must hold each name once, not {shown(given)}")
+        raise InvalidValueError(f"by must hold each name once, not {quote(given)}")
     if len(names) > 1 and not all(isinstance(key, tuple) and len(key) == len(names) for key in keys):
-        raise InvalidValueError(f"by must be one name where groups are not tuples of {len(names)}, not {shown(given)}")
+        raise InvalidValueError(f"by must be one name where groups are not tuples of {len(names)}, not {quote(given)}")
     return names
 
 
@@ -158,7 +158,7 @@ def _labels_by_group(labels: Any, groups: list[Any]) -> Callable[[int], Any]:
     unknown = [group for group in labels if group not in known]
     if unknown:
         raise InvalidValueError(
-            f"labels must be for groups that scores has, and {shown(unwrap_label(unknown[0]))} is none"
+            f"labels must be for groups that scores has, and {quote(unwrap_label(unknown[0]))} is none"
         )
     return lambda i: labels.get(groups[i])
 
@@ -171,4 +171,4 @@ def _open_member(key: Any, scores: Any, labels: Any) -> Source:
         return as_source(scores, labels)
     except Error as error:
         kind, message = type(error), str(error)
-    raise kind(f"{message} (in the group {shown(key)})")
+    raise kind(f"{message} (in the group {quote(key)})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.mechanisms.base import scale
 from discreet.mechanisms.canonical import check_gamma
 from discreet.noise import Noise, PairwiseTail, check_noise
@@ -50,7 +50,7 @@ def check_alpha(alpha: Number) -> Fraction:
     """The probability with which a bound may fail."""
     level = exact(alpha, "alpha")
     if not 0 < level < 1:
-        raise InvalidValueError(f"alpha must be above 0 and below 1, not {shown(alpha)}")
+        raise InvalidValueError(f"alpha must be above 0 and below 1, not {quote(alpha)}")
     return level
 
 
@@ -58,7 +58,7 @@ def check_positive_gamma(gamma: Number, why: str) -> Fraction:
     """A gamma above zero, for bounds that divide by it; `why` says what is lost without."""
     share = check_gamma(gamma)
     if share == 0:
-        raise InvalidValueError(f"gamma must be above 0, not {shown(gamma)}: {why}")
+        raise InvalidValueError(f"gamma must be above 0, not {quote(gamma)}: {why}")
     return share
 
 
@@ -66,5 +66,5 @@ def check_not_negative(value: Number, name: str) -> Fraction:
     """A distance of scores."""
     number = exact(value, name)
     if number < 0:
-        raise InvalidValueError(f"{name} must be zero or more, not {shown(value)}")
+        raise InvalidValueError(f"{name} must be zero or more, not {quote(value)}")
     return number

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
 from discreet.sources.column_hints import choices, suggestion
 from discreet.sources.engine import ask
 from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvFormat
@@ -219,14 +219,14 @@ def _open_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Ope
 def _open_files(path: str, argument: str, wanted: Collection[str] | None, csv_format: CsvFormat) -> Opened:
     ending, found = ending_of(path), sorted(glob.glob(path)) or ([path] if os.path.exists(path) else [])
     if not found:
-        raise InvalidValueError(f"{argument} must be a file that exists, not {shown(path)}")
+        raise InvalidValueError(f"{argument} must be a file that exists, not {quote(path)}")
     if any(os.path.isdir(each) for each in found):
-        raise InvalidValueError(f"{argument} must be a file or a pattern of files, not the folder {shown(path)}")
+        raise InvalidValueError(f"{argument} must be a file or a pattern of files, not the folder {quote(path)}")
     if ending is None:
-        raise InvalidValueError(f"{argument} must end in one of {', '.join(_ENDINGS)}, not be {shown(path)}")
+        raise InvalidValueError(f"{argument} must end in one of {', '.join(_ENDINGS)}, not be {quote(path)}")
     if not all(os.access(each, os.R_OK) for each in found):
         # Which files a pattern finds is not for all to see: they may be named after people.
-        raise InvalidValueError(f"{argument} must be a file that can be read, not {shown(path)}")
+        raise InvalidValueError(f"{argument} must be a file that can be read, not {quote(path)}")
     connection, close = _start_duckdb()
     several = glob.has_magic(path) and not os.path.exists(path)
     read = partial(_read_files, connection, found, path, wanted, several, csv_format)
@@ -285,7 +285,7 @@ def _open_url(url: str, name: str | None, argument: str) -> Opened:
         close()
         hint = suggestion(name, sorted(tables), private=False)
         raise InvalidValueError(
-            f"name must be a table of {engine}, one of {choices(sorted(tables))}, not {shown(name)}{hint}"
+            f"name must be a table of {engine}, one of {choices(sorted(tables))}, not {quote(name)}{hint}"
         )
     if dialect.declare_types is not None:
         table, undeclared = dialect.declare_types(connection, name)
@@ -318,7 +318,7 @@ def _check_database_file(url: str, argument: str) -> None:
     if not os.path.isfile(path):
         # A name and a password may stand before the path, and options after it.
         raise InvalidValueError(
-            f"{argument} must be the URL of a database file that exists, not one of {shown(path.rpartition('@')[2])}"
+            f"{argument} must be the URL of a database file that exists, not one of {quote(path.rpartition('@')[2])}"
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 QUOTE = '"'
@@ -39,7 +39,7 @@ def check_csv_format(delimiter: Any, escape: Any, endings: Iterable[str | None])
         if not endings & DELIMITERS.keys():
             raise InvalidValueError("escape must be left out unless the table or the domain is a .csv or .tsv file")
         if not escape.isascii() or escape in (delimiter or DELIMITERS[".csv"], DELIMITERS[".tsv"]):
-            raise InvalidValueError(f"escape must be an ASCII character other than the delimiter, not {shown(escape)}")
+            raise InvalidValueError(f"escape must be an ASCII character other than the delimiter, not {quote(escape)}")
     return CsvFormat(delimiter, escape)
 
 
@@ -47,6 +47,6 @@ def _check_character(argument: str, given: Any, example: str, forbidden: str = "
     """Raises unless something is one character that can stand between fields or before quotes."""
     message = f"{argument} must be one character, {example}, and no letter, digit, quote or line break, not"
     if not isinstance(given, str):
-        raise InvalidTypeError(f"{message} {shown(given)}")
+        raise InvalidTypeError(f"{message} {quote(given)}")
     if len(given) != 1 or given.isalnum() or given in f"{forbidden}\n\r\0\ufeff":
-        raise InvalidValueError(f"{message} {shown(given)}")
+        raise InvalidValueError(f"{message} {quote(given)}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, NoReturn
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.labels import is_column, unwrap_label
 from discreet.privacy import is_whole_number
 from discreet.sources.column_hints import choices, suggestion
@@ -61,9 +61,9 @@ def integers(lo: int, hi: int) -> Integers:
     """
     for name, value in (("lo", lo), ("hi", hi)):
         if not is_whole_number(value):
-            raise InvalidTypeError(f"{name} must be a whole number, not {shown(value)}")
+            raise InvalidTypeError(f"{name} must be a whole number, not {quote(value)}")
         if not -(2**63) <= value < 2**63:
-            raise InvalidValueError(f"{name} must be from -2^63 to 2^63 - 1, not {shown(value)}")
+            raise InvalidValueError(f"{name} must be from -2^63 to 2^63 - 1, not {quote(value)}")
     if hi < lo:
         raise InvalidValueError(f"hi must be at least lo, {lo}, not {hi}")
     if hi - lo >= 2**63:
@@ -125,7 +125,7 @@ def read_list(given: Any, names: ListNames) -> tuple[Any, str]:
     seen: set[Any] = set()
     for value in values:
         if value in seen:
-            refuse_repetition(names, "one" if is_column(given) else shown(value))
+            refuse_repetition(names, "one" if is_column(given) else quote(value))
         seen.add(value)
     return found
 
@@ -198,7 +198,7 @@ def _check_table(
     if label is not None and label not in names:
         hint = suggestion(label, names, private=False)
         raise InvalidValueError(
-            f"label must be a column of the domain, one of {choices(names)}, not {shown(label)}{hint}"
+            f"label must be a column of the domain, one of {choices(names)}, not {quote(label)}{hint}"
         )
     chosen = opened.table.select(item=opened.table[column], **({} if label is None else {"label": opened.table[label]}))
     table, own_kind = convert_kind(chosen, "item", opened, events, kind, DOMAIN)
@@ -216,7 +216,7 @@ def find_list_column(opened: Opened, column: str | None, wanted: str, names: Lis
         return column
     missing = column or wanted
     raise InvalidValueError(
-        f"{names.argument} must have a column called {shown(missing)}, and has {choices(columns)}; "
+        f"{names.argument} must have a column called {quote(missing)}, and has {choices(columns)}; "
         f"name one as 'file:column'{suggestion(missing, columns, private=False)}"
     )
 

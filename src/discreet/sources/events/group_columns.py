@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.sources.events.cells import has_reading, read_cell
 from discreet.sources.events.connect import Opened
 from discreet.sources.events.domain import ListedDomain, holds_long_numbers, kind_of_type
@@ -37,7 +37,7 @@ def _read_column(given: Any) -> GroupColumn:
         return PlainColumn(given)
     raise InvalidTypeError(
         "by must be a column, a period of one such as discreet.month('played_at'), or a list of them, "
-        f"not {shown(given)}"
+        f"not {quote(given)}"
     )
 
 
@@ -108,7 +108,7 @@ class PlainColumn(GroupColumn):
             raise InvalidTypeError(f"groups must hold groups like those of the events, {declared}s, not {kind}s")
         if declared == "date" and kind == "string" and _are_periods(members):
             raise InvalidValueError(
-                f"groups must hold dates, like those of the column {shown(self.column)}, not periods; "
+                f"groups must hold dates, like those of the column {quote(self.column)}, not periods; "
                 f"{_suggest_months(self.column)}"
             )
         table = opened.adopt(pa.table({"key": members, "number": np.arange(len(members))}))

@@ -13,7 +13,7 @@ from itertools import product as combine
 from math import prod
 from typing import Any
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.labels import is_column, label_to_json
 from discreet.sources.column_hints import refuse_column
 from discreet.sources.events.connect import Opened
@@ -141,7 +141,7 @@ def open_group_keys(by: Any, groups: Any, opened: Opened) -> GroupKeys:
     for each in columns:
         if each.column not in names:
             if period := suggest_period(each.column):
-                raise InvalidValueError(f"by must be a column of the table, not {shown(each.column)}{period}")
+                raise InvalidValueError(f"by must be a column of the table, not {quote(each.column)}{period}")
             refuse_column("by", each.column, names, private=opened.is_text)
     if len(columns) == 1:
         if isinstance(groups, Product):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.labels import is_column, unwrap_label
 from discreet.sources.column_hints import choices, suggestion
 from discreet.sources.engine import ask
@@ -72,7 +72,7 @@ def read_members(given: Any, column: GroupColumn, opened: Opened) -> NumberedMem
         given = range(given.lo, given.hi + 1)
     if isinstance(given, str) and re.fullmatch(r"[^./\\:*]+", given) and not os.path.exists(given):
         raise InvalidValueError(
-            f"groups must be a list, a table or a file with its column, not {shown(given)}: pass a list, [{given!r}]"
+            f"groups must be a list, a table or a file with its column, not {quote(given)}: pass a list, [{given!r}]"
         )
     if is_list(given):
         members, kind = read_list(given, GROUPS)
@@ -124,10 +124,10 @@ def _find_column(listed: Opened, named: str | None, column: GroupColumn, number:
     if number == 1:
         return find_list_column(listed, named, column.column, GROUPS)
     if column.column not in columns:
-        either = "" if column.name == column.column else f" or {shown(column.name)}"
+        either = "" if column.name == column.column else f" or {quote(column.name)}"
         hint = suggestion(column.column, columns, private=False)
         raise InvalidValueError(
-            f"groups must have a column called {shown(column.column)}{either}, and has {choices(columns)}{hint}"
+            f"groups must have a column called {quote(column.column)}{either}, and has {choices(columns)}{hint}"
         )
     return column.column
 
@@ -163,7 +163,7 @@ def read_tuples(given: Any, columns: Sequence[GroupColumn]) -> list[tuple[Any, s
     check_presence(GROUPS, len(raw), 0)
     for each in raw:
         if not isinstance(each, tuple | list) or len(each) != len(columns):
-            seen = "" if is_column(given) else f", not {shown(each)}"
+            seen = "" if is_column(given) else f", not {quote(each)}"
             raise InvalidTypeError(
                 f"groups must hold tuples of {len(columns)} values, one for each of {_name_all(columns)}{seen}"
             )

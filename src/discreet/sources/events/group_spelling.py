@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.sources.events.domain import integers
 from discreet.sources.events.group_columns import GroupColumn
 from discreet.sources.events.group_lists import product
@@ -60,9 +60,9 @@ def parse_groups(text: str | Sequence[str], units: Sequence[str | None] = ()) ->
         return integers(int(first), int(last))
     fitting = [name for name, unit in UNITS.items() if unit.parse(first) is not None]
     if not fitting:
-        raise InvalidValueError(f"groups must be {_describe_ranges(units)}, not {shown(text)}")
+        raise InvalidValueError(f"groups must be {_describe_ranges(units)}, not {quote(text)}")
     if UNITS[fitting[0]].parse(last) is None:
-        raise InvalidValueError(f"groups must run from a {fitting[0]} to a {fitting[0]}, not to {shown(last)}")
+        raise InvalidValueError(f"groups must run from a {fitting[0]} to a {fitting[0]}, not to {quote(last)}")
     return list_periods(fitting[0], first, last)
 
 

@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.sources.column_hints import suggestion
 from discreet.sources.events.cells import DAY_NUMBER, SECOND_NUMBER, SECONDS_PER_DAY, has_reading, read_cell
 from discreet.sources.events.connect import Opened
@@ -42,7 +42,7 @@ def open_zone(name: Any) -> ZoneInfo:
         known = sorted(available_timezones())
         hint = suggestion(name, known, private=False) if known else "; the system has none: pip install tzdata"
         raise InvalidValueError(
-            f"zone must be the name of a time zone such as 'Europe/Berlin', not {shown(name)}{hint}"
+            f"zone must be the name of a time zone such as 'Europe/Berlin', not {quote(name)}{hint}"
         ) from None
 
 
@@ -89,7 +89,7 @@ def check_moments(column: str, opened: Opened) -> None:
     declared, dtype = column not in opened.undeclared, values.type()
     if declared and not (dtype.is_date() or dtype.is_timestamp() or dtype.is_string()):
         raise InvalidTypeError(
-            f"by must be a period of a column of dates, timestamps or text, and {shown(column)} is of {dtype}"
+            f"by must be a period of a column of dates, timestamps or text, and {quote(column)} is of {dtype}"
         )
     if declared and not any(has_reading(dialect, values, kind) for kind in (DAY_NUMBER, SECOND_NUMBER)):
         raise InvalidValueError(

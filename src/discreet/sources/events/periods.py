@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.privacy import is_whole_number
 from discreet.sources.events.connect import Opened
 from discreet.sources.events.group_columns import GroupColumn, NumberedMembers
@@ -125,7 +125,7 @@ class PeriodColumn(GroupColumn):
 def _parse_member(unit: Unit, given: Any, shows: bool) -> date:
     first = unit.parse(given)
     if first is None:
-        stranger = f"not {shown(given)}" if shows else "and one is not"
+        stranger = f"not {quote(given)}" if shows else "and one is not"
         raise InvalidValueError(f"groups must hold {unit.name}s like {unit.example}, {stranger}")
     return first
 
@@ -133,7 +133,7 @@ def _parse_member(unit: Unit, given: Any, shows: bool) -> date:
 def period_column(unit: str, column: Any, zone: Any) -> PeriodColumn:
     """A column grouped by a period, its name and its zone checked."""
     if not isinstance(column, str):
-        raise InvalidTypeError(f"column must be the name of a column, not {shown(column)}")
+        raise InvalidTypeError(f"column must be the name of a column, not {quote(column)}")
     if zone is not None:
         open_zone(zone)
     return PeriodColumn(unit, column, zone)
@@ -145,11 +145,11 @@ def list_periods(unit: str, first: Any, last: Any) -> list[Any]:
     for name, given in (("first", first), ("last", last)):
         found = kind.parse(given)
         if found is None:
-            raise InvalidValueError(f"{name} must be a {unit} like {kind.example}, not {shown(given)}")
+            raise InvalidValueError(f"{name} must be a {unit} like {kind.example}, not {quote(given)}")
         bounds.append(found)
     day, end = bounds
     if end < day:
-        raise InvalidValueError(f"last must not be before first, {shown(first)}, but is {shown(last)}")
+        raise InvalidValueError(f"last must not be before first, {quote(first)}, but is {quote(last)}")
     found_all = [kind.spell(day)]
     while (following := kind.last_day(day)) < end:
         day = following + timedelta(1)

@@ -7,7 +7,7 @@ import time
 from typing import Any, overload
 
 from discreet.discovery_terms import Discovered
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.privacy import Number, check_adjacency, whole_number
 from discreet.sources.column_hints import refuse_column
 from discreet.sources.events.connect import Opened, ending_of, is_url, open_table
@@ -322,7 +322,7 @@ def _check_float_users(opened: Opened, user: str, strict: bool) -> None:
 
     if strict and opened.frame is not None and is_float_column(opened.frame, user):
         raise InvalidTypeError(
-            f"user must not be a column of floats with value, max_items_per_user, by or discovered, and {shown(user)} "
+            f"user must not be a column of floats with value, max_items_per_user, by or discovered, and {quote(user)} "
             'of the pandas frame is: large ids are merged in it; read it as .astype("Int64"), as text or with Arrow'
         )
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from discreet.errors import InvalidTypeError, shown
+from discreet.errors import InvalidTypeError, quote
 from discreet.sources.engine import ask
 from discreet.sources.events.cells import (
     DAY_NUMBER,
@@ -106,8 +106,8 @@ def _refuse_undeclared(name: str, declared: dict[str, str]) -> None:
     without = [column for column, type_name in declared.items() if not type_name]
     if without:
         raise InvalidTypeError(
-            f"table must be the table {shown(name)} itself and no expression of it, because its column "
-            f"{shown(without[0])} was declared without a type, and ibis has guessed one from a row: use where"
+            f"table must be the table {quote(name)} itself and no expression of it, because its column "
+            f"{quote(without[0])} was declared without a type, and ibis has guessed one from a row: use where"
         )
 
 

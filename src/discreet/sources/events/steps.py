@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.privacy import Sensitivity, exact, positive
 
 MOST_STEPS = 10**9
@@ -38,16 +38,16 @@ def steps_of(value: Any, clip: Any, resolution: Any) -> Steps | None:
     try:
         given_low, given_high = clip
     except (TypeError, ValueError):
-        raise InvalidTypeError(f"clip must be a pair (low, high), not {shown(clip)}") from None
+        raise InvalidTypeError(f"clip must be a pair (low, high), not {quote(clip)}") from None
     low, high = exact(given_low, "clip low"), exact(given_high, "clip high")
     if low > high:
-        raise InvalidValueError(f"clip must be (low, high) with low at most high, not {shown(clip)}")
+        raise InvalidValueError(f"clip must be (low, high) with low at most high, not {quote(clip)}")
     if low == high == 0:
         raise InvalidValueError("clip must leave room for a score to move, not (0, 0)")
     unit = _resolution(resolution, low, high)
     if max(abs(low), abs(high)) / unit > MOST_STEPS:
         raise InvalidValueError(
-            f"resolution must leave the clip bounds at most {MOST_STEPS} steps, not {shown(resolution)}"
+            f"resolution must leave the clip bounds at most {MOST_STEPS} steps, not {quote(resolution)}"
         )
     return Steps(low, high, unit)
 
@@ -60,6 +60,6 @@ def _resolution(resolution: Any, low: Fraction, high: Fraction) -> Fraction:
     unit = positive(resolution, "resolution")
     if (low / unit).denominator != 1 or (high / unit).denominator != 1:
         raise InvalidValueError(
-            f"resolution must divide the clip bounds {low} and {high}, and {shown(resolution)} does not"
+            f"resolution must divide the clip bounds {low} and {high}, and {quote(resolution)} does not"
         )
     return unit

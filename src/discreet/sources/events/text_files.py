@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.sources.events.csv_format import QUOTE
 
 _FIXED = {"auto_detect": False, "ignore_errors": True, "null_padding": False, "strict_mode": False}
@@ -46,7 +46,7 @@ def read_delimited(
         header = _read_header(connection, file, delimiter, escape)
         if not header or not all(header) or len(set(header)) < len(header):
             # Named as the caller did: which files a pattern finds may tell who is there.
-            raise InvalidValueError(f"{shown(given)} must begin with a header of different column names, and does not")
+            raise InvalidValueError(f"{quote(given)} must begin with a header of different column names, and does not")
         groups[header].append(file)
     parts = [_read_group(connection, group, header, delimiter, escape) for header, group in groups.items()]
     if len(parts) == 1 and not wanted:
@@ -112,7 +112,7 @@ def _check_spellings(names: list[str]) -> None:
     for name in names:
         if seen.setdefault(name.casefold(), name) != name:
             raise InvalidValueError(
-                f"columns of JSON must not differ in case alone, as {shown(seen[name.casefold()])} and {shown(name)} do"
+                f"columns of JSON must not differ in case alone, as {quote(seen[name.casefold()])} and {quote(name)} do"
             )
 
 
@@ -126,7 +126,7 @@ def _find_public_columns(connection: Any, view: str, arrays: list[str], files: l
             found.setdefault(key.casefold(), key)
     if not found:
         raise InvalidValueError(
-            f"{shown(files[0])} must hold one record on each line or one array of records, and none can be read"
+            f"{quote(files[0])} must hold one record on each line or one array of records, and none can be read"
         )
     return list(found.values())
 

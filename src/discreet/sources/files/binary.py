@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.format import open_memmap
 
-from discreet.errors import Error, InvalidTypeError, InvalidValueError, shown
+from discreet.errors import Error, InvalidTypeError, InvalidValueError, quote
 from discreet.sources.arrays.array import ArraySource, array_source
 from discreet.sources.files.roles import find_columns, refuse_columns
 from discreet.sources.files.wording import describe_not_finite, quote_path
@@ -61,8 +61,8 @@ def _from_parquet(file: Any, item: str | None, score: str | None, path: Path) ->
     if not len(scores):
         raise InvalidValueError(f"{quote_path(path)} must have at least one row, but has none")
     if labels.null_count:
-        raise InvalidValueError(f"items must not be missing, but one is in column {shown(item)} of {quote_path(path)}")
-    return array_source(_from_arrow(scores, f"column {shown(score)} of {quote_path(path)}"), labels.to_pylist())
+        raise InvalidValueError(f"items must not be missing, but one is in column {quote(item)} of {quote_path(path)}")
+    return array_source(_from_arrow(scores, f"column {quote(score)} of {quote_path(path)}"), labels.to_pylist())
 
 
 def _plain_column(column: Any) -> Any:
@@ -78,12 +78,12 @@ def _check_types(item_type: Any, score_type: Any, item: str, score: str, path: P
     tests = (types.is_string, types.is_large_string, types.is_string_view, types.is_integer, types.is_date)
     if not any(test(item_type) for test in (*tests, types.is_boolean)):
         raise InvalidTypeError(
-            f"item must name a column of strings, whole numbers, dates or booleans, and {shown(item)} of "
+            f"item must name a column of strings, whole numbers, dates or booleans, and {quote(item)} of "
             f"{quote_path(path)} is one of {item_type}"
         )
     if not any(test(score_type) for test in (types.is_integer, types.is_floating, types.is_decimal)):
         raise InvalidTypeError(
-            f"score must name a column of numbers, and {shown(score)} of {quote_path(path)} is one of {score_type}"
+            f"score must name a column of numbers, and {quote(score)} of {quote_path(path)} is one of {score_type}"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from discreet.errors import InvalidValueError, shown
+from discreet.errors import InvalidValueError, quote
 from discreet.sources.column_hints import suggestion
 from discreet.sources.files.spelled import spells_number
 from discreet.sources.files.wording import quote_path
@@ -23,7 +23,7 @@ def find_columns(names: list[str], item: str | None, score: str | None, path: Pa
         score = rest.pop(0) if score is None and rest else score
     found = _check_found("item", item, names, path), _check_found("score", score, names, path)
     if item == score:
-        raise InvalidValueError(f"item and score must be different columns, not both {shown(item)}")
+        raise InvalidValueError(f"item and score must be different columns, not both {quote(item)}")
     if not named and _is_data(score, path):
         raise InvalidValueError(f"the first line of {quote_path(path)} must name the columns, but it holds a number")
     return found
@@ -47,14 +47,14 @@ def _find_by_name(names: list[str], item: str | None, score: str | None) -> tupl
 
 def _check_found(role: str, column: str | None, names: list[str], path: Path) -> str:
     if column not in names:
-        given = _NONE if column is None else f"not {shown(column)}"
+        given = _NONE if column is None else f"not {quote(column)}"
         hint = suggestion(column, names, private=_is_text(path))
         raise InvalidValueError(
             f"{role} must name a column of {quote_path(path)}, {_list_choices(names, path)}, {given}{hint}"
         )
     if names.count(column) > 1:
         raise InvalidValueError(
-            f"{role} must name one column of {quote_path(path)}, not two that are called {shown(column)}"
+            f"{role} must name one column of {quote_path(path)}, not two that are called {quote(column)}"
         )
     return column
 
@@ -64,7 +64,7 @@ def _list_choices(names: list[str], path: Path) -> str:
     if any(_is_data(name, path) for name in names):
         return "whose first line holds numbers and may not be a header"
     more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-    return f"one of {', '.join(map(shown, names[:_MOST_LISTED]))}{more}"
+    return f"one of {', '.join(map(quote, names[:_MOST_LISTED]))}{more}"
 
 
 def _is_data(name: str | None, path: Path) -> bool:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import Error, InvalidValueError, shown
+from discreet.errors import Error, InvalidValueError, quote
 from discreet.sources.arrays.array import ArraySource, array_source
 from discreet.sources.files.roles import find_columns, refuse_columns
 from discreet.sources.files.spelled import numbers_from_texts, numbers_from_values
@@ -32,7 +32,7 @@ def read_table(path: Path, item: str | None, score: str | None) -> ArraySource:
         texts.append(row[at_score])
     if not labels:
         raise InvalidValueError(f"{quote_path(path)} must have at least one row below its header, but has none")
-    return array_source(numbers_from_texts(texts, f"column {shown(score)} of {quote_path(path)}"), labels)
+    return array_source(numbers_from_texts(texts, f"column {quote(score)} of {quote_path(path)}"), labels)
 
 
 def _iterate_rows(path: Path) -> Iterator[list[str]]:
@@ -68,9 +68,9 @@ def read_json(path: Path, item: str | None, score: str | None) -> ArraySource:
 def _from_objects(objects: list[dict[str, Any]], item: str | None, score: str | None, path: Path) -> ArraySource:
     item, score = find_columns(list(objects[0]), item, score, path)
     if not all(item in entry and score in entry for entry in objects):
-        keys = f"{shown(item)} and {shown(score)}"
+        keys = f"{quote(item)} and {quote(score)}"
         raise InvalidValueError(f"objects in {quote_path(path)} must all have the keys {keys}, but one has not")
-    values = numbers_from_values([entry[score] for entry in objects], f"key {shown(score)} of {quote_path(path)}")
+    values = numbers_from_values([entry[score] for entry in objects], f"key {quote(score)} of {quote_path(path)}")
     return array_source(values, [entry[item] for entry in objects])
 
 
@@ -95,6 +95,6 @@ def _build_mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping: dict[str, Any] = {}
     for key, value in pairs:
         if key in mapping:
-            raise InvalidValueError(f"keys of a JSON object must all be different, but {shown(key)} is there twice")
+            raise InvalidValueError(f"keys of a JSON object must all be different, but {quote(key)} is there twice")
         mapping[key] = value
     return mapping

@@ -15,7 +15,7 @@ import duckdb
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.sources.events.where.values import Node
 
 LONGEST = 10_000
@@ -33,7 +33,7 @@ _STATEMENTS |= {"ATTACH", "PRAGMA", "SET", "CALL", "INSTALL", "LOAD", "DESCRIBE"
 def parse_expression(where: str) -> Node:
     """The one expression that the text holds."""
     if not isinstance(where, str):
-        raise InvalidTypeError(f"where must be a string with one SQL condition, not {shown(where)}")
+        raise InvalidTypeError(f"where must be a string with one SQL condition, not {quote(where)}")
     if len(where) > LONGEST:
         raise InvalidValueError(f"where must have at most {LONGEST} characters, not {len(where)}")
     # Engines escape these differently in a string, and NUL or half of a surrogate pair cannot be sent at all.

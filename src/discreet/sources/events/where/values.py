@@ -11,7 +11,7 @@ import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 from sqlglot import exp
 
-from discreet.errors import InvalidTypeError, InvalidValueError, shown
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.sources.column_hints import choices, suggestion
 from discreet.sources.events.cells import engine_function, is_missing, read_cell
 from discreet.sources.events.dialects import Dialect
@@ -134,11 +134,11 @@ def _column_name(name: str, columns: Sequence[str], is_text: bool) -> str:
     if is_text:
         raise InvalidValueError(
             "where must name columns of the table, and have strings in single quotes, and "
-            f"{shown(name)} is not in the header of the file{hint}"
+            f"{quote(name)} is not in the header of the file{hint}"
         )
     raise InvalidValueError(
         f"where must name columns of the table ({choices(columns)}), and have strings in single quotes, "
-        f"not {shown(name)}{hint}"
+        f"not {quote(name)}{hint}"
     )
 
 
