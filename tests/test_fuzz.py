@@ -168,7 +168,7 @@ REQUEST = {
         "discreet.topk.sort_labels": lambda items: sorted(items, reverse=True),
         "discreet.request.positive": lambda value, name: Fraction(value) * 2,
         "discreet.sources.scores.array_source": raises_instead,
-        "discreet.request._sensitivity": lambda source, given: discreet.Sensitivity(0, 2),
+        "discreet.request.find_sensitivity": lambda source, given: discreet.Sensitivity(0, 2),
         "discreet.release.label_from_json": lambda data: f"{data} ",
         "discreet.sources.arrays.array.ArraySource.items": lambda self, ranks: ["a", "a"],
         "discreet.sources.arrays.array.ArraySource._positions": lambda self, ranks: ranks,
