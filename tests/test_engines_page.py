@@ -63,6 +63,7 @@ def test_the_snippet_on_postgres_runs(here, postgres):  # noqa: F811
     run("postgres", url=postgres)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 def test_the_snippet_on_spark_runs(here, spark):  # noqa: F811

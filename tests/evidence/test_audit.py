@@ -18,9 +18,10 @@ from discreet.analysis.statistics import chi_square_tail, fit, lower_bound, uppe
     "mechanism",
     [
         discreet.Canonical(),
-        discreet.OneShot(),
-        discreet.Peeling(),
-        discreet.Joint(),
+        *(
+            pytest.param(one, marks=pytest.mark.long)
+            for one in (discreet.OneShot(), discreet.Peeling(), discreet.Joint())
+        ),
     ],
     ids=str,
 )
@@ -33,7 +34,9 @@ def test_nothing_is_found_in_the_shipped_sampler(mechanism):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.OneShot()], ids=str)
+@pytest.mark.parametrize(
+    "mechanism", [discreet.Canonical(), pytest.param(discreet.OneShot(), marks=pytest.mark.long)], ids=str
+)
 def test_ten_percent_too_little_noise_is_found(mechanism):
     def hasty(scores):
         return discreet.top_k(scores, 2, "4.4", mechanism=mechanism, rng=random.Random(generator.getrandbits(64)))

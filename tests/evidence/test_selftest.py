@@ -127,6 +127,7 @@ def test_an_audit_catches_what_shows_in_few_draws(name, mechanism):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_public_audit_sees_thinning_and_says_so():
     mechanism = discreet.Canonical(noise="exponential")
     options = {"draws": 1500, "confidence": "0.999999"}

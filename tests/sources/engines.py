@@ -24,9 +24,12 @@ def on_server(name, *marks):
     return pytest.param(name, marks=[pytest.mark.xdist_group(name), pytest.mark.slow, *marks])
 
 
-ENGINES = [*LOCAL, *map(on_server, SERVERS)]
 LONG_ON_SPARK = [on_server("postgres"), on_server("spark", pytest.mark.long)]
-"""For what takes Spark long and is in the contract that it keeps too: make test-long runs it."""
+ENGINES = [*LOCAL, *LONG_ON_SPARK]
+"""Every engine; a query on Spark takes seconds, so that make test-long asks it most of this."""
+
+ALWAYS = [*LOCAL, *map(on_server, SERVERS)]
+"""Every engine, for what make test asks Spark too: whole releases, from the same bits."""
 
 
 def on(engine, events, folder, request):

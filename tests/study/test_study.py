@@ -22,7 +22,11 @@ def pieces(figures=("methods",), k=5):
     return [Task(figure, SMALL, k, name, METHODS[name]) for figure in figures for name in METHODS]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method",
+    # Their integrals take seconds, and the tests of utility hold them against enumeration.
+    [name if "canonical" in name else pytest.param(name, marks=pytest.mark.long) for name in METHODS],
+)
 def test_a_curve_shows_its_rise_and_is_what_utility_says(method):
     results = Task("methods", SMALL, 5, method, METHODS[method]).compute()
     for goal in ("top", "great", "good"):

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import on, on_server, postgres, spark  # noqa: F401  # fixtures
+from engines import LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 
@@ -136,7 +136,7 @@ def test_other_tables_frames_and_files_are_taken(tmp_path):
         assert discreet.events(events, user="who", item="what", domain=domain).d >= 1
 
 
-SERVERS = [on_server("postgres"), on_server("spark")]
+SERVERS = LONG_ON_SPARK
 
 
 @pytest.mark.parametrize("engine", ["sqlite", *SERVERS])

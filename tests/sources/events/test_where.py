@@ -364,7 +364,7 @@ ENGINES = [
     "duckdb",
     "sqlite",
     pytest.param("postgres", marks=pytest.mark.xdist_group("postgres")),
-    pytest.param("spark", marks=[pytest.mark.xdist_group("spark"), pytest.mark.slow, SOCKETS]),
+    pytest.param("spark", marks=[pytest.mark.xdist_group("spark"), pytest.mark.slow, pytest.mark.long, SOCKETS]),
 ]
 
 
@@ -882,6 +882,7 @@ def test_random_conditions_are_the_same_on_two_engines(duckdb_table, sqlite_tabl
     agree([duckdb_table, sqlite_table], seed)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.xdist_group("postgres")
 @settings(max_examples=25, phases=[Phase.generate])
