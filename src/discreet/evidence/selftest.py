@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -29,6 +28,7 @@ from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.registry import MECHANISMS, all_variants
 from discreet.text import align_columns
+from discreet.workers import make_pool
 
 ALPHA = 1e-9
 """The probability that the draws of another seed accuse a right sampler, for each that is audited."""
@@ -219,7 +219,7 @@ def each_finding(chosen: Sequence[Case], jobs: int = 1) -> Iterator[Finding]:
         yield from map(Case.examine, chosen)
         return
     names = [case.name for case in chosen]
-    with ProcessPoolExecutor(jobs) as pool:
+    with make_pool(jobs) as pool:
         yield from pool.map(_examine_by_name, names)
 
 

@@ -8,7 +8,6 @@ way is compared with that of the definition, and the pair that is known to come 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -26,6 +25,7 @@ from discreet.evidence.witnesses import Witness, best_witness
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import all_variants, check_mechanism
 from discreet.privacy import Number, check_adjacency, exact, positive, whole_number
+from discreet.workers import make_pool
 
 Mechanisms = Mechanism | Iterable[Mechanism] | None
 """One mechanism, several, or None for all of them."""
@@ -183,7 +183,7 @@ def examine_each(tasks: Sequence[AnyTask], jobs: int = 1) -> Iterator[AnyVerdict
     if jobs == 1 or len(tasks) == 1:
         yield from map(_examine, tasks)
         return
-    with ProcessPoolExecutor(jobs) as pool:
+    with make_pool(jobs) as pool:
         yield from pool.map(_examine, tasks)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, replace
 from itertools import chain
@@ -22,6 +22,7 @@ from discreet.study.figures import write_figures
 from discreet.study.page import write_page
 from discreet.study.results import NeededEpsilon, Point, Results, Time
 from discreet.study.tasks import METHODS, PAPERS, Task
+from discreet.workers import make_pool
 
 KEPT = "study.jsonl"
 PAGE = "index.html"
@@ -89,7 +90,7 @@ def _compute_each(tasks: list[Task], jobs: int) -> Iterator[tuple[Task, Results]
     if jobs == 1 or len(tasks) <= 1:
         yield from ((task, task.compute()) for task in tasks)
         return
-    with ProcessPoolExecutor(jobs) as pool:
+    with make_pool(jobs) as pool:
         waiting = {pool.submit(Task.compute, task): task for task in tasks}
         try:
             for future in as_completed(waiting):
