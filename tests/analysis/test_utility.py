@@ -12,7 +12,7 @@ from discreet.analysis.classes import log_binomial_float, massive_cells
 from discreet.analysis.goals import GOALS, goals, is_reached
 from discreet.evidence.law import law
 from discreet.exact.ball import log_binomial, precision
-from discreet.mechanisms.canonical import Classes, Losses
+from discreet.mechanisms.canonical_classes import Classes, Losses
 from discreet.noise import NOISES
 from discreet.sources.arrays.array import array_source
 

@@ -13,7 +13,8 @@ import numpy as np
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import log_binomial_stirling
 from discreet.exact.boxes import find_mass
-from discreet.mechanisms.canonical import Classes, Prepared
+from discreet.mechanisms.canonical import Prepared
+from discreet.mechanisms.canonical_classes import Classes
 
 _SPARED = 1e-11
 """The share of the mass that may be left out."""

@@ -16,7 +16,8 @@ from discreet.analysis.classes import ROUNDING, list_cells, log_binomial_float, 
 from discreet.analysis.goals import Hits, Wanted, split_edges
 from discreet.exact.arrays import Floats, Mask, Ranks
 from discreet.exact.boxes import find_mass
-from discreet.mechanisms.canonical import Classes, Prepared
+from discreet.mechanisms.canonical import Prepared
+from discreet.mechanisms.canonical_classes import Classes
 
 _FEW = 256
 """So many classes are taken one by one rather than as rows."""

@@ -26,6 +26,7 @@ from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
 from discreet.exact.laplace import upper_tail
 from discreet.mechanisms import canonical
+from discreet.mechanisms.canonical_classes import Class
 from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.registry import MECHANISMS
 from discreet.privacy import Sensitivity
@@ -69,7 +70,7 @@ def wrong_scale(factor: Fraction) -> Plant:
 def printed_class_size() -> AbstractContextManager[None]:
     """Algorithm 1 of the paper, as printed: m += log((t - (h+1)) / (k - (h+1))) for h = k-2 down to 0, from rank 1."""
 
-    def log_size(self: canonical.Prepared, cell: canonical.Class) -> arb:
+    def log_size(self: canonical.Prepared, cell: Class) -> arb:
         (h, t), k, size = cell, self.top[0], Fraction(1)
         if cell != self.top:
             for head in range(k - 2, h - 1, -1):
@@ -92,7 +93,7 @@ def biased_subset() -> AbstractContextManager[None]:
 def no_thinning() -> AbstractContextManager[None]:
     """Every arrival of a box is kept, as if all its classes were as large as its bound."""
 
-    def arrive(self: canonical._Streams, j: int, entropy: Entropy) -> canonical.Class:
+    def arrive(self: canonical._Streams, j: int, entropy: Entropy) -> Class:
         return self.prepared.top if j == 0 else self.boxes.cell(j - 1, entropy)
 
     return replace_attribute(canonical._Streams, "arrive", lambda right: arrive)

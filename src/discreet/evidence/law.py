@@ -28,6 +28,7 @@ from discreet.exact.arrays import Ranks
 from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms import canonical, joint, oneshot, peeling
+from discreet.mechanisms.canonical_classes import Class, Classes
 from discreet.noise import Distribution, Noise, Piece
 
 Drawn = tuple[int, ...]
@@ -92,13 +93,13 @@ def _(prepared: peeling.Prepared) -> Law:
     return _in_rounds(prepared.k, one_round, prepared.tally.d)
 
 
-def _cells(classes: canonical.Classes) -> Iterator[canonical.Class]:
+def _cells(classes: Classes) -> Iterator[Class]:
     """Every class that the sampler's boxes cover."""
     first_h, last_h, first_t, last_t = classes.corners
     return ((h, t) for h in range(first_h, last_h + 1) for t in range(first_t, last_t + 1))
 
 
-def _class_chances(prepared: canonical.Prepared, cells: list[canonical.Class]) -> list[arb]:
+def _class_chances(prepared: canonical.Prepared, cells: list[Class]) -> list[arb]:
     """The log probability of each class."""
     if prepared.noise.max_stable:
         return _normalise([prepared.log_weight(cell) for cell in cells])
@@ -110,7 +111,7 @@ def _class_chances(prepared: canonical.Prepared, cells: list[canonical.Class]) -
     return [(chances[value] * size / groups[value]).log() for value, size in zip(excess, sizes, strict=True)]
 
 
-def _members(classes: canonical.Classes, cell: canonical.Class) -> Iterator[Drawn]:
+def _members(classes: Classes, cell: Class) -> Iterator[Drawn]:
     """Every subset of a class, as the sampler makes it of a subset that it draws."""
     script = _Script()
     classes.subset(*cell, cast(Entropy, script))

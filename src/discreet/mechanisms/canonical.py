@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from math import ceil, comb, inf, log
+from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,20 +22,17 @@ from flint import arb
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
-from discreet.exact.ball import ball, log_binomial, log_binomial_upper, sample_bernoulli_exp
+from discreet.exact.ball import ball, log_binomial, sample_bernoulli_exp
 from discreet.exact.boxes import Boxes, enclose
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
-from discreet.exact.layout import Sizes
 from discreet.exact.race import sample_winner
 from discreet.mechanisms.base import Form, Mechanism, scale
+from discreet.mechanisms.canonical_classes import Class, Classes, Losses, TailClasses
 from discreet.noise import GUMBEL, NOISES, Noise, check_noise, noise_of
 from discreet.privacy import Number, Sensitivity, exact
-from discreet.selection import Selection, UniformSubset
-from discreet.tally import LARGEST, IntegerColumn, Tally, to_float
-
-Class = tuple[int, int]
-"""A class of subsets (h, t). The top-k is the class (k, k-1): it lacks no rank below k, and its worst rank is k-1."""
+from discreet.selection import Selection
+from discreet.tally import Tally
 
 DEFAULT_GAMMA = "3/4"
 """Over many shapes of scores it needs least epsilon, or little more than the gamma that does (docs/choosing.md)."""
@@ -139,165 +136,6 @@ def check_gamma(gamma: Number) -> Fraction:
     if not 0 <= share <= 1:
         raise InvalidValueError(f"gamma must be from 0 to 1, not {quote(gamma)}")
     return share
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Losses:
-    """The loss of a class above that of the top-k, times s: as a rational, and as a float for proposals.
-
-    `step` is delta where the loss is rounded up to multiples of it, else None.
-    """
-
-    tally: Tally
-    k: int
-    s: Fraction
-    gamma: Fraction
-    step: Fraction | None = None
-
-    def excess(self, h: int, t: int) -> Fraction:
-        """S * (loss(h, t) - loss(top-k)), where M is the score at rank h and m the one at rank t."""
-        # (1-gamma) x[h] - gamma x[t] less (1-2 gamma) x[k-1]
-        above, below = self.tally.gap(h, self.k - 1), self.tally.gap(self.k - 1, t)
-        loss = (1 - self.gamma) * above + self.gamma * below
-        if self.step is not None:
-            loss = ceil(loss / self.step) * self.step
-        return self.s * loss
-
-    def height_h(self, h: Ranks) -> Floats:
-        """What the best score left out adds to the excess, in units of s or, where the loss is rounded, of steps."""
-        if self.gamma == 1:
-            return np.zeros(len(h))
-        return self.tally.gaps(h, np.full_like(h, self.k - 1), self._units[0])
-
-    def height_t(self, t: Ranks) -> Floats:
-        """What the worst score taken adds to the excess, in the same units."""
-        if self.gamma == 0:
-            return np.zeros(len(t))
-        return self.tally.gaps(np.full_like(t, self.k - 1), t, self._units[1])
-
-    def heights(self, h: Ranks, t: Ranks) -> tuple[Floats, Floats]:
-        """Both heights, by one look-up where they have one unit."""
-        if self._units[0] != self._units[1]:
-            return self.height_h(h), self.height_t(t)
-        edge = np.full(max(len(h), len(t)), self.k - 1)
-        upper, lower = np.concatenate([h, edge[: len(t)]]), np.concatenate([edge[: len(h)], t])
-        both = self.tally.gaps(upper, lower, self._units[0])
-        return both[: len(h)], both[len(h) :]
-
-    def gain(self, height_h: Floats, height_t: Floats, h: Ranks, t: Ranks) -> Floats:
-        """Minus the excess: a sum of two terms of one sign, and so right to a relative 2^-48."""
-        with np.errstate(all="ignore"):
-            total = height_h + height_t
-            if self.step is None:
-                return -np.minimum(total, LARGEST)
-            weight = min(to_float(self.s * self.step), LARGEST)
-            rounded = (np.rint(total) if self._is_whole else np.ceil(total)) * weight
-            # Where a float cannot tell on which side of a whole number of steps the loss is, it is counted exactly.
-            close = ~(np.abs(total - np.rint(total)) > 2.0**-40 * total) & (not self._is_whole) | (total > 1e300)
-        for i in np.flatnonzero(close).tolist():
-            rounded[i] = to_float(self.excess(int(h[i]), int(t[i])))
-        return -np.minimum(rounded, LARGEST)
-
-    @cached_property
-    def _is_whole(self) -> bool:
-        """Whether losses are whole numbers of steps anyhow, which rounding up does not change."""
-        column = self.tally.column
-        return isinstance(column, IntegerColumn) and all((unit * column.unit).denominator == 1 for unit in self._units)
-
-    def focus(self) -> None:
-        """Tells the tally how far below the k-th score a worst score can be and still matter."""
-        # All classes together have fewer than (e d / k)^k subsets, and a factor of e^-40 is not seen.
-        log_count = self.k * (log(self.tally.d / self.k) + 1.0) + 40.0
-        weight = to_float(self.s * self.gamma)
-        self.tally.focus(self.k, log_count / weight if weight > 0.0 else inf)
-
-    @cached_property
-    def _units(self) -> tuple[Fraction, Fraction]:
-        """What one unit of score adds to either height."""
-        unit = self.s if self.step is None else 1 / self.step
-        return unit * (1 - self.gamma), unit * self.gamma
-
-
-@dataclass(frozen=True)
-class ClassSizes:
-    """At least the logarithm of the number of subsets in some classes, or a little less, for k items."""
-
-    k: int
-
-    def __call__(self, h: Ranks, t: Ranks) -> Floats:
-        return log_binomial_upper(self.k - 1 - h, t - self.k)
-
-
-@dataclass(frozen=True)
-class TailSizes:
-    """The same for classes by their worst rank alone."""
-
-    k: int
-
-    def __call__(self, h: Ranks, t: Ranks) -> Floats:
-        return log_binomial_upper(np.full_like(t, self.k - 1), t - self.k + 1)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Classes:
-    """All classes (h, t) with 0 <= h < k <= t < d, for any gamma."""
-
-    losses: Losses
-
-    @property
-    def corners(self) -> tuple[int, int, int, int]:
-        return 0, self.losses.k - 1, self.losses.k, self.losses.tally.d - 1
-
-    @property
-    def known_count(self) -> int:
-        return self.losses.tally.known_count - 1
-
-    def heights(self, h: Ranks, t: Ranks) -> tuple[Floats, Floats]:
-        return self.losses.heights(h, t)
-
-    def gain(self, height_h: Floats, height_t: Floats, h: Ranks, t: Ranks) -> Floats:
-        return self.losses.gain(height_h, height_t, h, t)
-
-    @property
-    def size(self) -> Sizes:
-        return ClassSizes(self.losses.k)
-
-    def members(self, h: int, t: int) -> tuple[int, int]:
-        """(n, r) such that the class has C(n, r) subsets."""
-        return t - h - 1, self.losses.k - 1 - h
-
-    def choice(self, h: int, t: int, entropy: Entropy) -> Selection:
-        """A uniform subset of the class, to be drawn: ranks 0..h-1, rank t, and some of the ranks between h and t."""
-        return _select_with_some(h, self.losses.k - 1 - h, h + 1, t, entropy)
-
-    def subset(self, h: int, t: int, entropy: Entropy) -> Ranks:
-        """Returns a uniform subset of the class."""
-        return self.choice(h, t, entropy).draw_ranks()
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TailClasses(Classes):
-    """All classes by their worst rank t alone, for gamma = 1, where the loss sees nothing else; h is always 0."""
-
-    @property
-    def corners(self) -> tuple[int, int, int, int]:
-        return 0, 0, self.losses.k, self.losses.tally.d - 1
-
-    @property
-    def size(self) -> Sizes:
-        return TailSizes(self.losses.k)
-
-    def members(self, h: int, t: int) -> tuple[int, int]:
-        return t, self.losses.k - 1
-
-    def choice(self, h: int, t: int, entropy: Entropy) -> Selection:
-        """A uniform subset of the class, to be drawn: rank t and any k-1 of the ranks before it."""
-        return _select_with_some(0, self.losses.k - 1, 0, t, entropy)
-
-
-def _select_with_some(h: int, count: int, first: int, t: int, entropy: Entropy) -> Selection:
-    """Returns ranks 0..h-1, rank t, and so many of the ranks from `first` to before t."""
-    return Selection(np.array([t]), h, UniformSubset(count, first, t - 1, entropy) if count else None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
