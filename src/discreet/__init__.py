@@ -4,13 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import Error
 from discreet.grouped_release import GroupedRelease
+from discreet.guarantee import Guarantee
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.histogram import Histogram
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.privacy import Sensitivity
-from discreet.release import Count, Guarantee, Release
+from discreet.release import Count, Release
 from discreet.topk import top_k
 
 if TYPE_CHECKING:

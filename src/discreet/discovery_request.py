@@ -11,9 +11,9 @@ from typing import Any
 
 from discreet.counts import CountMechanism, check_counts, make_count_mechanism, split_budget
 from discreet.errors import InvalidValueError
+from discreet.guarantee import Guarantee
 from discreet.padding import Workload
 from discreet.privacy import positive, whole_number
-from discreet.release import Guarantee
 from discreet.request import Asked, check_group_mechanism, check_source_adjacency
 from discreet.sources.unlisted import UnlistedGroups, UnlistedSource
 

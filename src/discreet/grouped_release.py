@@ -10,11 +10,11 @@ from typing import Any
 
 from discreet.errors import InvalidValueError, quote
 from discreet.grouped_listing import GroupedListing
+from discreet.guarantee import Guarantee
 from discreet.labels import label_from_json, label_to_json
 from discreet.privacy import MANY, ONE, sum_of_largest
 from discreet.release import (
     MALFORMED,
-    Guarantee,
     Release,
     describe_terms,
     describe_values,

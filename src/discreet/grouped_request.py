@@ -16,9 +16,9 @@ from typing import Any
 
 from discreet.discovery_request import DiscoveryRequest, make_discovery_request
 from discreet.errors import InvalidValueError
+from discreet.guarantee import Guarantee
 from discreet.padding import Workload
 from discreet.privacy import sum_of_largest
-from discreet.release import Guarantee
 from discreet.request import Asked, GroupShare, Request, Terms, check_group_mechanism, make_request, make_terms
 from discreet.sources.base import Source
 from discreet.sources.groups import GroupedSource

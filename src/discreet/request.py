@@ -21,11 +21,11 @@ from discreet.counts import (
     split_budget,
 )
 from discreet.errors import InvalidValueError, quote
+from discreet.guarantee import Guarantee
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.registry import DEFAULT, check_mechanism
 from discreet.padding import Workload
 from discreet.privacy import Sensitivity, check_adjacency, positive, sensitivity_or_default, whole_number
-from discreet.release import Guarantee
 from discreet.sources.base import Source
 from discreet.sources.scores import as_source
 from discreet.tally import Tally

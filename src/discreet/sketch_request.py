@@ -12,10 +12,10 @@ import numpy as np
 
 from discreet.counts import CountMechanism
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
+from discreet.guarantee import Guarantee
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.padding import Workload
 from discreet.privacy import Sensitivity, positive, whole_number
-from discreet.release import Guarantee
 from discreet.request import check_source_adjacency, find_items_per_user, find_sensitivity
 from discreet.sketches import MOST_STEPS, Sketch, make_sketch_noise, refuse_sketch, to_score
 from discreet.sources.base import Source

@@ -15,9 +15,10 @@ from discreet.curve import fill_in, fit_falling
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.exact.laplace import interval_half_width
+from discreet.guarantee import Guarantee
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.privacy import Sensitivity, check_adjacency
-from discreet.release import MALFORMED, Guarantee, describe_user, from_json_text, to_json_text
+from discreet.release import MALFORMED, describe_user, from_json_text, to_json_text
 from discreet.sources.base import Source
 from discreet.tally import Tally
 from discreet.text import align_columns, count_with_commas, decimal

@@ -27,11 +27,11 @@ from discreet.errors import InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.entropy import as_entropy
 from discreet.grouped_request import GroupedRequest
+from discreet.guarantee import Guarantee
 from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.noise import Noise
 from discreet.privacy import Number, Sensitivity, exact
-from discreet.release import Guarantee
 from discreet.request import Request
 from discreet.selection import Selection
 from discreet.sources.groups import GroupedSource

@@ -22,8 +22,9 @@ from discreet.evidence.neighbours import Family, Scores
 from discreet.evidence.report import Outcome, Pair
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import precision
+from discreet.guarantee import Guarantee
 from discreet.mechanisms.base import Mechanism, Prepared
-from discreet.release import Guarantee, Release
+from discreet.release import Release
 from discreet.request import make_request
 from discreet.selection import Selection
 from discreet.sources.arrays.array import ArraySource, array_source

@@ -17,7 +17,7 @@ from discreet.exact.ball import float_above
 from discreet.text import decimal
 
 if TYPE_CHECKING:
-    from discreet.release import Guarantee
+    from discreet.guarantee import Guarantee
 
 ACCOUNTANTS = ("pld", "rdp")
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
 from discreet.exact.ball import float_above
+from discreet.guarantee import Guarantee
 from discreet.mechanisms.base import Mechanism
 from discreet.privacy import Number, Sensitivity, positive
-from discreet.release import Guarantee
 from discreet.request import make_request
 from discreet.sources.arrays.array import ArraySource
 from discreet.topk import top_k

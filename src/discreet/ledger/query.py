@@ -8,9 +8,9 @@ from typing import Any
 
 from discreet.discovery_request import DiscoveryRequest
 from discreet.grouped_request import AnyRequest, GroupedRequest
+from discreet.guarantee import Guarantee
 from discreet.labels import sort_labels
 from discreet.ledger.chain import canonical, digest
-from discreet.release import Guarantee
 from discreet.request import Request
 from discreet.sketch_request import SketchRequest
 from discreet.sources.base import Source

@@ -17,13 +17,13 @@ from discreet.analysis.goals import GOALS, goals
 from discreet.analysis.joint_sets import JointOverSets
 from discreet.analysis.statistics import log_odds
 from discreet.analysis.utility import Precision, Shares, meter
+from discreet.guarantee import Guarantee
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.registry import all_contenders
 from discreet.noise import NOISES
 from discreet.privacy import Sensitivity
-from discreet.release import Guarantee
 from discreet.study.results import NeededEpsilon, Point, Results, Time
 from discreet.study.vectors import Vector, zipf
 from discreet.tally import Tally
