@@ -107,7 +107,7 @@ def test_the_targets_of_the_guide_are_in_the_makefile():
     assert {target for target in targets if f"\n{target}:" not in makefile} == set()
 
 
-MODELS = {"noise.py": "LOGISTIC", "sources/events/dialects.py": "POSTGRES", "cli/app.py": "MODULES"}
+MODELS = {"noise.py": "LOGISTIC", "sources/events/dialects/postgres.py": "DIALECT", "cli/app.py": "MODULES"}
 
 
 @pytest.mark.parametrize("file", MODELS)

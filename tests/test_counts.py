@@ -24,7 +24,8 @@ from discreet.exact.ball import precision
 from discreet.exact.laplace import interval_half_width, log_probability, tail_probability
 from discreet.padding import period
 from discreet.privacy import Sensitivity
-from discreet.sources.events import dialects
+from discreet.sources.events.dialect import Dialect
+from discreet.sources.events.dialects import duckdb
 
 FILMS = {"dune": 912, "alien": 877, "heat": 410, "solaris": 388}
 ADJACENCIES = ["add-remove", "swap"]
@@ -303,7 +304,7 @@ def test_max_items_per_user_must_be_a_whole_number_from_1(most):
 
 
 def test_an_engine_that_may_find_two_spellings_equal_is_refused(monkeypatch):
-    monkeypatch.delitem(dialects._KNOWN, "duckdb")
+    monkeypatch.setattr(duckdb, "DIALECT", Dialect(name="duckdb", title="duckdb"))
     with pytest.raises(Error, match=r"^max_items_per_user must be left out for items of text on DuckDB: "):
         source(max_items_per_user=1)
 

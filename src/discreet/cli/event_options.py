@@ -43,7 +43,7 @@ ConnectOption = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="In place of FILE: a database with the events, postgres://USER@HOST/DATABASE, duckdb://FILE or "
+        help="In place of FILE: a database with the events, such as postgres://USER@HOST/DATABASE, duckdb://FILE or "
         "sqlite://FILE.",
     ),
 ]
@@ -63,7 +63,7 @@ EscapeOption = Annotated[
     typer.Option(
         metavar="CHAR",
         help="With --user: what stands before a quote inside quotes in .csv and .tsv files, of the events and of "
-        "the domain. By default another quote; Spark and MySQL write a backslash.",
+        "the domain. By default another quote; MySQL and others write a backslash.",
     ),
 ]
 LedgerOption = Annotated[

@@ -10,11 +10,13 @@ import pytest
 
 import discreet
 from discreet.errors import Error
-from discreet.sources.events import dialects
-from discreet.sources.events.dialects import DUCKDB, Dialect, dialect_named
+from discreet.sources.events.dialect import Dialect, dialect_named, list_engines
+from discreet.sources.events.dialects import duckdb
 
 SOURCES = Path(discreet.__file__).parent / "sources"
-NAMES = {name for each in dialects._KNOWN.values() for name in (each.name, each.title)} | {"postgresql"}
+DESCRIBED = [dialect_named(name) for name in sorted(list_engines())]
+NAMES = {name for each in DESCRIBED for name in (each.name, each.title)} | list_engines()
+DUCKDB = duckdb.DIALECT
 EVENTS = pa.table({"who": [1, 1, 2, 3, 3, 4], "what": ["a", "b", "a", "A", "a", "b "], "stars": [5, 4, 3, 5, 1, 2]})
 
 
@@ -31,7 +33,7 @@ def compared_names(tree):
 
 def test_no_other_module_asks_for_the_name_of_an_engine():
     modules = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES.rglob("*.py")}
-    assert {path.name for path, tree in modules.items() if set(compared_names(tree))} == {"dialects.py"}
+    assert {path.name for path, tree in modules.items() if set(compared_names(tree))} == set()
 
 
 def test_a_question_about_a_name_would_be_found():
@@ -44,7 +46,7 @@ def test_a_question_about_a_name_would_be_found():
 @pytest.fixture
 def newcomer(monkeypatch):
     """A table on an engine that nobody has described: DuckDB, without its dialect."""
-    monkeypatch.delitem(dialects._KNOWN, "duckdb")
+    monkeypatch.setattr(duckdb, "DIALECT", Dialect(name="duckdb", title="duckdb"))
     return ibis.duckdb.connect().create_table("events", EVENTS)
 
 
@@ -77,10 +79,12 @@ def test_plain_counts_need_no_promise(newcomer):
 @pytest.mark.parametrize(("options", "_", "expected"), USES)
 def test_one_value_makes_an_engine_known(newcomer, options, _, expected, monkeypatch):
     described = Dialect(name="duckdb", title="a newcomer", text_bytes=DUCKDB.text_bytes, trim=DUCKDB.trim)
-    monkeypatch.setitem(dialects._KNOWN, "duckdb", described)
+    monkeypatch.setattr(duckdb, "DIALECT", described)
     assert scores(newcomer, **options) == dict(zip(("a", "b", "A"), expected, strict=True))
 
 
 def test_nothing_private_is_sent_to_an_engine_unless_it_says_how():
-    assert dialect_named("unheard-of").send_unlogged is None
-    assert all(each.text_bytes is not None for each in dialects._KNOWN.values())
+    strange = ["unheard-of", "", "postgres.x", "..postgres", "__init__", "os"]
+    assert [dialect_named(name).send_unlogged for name in strange] == [None] * len(strange)
+    assert {"duckdb", "postgres", "postgresql", "pyspark", "sqlite"} < list_engines()
+    assert all(each.text_bytes is not None for each in DESCRIBED)

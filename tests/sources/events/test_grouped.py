@@ -34,7 +34,7 @@ import discreet
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.selection import Selection
 from discreet.sources.events import connect, lookup
-from discreet.sources.events.dialects import dialect_named
+from discreet.sources.events.dialect import dialect_named
 
 LANDS = ["DE", "FR", "AT", "é", "JP"]
 """The public groups; that nobody is in the last one does not show."""

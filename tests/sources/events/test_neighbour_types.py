@@ -11,7 +11,7 @@ import pytest
 
 import discreet
 from discreet.sources.events.cells import DAY_NUMBER, SECOND_NUMBER, SPELLINGS, read_cell
-from discreet.sources.events.dialects import DUCKDB
+from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.parquet import spell_mixed
 
 N = 5

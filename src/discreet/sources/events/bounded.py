@@ -17,7 +17,7 @@ import numpy as np
 from discreet.errors import InvalidValueError
 from discreet.sources.engine import ask
 from discreet.sources.events.connect import Opened
-from discreet.sources.events.dialects import Dialect
+from discreet.sources.events.dialect import Dialect
 from discreet.sources.events.domain import Integers, ListedDomain
 
 MASK = 2**31 - 1

@@ -22,7 +22,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraErr
 from discreet.sources.column_hints import choices, suggestion
 from discreet.sources.engine import ask
 from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvFormat
-from discreet.sources.events.dialects import Dialect, dialect_named, dialect_of
+from discreet.sources.events.dialect import Dialect, dialect_named, dialect_of
 from discreet.sources.events.embedded import connect_in_memory
 
 _ENDINGS = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson")

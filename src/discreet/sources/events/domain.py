@@ -21,7 +21,7 @@ from discreet.sources.column_hints import choices, suggestion
 from discreet.sources.engine import ask
 from discreet.sources.events.cells import LARGEST_EXACT, read_cell
 from discreet.sources.events.connect import Opened, is_frame, open_table
-from discreet.sources.events.dialects import DUCKDB
+from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.sources.events.connect import Opened
-from discreet.sources.events.dialects import Dialect
+from discreet.sources.events.dialect import Dialect
 from discreet.sources.events.group_keys import GroupKeys, open_group_keys
 from discreet.sources.events.user_hash import check_hash, hash_with_user
 from discreet.sources.groups import MANY, ONE, check_each_user

@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import Any
 
 from discreet.exact.arrays import Ranks
-from discreet.sources.events.dialects import dialect_of
+from discreet.sources.events.dialect import dialect_of
 from discreet.sources.events.domain import Integers, ListedDomain
 from discreet.sources.events.segments import Found, FreeSegment, Place, Segment, TakenCounts
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from discreet.sources.events.bounded import join_ordinals, keep_first_items
 from discreet.sources.events.cells import read_cell, user_key
-from discreet.sources.events.dialects import Dialect
+from discreet.sources.events.dialect import Dialect
 from discreet.sources.events.domain import Integers, ListedDomain
 from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.steps import MOST_STEPS, Steps

@@ -12,7 +12,7 @@ from typing import Any
 from discreet.errors import InvalidValueError
 from discreet.sources.events.cells import is_whole_type, read_cell
 from discreet.sources.events.connect import Opened
-from discreet.sources.events.dialects import Dialect
+from discreet.sources.events.dialect import Dialect
 
 
 def check_hash(opened: Opened, argument: str) -> None:

@@ -15,7 +15,7 @@ import ibis
 
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.sources.events.cells import read_cell
-from discreet.sources.events.dialects import Dialect
+from discreet.sources.events.dialect import Dialect
 from discreet.sources.events.where.moments import is_moment, moment_literal, unify_moments
 from discreet.sources.events.where.numbers import grid_of, unify_numbers
 from discreet.sources.events.where.values import (

@@ -11,7 +11,7 @@ import ibis
 import ibis.expr.datatypes as dt
 
 from discreet.errors import InvalidTypeError, InvalidValueError
-from discreet.sources.events.dialects import Dialect
+from discreet.sources.events.dialect import Dialect
 from discreet.sources.events.where.values import MOMENTS, Node, Value, sql
 
 _DAY = r"\d{4}-\d\d-\d\d"

@@ -20,7 +20,7 @@ import ibis.expr.datatypes as dt
 import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError
-from discreet.sources.events.dialects import Dialect
+from discreet.sources.events.dialect import Dialect
 from discreet.sources.events.where.values import Node, Value, article, refuse_mismatch, sql
 
 MOST = 2**63 - 1

@@ -19,7 +19,8 @@ import ibis.expr.types as ir
 from sqlglot import exp
 
 from discreet.errors import Error, InvalidTypeError, InvalidValueError
-from discreet.sources.events.dialects import DUCKDB, Dialect, dialect_of
+from discreet.sources.events.dialect import Dialect, dialect_of
+from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.where.comparing import Comparator
 from discreet.sources.events.where.moments import LITERAL_CASTS, moment_literal
 from discreet.sources.events.where.numbers import calculate

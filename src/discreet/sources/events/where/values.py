@@ -14,7 +14,7 @@ from sqlglot import exp
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.sources.column_hints import choices, suggestion
 from discreet.sources.events.cells import engine_function, is_missing, read_cell
-from discreet.sources.events.dialects import Dialect
+from discreet.sources.events.dialect import Dialect
 
 Node = Any
 """A node of sqlglot, whose base class has had two names."""

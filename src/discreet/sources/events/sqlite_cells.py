@@ -25,24 +25,6 @@ from discreet.sources.events.cells import (
 )
 
 
-def connect(url: str) -> tuple[Any, Callable[[], None]]:
-    """A connection to a file that threads may use in turn, which is what they do with a source, and what closes it."""
-    import ibis
-
-    if "?" in url:
-        backend = ibis.connect(url)
-        return backend, backend.disconnect
-    import sqlite3
-
-    connection = sqlite3.connect(url.partition("://")[2], check_same_thread=False)
-    try:
-        backend = ibis.sqlite.from_connection(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return backend, backend.disconnect
-
-
 def declare_types(backend: Any, table: Any) -> tuple[Any, frozenset[str]]:
     """A table of SQLite without guessed types, and the names of its columns that have none.
 

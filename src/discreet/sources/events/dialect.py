@@ -1,31 +1,31 @@
-"""What differs between engines: one frozen Dialect each. Everything else asks the dialect, and never an engine's name.
+"""A Dialect: all in which one engine differs from others. Everything else asks the dialect, never an engine's name.
 
-To add an engine, write its Dialect here, list it in `_KNOWN`, and give the contract tests a line. Any other engine of
-ibis gets a generic one that promises little: text is not put in order or trimmed there, and what is private is not
-sent to it.
+To add an engine, write its Dialect into a file of its name in `dialects/`, and give the contract tests a line. Any
+other engine of ibis gets a generic one that promises little: text is not put in order or trimmed there, and what is
+private is not sent to it.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
-from discreet.sources.events import calendar_counts, sqlite, unlogged
-from discreet.sources.events.cells import engine_function, null_unless
-from discreet.sources.events.embedded import Close, connect_to_file
-
-_LAST_DECIMAL_PLACE = 300
-"""The last place of a decimal of PostgreSQL's that counts; floats go a little further."""
+from discreet.sources.events import dialects
+from discreet.sources.events.cells import engine_function
+from discreet.sources.events.embedded import Close
 
 
-def _connect_by_ibis(url: str) -> tuple[Any, Close]:
+def connect_by_ibis(url: str) -> tuple[Any, Close]:
+    """A connection to a URL, and what closes it."""
     import ibis
 
-    connection = ibis.connect(url.replace("postgresql://", "postgres://", 1))
+    connection = ibis.connect(url)
     return connection, connection.disconnect
 
 
@@ -99,7 +99,7 @@ class Dialect:
     title: str
     extra: str | None = None
     is_file: bool = False
-    connect: Callable[[str], tuple[Any, Close]] = _connect_by_ibis
+    connect: Callable[[str], tuple[Any, Close]] = connect_by_ibis
     declare_types: Callable[[Any, Any], tuple[Any, frozenset[str]]] | None = None
     views_local_tables: bool = False
     send_unlogged: Callable[[Any, str, Any], AbstractContextManager[Any]] | None = None
@@ -146,9 +146,18 @@ class Dialect:
         return self.digest(key) if is_strict and self.digest is not None else key.cast("string")
 
 
+@cache
+def list_engines() -> frozenset[str]:
+    """The names of the engines that have a file in `dialects/`."""
+    return frozenset(module.name for module in iter_modules(dialects.__path__))
+
+
 def dialect_named(name: str) -> Dialect:
     """The dialect of an engine, by the name that ibis or the scheme of a URL has for it."""
-    return _KNOWN.get(name) or Dialect(name=name, title=name)
+    if name not in list_engines():
+        return Dialect(name=name, title=name)
+    known: Dialect = import_module(f"{dialects.__name__}.{name}").DIALECT
+    return known
 
 
 def dialect_of(table: Any) -> Dialect:
@@ -156,128 +165,31 @@ def dialect_of(table: Any) -> Dialect:
     return dialect_named(str(table.get_backend().name))
 
 
-def _trim_spaces(text: Any, name: str) -> Any:
+def trim_spaces(text: Any, name: str) -> Any:
     """A trim that is told what to remove: DuckDB removes more unless told."""
     return engine_function(name, "string", "string", "string")(text, " ")
 
 
-def _trim_plainly(text: Any, name: str) -> Any:
-    """A trim that is not told what to remove: Spark reads two arguments in reverse."""
-    return engine_function(name, "string", "string")(text)
-
-
-def _glob(text: Any, pattern: str) -> Any:
-    """LIKE as SQLite's GLOB, which tells capitals apart."""
-    escaped = re.sub(r"[*?[]", r"[\g<0>]", pattern).replace("%", "*").replace("_", "?")
-    return engine_function("glob", "boolean", "string", "string")(escaped, text)
-
-
-def _cast_to_bytes(text: Any) -> Any:
+def cast_to_bytes(text: Any) -> Any:
+    """The bytes of a text, where a cast gives just those."""
     return text.cast("binary")
 
 
-def _cast_to_text(spelled: Any) -> Any:
+def cast_to_text(spelled: Any) -> Any:
+    """The text of bytes, where a cast undoes `cast_to_bytes`."""
     return spelled.cast("string")
 
 
-def _convert_to_utf8(text: Any) -> Any:
-    """The bytes of a text of PostgreSQL's, whatever the encoding of the database."""
-    return engine_function("convert_to", "binary", "string", "string")(text, "UTF8")
-
-
-def _encode(text: Any) -> Any:
-    return engine_function("encode", "binary", "string")(text)
-
-
-def _digest_bytes(value: Any, text_bytes: Callable[[Any], Any]) -> Any:
+def digest_bytes(value: Any, text_bytes: Callable[[Any], Any]) -> Any:
     """The engine's MD5 of bytes, or of the bytes of a text."""
     return engine_function("md5", "string", "binary")(value if value.type().is_binary() else text_bytes(value))
 
 
-def _drop_broken_utf8(text: Any) -> Any:
-    """A text of Spark's, which may be any bytes: decoding replaces those that are none of UTF-8."""
-    back = engine_function("decode", "string", "binary", "string")(_cast_to_bytes(text), "UTF-8")
-    return null_unless(_cast_to_bytes(back) == _cast_to_bytes(text), text)
+def declare_columns(rows: Any, types: list[str]) -> str:
+    """The columns of an Arrow table as the statement that makes a table names them."""
+    return ", ".join(f"{name} {kind}" for name, kind in zip(rows.column_names, types, strict=True))
 
 
-def _drop_odd_numerics(value: Any) -> Any:
-    """A numeric of PostgreSQL's that converts to a float: without NaN, which is above all numbers, and not too fine."""
-    import ibis
-
-    value = value.nullif(ibis.literal("NaN").cast(value.type()))
-    return engine_function("round", "decimal", "decimal", "int32")(value, _LAST_DECIMAL_PLACE)
-
-
-DUCKDB = Dialect(
-    name="duckdb",
-    title="DuckDB",
-    is_file=True,
-    connect=connect_to_file,
-    send_unlogged=unlogged.register_with_duckdb,
-    text_bytes=_encode,
-    bytes_text=lambda spelled: engine_function("decode", "string", "binary")(spelled),
-    digest=lambda value: _digest_bytes(value, _encode),
-    trim=_trim_spaces,
-    limit_to_calendar=calendar_counts.limit_duckdb_to_calendar,
-    count_days=calendar_counts.count_duckdb_days,
-    count_seconds=calendar_counts.count_duckdb_seconds,
-)
-
-POSTGRES = Dialect(
-    name="postgres",
-    title="PostgreSQL",
-    extra="postgres",
-    send_unlogged=unlogged.copy_to_postgres,
-    text_bytes=_convert_to_utf8,
-    bytes_text=lambda spelled: engine_function("convert_from", "string", "binary", "string")(spelled, "UTF8"),
-    digest=lambda value: _digest_bytes(value, _convert_to_utf8),
-    trim=_trim_spaces,
-    has_try_cast=False,
-    count_days=calendar_counts.count_postgres_days,
-    count_seconds=calendar_counts.count_postgres_seconds,
-    drop_strange_decimals=_drop_odd_numerics,
-)
-
-SQLITE = Dialect(
-    name="sqlite",
-    title="SQLite",
-    is_file=True,
-    connect=sqlite.connect,
-    declare_types=sqlite.declare_types,
-    send_unlogged=unlogged.insert_into_sqlite,
-    text_bytes=_cast_to_bytes,
-    bytes_text=_cast_to_text,
-    digest=sqlite.digest,
-    drop_broken_text=sqlite.drop_broken_text,
-    equates_by_bytes=True,
-    like=_glob,
-    # SQLite knows no other letters than these 26.
-    fold_case=lambda text, case: text.lower() if case == "lower" else text.upper(),
-    trim=_trim_spaces,
-    cell_readers=sqlite.CELL_READERS,
-    spell_user=sqlite.spell_user,
-    dates_are_text=True,
-    # It has no decimals, but its integers turn into doubles where they overflow.
-    total_type="int64",
-)
-
-SPARK = Dialect(
-    name="pyspark",
-    title="Spark",
-    # Spark's cache does not know tables in memory unless a view stands for them.
-    views_local_tables=True,
-    send_unlogged=unlogged.view_on_spark,
-    text_bytes=_cast_to_bytes,
-    bytes_text=_cast_to_text,
-    digest=lambda value: _digest_bytes(value, _cast_to_bytes),
-    drop_broken_text=_drop_broken_utf8,
-    trim=_trim_plainly,
-    # To Java, $ is also before the end of the last line.
-    text_end=r"\z",
-    count_days=calendar_counts.count_spark_days,
-    count_seconds=calendar_counts.count_spark_seconds,
-)
-
-DATABRICKS = replace(SPARK, name="databricks", title="databricks", views_local_tables=False, send_unlogged=None)
-
-_KNOWN = {each.name: each for each in (DUCKDB, POSTGRES, SQLITE, SPARK, DATABRICKS)} | {"postgresql": POSTGRES}
+def iterate_rows(rows: Any) -> Iterator[tuple[Any, ...]]:
+    """The rows of an Arrow table."""
+    return zip(*(column.to_pylist() for column in rows.columns), strict=True)

@@ -1,0 +1,85 @@
+"""DuckDB, in this process or in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from typing import Any
+
+from discreet.sources.events.cells import FIRST_SECOND, LAST_SECOND, SECONDS_PER_DAY, engine_function, null_unless
+from discreet.sources.events.dialect import Dialect, digest_bytes, trim_spaces
+from discreet.sources.events.embedded import connect_to_file
+
+_FIRST_MICROSECOND, _LAST_MICROSECOND = FIRST_SECOND * 10**6, LAST_SECOND * 10**6 + 999_999
+"""Those of the years 1 and 9999, counted from 1970."""
+
+
+def _encode(text: Any) -> Any:
+    return engine_function("encode", "binary", "string")(text)
+
+
+@contextmanager
+def _register_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
+    """A view of the Arrow table, which DuckDB scans where it lies."""
+    backend.con.register(name, rows)
+    try:
+        yield backend.table(name)
+    finally:
+        backend.con.unregister(name)
+
+
+def _limit_to_calendar(column: Any, kind: str) -> Any:
+    """A date or timestamp of DuckDB's, in microseconds, NULL outside of the years 1 to 9999, which have a spelling."""
+    found = column if kind == "date" else _convert_to_microseconds(column, kind)
+    if kind == "date":
+        steps, unit = _count_all_days(found), SECONDS_PER_DAY * 10**6
+    else:
+        steps, unit = _count_microseconds(found), 1
+    return null_unless(steps.between(_FIRST_MICROSECOND // unit, _LAST_MICROSECOND // unit), found)
+
+
+def _convert_to_microseconds(moment: Any, kind: str) -> Any:
+    """A timestamp of any resolution in microseconds; TRY, because TRY_CAST fails on one that is too far for them."""
+    return engine_function("try", kind, kind)(moment.cast(kind))
+
+
+def _count_days(day: Any) -> Any:
+    """Days of a date since 1970."""
+    return _count_all_days(_limit_to_calendar(day, "date"))
+
+
+def _count_all_days(day: Any) -> Any:
+    """Days since 1970, which no date fails to have, whereas the farthest are no timestamps."""
+    import ibis
+
+    count = engine_function("date_diff", "int64", "string", "date", "date")
+    return count("day", ibis.literal(date(1970, 1, 1)), day)
+
+
+def _count_microseconds(moment: Any) -> Any:
+    return engine_function("epoch_us", "int64", str(moment.type()))(moment)
+
+
+def _count_seconds(column: Any) -> Any:
+    """Whole seconds of a timestamp since 1970, rounded down."""
+    moment = _limit_to_calendar(column, "timestamp" if column.type().timezone is None else "timestamp('UTC')")
+    # Divided as whole numbers, which rounds towards zero, and is never of one below zero here.
+    divide = engine_function("divide", "int64", "int64", "int64")
+    return divide(_count_microseconds(moment) - _FIRST_MICROSECOND, 10**6) + FIRST_SECOND
+
+
+DIALECT = Dialect(
+    name="duckdb",
+    title="DuckDB",
+    is_file=True,
+    connect=connect_to_file,
+    send_unlogged=_register_rows,
+    text_bytes=_encode,
+    bytes_text=lambda spelled: engine_function("decode", "string", "binary")(spelled),
+    digest=lambda value: digest_bytes(value, _encode),
+    trim=trim_spaces,
+    limit_to_calendar=_limit_to_calendar,
+    count_days=_count_days,
+    count_seconds=_count_seconds,
+)

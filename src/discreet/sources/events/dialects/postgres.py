@@ -1,0 +1,90 @@
+"""PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from typing import Any
+
+from discreet.sources.events.cells import engine_function, null_unless
+from discreet.sources.events.dialect import (
+    Dialect,
+    connect_by_ibis,
+    declare_columns,
+    digest_bytes,
+    iterate_rows,
+    trim_spaces,
+)
+
+_LAST_DECIMAL_PLACE = 300
+"""The last place of a decimal that counts; floats go a little further."""
+
+_COLUMN_TYPES = {"int64": "int8", "string": "text", "date32[day]": "date", "bool": "bool"}
+
+
+def _convert_to_utf8(text: Any) -> Any:
+    """The bytes of a text of PostgreSQL's, whatever the encoding of the database."""
+    return engine_function("convert_to", "binary", "string", "string")(text, "UTF8")
+
+
+@contextmanager
+def _copy_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
+    """A temporary table, filled by COPY: its rows are no part of a statement, and in binary of no error either."""
+    types = [_COLUMN_TYPES[str(field.type)] for field in rows.schema]
+    with backend.con.cursor() as cursor, backend.con.transaction():
+        cursor.execute(f"CREATE TEMPORARY TABLE {name} ({declare_columns(rows, types)})")
+        with cursor.copy(f"COPY {name} FROM STDIN (FORMAT binary)") as copy:
+            copy.set_types(types)
+            for row in iterate_rows(rows):
+                copy.write_row(row)
+    try:
+        yield backend.table(name)
+    finally:
+        with backend.con.cursor() as cursor, backend.con.transaction():
+            cursor.execute(f"DROP TABLE {name}")
+
+
+def _count_days(day: Any) -> Any:
+    """Days of a date since 1970; the farthest and the infinite ones, on which this would fail, are not counted."""
+    import ibis
+
+    count = engine_function("date_mi", "int32", "date", "date")
+    inside = day.between(ibis.literal(date.min), ibis.literal(date.max))
+    return null_unless(inside, count(day, ibis.literal(date(1970, 1, 1))))
+
+
+def _count_seconds(moment: Any) -> Any:
+    """Whole seconds of a timestamp since 1970, rounded down."""
+    import ibis
+
+    zone, kind = None if moment.type().timezone is None else UTC, str(moment.type())
+    inside = moment.between(*(ibis.literal(each.replace(tzinfo=zone)) for each in (datetime.min, datetime.max)))
+    whole = engine_function("date_trunc", kind, "string", kind)("second", moment)
+    # A double, which has room for whole seconds, and none for microseconds.
+    return null_unless(inside, engine_function("date_part", "float64", "string", kind)("epoch", whole).cast("int64"))
+
+
+def _drop_odd_numerics(value: Any) -> Any:
+    """A numeric of PostgreSQL's that converts to a float: without NaN, which is above all numbers, and not too fine."""
+    import ibis
+
+    value = value.nullif(ibis.literal("NaN").cast(value.type()))
+    return engine_function("round", "decimal", "decimal", "int32")(value, _LAST_DECIMAL_PLACE)
+
+
+DIALECT = Dialect(
+    name="postgres",
+    title="PostgreSQL",
+    extra="postgres",
+    connect=lambda url: connect_by_ibis(url.replace("postgresql://", "postgres://", 1)),
+    send_unlogged=_copy_rows,
+    text_bytes=_convert_to_utf8,
+    bytes_text=lambda spelled: engine_function("convert_from", "string", "binary", "string")(spelled, "UTF8"),
+    digest=lambda value: digest_bytes(value, _convert_to_utf8),
+    trim=trim_spaces,
+    has_try_cast=False,
+    count_days=_count_days,
+    count_seconds=_count_seconds,
+    drop_strange_decimals=_drop_odd_numerics,
+)
