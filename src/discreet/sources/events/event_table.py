@@ -25,6 +25,7 @@ from discreet.sources.events.domain import (
     open_listed_domain,
 )
 from discreet.sources.events.lookup import Lookup
+from discreet.sources.events.periods import OnePeriod
 from discreet.sources.events.scoring import Scoring
 from discreet.sources.events.steps import Steps
 
@@ -39,8 +40,8 @@ class Question:
         The events.
     columns
         The columns of the user, the item and the value, by these names.
-    where
-        As the caller gave it.
+    where, during
+        As the caller gave them: a condition, and the one period of which rows are kept.
     steps
         Values as whole steps; None where scores count users.
     adjacency
@@ -52,6 +53,7 @@ class Question:
     where: str | None
     steps: Steps | None
     adjacency: str
+    during: OnePeriod | None = None
 
 
 class EventTable:
@@ -66,7 +68,8 @@ class EventTable:
         self._sensitivity = Sensitivity() if steps is None else steps.sensitivity
         self._grid: Fraction = Fraction(1) if steps is None else steps.resolution
         self._lock, self._process = threading.RLock(), os.getpid()
-        self._where, self._table = where, self._filter(opened.table, where)
+        self._where = where
+        self._table = self._filter(opened.table)
         self._snapshots: list[Lookup] = []
         self.opening = OpeningTime()
         # What was opened here ends with the source: the snapshot first, which needs its connection to go.
@@ -96,7 +99,9 @@ class EventTable:
         """What is public about the question, but for its items, in terms that JSON can hold."""
         steps = self._steps
         clip = None if steps is None else [steps.low, steps.high, str(steps.resolution)]
-        return {"columns": self._columns, "where": self._where, "clip": clip}
+        period = self._question.during
+        kept = {} if period is None else {"during": period.spelling}
+        return {"columns": self._columns, "where": self._where, "clip": clip, **kept}
 
     def _check_process(self) -> None:
         """Refuses a forked process, in which the connection has lost its threads and shares its socket."""
@@ -105,12 +110,14 @@ class EventTable:
                 "a source of events must be used in the process that made it: call discreet.events in each process"
             )
 
-    def _filter(self, table: Any, where: str | None) -> Any:
+    def _filter(self, table: Any) -> Any:
+        """The rows that the condition and the period keep, of the events or a view of them."""
+        where, opened, period = self._where, self._opened, self._question.during
+        table = table if period is None else period.keep(table, opened)
         if where is None:
             return table
         from discreet.sources.events.where import condition
 
-        opened = self._opened
         return table.filter(condition(where, table, undeclared=opened.undeclared, is_text=opened.is_text))
 
     def _declared_kind(self) -> str | None:

@@ -75,7 +75,7 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
         """The tallies of all groups; what is computed here is kept until it is let go."""
         self.close()
         engine = self._opened.engine
-        again = self._filter(self._opened.table.view(), self._where)
+        again = self._filter(self._opened.table.view())
         query = self._scoring.scores_by_group(self._table, again, self._split)
         scores = ask(engine, "computing the scores", query.cache)
         lookup = Lookup(scores, "integer", self._numbers, len(self.keys))

@@ -83,18 +83,18 @@ def _offset_at(zone: ZoneInfo, second: int) -> int:
     return (moment.astimezone(zone).utcoffset() or timedelta(0)) // timedelta(seconds=1)
 
 
-def check_moments(column: str, opened: Opened) -> None:
+def check_moments(column: str, opened: Opened, argument: str = "by") -> None:
     """Refuses a column that has no moments, or an engine of which it is not known how it counts them."""
     values, dialect = opened.table[column], opened.dialect
     declared, dtype = column not in opened.undeclared, values.type()
     if declared and not (dtype.is_date() or dtype.is_timestamp() or dtype.is_string()):
         raise InvalidTypeError(
-            f"by must be a period of a column of dates, timestamps or text, and {quote(column)} is of {dtype}"
+            f"{argument} must be a period of a column of dates, timestamps or text, and {quote(column)} is of {dtype}"
         )
     if declared and not any(has_reading(dialect, values, kind) for kind in (DAY_NUMBER, SECOND_NUMBER)):
         raise InvalidValueError(
-            f"by must not be a period on {opened.engine}: discreet does not know how it counts days and seconds; "
-            "add a column with the period to the source data, and name that"
+            f"{argument} must not be a period on {opened.engine}: discreet does not know how it counts days and "
+            "seconds; add a column with the period to the source data, and name that"
         )
 
 
@@ -113,6 +113,24 @@ def code_moments(opened: Opened, column: Any) -> Any:
     day = read_cell(opened.dialect, column, DAY_NUMBER) + _EPOCH
     seconds = read_cell(opened.dialect, column, SECOND_NUMBER) + _EPOCH * SECONDS_PER_DAY
     return ibis.coalesce(day * CODES_PER_DAY, 2 * seconds + 1)
+
+
+def is_within(opened: Opened, column: Any, first: date, last: date, zone: str | None) -> Any:
+    """Whether a cell of a column is a moment of the days from the first to the last of a zone; None for UTC.
+
+    It is never true of a cell that is no moment, and no cell makes it fail.
+    """
+    from functools import reduce
+    from operator import or_
+
+    day = read_cell(opened.dialect, column, DAY_NUMBER) + _EPOCH
+    second = read_cell(opened.dialect, column, SECOND_NUMBER) + _EPOCH * SECONDS_PER_DAY
+    begin, end = first.toordinal(), last.toordinal()
+    pieces = [(begin * CODES_PER_DAY, (end + 1) * CODES_PER_DAY - 1)]
+    if zone is not None:
+        low, high, _ = _convert_to_utc(np.array([begin]), np.array([end]), find_offsets(open_zone(zone), first, last))
+        pieces = list(zip(low.tolist(), high.tolist(), strict=True))
+    return reduce(or_, [day.between(begin, end), *(second.between(a // 2, b // 2) for a, b in pieces)])
 
 
 def list_codes(firsts: Sequence[date], lasts: Sequence[date], zone: str | None) -> dict[str, Any]:

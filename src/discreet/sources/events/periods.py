@@ -16,7 +16,14 @@ from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.privacy import is_whole_number
 from discreet.sources.events.connect import Opened
 from discreet.sources.events.group_columns import GroupColumn, NumberedMembers
-from discreet.sources.events.local_days import CODES_PER_DAY, check_moments, code_moments, list_codes, open_zone
+from discreet.sources.events.local_days import (
+    CODES_PER_DAY,
+    check_moments,
+    code_moments,
+    is_within,
+    list_codes,
+    open_zone,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,6 +110,21 @@ class PeriodColumn(GroupColumn):
     def spelling(self) -> str:
         return f"{self.unit}({self.column})" if self.zone is None else f"{self.unit}({self.column}, {self.zone})"
 
+    def only(self, period: Any) -> OnePeriod:
+        """One period of the column, for `during`.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> discreet.month("played_at").only("2026-10").spelling
+        'month(played_at) = 2026-10'
+        """
+        unit = UNITS[self.unit]
+        first = unit.parse(period)
+        if first is None:
+            raise InvalidValueError(f"period must be a {unit.name} like {unit.example}, not {quote(period)}")
+        return OnePeriod(self, first)
+
     def declared_kind(self, opened: Opened) -> str | None:
         """Text of a public file stays text, and is parsed here."""
         return "string"
@@ -120,6 +142,39 @@ class PeriodColumn(GroupColumn):
             read=lambda rows: code_moments(opened, rows[self.column]),
             match=lambda code: [code // CODES_PER_DAY == table.key, code >= table.low, code <= table.high],
         )
+
+
+@dataclass(frozen=True)
+class OnePeriod:
+    """A column of dates or timestamps, and the one period of which rows are kept, by its first day."""
+
+    column: PeriodColumn
+    first: date
+
+    @property
+    def last(self) -> date:
+        """The last day of the period."""
+        return UNITS[self.column.unit].last_day(self.first)
+
+    @property
+    def spelling(self) -> str:
+        """The column and the period, in words that say what is kept."""
+        return f"{self.column.spelling} = {UNITS[self.column.unit].spell(self.first)}"
+
+    def keep(self, table: Any, opened: Opened) -> Any:
+        """The rows of the period, of a table of the events."""
+        check_moments(self.column.column, opened, "during")
+        return table.filter(is_within(opened, table[self.column.column], self.first, self.last, self.column.zone))
+
+
+def check_during(given: Any) -> OnePeriod | None:
+    """The period that the caller names, if any."""
+    if given is None or isinstance(given, OnePeriod):
+        return given
+    raise InvalidTypeError(
+        "during must be one period of a column, such as discreet.month('played_at').only('2026-10'), "
+        f"not {quote(given)}"
+    )
 
 
 def _parse_member(unit: Unit, given: Any, shows: bool) -> date:

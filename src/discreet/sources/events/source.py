@@ -19,6 +19,7 @@ from discreet.sources.events.group_keys import refuse_own_groups
 from discreet.sources.events.group_split import GroupSplit, open_group_split
 from discreet.sources.events.grouped import GroupedTableSource
 from discreet.sources.events.origin import origin_of
+from discreet.sources.events.periods import OnePeriod, check_during
 from discreet.sources.events.rowwise import check_plan, check_rowwise
 from discreet.sources.events.steps import steps_of
 from discreet.sources.events.table import TableSource
@@ -36,6 +37,7 @@ def events(
     domain: Discovered,
     label: None = None,
     where: str | None = None,
+    during: OnePeriod | None = None,
     value: str | None = None,
     clip: tuple[Number, Number] | None = None,
     resolution: Number | None = None,
@@ -60,6 +62,7 @@ def events(
     domain: Discovered,
     label: None = None,
     where: str | None = None,
+    during: OnePeriod | None = None,
     value: str | None = None,
     clip: tuple[Number, Number] | None = None,
     resolution: Number | None = None,
@@ -84,6 +87,7 @@ def events(
     domain: Any,
     label: str | None = None,
     where: str | None = None,
+    during: OnePeriod | None = None,
     value: str | None = None,
     clip: tuple[Number, Number] | None = None,
     resolution: Number | None = None,
@@ -108,6 +112,7 @@ def events(
     domain: Any,
     label: str | None = None,
     where: str | None = None,
+    during: OnePeriod | None = None,
     value: str | None = None,
     clip: tuple[Number, Number] | None = None,
     resolution: Number | None = None,
@@ -131,6 +136,7 @@ def events(
     domain: Any = None,
     label: str | None = None,
     where: str | None = None,
+    during: OnePeriod | None = None,
     value: str | None = None,
     clip: tuple[Number, Number] | None = None,
     resolution: Number | None = None,
@@ -161,6 +167,8 @@ def events(
         A column of the domain to show in place of the item.
     where
         A condition on single rows, in DuckDB's SQL. What could look at other rows, or fail on one, is refused.
+    during
+        Only rows of one period, such as `discreet.month("played_at").only("2026-10")`; the column is as for `by`.
     value, clip, resolution
         Without `value` a score counts distinct users. With it, a score is the sum over users of the user's total for
         the item, clipped to the range `clip`, in whole steps of `resolution`.
@@ -214,22 +222,24 @@ def events(
     if isinstance(domain, Discovered):
         _check_discovered(label, most)
     _check_groups(by, groups, each_user, max_groups_per_user)
+    check_during(during)
     csv_format = check_csv_format(delimiter, escape, map(_find_ending, (table, domain, groups)))
     _refuse_own_domain(table, domain, name)
     refuse_own_groups(table, groups, name)
     check_plan(table)
-    wanted = [*_find_named_columns(user, item, value, where), *_find_group_columns(by)]
+    wanted = [*_find_named_columns(user, item, value, where), *_find_group_columns(by, during)]
     opened = open_table(table, name, "table", wanted, csv_format, user)
     opened.csv_format = csv_format
     try:
         check_rowwise(opened.table, user)
         columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
-        for argument, column in columns.items():
+        named = columns if during is None else {**columns, "during": during.column.column}
+        for argument, column in named.items():
             _check_column(opened, argument, column)
         has_one_of_each = (most, steps, by) == (None, None, None) and not isinstance(domain, Discovered)
         _check_float_users(opened, user, strict=not has_one_of_each)
         split = None if by is None else open_group_split(by, groups, opened, each_user, max_groups_per_user)
-        question = Question(opened, columns, where, steps, adjacency)
+        question = Question(opened, columns, where, steps, adjacency, during)
         source = _open_source(question, domain, label, most, split)
         source.opening.add_since(begun)
         return source
@@ -273,8 +283,9 @@ def _find_named_columns(user: Any, item: Any, value: Any, where: Any) -> list[st
     return names
 
 
-def _find_group_columns(by: Any) -> list[str]:
-    return [] if by is None else [each.column for each in read_by(by)]
+def _find_group_columns(by: Any, during: OnePeriod | None) -> list[str]:
+    grouping = () if by is None else read_by(by)
+    return [each.column for each in (*grouping, *([] if during is None else [during.column]))]
 
 
 def _find_ending(given: Any) -> str | None:

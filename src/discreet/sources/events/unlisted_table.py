@@ -97,7 +97,7 @@ class UnlistedGroupTable(UnlistedTable, UnlistedGroups):
         return len(self.keys)
 
     def _query(self, key: str) -> Any:
-        again = self._filter(self._opened.table.view(), self._where)
+        again = self._filter(self._opened.table.view())
         return self._scoring.find_items_by_group(self._table, again, self._split, key)
 
 
