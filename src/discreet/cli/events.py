@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from discreet.cli.output import check_out
 from discreet.cli.stdin import STANDARD, input_files
 from discreet.discovery_terms import Discovered
 from discreet.errors import InvalidValueError, quote
-from discreet.sources.events.domain import Integers, integers
+from discreet.sources.events.domain import Integers, parse_domain
 from discreet.sources.events.source import events
 
 
@@ -82,12 +81,7 @@ def _parse_domain(text: str) -> str | Integers:
         raise InvalidValueError("domain must be FILE:COLUMN or integers:LO:HI, not the URL of a database")
     if text.partition(":")[0] == STANDARD:
         raise InvalidValueError("domain must be FILE:COLUMN or integers:LO:HI: standard input is for FILE alone")
-    if not text.startswith("integers:"):
-        return text
-    ends = re.fullmatch(r"integers:([+-]?[0-9]{1,20}):([+-]?[0-9]{1,20})", text)
-    if ends is None:
-        raise InvalidValueError(f"domain must be integers:LO:HI such as integers:0:999, not {quote(text)}")
-    return integers(int(ends[1]), int(ends[2]))
+    return parse_domain(text)
 
 
 def _parse_clip(text: str | None) -> tuple[str, str] | None:

@@ -17,8 +17,8 @@ import typer
 from discreet.cli.stdin import STANDARD
 from discreet.errors import InvalidValueError, quote
 from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.registry import MECHANISMS
-from discreet.noise import NOISES, check_noise
+from discreet.mechanisms.registry import MECHANISMS, make_mechanism
+from discreet.noise import NOISES
 from discreet.privacy import ADJACENCIES, Sensitivity, check_adjacency, exact
 from discreet.sources.column_hints import suggestion
 
@@ -125,15 +125,9 @@ def parse_mechanism(name: str | None, options: dict[str, Any]) -> Mechanism:
     """The mechanism of this name with the options that were given, all of which must be its own."""
     name = parse_choice("mechanism", name or "canonical", MECHANISMS)
     given = {option: value for option, value in options.items() if value is not None}
-    own = list(MECHANISMS[name]().parameters())
-    for option in given:
-        if option not in own:
-            takes = f"takes only {' and '.join(own)}" if own else "takes no options"
-            raise InvalidValueError(f"{option} must be left out with the mechanism {name}, which {takes}")
-    if "noise" in given:
-        with _suggest_on_error(given["noise"], NOISES):
-            check_noise(given["noise"])
-    return MECHANISMS[name](**given)
+    noise = given.get("noise")
+    with _suggest_on_error(None if noise in NOISES else noise, NOISES):
+        return make_mechanism(name, given)
 
 
 def parse_choice(name: str, given: str, allowed: Iterable[str]) -> str:
@@ -201,7 +195,7 @@ def check_input_format(file: str | None, kind: str | None, events: bool = False)
 
 
 @contextmanager
-def _suggest_on_error(given: str, names: Iterable[str]) -> Iterator[None]:
+def _suggest_on_error(given: str | None, names: Iterable[str]) -> Iterator[None]:
     """Ends what the library complains about inside with the name that is most likely meant."""
     try:
         yield

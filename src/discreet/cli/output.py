@@ -6,8 +6,6 @@ NO_COLOR is set and not empty (no-color.org) or TERM is dumb, and always in pipe
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import sys
@@ -17,12 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidValueError
-from discreet.grouped_listing import GroupedListing
 from discreet.grouped_release import AnyRelease, GroupedRelease
-from discreet.listing import Listing
 from discreet.progress import is_shown
-from discreet.release import listing_of
-from discreet.text import count_for_programs, escape_line
+from discreet.release_csv import format_csv, listing_of_any
+from discreet.text import escape_line
 
 BOLD, RED = "1", "1;31"
 
@@ -94,34 +90,13 @@ def _encoding() -> str:
     return getattr(sys.stdout, "encoding", None) or "utf-8"
 
 
-def format_csv(release: AnyRelease) -> str:
-    """A header and a row for each item, in the order of the table, with the rank and the counts where released.
-
-    Of a release by group, the group comes first, a column for each that makes it.
-    """
-    file, listing = io.StringIO(), _listing_of(release)
-    writer, columns = csv.writer(file, lineterminator="\n"), listing.columns()
-    writer.writerow(columns)
-    counts = len(columns) - 3 if columns[-1] == "high" else len(columns)
-    for row in listing.rows():
-        writer.writerow([*row[:counts], *map(count_for_programs, row[counts:])])
-    # Half of a surrogate pair can be a label but not a character of a file.
-    return file.getvalue().encode("utf-8", "backslashreplace").decode().removesuffix("\n")
-
-
 def format_items(release: AnyRelease) -> str:
     r"""An item a line and nothing else; a backslash is written as \\ and a control character as \n or \x1b.
 
     Of a release by group, the group comes first, and tabs are between.
     """
     cells = 1 + (len(release.names) if isinstance(release, GroupedRelease) else 0)
-    return "\n".join("\t".join(map(escape_line, row[:cells])) for row in _listing_of(release).rows())
-
-
-def _listing_of(release: AnyRelease) -> Listing | GroupedListing:
-    if isinstance(release, GroupedRelease):
-        return GroupedListing(release.names, {group: listing_of(each) for group, each in release.items()})
-    return listing_of(release)
+    return "\n".join("\t".join(map(escape_line, row[:cells])) for row in listing_of_any(release).rows())
 
 
 def _format_json(release: AnyRelease) -> str:

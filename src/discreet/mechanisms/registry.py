@@ -11,11 +11,24 @@ from discreet.mechanisms.histogram import Histogram
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
+from discreet.noise import check_noise
 
 MECHANISMS: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Canonical, OneShot, Peeling, Joint, Histogram)}
 
 DEFAULT: Mechanism = Canonical()
 """What draws where the caller names no mechanism."""
+
+
+def make_mechanism(name: str, options: dict[str, Any]) -> Mechanism:
+    """The mechanism of a name with the options that were given, all of which must be its own."""
+    own = list(MECHANISMS[name]().parameters())
+    for option in options:
+        if option not in own:
+            takes = f"takes only {' and '.join(own)}" if own else "takes no options"
+            raise InvalidValueError(f"{option} must be left out with the mechanism {name}, which {takes}")
+    if "noise" in options:
+        check_noise(options["noise"])
+    return MECHANISMS[name](**options)
 
 
 def check_mechanism(mechanism: Any) -> Mechanism:

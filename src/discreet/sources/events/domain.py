@@ -71,6 +71,16 @@ def integers(lo: int, hi: int) -> Integers:
     return Integers(int(lo), int(hi))
 
 
+def parse_domain(text: str) -> str | Integers:
+    """The domain that a text stands for: integers:LO:HI, or a file with its column, as it is."""
+    if not text.startswith("integers:"):
+        return text
+    ends = re.fullmatch(r"integers:([+-]?[0-9]{1,20}):([+-]?[0-9]{1,20})", text)
+    if ends is None:
+        raise InvalidValueError(f"domain must be integers:LO:HI such as integers:0:999, not {quote(text)}")
+    return integers(int(ends[1]), int(ends[2]))
+
+
 @dataclass(eq=False, repr=False)
 class ListedDomain:
     """A domain with a row for each item: columns `item` and, where it is shown instead, `label`."""
