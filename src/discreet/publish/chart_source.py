@@ -1,0 +1,142 @@
+"""From a chart and a period to the arguments of `discreet.events` and `top_k`: what the keys of the file stand for."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from discreet.discovery_terms import Discovered, discovered
+from discreet.errors import InvalidValueError, quote
+from discreet.publish.charts_file import Chart
+from discreet.sources.events.connect import ending_of, is_url
+from discreet.sources.events.csv_format import DELIMITERS
+from discreet.sources.events.dialect import dialect_named
+from discreet.sources.events.domain import parse_domain, split_column
+from discreet.sources.events.group_lists import product
+from discreet.sources.events.group_spelling import parse_by, parse_groups
+from discreet.sources.events.periods import OnePeriod, period_column
+from discreet.sources.events.source import events
+
+_AS_THEY_ARE = ("user", "item", "value", "resolution", "max_items_per_user", "where", "name", "delimiter", "escape")
+
+
+def open_chart_source(chart: Chart, period: str | None) -> Any:
+    """The source of one release of a chart: its events, of one period where it has periods."""
+    options = {name: chart.settings["events"].get(name) for name in _AS_THEY_ARE}
+    return events(find_table(chart), **options, **list_public_options(chart), during=find_period(chart, period))
+
+
+def open_stand_in(chart: Chart, table: Any, label: str | None) -> Any:
+    """The same source on another table, of the events' columns, each row of which is kept and in the period.
+
+    It knows what a release costs, and reads nothing of the events.
+    """
+    options = {name: chart.settings["events"].get(name) for name in ("user", "item", "value", "resolution")}
+    options["max_items_per_user"] = chart.settings["events"].get("max_items_per_user")
+    public = list_public_options(chart)
+    lists = [split_column(each)[0] for each in (public["domain"], public.get("groups")) if isinstance(each, str)]
+    if any(ending_of(each) in DELIMITERS for each in lists):
+        options |= {name: chart.settings["events"].get(name) for name in ("delimiter", "escape")}
+    return events(table, **options, **{**public, "label": label})
+
+
+def list_terms(chart: Chart) -> dict[str, Any]:
+    """The arguments of `top_k` but for the source and what a ledger is told."""
+    terms = {name: chart.get(name) for name in ("k", "epsilon", "counts", "split", "pad_to")}
+    return {**terms, "mechanism": chart.mechanism}
+
+
+def list_public_options(chart: Chart) -> dict[str, Any]:
+    """The arguments of `discreet.events` that come from public lists, and what belongs to them."""
+    clip = chart.settings["events"].get("clip")
+    return {
+        "domain": _find_domain(chart),
+        "label": chart.get("label"),
+        "clip": None if clip is None else tuple(clip),
+        "adjacency": chart.get("adjacency") or "add-remove",
+        **_find_groups(chart),
+    }
+
+
+def find_period(chart: Chart, period: str | None) -> OnePeriod | None:
+    """The period whose events a release is of."""
+    if period is None or chart.unit is None:
+        return None
+    return period_column(chart.unit.name, chart.get("time"), chart.get("zone")).only(period)
+
+
+def find_table(chart: Chart) -> str:
+    """The files of the events, or the URL of their database with the variables of the environment in it."""
+    given = chart.settings["events"]
+    if given.get("table") is not None:
+        if is_url(given["table"]):
+            raise InvalidValueError("table must be a file; the URL of a database is connect")
+        return chart.find_path(given["table"])
+    url = re.sub(r"\$\{(\w+)\}", _find_variable, given["connect"])
+    if not is_url(url):
+        raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
+    scheme, _, rest = url.partition("://")
+    # The path of a database file is relative to the charts file, like all others.
+    return f"{scheme}://{os.path.join(chart.folder, rest)}" if dialect_named(scheme).is_file else url
+
+
+def _find_variable(found: re.Match[str]) -> str:
+    name = found[1]
+    if not os.environ.get(name):
+        raise InvalidValueError(f"connect must name variables of the environment that are set, and {name} is not")
+    return os.environ[name]
+
+
+def _find_domain(chart: Chart) -> Any:
+    given, terms = chart.get("domain"), chart.get("discover")
+    if terms is not None:
+        return _find_discovery(terms)
+    return given if isinstance(given, list) else _find_list(chart, parse_domain(given))
+
+
+def _find_discovery(terms: dict[str, Any]) -> Discovered:
+    return discovered(**terms)
+
+
+def _find_list(chart: Chart, given: Any) -> Any:
+    """A public list, whose file is found from the charts file."""
+    if not isinstance(given, str):
+        return given
+    if is_url(given):
+        raise InvalidValueError(f"a public list must be in a file, not at a URL like {quote(given.partition(':')[0])}")
+    path, column = split_column(given)
+    return chart.find_path(path) + ("" if column is None else f":{column}")
+
+
+def _find_groups(chart: Chart) -> dict[str, Any]:
+    given = chart.get("by")
+    if given is None:
+        return {}
+    named = given["column"]
+    columns = [parse_by(each) for each in ([named] if isinstance(named, str) else named)]
+    if any(isinstance(each, list) for each in columns):
+        raise InvalidValueError("column must be a list of texts where several columns make a group")
+    units = [getattr(each, "unit", None) for each in columns]
+    most = given.get("max_groups_per_user")
+    return {
+        "by": columns[0] if len(columns) == 1 else columns,
+        "groups": _find_group_list(chart, given["groups"], units),
+        "each_user": given["each_user"],
+        "max_groups_per_user": most,
+    }
+
+
+def _find_group_list(chart: Chart, given: Any, units: list[str | None]) -> Any:
+    """The public list of groups: of one column, of all combinations of several, or a file that has several."""
+    if isinstance(given, str):
+        return _find_list(chart, parse_groups(given, units))
+    if len(units) == 1:
+        return given
+    if len(given) != len(units):
+        raise InvalidValueError(f"groups must be a file, or a list with one list for each of the {len(units)} columns")
+    return product(*(_find_member_list(chart, each, unit) for each, unit in zip(given, units, strict=True)))
+
+
+def _find_member_list(chart: Chart, given: Any, unit: str | None) -> Any:
+    return _find_list(chart, parse_groups(given, [unit])) if isinstance(given, str) else given

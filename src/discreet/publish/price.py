@@ -1,0 +1,174 @@
+"""What a run of publishing will cost, what is left after it, and for how many more periods that lasts.
+
+The cost of a release is that of the same request on an empty table: it follows from the charts file and public lists
+alone, so that no event is read.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any
+
+from discreet.errors import Error
+from discreet.grouped_request import make_any_request
+from discreet.ledger.account import Budget
+from discreet.ledger.composition import Composition
+from discreet.ledger.ledger import Ledger
+from discreet.publish.chart_source import list_terms, open_stand_in
+from discreet.publish.charts_file import Chart
+from discreet.publish.due_periods import find_due_periods, find_last_ended, find_next_end
+from discreet.publish.editions import ChartRecord, read_record
+
+MOST_PERIODS = 1000
+"""So far ahead the budget is followed."""
+
+
+@dataclass(frozen=True)
+class ChartPrice:
+    """What one chart will cost.
+
+    Attributes
+    ----------
+    chart, record
+        The chart, and what the ledger holds of it.
+    due
+        The periods that this run is to release, in order.
+    cost
+        What the release of one period costs; None where that cannot be said.
+    error
+        Why not.
+    lasts
+        For how many more periods the budget lasts after this run, if all charts go on; None for a chart without.
+    """
+
+    chart: Chart
+    record: ChartRecord
+    due: tuple[str | None, ...]
+    cost: Composition | None
+    error: Error | None = None
+    lasts: int | None = None
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a run will cost: each chart, and what the ledger says of all of them."""
+
+    charts: tuple[ChartPrice, ...]
+    budget: Budget
+    spent: Composition
+
+    @property
+    def run(self) -> Composition:
+        """What all releases of this run cost together."""
+        return add_up([(each.cost, len(each.due)) for each in self.charts])
+
+    @property
+    def fits(self) -> bool:
+        """Whether the budget allows all of them."""
+        return self.budget.fits(self.spent.plus(self.run))
+
+    @property
+    def left(self) -> Fraction:
+        """The epsilon that is left after all of them."""
+        after = self.spent.plus(self.run).spent(self.budget.conversion_delta)
+        return max(Fraction(0), self.budget.epsilon - after)
+
+
+def make_price(charts: Sequence[Chart], ledger: Ledger, moment: datetime) -> Price:
+    """What a run at a moment will cost; the ledger and public lists are read, and no events."""
+    entries = ledger.history()
+    rows = [_price_chart(chart, read_record(entries, chart), moment) for chart in charts]
+    price = Price(tuple(rows), ledger.budget, ledger.composition)
+    return Price(_follow_budget(price, moment), price.budget, price.spent)
+
+
+def add_up(costs: Sequence[tuple[Composition | None, int]]) -> Composition:
+    """What so many releases of each cost come to."""
+    total = Composition()
+    for cost, times in costs:
+        if cost is not None:
+            many = Composition(times * cost.epsilon, times * cost.rho, times * cost.delta)
+            total = total.plus(many)
+    return total
+
+
+def _price_chart(chart: Chart, record: ChartRecord, moment: datetime) -> ChartPrice:
+    due = tuple(each for each in find_due_periods(chart, moment) if each not in record.periods)
+    try:
+        return ChartPrice(chart, record, due, find_cost(chart))
+    except Error as error:
+        return ChartPrice(chart, record, due, None, error)
+
+
+def find_cost(chart: Chart) -> Composition:
+    """What the release of one period costs."""
+    terms = list_terms(chart)
+    terms.pop("pad_to")
+    source = open_stand_in(chart, make_empty_table(chart), chart.get("label"))
+    guarantee = make_any_request(source, **terms).guarantee
+    return Composition(guarantee.epsilon, guarantee.zcdp, guarantee.delta)
+
+
+def make_empty_table(chart: Chart) -> Any:
+    """A table without rows that has the columns of the events."""
+    import pyarrow as pa
+
+    return pa.table({name: pa.array([], kind) for name, kind in list_columns(chart).items()})
+
+
+def list_columns(chart: Chart) -> dict[str, Any]:
+    """The columns that a chart needs, with types that any public list can be compared with."""
+    import pyarrow as pa
+
+    from discreet.publish.chart_source import list_public_options
+    from discreet.sources.events.group_columns import read_by
+
+    given, by = chart.settings["events"], list_public_options(chart).get("by")
+    grouping = [] if by is None else [column.column for column in read_by(by)]
+    columns = {name: pa.string() for name in [given["item"], *grouping, given["user"]]}
+    return columns | ({} if given.get("value") is None else {given["value"]: pa.float64()})
+
+
+@dataclass(order=True)
+class _Next:
+    """The end of a chart's next period, and which chart it is of."""
+
+    end: date
+    place: int
+    first: date = field(compare=False)
+
+
+def _follow_budget(price: Price, moment: datetime) -> tuple[ChartPrice, ...]:
+    """The charts with how many more periods of each fit, when all are released as their periods end."""
+    total, counts = price.spent.plus(price.run), [0] * len(price.charts)
+    coming = [_Next(*each) for each in _find_next_ends(price, moment)]
+    heapq.heapify(coming)
+    while coming and max(counts) < MOST_PERIODS:
+        soonest = heapq.heappop(coming)
+        row = price.charts[soonest.place]
+        total = total.plus(row.cost or Composition())
+        if not price.budget.fits(total) or row.chart.unit is None:
+            break
+        counts[soonest.place] += 1
+        following = find_next_end(row.chart.unit, soonest.first)
+        heapq.heappush(coming, _Next(find_next_end(row.chart.unit, following), soonest.place, following))
+    return tuple(
+        ChartPrice(row.chart, row.record, row.due, row.cost, row.error, None if row.chart.unit is None else count)
+        for row, count in zip(price.charts, counts, strict=True)
+    )
+
+
+def _find_next_ends(price: Price, moment: datetime) -> list[tuple[date, int, date]]:
+    found = []
+    for place, row in enumerate(price.charts):
+        unit = row.chart.unit
+        if unit is None or row.cost is None:
+            continue
+        first = find_next_end(unit, find_last_ended(unit, moment, row.chart.get("zone")))
+        first = max(first, row.chart.first or first)
+        found.append((find_next_end(unit, first), place, first))
+    return found
