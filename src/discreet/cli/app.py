@@ -41,7 +41,7 @@ Examples:
 
 MODULES = {
     "select": "select", "sketch": "sketch", "plan": "analysis", "study": "analysis", "verify": "evidence",
-    "audit": "evidence", "budget": "budget",
+    "audit": "evidence", "budget": "budget", "statement": "statement",
 }  # fmt: skip
 """Which module of this package has each command, in an `app` of its own."""
 
