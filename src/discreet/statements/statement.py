@@ -128,7 +128,9 @@ def _describe_promise(subject: Subject) -> list[str]:
     terms = subject.guarantee
     if not subject.private:
         return [NOT_PRIVATE]
-    unit = WHO if subject.ledger is None else f"{printable(subject.ledger.budget.unit)}."
+    unit = (
+        WHO if subject.ledger is None else f"The budget is for the privacy of {printable(subject.ledger.budget.unit)}."
+    )
     whole = "With this release alone: " + _lower(
         promise_to_people(terms.epsilon, terms.delta, terms.adjacency, subject.word)
     )

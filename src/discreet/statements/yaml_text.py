@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from discreet.text import printable
-
 _UNPRINTABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
@@ -34,11 +32,19 @@ def _write_mapping(mapping: Mapping[str, Any], indent: str, path: str, questions
         elif isinstance(value, list) and value:
             yield f"{indent}{name}:{comment}"
             yield from (f"{indent}  - {_quote(each)}" for each in value)
-        elif isinstance(value, str) and re.fullmatch(r"\S.*\n[\s\S]*\S", value):
+        elif isinstance(value, str) and _is_block(value):
             yield f"{indent}{name}: |-{comment}"
-            yield from (f"{indent}  {printable(line)}".rstrip() for line in value.split("\n"))
+            yield from (f"{indent}  {line}" if line else "" for line in value.split("\n"))
         else:
             yield f"{indent}{name}: {_quote(value)}{comment}"
+
+
+def _is_block(text: str) -> bool:
+    """Whether a text of several lines reads back from a block as it is."""
+    first, *others = text.split("\n")
+    return (
+        bool(others) and "".join([first, *others]).isprintable() and first.strip() == first != "" and bool(others[-1])
+    )
 
 
 def _quote(value: Any) -> str:
