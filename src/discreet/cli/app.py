@@ -42,6 +42,7 @@ Examples:
 MODULES = {
     "select": "select", "check": "check", "sketch": "sketch", "plan": "analysis", "study": "analysis",
     "verify": "evidence", "audit": "evidence", "budget": "budget", "statement": "statement",
+    "publish": "publish",
 }  # fmt: skip
 """Which module of this package has each command, in an `app` of its own."""
 

@@ -82,30 +82,38 @@ def _report_output_error(error: OSError) -> int:
         os.close(nowhere)
     if isinstance(error, BrokenPipeError):
         return FAILURE
-    _print_traceback(error)
+    print_traceback(error)
     return _print_error(f"writing to standard output fails: {error.strerror}", FAILURE)
 
 
-def _report_bug(error: Exception) -> int:
-    _print_traceback(error)
+def describe_error(error: Exception) -> str:
+    """What went wrong, on one line that may be shown: of what is not ours, only what kind it is."""
+    if isinstance(error, Error):
+        return printable(hide_urls(" ".join(str(error).split())))
     hint = "DISCREET_DEBUG=1 shows the traceback, which may contain private data"
-    return _print_error(f"an internal error occurred ({type(error).__name__}); {hint}", FAILURE)
+    return f"an internal error occurred ({type(error).__name__}); {hint}"
 
 
-def _print_traceback(error: Exception) -> None:
+def _report_bug(error: Exception) -> int:
+    print_traceback(error)
+    return _print_error(describe_error(error), FAILURE)
+
+
+def print_traceback(error: Exception) -> None:
+    """Prints where an error comes from, for those who have asked for it."""
     if os.environ.get("DISCREET_DEBUG") == "1" and getattr(sys, "stderr", None) is not None:
-        print(_hide_urls("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+        print(hide_urls("".join(traceback.format_exception(error))), end="", file=sys.stderr)
 
 
 def _print_error(message: str, code: int) -> int:
     """Prints one line, whatever is in the message, and returns the exit code."""
-    line = printable(_hide_urls(" ".join(message.split())))
+    line = printable(hide_urls(" ".join(message.split())))
     if getattr(sys, "stderr", None) is not None:
         with suppress(OSError):
             print(f"{apply_style('discreet:', RED, sys.stderr)} {line}", file=sys.stderr, flush=True)
     return code
 
 
-def _hide_urls(text: str) -> str:
+def hide_urls(text: str) -> str:
     """A text without what follows the scheme of a URL: there may be a password in it, in whole or in part."""
     return re.sub(r"(\w://)(?:.*@)?\S*?(?=['\")}\],;]*(?:\s|$))", r"\1...", text)

@@ -171,6 +171,14 @@ def parse_count(text: str, name: str = "k") -> int:
     raise InvalidValueError(f"{name} must be a whole number such as 10, not {quote(text)}")
 
 
+def parse_seconds(text: str, name: str = "wait") -> float:
+    """A time in seconds, of at most a day."""
+    seconds = exact(text, name)
+    if not 0 <= seconds <= 86_400:
+        raise InvalidValueError(f"{name} must be from 0 to 86400 seconds, not {quote(text)}")
+    return float(seconds)
+
+
 def parse_jobs(text: str | None) -> int:
     """How many processes to use: by default one a core."""
     jobs = (os.cpu_count() or 1) if text is None else parse_count(text, "jobs")

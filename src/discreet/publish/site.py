@@ -1,0 +1,130 @@
+"""The site of a charts file: every page and every file to download, as a function of the ledger and of titles alone.
+
+The pages are HTML with SVG, made here: nothing is loaded from elsewhere, and a script only hides what is not chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from discreet.grouped_release import GroupedRelease, count_groups
+from discreet.ledger.ledger import Ledger
+from discreet.publish.chart_page import ChartPages, chart_to_html
+from discreet.publish.charts_file import ChartsFile
+from discreet.publish.editions import Edition, read_record
+from discreet.publish.site_statement import make_statements, protect_in_words
+from discreet.publish.wording import join_names, name_period
+from discreet.release import Release
+from discreet.release_csv import format_csv
+
+DUMMY = "DUMMY: made-up events, drawn without privacy. Nothing here is about anybody."
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a site is made of.
+
+    Attributes
+    ----------
+    file
+        The charts file, for titles.
+    charts
+        The charts that have something to show, each with its editions.
+    ledger
+        What they were charged to; None for a rehearsal with made-up events.
+    """
+
+    file: ChartsFile
+    charts: Sequence[ChartPages]
+    ledger: Ledger | None
+
+
+def make_site(file: ChartsFile, ledger: Ledger) -> Site:
+    """The site of all that a ledger holds of the charts of a file."""
+    entries = ledger.history()
+    records = [(chart, read_record(entries, chart)) for chart in file.charts]
+    return Site(file, [ChartPages(chart, record.editions) for chart, record in records if record.editions], ledger)
+
+
+def list_files(site: Site) -> dict[str, str]:
+    """The text of every file of a site, by its name."""
+    texts = {"index.html": _lay_out(site, site.file.title, _index(site)), **make_statements(site)}
+    texts["statement.html"] = _lay_out(site, "Statement", _statement_page(texts["statement.md"]))
+    for pages in site.charts:
+        for place, edition in enumerate(pages.editions):
+            page = _lay_out(site, pages.chart.title, chart_to_html(pages, place))
+            texts[pages.name_file(edition, ".html")] = page
+            if edition is pages.latest:
+                texts[f"{pages.chart.id}.html"] = page
+            texts[f"data/{pages.name_file(edition, '.csv')}"] = format_csv(edition.release) + "\n"
+            texts[f"data/{pages.name_file(edition, '.json')}"] = edition.release.to_json(indent=2) + "\n"
+    return texts
+
+
+def _lay_out(site: Site, title: str, main: str) -> str:
+    """A page: what all of them have around their main part."""
+    dummy = f'<p class="dummy" role="note">{DUMMY}</p>' if site.ledger is None else ""
+    return Template(_text("page.html")).substitute(
+        title=escape(title if title == site.file.title else f"{title} - {site.file.title}"),
+        site=escape(site.file.title),
+        style=_text("page.css"),
+        script=_text("page.js"),
+        dummy=dummy,
+        main=main,
+        privacy=protect_in_words(site),
+    )
+
+
+def _text(name: str) -> str:
+    return files("discreet.publish").joinpath(name).read_text(encoding="utf-8")
+
+
+def _index(site: Site) -> str:
+    note = f'<p class="note">{escape(site.file.note)}</p>' if site.file.note else ""
+    cards = "".join(map(_card, site.charts)) or "<p>Nothing is released yet.</p>"
+    return f'<h1>{escape(site.file.title)}</h1>{note}<div class="cards">{cards}</div>'
+
+
+def _card(pages: ChartPages) -> str:
+    chart, latest = pages.chart, pages.latest
+    note = f"<p>{escape(chart.note)}</p>" if chart.note else ""
+    facts = [name_period(latest.period)] if latest.period else []
+    facts += [count_groups(len(latest.release))] if isinstance(latest.release, GroupedRelease) else []
+    earlier = len(pages.editions) - 1
+    facts += [f"{earlier} earlier {'period' if earlier == 1 else 'periods'}"] if earlier else []
+    told = f'<p class="facts">{escape(", ".join(facts))}</p>' if facts else ""
+    return (
+        f'<article><h2><a href="{chart.id}.html">{escape(chart.title)}</a></h2>{note}'
+        f'<p class="few">{escape(_name_few(latest))}</p>{told}</article>'
+    )
+
+
+def _name_few(edition: Edition) -> str:
+    """The first items of a chart, or of the first of its groups."""
+    release = edition.release
+    one: Release = next(iter(release.values())) if isinstance(release, GroupedRelease) else release
+    items = [count.item for count in one.counts] if one.counts is not None else one.order or one.items
+    return f"{join_names(items[:3])}{' ...' if len(items) > 3 else ''}"
+
+
+def _statement_page(markdown: str) -> str:
+    """The statement for people who read it in a browser: headings, lists and paragraphs."""
+    parts, items = [], []
+    for line in [*markdown.split("\n"), ""]:
+        if line.startswith("- "):
+            items.append(f"<li>{escape(line[2:])}</li>")
+            continue
+        if items:
+            parts.append(f"<ul>{''.join(items)}</ul>")
+            items = []
+        mark, _, rest = line.partition(" ")
+        if mark in ("#", "##", "###"):
+            parts.append(f"<h{len(mark)}>{escape(rest)}</h{len(mark)}>")
+        elif line.strip():
+            parts.append(f"<p>{escape(line)}</p>")
+    files = '<p class="downloads">The same as <a href="statement.md" download>text</a>, and as a draft for the '
+    return f'<div class="statement">{"".join(parts)}</div>{files}<a href="statement.yaml" download>registry</a>.</p>'

@@ -1,0 +1,66 @@
+"""What a site says about privacy: three sentences on every page, and a statement of each chart."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from discreet.publish.chart_page import ChartPages
+from discreet.statements.statement import promise_to_people
+from discreet.statements.yaml_text import entry_to_yaml
+from discreet.text import decimal, printable
+
+if TYPE_CHECKING:
+    from discreet.publish.site import Site
+
+_LINK = '<a href="statement.html">the statement</a>'
+
+
+def protect_in_words(site: Site) -> str:
+    """How people are protected, in three sentences of HTML."""
+    if site.ledger is None:
+        return f"These pages are a rehearsal. Nobody's data were read for them. What will be promised is in {_LINK}."
+    budget = site.ledger.budget
+    whose = escape(printable(budget.unit))
+    delta = budget.delta or Fraction(0)
+    lists = "all lists that are ever charged to this budget"
+    promise = escape(promise_to_people(budget.epsilon, delta, budget.adjacency, lists))
+    beside = "" if budget.delta is None else f" and delta = {decimal(budget.delta)}"
+    return (
+        "Chance decides a little about every list, so that it would come out almost the same without any single one "
+        f"of the {whose}. {promise} That budget is epsilon = {escape(decimal(budget.epsilon) + beside)}, of which "
+        f"{escape(decimal(site.ledger.spent))} is spent: {_LINK} says what that means, and what it does not protect."
+    )
+
+
+def make_statements(site: Site) -> dict[str, str]:
+    """The statement of each chart's last release, as text and as entries of the public registry of deployments."""
+    texts = [f"# {printable(site.file.title)}: what is promised"]
+    entries = []
+    for pages in site.charts:
+        release = pages.latest.release
+        statement = release.statement(site.ledger)
+        texts.append(_lower_headings(statement, pages.chart.title))
+        entries.append(entry_to_yaml(release.registry(site.ledger, _answer(pages))))
+    nothing = [] if entries else ["Nothing is released yet."]
+    return {"statement.md": "\n\n".join([*texts, *nothing]) + "\n", "statement.yaml": "---\n".join(entries) or "[]\n"}
+
+
+def _lower_headings(statement: str, title: str) -> str:
+    """A statement as a part of a longer text, under the title of its chart."""
+    lowered = re.sub("^(#+ )", r"#\1", statement, flags=re.MULTILINE)
+    return re.sub("^## ", lambda found: f"## {printable(title)}: ", lowered, count=1)
+
+
+def _answer(pages: ChartPages) -> dict[str, Any]:
+    """What a charts file knows, and a release does not."""
+    chart = pages.chart
+    again = chart.unit is not None
+    return {
+        "basic.name": chart.title,
+        **({} if chart.note is None else {"basic.description": chart.note}),
+        "deployment_model.release_type": "Many releases" if again else "One release",
+        **({"deployment_model.release_type_details": f"One release for each {chart.get('every')}."} if again else {}),
+    }
