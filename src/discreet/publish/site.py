@@ -11,6 +11,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
+from discreet.grouped_listing import name_group
 from discreet.grouped_release import GroupedRelease, count_groups
 from discreet.ledger.ledger import Ledger
 from discreet.publish.chart_page import ChartPages, chart_to_html
@@ -18,7 +19,6 @@ from discreet.publish.charts_file import ChartsFile
 from discreet.publish.editions import Edition, read_record
 from discreet.publish.site_statement import make_statements, protect_in_words
 from discreet.publish.wording import join_names, name_period
-from discreet.release import Release
 from discreet.release_csv import format_csv
 
 DUMMY = "DUMMY: made-up events, drawn without privacy. Nothing here is about anybody."
@@ -105,10 +105,12 @@ def _card(pages: ChartPages) -> str:
 
 def _name_few(edition: Edition) -> str:
     """The first items of a chart, or of the first of its groups."""
-    release = edition.release
-    one: Release = next(iter(release.values())) if isinstance(release, GroupedRelease) else release
+    one, group = edition.release, ""
+    if isinstance(one, GroupedRelease):
+        first, one = next(iter(one.items()))
+        group = f"{name_group(first)}: "
     items = [count.item for count in one.counts] if one.counts is not None else one.order or one.items
-    return f"{join_names(items[:3])}{' ...' if len(items) > 3 else ''}"
+    return f"{group}{join_names(items[:3])}{' ...' if len(items) > 3 else ''}"
 
 
 def _statement_page(markdown: str) -> str:

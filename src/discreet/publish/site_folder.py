@@ -7,6 +7,7 @@ itself is moved aside and the new one moved into its place: for a moment there i
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 from contextlib import suppress
@@ -41,7 +42,7 @@ def write_site(out: Path, files: dict[str, str]) -> bool:
         Whether the new site took the place of the old one in one step: a link was replaced.
     """
     check_site(out)
-    folder = out.with_name(f".{out.name}-{secrets.token_hex(8)}")
+    folder = _name_draft(out)
     try:
         _write_files(folder, files)
         at_once = _put_in_place(folder, out)
@@ -71,7 +72,7 @@ def _put_in_place(folder: Path, out: Path) -> bool:
             _swap_folders(folder, out)
             return False
         out.rmdir()
-    link = out.with_name(f".{out.name}-{secrets.token_hex(8)}.link")
+    link = _name_draft(out, ".link")
     try:
         link.symlink_to(folder.name, target_is_directory=True)
     except OSError:
@@ -82,7 +83,7 @@ def _put_in_place(folder: Path, out: Path) -> bool:
 
 
 def _swap_folders(folder: Path, out: Path) -> None:
-    old = out.with_name(f".{out.name}-{secrets.token_hex(8)}.old")
+    old = _name_draft(out, ".old")
     if out.exists():
         out.rename(old)
     folder.rename(out)
@@ -90,14 +91,25 @@ def _swap_folders(folder: Path, out: Path) -> None:
 
 def _remove_others(out: Path, current: Path | None) -> None:
     """Removes the site of before, and what runs that were killed have left beside it."""
-    for path in out.parent.glob(f".{out.name}-*"):
+    for path in out.parent.iterdir():
+        if not _is_draft(path.name, out) or path == current:
+            continue
         if path.is_symlink():
             with suppress(OSError):
                 path.unlink()
-        elif path != current and _is_ours(path, out):
+        else:
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _is_ours(folder: Path, out: Path) -> bool:
     """Whether a folder is one of those that are written beside a site."""
-    return folder.parent == Path(os.path.realpath(out.parent)) and folder.name.startswith(f".{out.name}-")
+    return folder.parent == Path(os.path.realpath(out.parent)) and _is_draft(folder.name, out)
+
+
+def _name_draft(out: Path, ending: str = "") -> Path:
+    """A new name beside a site, which `_is_draft` knows again."""
+    return out.with_name(f".{out.name}-{secrets.token_hex(8)}{ending}")
+
+
+def _is_draft(name: str, out: Path) -> bool:
+    return re.fullmatch(rf"\.{re.escape(out.name)}-[0-9a-f]{{16}}(\.link|\.old)?", name) is not None

@@ -28,9 +28,10 @@ def protect_in_words(site: Site) -> str:
     lists = "all lists that are ever charged to this budget"
     promise = escape(promise_to_people(budget.epsilon, delta, budget.adjacency, lists))
     beside = "" if budget.delta is None else f" and delta = {decimal(budget.delta)}"
+    terms = escape(f"epsilon = {decimal(budget.epsilon)}{beside}")
     return (
-        "Chance decides a little about every list, so that it would come out almost the same without any single one "
-        f"of the {whose}. {promise} That budget is epsilon = {escape(decimal(budget.epsilon) + beside)}, of which "
+        "Every list is drawn at random in a way that hides, as far as the next sentence says, whether any single one "
+        f"of the {whose} is in the data. {promise} That budget is {terms}, of which "
         f"{escape(decimal(site.ledger.spent))} is spent: {_LINK} says what that means, and what it does not protect."
     )
 

@@ -1,0 +1,184 @@
+"""A charts file: everything is checked before anything is read, and an error says where it is."""
+
+import json
+from importlib.resources import files
+
+import pytest
+
+import discreet
+from chart_folder import ARTISTS, HEAD, SONGS, write_charts
+from discreet.publish.chart_source import find_table, list_public_options
+from discreet.publish.charts_file import read_charts
+from discreet.publish.keys import CHART, FILE
+from discreet.publish.schema import to_text
+
+
+def edit(old, new, charts=SONGS):
+    assert charts.count(old) == 1
+    return charts.replace(old, new)
+
+
+def read(tmp_path, charts, head=HEAD):
+    write_charts(tmp_path, charts, head)
+    return read_charts(tmp_path / "charts.toml")
+
+
+def test_a_file_is_read_without_any_other_file(tmp_path):
+    file = read(tmp_path, SONGS + ARTISTS)
+    assert [chart.id for chart in file.charts] == ["songs", "artists"]
+    assert (file.title, file.ledger, file.out) == ("What people listen to", tmp_path / "budget.db", tmp_path / "site")
+
+
+WRONG = [
+    (edit("epsilon =", "epsilom ="), "charts.toml, chart 'songs': 'epsilom' is no key here; did you mean epsilon?"),
+    (edit(" user =", " usr ="), "charts.toml, chart 'songs', events: 'usr' is no key here; did you mean user?"),
+    (edit('k = 3\n', ""), "charts.toml, chart 'songs': k is missing. How many items"),
+    (edit('id = "songs"\n', ""), "charts.toml, chart 1: id is missing"),
+    (edit("k = 3", 'k = "3"'), "chart 'songs': k must be a whole number, not '3'"),
+    (edit("k = 3", "k = true"), "chart 'songs': k must be a whole number, not True"),
+    (edit("k = 3", "k = 0"), "chart 'songs': k must be a whole number from 1, not 0"),
+    (edit('epsilon = "0.25"', "epsilon = -1"), "chart 'songs': epsilon must be .*, not -1"),
+    (edit('epsilon = "0.25"', "epsilon = []"), "chart 'songs': epsilon must be a number"),
+    (edit('every = "month"', 'every = "monthly"'), "every must be one of day, week, .*; did you mean month?"),
+    (edit('each_user = "one"', 'each_user = "all"'), "chart 'songs', by: each_user must be one of one, many"),
+    (edit('time = "played_at"\n', ""), "chart 'songs': time must be given with every"),
+    (edit('every = "month"\n', ""), "chart 'songs': time must be left out without every"),
+    (edit('every = "month"', 'every = "month"\nfrom = "2026-W1"'), "from must be a month like '2026-01'"),
+    (edit('every = "month"', 'every = "month"\nzone = "Europe/Berlim"'), "zone .* did you mean Europe/Berlin"),
+    (edit('id = "songs"', 'id = "Songs"'), "id must be of up to 50 small letters"),
+    (edit('id = "songs"', 'id = "index"'), "id must be of up to 50 small letters"),
+    (edit('domain = "songs.csv:song_id"\n', ""), "either domain or discover must be given"),
+    (edit('where = "seconds >= 30"', 'where = "seconds >"'), "chart 'songs': where must be one SQL expression"),
+    (edit('counts = "0.25"', 'counts = 1\nsplit = "auto"'), "split must be left out with counts"),
+    (edit("k = 3", 'k = 3\nmechanism = "canonica"'), "mechanism must be one of .*; did you mean canonical?"),
+    (edit("k = 3", 'k = 3\nmechanism = "joint"\nnoise = "gumbel"'), "noise must be left out with the mechanism"),
+    (SONGS + SONGS, "id must be another for each chart, and 'songs' is there twice"),
+    ("", "charts.toml: chart is missing"),
+    ("[chart]\n", "chart must be one or more tables"),
+    ("[[chart]\n", "charts.toml must be TOML, and is not at line 4, column"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("charts", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_an_error_names_the_chart_and_the_key(tmp_path, charts, message):
+    with pytest.raises(discreet.Error, match=message):
+        read(tmp_path, charts)
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        (HEAD.replace("ledger", "ledgr"), "charts.toml: 'ledgr' is no key here; did you mean ledger?"),
+        (HEAD.replace('out = "site"\n', ""), "charts.toml: out is missing"),
+        (HEAD.replace('"budget.db"', '"site/budget.db"'), "ledger must be outside of out"),
+        (HEAD + "[defaults]\nid = 'x'\n", "charts.toml, defaults: 'id' is no key here"),
+        (HEAD + "[defaults]\nk = 1.5\n", "charts.toml, defaults: k must be a whole number"),
+    ],
+)
+def test_an_error_of_the_file_names_the_key(tmp_path, head, message):
+    with pytest.raises(discreet.Error, match=message):
+        read(tmp_path, SONGS, head)
+
+
+def test_defaults_hold_for_charts_that_say_nothing_else(tmp_path):
+    head = HEAD + '[defaults]\nk = 7\nevents = { table = "a.parquet", user = "who", item = "x" }\nepsilon = 0.1\n'
+    charts = """
+[[chart]]
+id = "one"
+title = "One"
+domain = "integers:0:9"
+events = { item = "what" }
+[[chart]]
+id = "two"
+title = "Two"
+k = 2
+discover = { delta = 1e-9, max_items_per_user = 1 }
+"""
+    one, two = read(tmp_path, charts, head).charts
+    assert (one.get("k"), two.get("k")) == (7, 2)
+    assert one.settings["events"] == {"table": "a.parquet", "user": "who", "item": "what"}
+    assert list_public_options(two)["domain"].delta == discreet.discovered("1e-9", 1).delta
+    assert str(one.get("epsilon")) == "0.1"
+
+
+def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
+    folder = tmp_path / "a [b]"
+    folder.mkdir()
+    (folder / "streams").mkdir()
+    (folder / "streams" / "one.parquet").touch()
+    chart = read(folder, SONGS).charts[0]
+    monkeypatch.chdir("/")
+    import glob
+
+    assert glob.glob(find_table(chart)) == [str(folder / "streams" / "one.parquet")]
+    options = list_public_options(chart)
+    assert options["domain"] == f"{folder}/songs.csv:song_id"
+    assert options["groups"] == f"{folder}/countries.csv:code"
+
+
+def test_a_url_is_made_of_variables_and_never_told(tmp_path, monkeypatch):
+    charts = edit('table = "streams/*.parquet"', 'connect = "${WAREHOUSE}", name = "streams"')
+    chart = read(tmp_path, charts).charts[0]
+    monkeypatch.delenv("WAREHOUSE", raising=False)
+    with pytest.raises(discreet.Error, match=r"connect must name variables .* and WAREHOUSE is not"):
+        find_table(chart)
+    monkeypatch.setenv("WAREHOUSE", "postgres://ada:secret@host/db")
+    assert find_table(chart) == "postgres://ada:secret@host/db"
+    monkeypatch.setenv("WAREHOUSE", "secret")
+    with pytest.raises(discreet.Error, match="connect must be the URL") as caught:
+        find_table(chart)
+    assert "secret" not in str(caught.value)
+    monkeypatch.setenv("WAREHOUSE", "sqlite://data.db")
+    assert find_table(chart) == f"sqlite://{tmp_path}/data.db"
+    for value in ('["postgres://u:secret@h"]', "3"):
+        with pytest.raises(discreet.Error, match="connect must be a text") as caught:
+            read(tmp_path, edit('"${WAREHOUSE}"', value, charts))
+        assert "secret" not in str(caught.value)
+
+
+def test_groups_can_be_lists_ranges_and_several_columns(tmp_path):
+    def groups(by):
+        return list_public_options(read(tmp_path, edit(SONGS.splitlines()[8], f"by = {{ {by} }}")).charts[0])
+
+    assert groups('column = "country", groups = ["DE", "FR"], each_user = "one"')["groups"] == ["DE", "FR"]
+    months = groups('column = "month(t)", groups = "2026-01..2026-03", each_user = "many", max_groups_per_user = 2')
+    assert months["groups"] == ["2026-01", "2026-02", "2026-03"]
+    assert months["max_groups_per_user"] == 2
+    both = groups('column = ["country", "month(t)"], groups = [["DE"], "2026-01..2026-02"], each_user = "one"')
+    assert [len(each) for each in both["groups"].lists] == [1, 2]
+    with pytest.raises(discreet.Error, match="one list for each of the 2 columns"):
+        groups('column = ["a", "b"], groups = ["x"], each_user = "one"')
+
+
+def test_the_fingerprint_is_of_what_is_asked(tmp_path):
+    def fingerprint(charts):
+        return read(tmp_path, charts).charts[0].fingerprint
+
+    same = fingerprint(SONGS)
+    for old, new in (("Most played songs", "Hits"), ("streams/*", "elsewhere/*"), ("at least once", "once")):
+        assert fingerprint(edit(old, new)) == same
+    for old, new in (("k = 3", "k = 4"), ('"0.25"\ncounts', '"0.5"\ncounts'), ("30", "31"), ("one", "many")):
+        assert fingerprint(SONGS.replace(old, new)) != same
+
+
+def test_the_schema_is_in_step_with_the_keys():
+    shipped = files("discreet.publish").joinpath("charts.schema.json").read_text(encoding="utf-8")
+    assert shipped == to_text(), "python -m discreet.publish.schema > src/discreet/publish/charts.schema.json"
+    schema = json.loads(shipped)
+    assert list(schema["properties"]) == [key.name for key in FILE]
+    chart = schema["properties"]["chart"]["items"]
+    assert list(chart["properties"]) == [key.name for key in CHART]
+    assert chart["properties"]["every"]["enum"] == ["day", "week", "month", "quarter", "year"]
+    assert "required" not in schema["properties"]["defaults"]["properties"]["events"]
+
+
+def test_every_option_of_events_and_top_k_has_a_key_or_no_meaning_here():
+    import inspect
+
+    known = {inner.name for key in CHART for inner in (key, *key.keys)}
+    elsewhere = {
+        "groups": "by", "by": "by", "during": "every", "ledger": "the file", "purpose": "the title",
+        "request_id": "id", "rng": "tests", "labels": "label", "scores": "events", "sensitivity": "events know it",
+    }  # fmt: skip
+    for function in (discreet.events, discreet.top_k):
+        assert set(inspect.signature(function).parameters) - known <= set(elsewhere), function

@@ -1,0 +1,271 @@
+"""`discreet publish`: the price first, each period once, and a site that is a function of the ledger."""
+
+import json
+import shutil
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import discreet
+from chart_folder import ARTISTS, SONGS, TITLES, publish, read_log, read_site, write_charts
+from discreet.ledger.ledger import Ledger
+from discreet.publish.lock import find_lock
+
+OCTOBER, NOVEMBER = ("--as-of", "2026-11-01"), ("--as-of", "2026-12-01")
+
+
+def entries():
+    return Ledger("budget.db").history()
+
+
+def request_ids():
+    return [entry.request_id for entry in entries()]
+
+
+def test_a_dry_run_reads_no_events_and_spends_nothing(folder, capsys):
+    shutil.rmtree("streams")
+    before = Path("budget.db").read_bytes()
+    assert publish("--dry-run", *OCTOBER) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "What people listen to: the privacy of listeners, as of 2026-11-01 00:00 UTC"
+    assert [line.split()[:5] for line in lines[1:4]] == [
+        ["chart", "period", "epsilon", "released", "this"],
+        ["songs", "2026-10", "0.5", "none", "0.5"],
+        ["artists", "2026-10", "0.1", "none", "0.1"],
+    ]
+    assert all("32 more months" in line for line in lines[2:4])  # (20 - 0.6) / 0.6
+    assert lines[4].strip() == "this run costs epsilon 0.6; 19.4 of 20 is left after it"
+    assert Path("budget.db").read_bytes() == before
+    assert not Path("site").exists()
+
+
+def test_each_period_is_released_once(folder, capsys):
+    assert publish(*OCTOBER) == 0
+    assert request_ids() == ["songs/2026-10", "artists/2026-10"]
+    assert entries()[0].purpose.startswith("Most played songs, 2026-10 (settings ")
+    site = read_site()
+    assert {"index.html", "songs.html", "songs.2026-10.html", "data/songs.2026-10.csv", "statement.md"} < set(site)
+    release = discreet.GroupedRelease.from_json(site["data/songs.2026-10.json"].decode())
+    assert release == entries()[0].release
+    assert set(release["DE"].items) <= set(TITLES)
+    capsys.readouterr()
+    assert publish(*OCTOBER) == 0
+    assert "this run costs epsilon 0;" in capsys.readouterr().out
+    assert read_site() == site
+    assert len(entries()) == 2
+    assert publish(*NOVEMBER) == 0
+    assert request_ids()[2:] == ["songs/2026-11", "artists/2026-11"]
+    later = read_site()
+    assert later["songs.html"] == later["songs.2026-11.html"]
+    assert later["data/songs.2026-10.json"] == site["data/songs.2026-10.json"]
+
+
+def test_the_release_is_of_the_events_of_the_period(folder):
+    """With an epsilon that leaves no noise, the counts are those of the month, counted here."""
+    write_charts(folder, ARTISTS.replace('epsilon = "0.1"', "epsilon = 100\ncounts = 9900").replace("k = 2", "k = 4"))
+    Path("budget.db").unlink()
+    Ledger.create("budget.db", epsilon=10**5, unit="listeners")
+    assert publish(*OCTOBER) == 0
+    counts = {count.item: count.value for count in entries()[0].release.counts}
+    names = ["abba", "bach", "cure", "dido"]
+    assert counts == {name: sum((user + 10) % 4 == place for user in range(40)) for place, name in enumerate(names)}
+
+
+def test_a_period_that_is_released_stays_when_the_chart_is_edited(folder):
+    publish(*OCTOBER)
+    before = read_site()
+    write_charts(folder, SONGS.replace("k = 3", "k = 5").replace("Most played songs", "Hits"))
+    assert publish(*NOVEMBER) == 0
+    site = read_site()
+    assert site["data/songs.2026-10.json"] == before["data/songs.2026-10.json"]
+    old, new = site["songs.2026-10.html"].decode(), site["songs.2026-11.html"].decode()
+    assert "have changed since this period was released" in old
+    assert "k 3, not 5" in old
+    assert "have changed" not in new
+    assert "<h1>Hits</h1>" in old
+    assert "artists.html" not in site
+    assert "artists/2026-10" in request_ids()
+
+
+def test_a_charge_without_a_release_is_spent_and_charged_again(folder, capsys, monkeypatch):
+    """As after a kill between charge and store, which tests of a year do for real."""
+
+    def end(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "keep", end)
+        assert publish(*OCTOBER) == 130
+    assert request_ids() == ["songs/2026-10"]
+    capsys.readouterr()
+    assert publish(*OCTOBER) == 0
+    out = capsys.readouterr().out
+    assert "songs 2026-10: was charged before and no release was stored" in out
+    assert "charged again as songs/2026-10/2" in out
+    assert request_ids() == ["songs/2026-10", "songs/2026-10/2", "artists/2026-10"]
+    assert [entry.stored is None for entry in entries()] == [True, False, False]
+    assert publish(*OCTOBER) == 0
+    assert len(entries()) == 3
+
+
+def test_one_chart_that_fails_does_not_stop_the_others(folder, capsys):
+    write_charts(folder, SONGS.replace('item = "song_id"', 'item = "song"') + ARTISTS)
+    assert publish(*OCTOBER) == 1
+    assert "songs 2026-10: failed: item must be a column of the table" in capsys.readouterr().out
+    assert request_ids() == ["artists/2026-10"]
+    assert {"artists.html", "index.html"} < set(read_site())
+    write_charts(folder, SONGS.replace("songs.csv", "gone.csv") + ARTISTS)
+    assert publish("--dry-run", *NOVEMBER) == 1
+    assert publish(*NOVEMBER) == 1
+    assert "songs: domain must be a file that exists" in capsys.readouterr().out
+    assert request_ids() == ["artists/2026-10", "artists/2026-11"]
+
+
+def test_what_the_budget_does_not_allow_is_refused(folder, capsys):
+    Path("budget.db").unlink()
+    Ledger.create("budget.db", epsilon="0.5", unit="listeners")
+    assert publish(*OCTOBER) == 1
+    out = capsys.readouterr().out
+    assert "more than is left: what does not fit is refused before anything is drawn" in out
+    assert "artists 2026-10: failed: epsilon 0.1 does not fit" in out
+    assert request_ids() == ["songs/2026-10"]
+
+
+def test_all_periods_from_the_first_are_released(folder):
+    write_charts(folder, ARTISTS.replace('every = "month"', 'every = "month"\nfrom = "2026-08"'))
+    assert publish(*OCTOBER) == 0
+    assert request_ids() == ["artists/2026-08", "artists/2026-09", "artists/2026-10"]
+    assert b"Came in since" in read_site()["artists.html"] or b"The same items as in" in read_site()["artists.html"]
+
+
+def test_a_chart_without_periods_is_released_under_its_id(folder):
+    write_charts(folder, ARTISTS.replace('every = "month"\ntime = "played_at"\n', ""))
+    for _ in range(2):
+        assert publish() == 0
+    assert request_ids() == ["artists"]
+    assert {"artists.html", "data/artists.once.csv"} < set(read_site())
+
+
+def test_the_log_is_json_and_holds_what_happened(folder, capsys):
+    assert publish(*OCTOBER, "--log", "json") == 0
+    log = read_log(capsys.readouterr().out)
+    assert [each["event"] for each in log] == ["price", "price", "total", "released", "released", "written"]
+    assert log[0] | {"time": ""} == {
+        "time": "", "event": "price", "chart": "songs", "due": ["2026-10"], "released": 0, "epsilon": "0.5",
+        "delta": "0", "cost": "0.5", "lasts": 32,
+    }  # fmt: skip
+    assert log[3]["request_id"] == "songs/2026-10"
+    words = json.dumps(log)
+    assert not any(title in words for title in TITLES)
+
+
+def test_no_password_is_told(folder, capsys, monkeypatch):
+    charts = ARTISTS.replace('table = "streams/*.parquet"', 'connect = "${WAREHOUSE}", name = "streams"')
+    write_charts(folder, charts)
+    monkeypatch.setenv("WAREHOUSE", "postgres://ada:s3cret@127.0.0.1:1/db")
+    for log in ("text", "json"):
+        assert publish(*OCTOBER, "--log", log) == 1
+        captured = capsys.readouterr()
+        assert "failed" in captured.out
+        assert "s3cret" not in captured.out + captured.err
+    assert request_ids() == []
+    assert "s3cret" not in json.dumps(Ledger("budget.db").export())
+
+
+def test_events_in_a_database_beside_the_file(folder):
+    import pyarrow.parquet
+
+    rows = pyarrow.parquet.read_table("streams/all.parquet", columns=["listener", "artist", "played_at"]).to_pylist()
+    with closing(sqlite3.connect("data.db")) as connection:
+        connection.execute("CREATE TABLE streams (listener INTEGER, artist TEXT, played_at TEXT)")
+        values = [(row["listener"], row["artist"], str(row["played_at"])) for row in rows]
+        connection.executemany("INSERT INTO streams VALUES (?, ?, ?)", values)
+        connection.commit()
+    connect = 'connect = "sqlite://data.db", name = "streams"'
+    write_charts(folder, ARTISTS.replace('table = "streams/*.parquet"', connect))
+    assert publish(*OCTOBER) == 0
+    assert request_ids() == ["artists/2026-10"]
+
+
+def test_items_can_be_found(folder):
+    listed, found = 'domain = ["abba", "bach", "cure", "dido"]', "discover = { delta = 1e-5, max_items_per_user = 1 }"
+    write_charts(folder, ARTISTS.replace(listed, found).replace('epsilon = "0.1"', "epsilon = 60"))
+    Path("budget.db").unlink()
+    Ledger.create("budget.db", epsilon=100, delta="1e-4", release_delta="5e-5", unit="listeners")
+    assert publish(*OCTOBER) == 0
+    assert entries()[0].delta == Fraction(1, 10**5)
+    assert b"delta = 1e-05" in read_site()["artists.html"]
+    assert publish("--dummy", *OCTOBER) == 0
+
+
+def test_two_runs_do_not_collide(folder, capsys):
+    with closing(sqlite3.connect(find_lock(folder / "budget.db"), isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert publish(*OCTOBER, "--wait", "0") == 1
+        captured = capsys.readouterr()
+        assert "another run is at work on this budget" in captured.out
+        assert "another run of 'discreet publish' is at work on budget.db" in captured.err
+        assert request_ids() == []
+        assert publish("--dry-run", *OCTOBER) == 0
+        ending = threading.Timer(1, lambda: Path("ends").touch())
+        ending.start()
+        codes = []
+        waiting = threading.Thread(target=lambda: codes.append(publish(*OCTOBER, "--wait", "60")))
+        waiting.start()
+        while not Path("ends").exists():
+            time.sleep(0.05)
+        assert not codes
+        other.rollback()
+    waiting.join()
+    assert codes == [0]
+    assert len(entries()) == 2
+
+
+def test_a_rehearsal_touches_neither_data_nor_ledger(folder, capsys):
+    publish(*OCTOBER)
+    site = read_site()
+    shutil.rmtree("streams")
+    Path("budget.db").unlink()
+    assert publish("--dummy", *OCTOBER) == 0
+    assert read_site() == site
+    dummy = read_site("site-dummy")
+    assert set(site) == set(dummy)
+    pages = [text.decode() for name, text in dummy.items() if name.endswith(".html")]
+    assert len(pages) == 6
+    assert all("DUMMY: made-up events" in page for page in pages)
+    assert "NOT PRIVATE" in dummy["statement.md"].decode()
+    again = read_site("site-dummy")
+    publish("--dummy", *OCTOBER)
+    assert read_site("site-dummy") == again
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--as-of", "soon"], "as_of must be a day or a time"),
+        (["--log", "xml"], "log must be one of text, json, not 'xml'"),
+        (["--wait", "-1"], "wait must be from 0 to 86400 seconds"),
+    ],
+)
+def test_bad_use_is_told_and_has_the_code_2(folder, capsys, arguments, message):
+    assert publish(*arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_bad_file_has_the_code_2_and_nothing_is_released(folder, capsys):
+    write_charts(folder, ARTISTS + SONGS.replace("k = 3", "k = -1"))
+    assert publish(*OCTOBER) == 2
+    assert "charts.toml, chart 'songs': k must be" in capsys.readouterr().err
+    assert request_ids() == []
+    write_charts(folder, ARTISTS, 'title = "x"\nledger = "none.db"\nout = "site"\n')
+    assert publish(*OCTOBER) == 2
+    assert "ledger must be a file that exists" in capsys.readouterr().err
+    write_charts(folder, ARTISTS, 'title = "x"\nledger = "budget.db"\nout = "streams"\n')
+    assert publish(*OCTOBER) == 2
+    assert "out must be a new or an empty folder" in capsys.readouterr().err
+    assert Path("streams/all.parquet").exists()
