@@ -80,7 +80,7 @@ def test_what_is_not_a_site_is_left_alone(tmp_path, kind):
         site = tmp_path / "nowhere" / "site"
     before = read(tmp_path)
     for use in (check_site, lambda out: write_site(out, NEW)):
-        with pytest.raises(discreet.Error, match="^out must"):
+        with pytest.raises(discreet.Error, match=r"^out must"):
             use(site)
     assert read(tmp_path) == before
 

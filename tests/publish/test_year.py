@@ -1,0 +1,147 @@
+"""A year of publishing, month after month, with runs that are killed at any moment and started again.
+
+One stored release for each chart and month; every other charge is of a run that was killed between charge and store;
+and the site is a function of the ledger, whole at every moment.
+"""
+
+import multiprocessing
+import os
+import random
+import re
+import shutil
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from chart_folder import ARTISTS, fill_folder, publish, read_site
+from discreet.ledger.ledger import Ledger
+from discreet.publish.site_folder import MARK
+
+MOMENTS = {
+    "before the charge": (Ledger, "charge", "before"),
+    "between charge and draw": (Ledger, "charge", "after"),
+    "between draw and store": (Ledger, "keep", "before"),
+    "after the store": (Ledger, "keep", "after"),
+    "while files are written": (os, "fsync", "before"),
+    "before the link": (Path, "symlink_to", "before"),
+    "before the site is replaced": (Path, "replace", "before"),
+    "after the site is replaced": (Path, "replace", "after"),
+    "while the old site is removed": (shutil, "rmtree", "before"),
+}
+"""Where a run can be killed: a function, and on which side of its first call."""
+
+PRELOADED = [
+    *("discreet.cli.publish", "discreet.publish.price", "discreet.publish.run", "discreet.publish.site"),
+    *("discreet.publish.lock", "discreet.publish.site_folder", "discreet.sources.events.where", "ibis.backends.duckdb"),
+    *("pyarrow.parquet", "pandas"),
+]
+"""What takes time to import, for all runs once."""
+
+CHARTS = ARTISTS + ARTISTS.replace('"artists"', '"songs"').replace("k = 2", 'k = 1\ncounts = "0.1"')
+
+LOSES = {"between charge and draw", "between draw and store"}
+
+
+def start(folder, month, moment=None):
+    """A run in a process of its own, which kills itself at a moment where one is named."""
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(PRELOADED)
+    process = processes.Process(target=run, args=(str(folder), month, moment))
+    process.start()
+    return process
+
+
+def run(folder, month, moment):
+    os.chdir(folder)
+    if moment is not None:
+        plant_kill(*MOMENTS[moment])
+    # The first of the next month, at which the month is over.
+    os._exit(publish("--as-of", f"{2026 + month // 12}-{month % 12 + 1:02}-01"))
+
+
+def plant_kill(owner, name, side):
+    call = getattr(owner, name)
+
+    def killed(*args, **options):
+        if side == "after":
+            call(*args, **options)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(owner, name, killed)
+
+
+def finish(process):
+    process.join(60)
+    code = process.exitcode
+    process.close()
+    return code
+
+
+def look(folder, seen):
+    """Looks at the site as a reader may at any time: whole, and what was published stays."""
+    site = folder / "site"
+    if not site.exists():
+        return
+    files = read_site(site)
+    assert MARK in files
+    for name, text in files.items():
+        if name.endswith(".html"):
+            links = re.findall(r'href="([^"#:]+)"', text.decode())
+            assert set(links) <= set(files), name
+        if name.startswith("data/"):
+            assert seen.setdefault(name, text) == text
+
+
+def check_ledger(folder, months):
+    """One release for each chart and month; all other charges have none. Returns how many those are."""
+    entries = Ledger(folder / "budget.db").history()
+    stored = Counter("/".join(entry.request_id.split("/")[:2]) for entry in entries if entry.stored is not None)
+    assert stored == {f"{chart}/2026-{month:02}": 1 for chart in ("songs", "artists") for month in months}
+    return len(entries) - sum(stored.values())
+
+
+def live_through(folder, months, kills, seed):
+    """Publishes month after month, each run but the last of a month being killed; returns how many charges were lost."""
+    rng, seen, usual = random.Random(seed), {}, 1.0
+    for month in months:
+        for moment in kills:
+            process = start(folder, month, moment)
+            if moment is None:
+                time.sleep(rng.uniform(0, usual))
+                process.kill()
+            assert finish(process) in (0, -signal.SIGKILL)
+            look(folder, seen)
+        begun = time.monotonic()
+        assert finish(start(folder, month)) == 0
+        usual = 1.2 * (time.monotonic() - begun)
+        look(folder, seen)
+    return check_ledger(folder, months)
+
+
+def assert_site_is_of_the_ledger(folder, month):
+    """A site that is made anew, from the ledger alone, is the same, and costs nothing."""
+    site, head = read_site(folder / "site"), Ledger(folder / "budget.db").head
+    shutil.rmtree(os.path.realpath(folder / "site"))
+    shutil.rmtree(folder / "streams")
+    assert finish(start(folder, month)) == 0
+    assert read_site(folder / "site") == site
+    assert Ledger(folder / "budget.db").head == head
+    assert not [path for path in folder.iterdir() if path.name.startswith(".site-")][1:]
+
+
+@pytest.mark.slow
+def test_a_run_can_be_killed_at_every_moment(tmp_path):
+    fill_folder(tmp_path, CHARTS, epsilon=40)
+    assert live_through(tmp_path, [1], list(MOMENTS), 0) == len(LOSES)
+    assert_site_is_of_the_ledger(tmp_path, 1)
+
+
+@pytest.mark.long
+def test_a_year_of_charts(tmp_path):
+    fill_folder(tmp_path, CHARTS, epsilon=40)
+    lost = live_through(tmp_path, range(1, 13), [None, "between draw and store", None], 1)
+    assert lost >= 12
+    assert_site_is_of_the_ledger(tmp_path, 12)
