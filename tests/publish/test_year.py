@@ -104,7 +104,7 @@ def check_ledger(folder, months):
 
 
 def live_through(folder, months, kills, seed):
-    """Publishes month after month, each run but the last of a month being killed; returns how many charges were lost."""
+    """Publishes month after month, each run but the last of a month being killed; returns how many charges are lost."""
     rng, seen, usual = random.Random(seed), {}, 1.0
     for month in months:
         for moment in kills:

@@ -1,0 +1,209 @@
+"""The site: alone, whole, readable by people and programs, and driven by a real browser."""
+
+import csv
+import io
+import json
+import re
+import time
+from importlib.resources import files
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+
+import browser
+import discreet
+from chart_folder import ARTISTS, SONGS, fill_folder, publish, read_site, write_charts
+from discreet.publish.bars import Earlier, list_to_html
+from discreet.publish.chart_page import ChartPages, chart_to_html
+from discreet.publish.charts_file import read_charts
+from discreet.publish.editions import Edition
+from discreet.publish.site import Site, list_files
+from discreet.publish.wording import name_period
+
+ODD = "<script>alert('x')</script> & \"y\""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A site of two charts and three months."""
+    folder = tmp_path_factory.mktemp("charts")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        fill_folder(folder, SONGS.replace('every = "month"', 'every = "month"\nfrom = "2026-08"') + ARTISTS)
+        assert publish("--as-of", "2026-11-01") == 0
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    if browser.CHROMIUM is None:
+        pytest.skip("there is no Chromium here: apt-get install chromium")
+    with browser.page(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+def release(scores, **terms):
+    rng = np.random.default_rng(1)
+    return discreet.top_k(scores, **{"k": 2, "epsilon": 100, "rng": rng, **terms})
+
+
+def make_files(tmp_path, editions, title="Films"):
+    write_charts(tmp_path, ARTISTS.replace('"Artists"', json.dumps(title)))
+    file = read_charts(tmp_path / "charts.toml")
+    return list_files(Site(file, [ChartPages(file.charts[0], editions)], None))
+
+
+def test_nothing_is_loaded_from_elsewhere_and_every_link_leads_somewhere(site):
+    found = read_site(site)
+    pages = {name: text.decode() for name, text in found.items() if name.endswith(".html")}
+    assert len(pages) == 2 + 4 + 2
+    for name, text in pages.items():
+        assert not re.findall(r"https?:|\bsrc=|@import|url\(", text), name
+        assert set(re.findall(r'href="([^"#:]+)"', text)) <= set(found), name
+
+
+def test_downloads_hold_what_was_released(site):
+    found = read_site(site)
+    release = discreet.GroupedRelease.from_json(found["data/songs.2026-10.json"].decode())
+    rows = list(csv.DictReader(io.StringIO(found["data/songs.2026-10.csv"].decode())))
+    assert list(rows[0]) == ["country", "item", "count", "low", "high"]
+    assert [row["item"] for row in rows if row["country"] == "FR"] == [count.item for count in release["FR"].counts]
+
+
+def test_the_statement_is_of_each_chart(site):
+    found = read_site(site)
+    text = found["statement.md"].decode()
+    assert re.findall("^## (.*)", text, re.MULTILINE) == [
+        "Most played songs: Top 3 in each of 2 groups by country", "Artists: Top 2 of 4 items",
+    ]  # fmt: skip
+    entries = found["statement.yaml"].decode().split("---\n")
+    assert ['name: "Most played songs"' in entries[0], 'name: "Artists"' in entries[1]] == [True, True]
+    assert 'release_type: "Many releases"' in entries[0]
+    assert b"How is my privacy protected?" in found["songs.html"]
+    assert b"of the listeners is in the data" in found["songs.html"]
+
+
+def test_names_cannot_end_a_tag(tmp_path):
+    scores = {ODD: 9, "b": 8, "c": 1}
+    grouped = discreet.grouped({ODD: scores, "x": scores}, each_user="one")
+    for scored in (scores, grouped):
+        for text in make_files(tmp_path, [Edition("2026-10", release(scored, counts=100))], ODD).values():
+            if text.startswith("<!doctype"):
+                assert "<script>alert" not in text
+                assert text.count("<script>") == 1
+
+
+def test_counts_are_bars_with_intervals_in_a_table():
+    html = list_to_html(release({"a": 90, "b": 50, "c": 1}, counts=2000), None)
+    assert re.findall(r'<rect x="(\d+)" y="3" width="(\d+)"', html) == [("0", "1000"), ("0", "556")]
+    assert re.findall(r'class="number">([^<]*)<', html) == ["90", "50"]
+    assert re.findall(r'rowheader">(\w)<', html) == ["a", "b"]
+    assert html.count('aria-hidden="true"') == 2
+    assert "by noisy count" in html
+
+
+def test_without_counts_there_is_a_list():
+    assert "<ul" in list_to_html(release({"a": 90, "b": 50, "c": 1}), None)
+    assert "which says nothing about rank" in list_to_html(release({"a": 90, "b": 50, "c": 1}), None)
+    ordered = list_to_html(release({"a": 50, "b": 90, "c": 1}, mechanism=discreet.OneShot()), None)
+    assert re.findall(r"<li>(\w)</li>", ordered) == ["b", "a"]
+    assert "<ol" in ordered
+
+
+def test_what_came_in_and_went_out_is_said_as_data():
+    before, after = release({"a": 9, "b": 8, "c": 1}), release({"a": 1, "b": 8, "c": 9})
+    html = list_to_html(after, Earlier(before, "September 2026"))
+    assert "<b>Came in since September 2026:</b> c. <b>Went out since September 2026:</b> a." in html
+    assert "by chance" in html
+    assert re.findall(r'<li>(\w) <span class="new">', html) == ["c"]
+    assert "The same items as in" in list_to_html(after, Earlier(after, "September 2026"))
+    counted = list_to_html(release({"a": 9, "b": 8, "c": 1}, counts=2000), Earlier(
+        release({"a": 7, "b": 1, "c": 5}, counts=2000), "September 2026"
+    ))  # fmt: skip
+    assert re.findall(r'class="number before">([^<]*)<', counted) == ["7", "&ndash;"]
+
+
+def test_many_periods_fold_and_an_edited_chart_is_told(tmp_path):
+    write_charts(tmp_path, ARTISTS)
+    chart = read_charts(tmp_path / "charts.toml").charts[0]
+    told = chart.fingerprint
+    one, two = release({"a": 9, "b": 8, "c": 1}), release({"a": 9, "b": 8, "c": 1}, k=1)
+    editions = [Edition(f"2025-{month:02}", one, "2026-01-01T00:00:00Z", "0" * 8) for month in range(1, 13)]
+    pages = ChartPages(chart, [*editions, Edition("2026-01", two, "2026-02-01T00:00:00Z", told)])
+    first, last = chart_to_html(pages, 0), chart_to_html(pages, 12)
+    assert "stays as it is: k 2, not 1." in first
+    assert "have changed" not in last
+    assert "Released 2026-02-01 00:00:00 UTC." in last
+    assert last.index("artists.2025-02.html") < last.index("<details>") < last.index("artists.2025-01.html")
+
+
+@pytest.mark.parametrize(
+    ("period", "name"), [("2026", "2026"), ("2026-W01", "week 1 of 2026"), ("2026-05", "May 2026")]
+)
+def test_periods_have_names(period, name):
+    assert name_period(period) == name
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_every_colour_can_be_read():
+    """At least 4.5 to 1 for text, and 3 to 1 for lines, as WCAG asks."""
+    style = files("discreet.publish").joinpath("page.css").read_text(encoding="utf-8")
+    for scheme in re.findall(r":root \{([^}]*)\}", style)[:2]:
+        colours = {name: luminance(colour) for name, colour in re.findall(r"--([\w-]+): (#[0-9a-f]{6})", scheme)}
+
+        def contrast(one, other, colours=colours):
+            low, high = sorted((colours[one], colours[other]))
+            return (high + 0.05) / (low + 0.05)
+
+        for paper in ("paper", "panel"):
+            for ink in ("ink", "soft", "link", "new"):
+                assert contrast(ink, paper) >= 4.5, (ink, paper)
+        assert contrast("warn", "warn-paper") >= 4.5
+        assert min(contrast("mark", "paper"), contrast("mark", "bar")) >= 3
+
+
+SHOWN = "[...document.querySelectorAll('section[data-group]:not([hidden]) h2')].map(each => each.textContent)"
+
+
+def test_a_browser_opens_every_page(chromium, site):
+    for file in sorted(site.glob("*.html")):
+        for width, dark in ((1200, False), (360, True)):
+            chromium.open(file, width=width, dark=dark)
+            assert chromium.ask("document.documentElement.scrollWidth") <= width, file
+            assert chromium.ask("document.querySelector('h1') !== null"), file
+    assert chromium.complaints == []
+    assert [url for url in chromium.requests if not url.startswith(("file:", "data:", "about:"))] == []
+
+
+def test_a_group_is_chosen_and_stays_chosen_in_other_periods(chromium, site):
+    chromium.open(site / "songs.html")
+    assert chromium.ask(SHOWN) == ["DE"]
+    chromium.ask("group.value = '1'; group.dispatchEvent(new Event('change'))")
+    assert chromium.ask(SHOWN) == ["FR"]
+    assert unquote(chromium.ask("location.hash")) == "#FR"
+    chromium.ask("document.querySelector('.periods a:not([aria-current])').click()")
+    deadline = time.monotonic() + 30
+    while not chromium.ask("location.pathname + document.readyState").endswith("songs.2026-09.htmlcomplete"):
+        assert time.monotonic() < deadline, "the other period does not open"
+    assert chromium.ask(SHOWN) == ["FR"]
+    chromium.ask("group.value = ''; group.dispatchEvent(new Event('change'))")
+    assert chromium.ask(SHOWN) == ["DE", "FR"]
+    assert chromium.complaints == []
+
+
+def test_keys_alone_reach_everything(chromium, site):
+    chromium.open(site / "songs.html")
+    reached = chromium.ask(
+        "[...document.querySelectorAll('a, select, summary')]"
+        ".every(each => (each.focus(), document.activeElement === each))"
+    )
+    assert reached
+    assert chromium.ask("document.querySelector('label[for=group]').control.id") == "group"
+    roles = "[...document.querySelectorAll('tbody tr')].every(row => row.querySelector('th[scope=row]'))"
+    assert chromium.ask(roles)
