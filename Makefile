@@ -1,4 +1,4 @@
-# make demo   sets up and releases a private top-20 of movies from four million synthetic ratings, and one per country
+# make demo   sets up and releases a private top-20 of movies from four million synthetic ratings, one per country, a site
 # make test   sets up and runs the tests; make quick runs the fast half
 # make soak   the crash and race tests of the ledger at full length: many minutes
 # make bench  prints every speed target beside what is measured here, in a few minutes; make bench-full measures more
@@ -23,15 +23,19 @@ SECONDS ?= 60
 EVENTS := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
   --domain demo/movies.csv:movie_id --label title --ledger demo/budget.db
 DEMO := $(EVENTS) -k 20 --epsilon 1
+SITE := publish demo/charts.toml --yes --as-of 2026-12-01
 CHARTS := $(EVENTS) -k 3 --epsilon 0.5 --by country --groups demo/countries.csv:code --each-user one
 
 demo: .venv/.installed
 	@$(BIN)/python examples/ratings.py demo
 	@rm -f demo/budget.db
-	@echo '$$ discreet budget init demo/budget.db --epsilon 2 --unit "users of the demo"'
-	@$(BIN)/discreet budget init demo/budget.db --epsilon 2 --unit "users of the demo"
+	@cp examples/charts.toml demo/charts.toml
+	@echo '$$ discreet budget init demo/budget.db --epsilon 3 --unit "users of the demo"'
+	@$(BIN)/discreet budget init demo/budget.db --epsilon 3 --unit "users of the demo"
 	@echo '$$ discreet $(DEMO)'
 	@$(BIN)/discreet $(DEMO)
+	@echo '$$ discreet $(SITE)'
+	@$(BIN)/discreet $(SITE)
 	@echo '$$ discreet $(CHARTS)'
 	@$(BIN)/discreet $(CHARTS)
 	@echo '$$ discreet budget show demo/budget.db'

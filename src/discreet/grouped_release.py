@@ -168,13 +168,13 @@ class GroupedRelease(Mapping[Any, Release]):
         return f"GroupedRelease({len(self)} groups, k={self.k}, epsilon={self.guarantee.epsilon})"
 
     def __str__(self) -> str:
-        return "\n".join([f"{self._title()}:", *self._listing.to_lines(), *self._notes()])
+        return "\n".join([f"{self._title()}:", *self._listing.to_lines(), *self.notes()])
 
     def _repr_html_(self) -> str:
         """The notebook view."""
         from html import escape
 
-        notes = "<br>".join(map(escape, self._notes()))
+        notes = "<br>".join(map(escape, self.notes()))
         return f"<b>{escape(self._title())}</b>{self._listing.to_html()}<small>{notes}</small>"
 
     @property
@@ -193,7 +193,8 @@ class GroupedRelease(Mapping[Any, Release]):
             return "those found"
         return f"{sizes[0]:,} items" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,} items"
 
-    def _notes(self) -> list[str]:
+    def notes(self) -> list[str]:
+        """What is promised, and what has to be known to read the list, in lines for people."""
         if self.each_user == ONE:
             user = ", who counts in one group alone"
         else:

@@ -177,19 +177,20 @@ class Release:
         return make_registry_entry(self, ledger, answers)
 
     def __str__(self) -> str:
-        return "\n".join([f"{self._title()}:", *(f"  {line}" for line in listing_of(self).lines()), *self._notes()])
+        return "\n".join([f"{self._title()}:", *(f"  {line}" for line in listing_of(self).lines()), *self.notes()])
 
     def _repr_html_(self) -> str:
         """The notebook view."""
         from html import escape
 
-        notes = "<br>".join(map(escape, self._notes()))
+        notes = "<br>".join(map(escape, self.notes()))
         return f"<b>{escape(self._title())}</b>{listing_of(self).to_html()}<small>{notes}</small>"
 
     def _title(self) -> str:
         return f"{describe_size(self)}, {listing_of(self).describe_order()}"
 
-    def _notes(self) -> list[str]:
+    def notes(self) -> list[str]:
+        """What is promised, and what has to be known to read the list, in lines for people."""
         return [*describe_terms(self.guarantee, self.private), *describe_values(self)]
 
 

@@ -31,8 +31,14 @@ def list_to_html(release: Release, earlier: Earlier | None) -> str:
     """The list of a release, with what came in and went out since the one before."""
     fresh = set() if earlier is None else _keys(items_missing_from(release.items, earlier.release.items))
     body = _table(release, fresh, earlier) if release.counts is not None else _plain_list(release, fresh)
-    caption = f"{describe_size(release)}, {listing_of(release).describe_order()}."
+    caption = f"{describe_size(release)}, {listing_of(release).describe_order()}.{_explain_lines(release)}"
     return f'<p class="caption">{escape(caption)}</p>{body}{_describe_moves(release, earlier)}'
+
+
+def _explain_lines(release: Release) -> str:
+    if release.counts is None:
+        return ""
+    return " The line over a bar is where the number without noise lies, with a chance of at least 95%."
 
 
 def _plain_list(release: Release, fresh: set[tuple[object, ...]]) -> str:

@@ -13,7 +13,7 @@ from discreet.publish.bars import Earlier, list_to_html
 from discreet.publish.charts_file import Chart
 from discreet.publish.editions import Edition
 from discreet.publish.wording import describe_difference, name_period
-from discreet.release import Release, describe_terms, describe_values
+from discreet.release import Release
 
 _SHOWN_PERIODS = 12
 
@@ -116,18 +116,9 @@ def _changed_settings(pages: ChartPages, edition: Edition) -> str:
 
 
 def _terms(edition: Edition) -> str:
-    release = edition.release
-    if isinstance(release, Release):
-        lines = [*describe_terms(release.guarantee, release.private), *describe_values(release)]
-    else:
-        lines = [*describe_terms(release.guarantee, release.private), *_describe_group_values(release)]
     when = [] if edition.time is None else [f"released {edition.time.replace('T', ' ').replace('Z', ' UTC')}"]
-    return "".join(f'<p class="terms">{escape(_begin_with_capital(line))}.</p>' for line in [*lines, *when])
-
-
-def _describe_group_values(release: GroupedRelease) -> list[str]:
-    first = next(iter(release.values()))
-    return describe_values(first, " of a group")
+    lines = [*edition.release.notes(), *when]
+    return "".join(f'<p class="terms">{escape(_begin_with_capital(line))}.</p>' for line in lines)
 
 
 def _downloads(pages: ChartPages, edition: Edition) -> str:
