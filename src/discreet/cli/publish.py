@@ -122,7 +122,13 @@ def _write(out: Path, site: Site, told: Teller) -> None:
     files = list_files(site)
     with _name_folder(out):
         at_once = write_site(out, files)
-    told("written", out=str(out / "index.html"), files=len(files), at_once=at_once, dummy=site.ledger is None)
+    told("written", out=_shorten_path(out / "index.html"), files=len(files), at_once=at_once, dummy=site.ledger is None)
+
+
+def _shorten_path(path: Path) -> str:
+    """A path as it is written from here, if it is below."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 @contextmanager
