@@ -136,7 +136,7 @@ def check(
         )
     if user is None:
         raise InvalidValueError(
-            "user must be given: a check is for events, and a file of scores has neither rows of users nor another domain"
+            "user must be given: a check is for events, and a file of scores has no rows of users and no other domain"
         )
     shape = parse_format(form, as_json, shared.TABLE_OR_JSON)
     parse_adjacency(adjacency)
