@@ -112,6 +112,7 @@ def test_what_fits_is_said_to_fit(done, events, engine):
 
 def test_the_command_line_of_a_release_is_checked_by_its_first_word(done, ratings):
     options = ("--counts", "1", "--mechanism", "one-shot", "--noise", "gumbel", "--pad-to", "1", "--request-id", "a")
+    options = (*options, "--format", "csv", "--label", "title")
     out = done("check", *FROM_EVENTS[1:], *options)
     assert out == f"{discreet.check_events(source())}\n"
 
@@ -139,6 +140,7 @@ def test_nothing_is_written_unless_asked_for(done, ratings):
     assert sorted(Path().iterdir()) == before
     assert done("check", "ratings.parquet", *EVENTS, *MOVIES, "--out", "check.txt") == out
     assert Path("check.txt").read_text() == out
+    assert Path("check.txt").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(
@@ -148,8 +150,9 @@ def test_nothing_is_written_unless_asked_for(done, ratings):
         ((), "user must be given: a check is for events"),
         (EVENTS, "domain must be given with user"),
         ((*EVENTS, *MOVIES, "--score", "s"), "score must be left out with user"),
-        ((*EVENTS, *MOVIES, "--format", "csv"), "format must be one of table, json, not 'csv'"),
-        ((*EVENTS, *MOVIES, "--out", "movies.csv"), "out must be another file than the domain"),
+        ((*EVENTS, *MOVIES, "--format", "xml"), "format must be one of table, json, csv, items, not 'xml'"),
+        ((*EVENTS, *MOVIES, "--out", "movies.csv"), "out must be a new file, not 'movies.csv': a check is not private"),
+        ((*EVENTS, *MOVIES, "--out", "none/check.txt"), "out must be in a directory that exists"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(refused, ratings, options, told):
