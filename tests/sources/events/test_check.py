@@ -1,5 +1,8 @@
 """A look at the rows finds the same on every engine: what is dropped, what is outside, and what nearly fits."""
 
+import random
+from collections import Counter
+
 import pyarrow as pa
 import pytest
 from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
@@ -142,3 +145,29 @@ def test_a_source_can_be_released_after_it_was_looked_at():
 def test_what_is_no_source_of_events_is_refused(source):
     with pytest.raises(TypeError, match=r"source must be what discreet\.events returns, not a"):
         discreet.check_events(source)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_counts_are_those_of_a_loop_over_the_rows(seed):
+    rng = random.Random(seed)
+    items = ["dune", "Dune", " dune", "DU NE", "heat", "HEAT", "zorro", None]
+    rows = [(rng.choice([1, 2, 3, None]), rng.choice(items), rng.randrange(3)) for _ in range(rng.randrange(1, 40))]
+    who, film, stars = (pa.array(list(column)) for column in zip(*rows, strict=True))
+    table = pa.table({"who": who.cast(pa.int64()), "film": film.cast(pa.string()), "stars": stars})
+    domain = rng.sample(["dune", "HEAT", "heat", "alien"], 3)
+    found = check(table, domain=domain, where="stars > 0")
+    kept = [(user, item) for user, item, star in rows if star > 0]
+    usable = [item for user, item in kept if user is not None and item is not None]
+    outside = [item for item in usable if item not in domain]
+    folded = {item.lower() for item in domain}
+    near = [item for item in outside if item.lower().replace(" ", "") in folded]
+    assert (found.rows, found.rows_kept) == (len(rows), len(kept))
+    assert found.users == len({user for user, _ in kept} - {None})
+    assert found.rows_without_user == sum(user is None for user, _ in kept)
+    assert found.rows_without_item == sum(item is None for _, item in kept)
+    assert (found.rows_inside, found.rows_outside) == (len(usable) - len(outside), len(outside))
+    assert (found.items_outside, found.items_untouched) == (len(set(outside)), len(set(domain) - set(usable)))
+    assert found.rows_near == len(near)
+    assert [(each.value, each.rows) for each in found.outside] == sorted(
+        Counter(outside).items(), key=lambda pair: (-pair[1], pair[0])
+    )[:5]
