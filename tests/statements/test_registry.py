@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 import discreet
-from discreet.statements.registry_fields import CHOICES, QUESTIONS
+from discreet.statements.registry_fields import CHOICES, DATE, QUESTIONS
 from discreet.statements.yaml_text import entry_to_yaml
 
 SCORES = {"dune": 912, "alien": 877, "heat": 410}
@@ -19,6 +19,8 @@ ANSWERS = {
     field: CHOICES[field][0] if field in CHOICES else f"about {field}: 1 # 2\n\n'x' \"y\"{odd}"
     for field, odd in zip(QUESTIONS, ("", " \x85", "\n  indented", "\n", "\u2028", "\ttab") * 6, strict=False)
 }
+
+ANSWERS[DATE] = "2026-01-31"
 
 
 @pytest.fixture
@@ -70,6 +72,8 @@ def test_answers_make_it_complete(release):
             {"deployment_model.access_type": "open"},
             "one of Interactive, Non-interactive for deployment_model.access_type",
         ),
+        ({"basic.publication_date": "31/01/2026"}, "a day such as 2026-01-31 for basic.publication_date"),
+        ({"basic.publication_date": "20260131"}, "a day such as 2026-01-31 for basic.publication_date"),
         ({"basic.name": 7}, "a text for basic.name, not 7"),
         ({"basic.data_curators": []}, "a text or a list of texts for basic.data_curators"),
         ([("basic.name", "x")], "answers must be a mapping"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -32,7 +33,7 @@ from discreet.cli.event_options import (
 from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
 from discreet.cli.input_kinds import SCORES_ONLY, refuse_options
 from discreet.cli.options import check_input_format, parse_adjacency, parse_format
-from discreet.cli.output import print_json, print_text, save
+from discreet.cli.output import FORMATS, OutputError, print_json, print_text
 from discreet.cli.select import check_file, open_source
 from discreet.errors import InvalidValueError
 from discreet.progress import show_progress
@@ -100,11 +101,22 @@ def check(
     ledger: Annotated[
         str | None, typer.Option(metavar="FILE", help="Refused: a check is not private, and no budget covers it.")
     ] = None,
-    form: shared.FormatOption = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="How to print: json, or as a table.",
+            autocompletion=shared.complete_from(shared.TABLE_OR_JSON),
+        ),
+    ] = None,
     as_json: shared.JsonOption = False,
     out: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write it to this file too. By default it is shown and kept nowhere."),
+        typer.Option(
+            metavar="FILE",
+            help="Write it to this file too, a new one that you alone may read. By default it is kept nowhere.",
+        ),
     ] = None,
     quiet: shared.QuietOption = False,
     k: UnusedKOption = None,
@@ -136,10 +148,11 @@ def check(
         )
     if user is None:
         raise InvalidValueError(
-            "user must be given: a check is for events, and a file of scores has neither rows of users nor another "
-            "domain"
+            "user must be given: a check is for events, and a file of scores has no rows of users and no other domain"
         )
-    shape = parse_format(form, as_json, shared.TABLE_OR_JSON)
+    # Where select would print a list in another form, there is none to print.
+    shape = "json" if parse_format(form, as_json, FORMATS) == "json" else "table"
+    _check_new(out)
     parse_adjacency(adjacency)
     check_input_format(file, input_format, events=True)
     refuse_options({"score": score, "sensitivity": sensitivity}, SCORES_ONLY, "with user")
@@ -162,10 +175,25 @@ def check(
         found = check_events(source)
     text = str(found)
     if out is not None:
-        save(text, out)
+        _save_for_owner(text, out)
     if shape == "json":
         print_json(found.to_dict())
     else:
         print_text(text, heading=True)
     if found.is_noise:
         raise typer.Exit(FAILURE)
+
+
+def _check_new(out: str | None) -> None:
+    """Refuses to replace a file: others may read it, and a command line of select may name one that is published."""
+    if out is not None and os.path.lexists(out):
+        raise InvalidValueError(f"out must be a new file, not {out!r}: a check is not private, and replaces nothing")
+
+
+def _save_for_owner(text: str, out: str) -> None:
+    """Writes a new file that its owner alone may read."""
+    try:
+        with open(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+    except OSError as error:
+        raise OutputError(f"writing {out!r} fails: {error.strerror}") from None

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidValueError, quote
 from discreet.exact.ball import float_above
 from discreet.sources.column_hints import suggestion
 from discreet.statements.limits import DATA, OUTSIDE, PROMISE, find_limits
-from discreet.statements.registry_fields import CHOICES, LISTS, QUESTIONS, SECTIONS
+from discreet.statements.registry_fields import CHOICES, DATE, LISTS, QUESTIONS, SECTIONS
 from discreet.statements.statement import (
     ARITHMETIC,
     NOT_PRIVATE,
@@ -73,10 +75,18 @@ def _check_answer(field: Any, answer: Any) -> None:
     if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
         kind = "a text or a list of texts" if field in LISTS else "a text"
         raise InvalidValueError(f"answers must have {kind} for {field}, not {quote(answer)}")
+    if field == DATE and not _is_date(answer):
+        raise InvalidValueError(f"answers must have a day such as 2026-01-31 for {field}, not {quote(answer)}")
     if field in CHOICES and answer not in CHOICES[field]:
         hint = suggestion(answer, CHOICES[field], private=False)
         allowed = ", ".join(CHOICES[field])
         raise InvalidValueError(f"answers must have one of {allowed} for {field}, not {quote(answer)}{hint}")
+
+
+def _is_date(text: str) -> bool:
+    with suppress(ValueError):
+        return date.fromisoformat(text).isoformat() == text
+    return False
 
 
 def _is_settled(field: str, known: Mapping[str, Any], subject: Subject) -> bool:

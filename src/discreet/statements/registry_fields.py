@@ -27,6 +27,9 @@ SECTIONS = {
 LISTS = ("basic.data_curators", "administrative.registry_authors")
 """The fields that hold several texts."""
 
+DATE = "basic.publication_date"
+"""The field that holds a day."""
+
 CHOICES = {
     "basic.data_product_sector": ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),
     "deployment_model.release_type": ("One release", "Many releases"),
