@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 from datetime import datetime
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+import discreet
 from discreet import cli
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -32,6 +34,8 @@ def demo(tmp_path, monkeypatch):
     Path("demo/countries.csv").write_text("code\nDE\nFR\n", encoding="utf-8")
     movies = "movie_id,title\n" + "".join(f"{i},Movie {i:02}\n" for i in range(50))
     Path("demo/movies.csv").write_text(movies, encoding="utf-8")
+    shutil.copy(Path(__file__).parents[1] / "examples" / "charts.toml", "demo")
+    discreet.Ledger.create("demo/budget.db", epsilon=3, unit="users of the demo")
 
 
 def test_the_python_blocks_run(capsys):

@@ -27,6 +27,20 @@ COMMANDS = [(), *((name,) for name in MODULES), *(("budget", name) for name in E
 MANY = {f"film {i}": 1000 - 8 * i for i in range(120)}
 
 
+CHARTS = """
+title = "Movies"
+ledger = "budget.db"
+out = "site"
+[[chart]]
+id = "movies"
+title = "Movies"
+events = { table = "ratings.parquet", user = "user_id", item = "movie_id" }
+domain = "movies.csv:movie_id"
+k = 3
+epsilon = 1
+"""
+
+
 def examples(text):
     """The command lines under each heading that says so."""
     blocks = re.findall(r"^  Examples.*:\n((?:    .+\n?)+)", text, re.MULTILINE)
@@ -53,6 +67,7 @@ def files(ratings, monkeypatch):
     Path("pages.csv").write_text('page\n"a \\"b\\"; c"\nd\ne\nf\n')
     errors = [f"error {i % 30}" for i in range(18_000)]
     pa.parquet.write_table(pa.table({"device": list(range(18_000)), "message": errors}), "logs.parquet")
+    Path("charts.toml").write_text(CHARTS)
     Path("curve.json").write_text(discreet.sketch(list(MANY.values()), 1).to_json())
     Path("vectors").mkdir()
     np.save("vectors/TEN.n10.npy", np.arange(10))
@@ -90,7 +105,7 @@ def test_the_help_ends_with_examples_that_run(done, files, quick, command):
     assert text.rstrip().replace("\\\n", " ").split()[-1] == found[-1].split()[-1]
     own = f"discreet {' '.join(command)}".strip()
     # A budget has to be there before it is shown, and must not be there before it is made.
-    if command in (("select",), ("sketch",), *(("budget", name) for name in EXAMPLES if name != "init")):
+    if command in (("select",), ("sketch",), ("publish",), *(("budget", name) for name in EXAMPLES if name != "init")):
         discreet.Ledger.create("budget.db", epsilon=10, unit="users")
     if command == ("statement",):
         book = discreet.Ledger.create("budget.db", epsilon=10, unit="users")

@@ -2,6 +2,7 @@
 
 import json
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -182,3 +183,11 @@ def test_every_option_of_events_and_top_k_has_a_key_or_no_meaning_here():
     }  # fmt: skip
     for function in (discreet.events, discreet.top_k):
         assert set(inspect.signature(function).parameters) - known <= set(elsewhere), function
+
+
+def test_the_page_has_every_key():
+    page = (Path(__file__).parents[2] / "docs" / "publish.md").read_text(encoding="utf-8")
+    for key in (*FILE, *CHART, *(inner for outer in CHART for inner in outer.keys)):
+        must = ", must be given" if key.is_required else ""
+        more = f" One of {', '.join(f'`{choice}`' for choice in key.choices)}." if len(key.choices) > 1 else ""
+        assert f"| `{key.name}`{must} | {key.says}{more} |" in page, key.name

@@ -269,3 +269,19 @@ def test_a_bad_file_has_the_code_2_and_nothing_is_released(folder, capsys):
     assert publish(*OCTOBER) == 2
     assert "out must be a new or an empty folder" in capsys.readouterr().err
     assert Path("streams/all.parquet").exists()
+
+
+def test_a_charts_file_can_be_checked_without_its_budget(folder, capsys):
+    from discreet.cli.app import app
+
+    Path("budget.db").unlink()
+    write_charts(folder, SONGS + ARTISTS.replace('"abba"', '"Abba"'))
+    assert app(["check", "charts.toml", *OCTOBER, "--json"], standalone_mode=False) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == ["songs", "artists"]
+    assert found["songs"]["rows_kept"] == 30  # of 40 people in October, those who played for half a minute
+    assert found["artists"]["rows_inside"] == 30  # without the ten who played Abba
+    assert app(["check", "charts.toml", "--as-of", "2030-01-01"], standalone_mode=False) == 1
+    assert "songs: NOT private, for the data holder alone" in capsys.readouterr().out
+    assert app(["check", "charts.toml", "--item", "x"], standalone_mode=False) == 2
+    assert "item must be left out with a charts file" in capsys.readouterr().err

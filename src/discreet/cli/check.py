@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -38,6 +38,9 @@ from discreet.cli.select import check_file, open_source
 from discreet.errors import InvalidValueError
 from discreet.progress import show_progress
 
+if TYPE_CHECKING:
+    from discreet.sources.events.check_report import Check
+
 HELP = """
 \b
 Examples:
@@ -47,6 +50,7 @@ Examples:
     --domain movies.csv:movie_id
   discreet check ratings.parquet --user user_id --item movie_id --domain movies.csv:movie_id \\
     --by country --groups countries.csv:code --each-user one -k 3 --epsilon 1
+  discreet check charts.toml
 """
 
 app = typer.Typer(rich_markup_mode=None)
@@ -67,7 +71,7 @@ def check(
             metavar="FILE",
             callback=_check_file,
             show_default=False,
-            help="The events, as for select. - is standard input.",
+            help="The events, as for select. - is standard input. Or the charts of 'discreet publish', a .toml file.",
         ),
     ] = None,
     item: shared.ItemOption = None,
@@ -118,6 +122,10 @@ def check(
             help="Write it to this file too, a new one that you alone may read. By default it is kept nowhere.",
         ),
     ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="With a charts file: check the periods that ended last before this time."),
+    ] = None,
     quiet: shared.QuietOption = False,
     k: UnusedKOption = None,
     epsilon: UnusedOption = None,
@@ -135,10 +143,12 @@ def check(
     """Looks at the events before a release, to see whether the columns, the domain, the condition and the groups fit.
 
     NOT private, for the data holder alone: what it prints is read off the rows. It takes the options of select, so that
-    a command line can be checked by its first word, and counts rows that are dropped, items outside the domain, items
-    of it that nobody touched, spellings that differ in case or spaces, and dates that are not read. It ends with what
-    to change. The exit code is 1 where no row counts, so that a release would be noise alone.
+    a command line can be checked by its first word, or a charts file without any. It counts rows that are dropped,
+    items outside the domain, items of it that nobody touched, spellings that differ in case or spaces, and dates that
+    are not read, and ends with what to change. The exit code is 1 where no row counts, so that a release would be noise
+    alone.
     """
+    from discreet.cli.check_charts import check_charts, is_charts_file
     from discreet.cli.events import prepare_events
     from discreet.sources.events.check import check_events
 
@@ -146,7 +156,7 @@ def check(
         raise InvalidValueError(
             "ledger must be left out: a check is not private, so that no budget covers it, and nothing is charged"
         )
-    if user is None:
+    if user is None and not is_charts_file(file):
         raise InvalidValueError(
             "user must be given: a check is for events, and a file of scores has no rows of users and no other domain"
         )
@@ -168,19 +178,30 @@ def check(
         "discover": discover or None, "delta": delta, "kind": kind, "spelling": spelling,
         "discovery_epsilon": discovery_epsilon,
     }  # fmt: skip
+    if user is None:
+        with show_progress(not quiet):
+            _deliver(check_charts(str(file), as_of, {"item": item, **options, **grouping, **finding}), shape, out)
+        return
+    if as_of is not None:
+        raise InvalidValueError("as_of must be left out without a charts file, whose periods it is about")
     source_of = prepare_events(
         file, user, item, adjacency, options, parse_discovery(finding, max_items_per_user), grouping, out
     )
     with show_progress(not quiet), open_source(file, input_format, source_of) as source:
         found = check_events(source)
-    text = str(found)
+    _deliver({"": found}, shape, out)
+
+
+def _deliver(found: dict[str, Check], shape: str, out: str | None) -> None:
+    """Writes and prints checks, by the id of their chart where they are of charts."""
+    text = "\n\n".join(f"{name}: {one}" if name else str(one) for name, one in found.items())
     if out is not None:
         _save_for_owner(text, out)
     if shape == "json":
-        print_json(found.to_dict())
+        print_json({name: one.to_dict() for name, one in found.items()} if "" not in found else found[""].to_dict())
     else:
         print_text(text, heading=True)
-    if found.is_noise:
+    if any(one.is_noise for one in found.values()):
         raise typer.Exit(FAILURE)
 
 
