@@ -10,9 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from chart_folder import ARTISTS, fill_folder
 from command_line import PROGRAM, SELECT, process
 from discreet import progress
 from discreet.cli.output import progress_bar
+from discreet.ledger.ledger import Ledger
 
 VERIFY = ("verify", "--scores", "3,2,2,0", "-k", "2", "--jobs", "1")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -161,3 +163,16 @@ def test_a_library_shows_nothing_unless_it_is_asked_to(monkeypatch):
 def test_a_bar_that_is_not_shown_counts_nothing():
     with progress_bar("waiting", 2) as step:
         assert step() is None
+
+
+@pytest.mark.slow
+def test_publishing_asks_in_a_terminal(folder):
+    fill_folder(folder, ARTISTS)
+    for answer, said, released in ((b"n\n", "nothing was released", 0), (b"y\n", "artists 2026-10: released", 1)):
+        code, shown = in_terminal("publish", "charts.toml", "--as-of", "2026-11-01", stdin=answer)
+        assert code == 0
+        assert "Release them? [y/N]" in shown
+        assert said in shown
+        assert len(Ledger("budget.db").history()) == released
+    # There is nothing to ask about any more.
+    assert "Release them?" not in in_terminal("publish", "charts.toml", "--as-of", "2026-11-01")[1]

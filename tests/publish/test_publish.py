@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import discreet
-from chart_folder import ARTISTS, SONGS, TITLES, publish, read_log, read_site, write_charts
+from chart_folder import ARTISTS, HEAD, SONGS, TITLES, publish, read_log, read_site, write_charts
 from discreet.ledger.ledger import Ledger
 from discreet.publish.lock import find_lock
 
@@ -192,7 +192,7 @@ def test_events_in_a_database_beside_the_file(folder):
     assert request_ids() == ["artists/2026-10"]
 
 
-def test_items_can_be_found(folder):
+def test_items_can_be_found(folder, capsys):
     listed, found = 'domain = ["abba", "bach", "cure", "dido"]', "discover = { delta = 1e-5, max_items_per_user = 1 }"
     write_charts(folder, ARTISTS.replace(listed, found).replace('epsilon = "0.1"', "epsilon = 60"))
     Path("budget.db").unlink()
@@ -201,6 +201,12 @@ def test_items_can_be_found(folder):
     assert entries()[0].delta == Fraction(1, 10**5)
     assert b"delta = 1e-05" in read_site()["artists.html"]
     assert publish("--dummy", *OCTOBER) == 0
+    write_charts(folder, Path("charts.toml").read_text().removeprefix(HEAD).replace("1e-5", "1e-4"))
+    capsys.readouterr()
+    assert publish("--dry-run", *NOVEMBER) == 0
+    out = capsys.readouterr().out
+    assert "artists: delta is 0.0001: it should be well below one over the number of people" in out
+    assert "more than is left" in out
 
 
 def test_two_runs_do_not_collide(folder, capsys):

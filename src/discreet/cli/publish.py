@@ -15,6 +15,7 @@ from discreet.cli.errors import FAILURE
 from discreet.cli.options import complete_from, parse_choice, parse_seconds
 from discreet.cli.output import OutputError
 from discreet.cli.publish_log import LOGS, Teller
+from discreet.errors import InvalidValueError
 from discreet.progress import show_progress
 
 if TYPE_CHECKING:
@@ -88,6 +89,12 @@ def _publish(charts: ChartsFile, moment: datetime, told: Teller, dry_run: bool, 
     from discreet.publish.site import make_site
     from discreet.publish.site_folder import check_site
 
+    if not charts.ledger.exists():
+        name = charts.ledger.name
+        raise InvalidValueError(
+            f"{charts.path.name}: ledger must be a file that exists, not {str(charts.ledger)!r}; for example: discreet "
+            f"budget init {name} --epsilon 3 --unit 'users of ...'"
+        )
     ledger = Ledger(charts.ledger)
     check_site(charts.out)
     with ExitStack() as held:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.errors import describe_error, hide_urls, print_traceback
+from discreet.cli.errors import describe_error, print_traceback
 from discreet.cli.output import print_text
 from discreet.text import align_columns, decimal, printable
 
@@ -31,9 +31,9 @@ class Teller:
             print_traceback(error)
             facts["error"] = describe_error(error)
         if self._is_json:
-            print_text(hide_urls(json.dumps({"time": _now(), "event": event, **facts})))
+            print_text(json.dumps({"time": _now(), "event": event, **facts}))
         else:
-            print_text(hide_urls(printable(_SENTENCES[event](facts))))
+            print_text(printable(_SENTENCES[event](facts)))
         sys.stdout.flush()
 
     def price(self, charts: ChartsFile, price: Price, moment: datetime) -> None:
@@ -64,6 +64,7 @@ def _price_facts(row: ChartPrice) -> dict[str, Any]:
         "cost": None if cost is None else decimal(cost.epsilon * len(row.due)),
         "lasts": row.lasts,
         **({} if row.error is None else {"error": describe_error(row.error)}),
+        **({} if row.warning is None else {"warning": row.warning}),
     }
 
 
@@ -85,6 +86,7 @@ def _price_lines(charts: ChartsFile, price: Price, moment: datetime) -> list[str
     if not price.fits:
         rest = "more than is left: what does not fit is refused before anything is drawn"
     errors = [f"{row.chart.id}: {describe_error(row.error)}" for row in price.charts if row.error is not None]
+    errors += [f"{row.chart.id}: {row.warning}" for row in price.charts if row.warning is not None]
     total = f"this run costs epsilon {decimal(run.epsilon)}{beside}; {rest}"
     return [title, *(f"  {line}" for line in [*align_columns(rows), *errors, total])]
 

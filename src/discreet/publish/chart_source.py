@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from typing import Any
 
 from discreet.discovery_terms import Discovered, discovered
@@ -96,7 +97,9 @@ def _find_domain(chart: Chart) -> Any:
 
 
 def _find_discovery(terms: dict[str, Any]) -> Discovered:
-    return discovered(**terms)
+    # What there is to say about a large delta is said with the price.
+    with warnings.catch_warnings(action="ignore"):
+        return discovered(**terms)
 
 
 def _find_list(chart: Chart, given: Any) -> Any:

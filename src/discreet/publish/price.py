@@ -18,6 +18,7 @@ from discreet.grouped_request import make_any_request
 from discreet.ledger.account import Budget
 from discreet.ledger.composition import Composition
 from discreet.ledger.ledger import Ledger
+from discreet.mechanisms.discovery import delta_warning
 from discreet.publish.chart_source import list_terms, open_stand_in
 from discreet.publish.charts_file import Chart
 from discreet.publish.due_periods import find_due_periods, find_last_ended, find_next_end
@@ -51,6 +52,11 @@ class ChartPrice:
     cost: Composition | None
     error: Error | None = None
     lasts: int | None = None
+
+    @property
+    def warning(self) -> str | None:
+        """What is to be said about its delta, if anything is."""
+        return None if self.cost is None else delta_warning(self.cost.delta)
 
 
 @dataclass(frozen=True)
