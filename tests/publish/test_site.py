@@ -5,6 +5,7 @@ import io
 import json
 import re
 import time
+from dataclasses import replace
 from importlib.resources import files
 from urllib.parse import unquote
 
@@ -129,8 +130,12 @@ def test_many_periods_fold_and_an_edited_chart_is_told(tmp_path):
     chart = read_charts(tmp_path / "charts.toml").charts[0]
     told = chart.fingerprint
     one, two = release({"a": 9, "b": 8, "c": 1}), release({"a": 9, "b": 8, "c": 1}, k=1)
-    editions = [Edition(f"2025-{month:02}", one, "2026-01-01T00:00:00Z", "0" * 8) for month in range(1, 13)]
-    pages = ChartPages(chart, [*editions, Edition("2026-01", two, "2026-02-01T00:00:00Z", told)])
+    book = discreet.Ledger.create(tmp_path / "budget.db", epsilon=1, unit="x")
+    discreet.top_k({"a": 9, "b": 8}, k=1, epsilon="0.1", ledger=book)
+    entry = replace(book.history()[0], time="2026-02-01T00:00:00Z")
+    before, now = (replace(entry, purpose=f"Artists (settings {digits})") for digits in ("0" * 8, told))
+    editions = [Edition(f"2025-{month:02}", one, before) for month in range(1, 13)]
+    pages = ChartPages(chart, [*editions, Edition("2026-01", two, now)])
     first, last = chart_to_html(pages, 0), chart_to_html(pages, 12)
     assert "stays as it is: k 2, not 1." in first
     assert "have changed" not in last

@@ -62,7 +62,8 @@ def _table(release: Release, fresh: set[tuple[object, ...]], earlier: Earlier | 
         *([] if before is None else [before.name]),
     ]
     names = "".join(f'<th scope="col" role="columnheader">{escape(head)}</th>' for head in heads)
-    rows = "".join(_row(count, scale, fresh, places, before) for count in counts)
+    known = None if before is None else {sort_key(each.item): each for each in before.release.counts or []}
+    rows = "".join(_row(count, scale, fresh, places, known) for count in counts)
     return f'<table role="table"><thead><tr role="row">{names}</tr></thead><tbody>{rows}</tbody></table>'
 
 
@@ -71,7 +72,7 @@ def _row(
     scale: _Scale,
     fresh: set[tuple[object, ...]],
     places: dict[tuple[object, ...], int],
-    before: Earlier | None,
+    known: dict[tuple[object, ...], Count] | None,
 ) -> str:
     key = sort_key(count.item)
     place = f'<td role="cell" class="place">{places[key]}</td>' if key in places else ""
@@ -82,8 +83,7 @@ def _row(
         f'<td role="cell" class="number">{count_with_commas(count.value)}</td>',
         f'<td role="cell" class="number interval">{interval}</td>',
     ]
-    if before is not None:
-        known = {sort_key(each.item): each for each in before.release.counts or []}
+    if known is not None:
         text = count_with_commas(known[key].value) if key in known else "&ndash;"
         cells.append(f'<td role="cell" class="number before">{text}</td>')
     return f'<tr role="row">{place}{"".join(cells)}</tr>'

@@ -116,7 +116,8 @@ def _changed_settings(pages: ChartPages, edition: Edition) -> str:
 
 
 def _terms(edition: Edition) -> str:
-    when = [] if edition.time is None else [f"released {edition.time.replace('T', ' ').replace('Z', ' UTC')}"]
+    entry = edition.entry
+    when = [] if entry is None else [f"released {entry.time.replace('T', ' ').replace('Z', ' UTC')}"]
     lines = [*edition.release.notes(), *when]
     return "".join(f'<p class="terms">{escape(_begin_with_capital(line))}.</p>' for line in lines)
 

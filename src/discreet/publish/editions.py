@@ -29,16 +29,19 @@ class Edition:
         The period, None where the chart has none.
     release
         What was released.
-    time
-        When, in UTC.
-    fingerprint
-        That of the chart at the time, None where it is not known.
+    entry
+        Its charge; None where it is made up.
     """
 
     period: str | None
     release: AnyRelease
-    time: str | None = None
-    fingerprint: str | None = None
+    entry: Entry | None = None
+
+    @property
+    def fingerprint(self) -> str | None:
+        """That of the chart at the time, None where it is not known."""
+        found = re.search(r"\(settings ([0-9a-f]{8})\)$", (self.entry and self.entry.purpose) or "")
+        return None if found is None else found[1]
 
     @property
     def first(self) -> date:
@@ -76,7 +79,7 @@ def name_request(chart: str, period: str | None) -> str:
 
 
 def describe_purpose(chart: Chart, period: str | None) -> str:
-    """What a charge says that it is for, with the fingerprint of the chart's settings, which `read_record` reads."""
+    """What a charge says that it is for, with the fingerprint of the chart's settings, which an `Edition` reads."""
     return f"{chart.title}{'' if period is None else f', {period}'} (settings {chart.fingerprint})"
 
 
@@ -90,7 +93,7 @@ def read_record(entries: Iterable[Entry], chart: Chart) -> ChartRecord:
         used.add(str(entry.request_id))
         release = entry.release
         if release is not None and not isinstance(release, Sketch):
-            editions.append(Edition(found[0], release, entry.time, _read_fingerprint(entry.purpose)))
+            editions.append(Edition(found[0], release, entry))
     return ChartRecord(tuple(sorted(editions, key=lambda each: each.first)), frozenset(used))
 
 
@@ -110,8 +113,3 @@ def _match_request(request_id: str | None, chart: str) -> tuple[str | None] | No
 def parse_period(period: str | None) -> date | None:
     """The first day of a period of any length, None where it is none."""
     return next((day for unit in UNITS.values() if (day := unit.parse(period)) is not None), None)
-
-
-def _read_fingerprint(purpose: str | None) -> str | None:
-    found = re.search(r"\(settings ([0-9a-f]{8})\)$", purpose or "")
-    return None if found is None else found[1]

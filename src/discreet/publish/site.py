@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -52,11 +53,12 @@ def make_site(file: ChartsFile, ledger: Ledger) -> Site:
 
 def list_files(site: Site) -> dict[str, str]:
     """The text of every file of a site, by its name."""
-    texts = {"index.html": _lay_out(site, site.file.title, _index(site)), **make_statements(site)}
-    texts["statement.html"] = _lay_out(site, "Statement", _statement_page(texts["statement.md"]))
+    lay_out = partial(_lay_out, site, protect_in_words(site))
+    texts = {"index.html": lay_out(site.file.title, _index(site)), **make_statements(site)}
+    texts["statement.html"] = lay_out("Statement", _statement_page(texts["statement.md"]))
     for pages in site.charts:
         for place, edition in enumerate(pages.editions):
-            page = _lay_out(site, pages.chart.title, chart_to_html(pages, place))
+            page = lay_out(pages.chart.title, chart_to_html(pages, place))
             texts[pages.name_file(edition, ".html")] = page
             if edition is pages.latest:
                 texts[f"{pages.chart.id}.html"] = page
@@ -65,7 +67,7 @@ def list_files(site: Site) -> dict[str, str]:
     return texts
 
 
-def _lay_out(site: Site, title: str, main: str) -> str:
+def _lay_out(site: Site, privacy: str, title: str, main: str) -> str:
     """A page: what all of them have around their main part."""
     dummy = f'<p class="dummy" role="note">{DUMMY}</p>' if site.ledger is None else ""
     return Template(_text("page.html")).substitute(
@@ -75,10 +77,11 @@ def _lay_out(site: Site, title: str, main: str) -> str:
         script=_text("page.js"),
         dummy=dummy,
         main=main,
-        privacy=protect_in_words(site),
+        privacy=privacy,
     )
 
 
+@cache
 def _text(name: str) -> str:
     return files("discreet.publish").joinpath(name).read_text(encoding="utf-8")
 

@@ -8,7 +8,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from discreet.publish.chart_page import ChartPages
-from discreet.statements.statement import promise_to_people
+from discreet.statements.registry import write_registry_entry
+from discreet.statements.statement import promise_to_people, write_statement
+from discreet.statements.subject import make_subject
 from discreet.statements.yaml_text import entry_to_yaml
 from discreet.text import decimal, printable
 
@@ -41,10 +43,9 @@ def make_statements(site: Site) -> dict[str, str]:
     texts = [f"# {printable(site.file.title)}: what is promised"]
     entries = []
     for pages in site.charts:
-        release = pages.latest.release
-        statement = release.statement(site.ledger)
-        texts.append(_lower_headings(statement, pages.chart.title))
-        entries.append(entry_to_yaml(release.registry(site.ledger, _answer(pages))))
+        subject = make_subject(pages.latest.release, site.ledger, pages.latest.entry)
+        texts.append(_lower_headings(write_statement(subject), pages.chart.title))
+        entries.append(entry_to_yaml(write_registry_entry(subject, _answer(pages))))
     nothing = [] if entries else ["Nothing is released yet."]
     return {"statement.md": "\n\n".join([*texts, *nothing]) + "\n", "statement.yaml": "---\n".join(entries) or "[]\n"}
 

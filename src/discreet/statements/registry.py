@@ -49,7 +49,12 @@ def make_registry_entry(
     answers
         What the library cannot know, by the names that `questions` has, such as "basic.name".
     """
-    subject, given = make_subject(release, ledger), check_answers(answers)
+    return write_registry_entry(make_subject(release, ledger), answers)
+
+
+def write_registry_entry(subject: Subject, answers: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The entry of what is known, with what else the answers say."""
+    given = check_answers(answers)
     for field, answer in given.items():
         _check_answer(field, answer)
     known = _find_known(subject)

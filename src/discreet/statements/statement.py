@@ -47,7 +47,11 @@ def make_statement(release: Statable, ledger: Ledger | str | os.PathLike[str] | 
     ledger
         The ledger that it was charged to; then the statement is about all of its releases too.
     """
-    subject = make_subject(release, ledger)
+    return write_statement(make_subject(release, ledger))
+
+
+def write_statement(subject: Subject) -> str:
+    """The statement of what is known as Markdown."""
     sections = [
         ("What is promised", _describe_promise(subject)),
         ("In numbers", _list_terms(subject)),

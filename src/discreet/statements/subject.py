@@ -59,10 +59,13 @@ class Subject:
     entry: Entry | None = None
 
 
-def make_subject(release: Statable, ledger: Ledger | str | os.PathLike[str] | None) -> Subject:
-    """What is known of a release, and of the ledger that holds it."""
+def make_subject(
+    release: Statable, ledger: Ledger | str | os.PathLike[str] | None, entry: Entry | None = None
+) -> Subject:
+    """What is known of a release, and of the ledger that holds it; its charge is looked for where it is not given."""
     book = None if ledger is None else _open_ledger(ledger)
-    entry = None if book is None else _find_charge(book, release)
+    if book is not None and entry is None:
+        entry = _find_charge(book, release)
     own, title, word, share, d = _describe(release)
     guarantee = release.guarantee
     traits = {
