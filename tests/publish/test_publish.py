@@ -44,6 +44,7 @@ def test_a_dry_run_reads_no_events_and_spends_nothing(folder, capsys):
     assert not Path("site").exists()
 
 
+@pytest.mark.slow
 def test_each_period_is_released_once(folder, capsys):
     assert publish(*OCTOBER) == 0
     assert request_ids() == ["songs/2026-10", "artists/2026-10"]
@@ -232,6 +233,7 @@ def test_two_runs_do_not_collide(folder, capsys):
     assert len(entries()) == 2
 
 
+@pytest.mark.slow
 def test_a_rehearsal_touches_neither_data_nor_ledger(folder, capsys):
     publish(*OCTOBER)
     site = read_site()
