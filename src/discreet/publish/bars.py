@@ -16,6 +16,7 @@ from discreet.publish.wording import items_missing_from, join_names
 from discreet.release import Count, Release, describe_size, listing_of
 from discreet.text import count_with_commas, printable
 
+_LEFT = ' class="left"'
 _NEW = ' <span class="new">new</span>'
 
 
@@ -61,7 +62,10 @@ def _table(release: Release, fresh: set[tuple[object, ...]], earlier: Earlier | 
         "From, to",
         *([] if before is None else [before.name]),
     ]
-    names = "".join(f'<th scope="col" role="columnheader">{escape(head)}</th>' for head in heads)
+    names = "".join(
+        f'<th scope="col" role="columnheader"{_LEFT if head in ("Order", "Item") else ""}>{escape(head)}</th>'
+        for head in heads
+    )
     known = None if before is None else {sort_key(each.item): each for each in before.release.counts or []}
     rows = "".join(_row(count, scale, fresh, places, known) for count in counts)
     return f'<table role="table"><thead><tr role="row">{names}</tr></thead><tbody>{rows}</tbody></table>'

@@ -5,6 +5,7 @@ The pages are HTML with SVG, made here: nothing is loaded from elsewhere, and a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -78,6 +79,7 @@ def _lay_out(site: Site, privacy: str, title: str, main: str) -> str:
         dummy=dummy,
         main=main,
         privacy=privacy,
+        origin="made-up events" if site.ledger is None else "private data with differential privacy",
     )
 
 
@@ -121,15 +123,19 @@ def _statement_page(markdown: str) -> str:
     parts, items = [], []
     for line in [*markdown.split("\n"), ""]:
         if line.startswith("- "):
-            items.append(f"<li>{escape(line[2:])}</li>")
+            items.append(f"<li>{_mark_code(line[2:])}</li>")
             continue
         if items:
             parts.append(f"<ul>{''.join(items)}</ul>")
             items = []
         mark, _, rest = line.partition(" ")
         if mark in ("#", "##", "###"):
-            parts.append(f"<h{len(mark)}>{escape(rest)}</h{len(mark)}>")
+            parts.append(f"<h{len(mark)}>{_mark_code(rest)}</h{len(mark)}>")
         elif line.strip():
-            parts.append(f"<p>{escape(line)}</p>")
+            parts.append(f"<p>{_mark_code(line)}</p>")
     files = '<p class="downloads">The same as <a href="statement.md" download>text</a>, and as a draft for the '
     return f'<div class="statement">{"".join(parts)}</div>{files}<a href="statement.yaml" download>registry</a>.</p>'
+
+
+def _mark_code(line: str) -> str:
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(line))
