@@ -48,6 +48,7 @@ def test_all_periods_from_the_first_are_due(tmp_path):
     assert due(tmp_path, "2026-08-01", since) == ["2026-07"]
     assert due(tmp_path, "2026-07-31", since) == []
     assert due(tmp_path, "2026-05-01", 'every = "year"\nfrom = 2024') == ["2024", "2025"]
+    assert due(tmp_path, "2026-05-03", 'every = "day"\nfrom = 2026-05-01') == ["2026-05-01", "2026-05-02"]
 
 
 def test_a_chart_without_periods_has_one_release(tmp_path):

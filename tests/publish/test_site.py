@@ -59,6 +59,9 @@ def test_nothing_is_loaded_from_elsewhere_and_every_link_leads_somewhere(site):
     found = read_site(site)
     pages = {name: text.decode() for name, text in found.items() if name.endswith(".html")}
     assert len(pages) == 2 + 4 + 2
+    # Without a script all groups are there.
+    assert pages["songs.html"].count('<section class="list" data-group=') == 2
+    assert not re.search("<section[^>]* hidden", pages["songs.html"])
     for name, text in pages.items():
         assert not re.findall(r"https?:|\bsrc=|@import|url\(", text), name
         assert set(re.findall(r'href="([^"#:]+)"', text)) <= set(found), name

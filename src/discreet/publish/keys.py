@@ -6,6 +6,7 @@ A key says of what kind its value is, in words of TOML. What a value must be bey
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -44,7 +45,7 @@ NUMBER = Kind('a number, best as a text such as "0.25" or "1/3"', (str, int, Dec
 FLAG = Kind("true or false", (bool,), {"type": "boolean"})
 TABLE = Kind("a table", (dict,), {"type": "object"})
 TABLES = Kind("one or more tables, each under [[chart]]", (list,), {"type": "array", "minItems": 1}, TABLE)
-PERIOD = Kind("a period such as '2026-01'", (str, int), {"type": ["string", "integer"]})
+PERIOD = Kind("a period such as '2026-01'", (str, int, date), {"type": ["string", "integer"]})
 _MEMBER = Kind("a text or a whole number", (str, int), {"type": ["string", "integer"]})
 NAMES = Kind("a text or a list of texts", (str, list), {"type": ["string", "array"], "items": _STRING}, TEXT)
 PUBLIC_LIST = Kind(

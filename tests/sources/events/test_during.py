@@ -33,7 +33,9 @@ def test_every_engine_keeps_the_rows_of_the_period(engine, tmp_path, request):
     # SQLite has no timestamps but text, and the tests hand Spark none.
     events = table_of(list(map(str, CELLS)) if engine in ("sqlite", "spark") else CELLS)
     table = on(engine, events, tmp_path, request)
-    for zone, period in ((None, "2026-01"), ("Europe/Berlin", "2026-01"), ("America/New_York", "2026-03")):
+    cases = [("America/New_York", "2026-03"), (None, "2026-01"), ("Europe/Berlin", "2026-01")]
+    # Each release takes Spark seconds.
+    for zone, period in cases[:1] if engine == "spark" else cases:
         found = kept_rows(discreet.month("when", zone).only(period), len(CELLS), **table)
         wanted = {row for row, month in expected(CELLS, "month", zone).items() if month == period}
         assert found == wanted, zone
