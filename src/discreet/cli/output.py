@@ -14,15 +14,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidValueError
-from discreet.grouped_listing import GroupedListing
-from discreet.grouped_release import AnyRelease, GroupedRelease
-from discreet.listing import Listing
 from discreet.progress import is_shown
-from discreet.release import listing_of
 from discreet.text import count_for_programs, escape_line
+
+if TYPE_CHECKING:
+    from discreet.grouped_release import AnyRelease
 
 BOLD, RED = "1", "1;31"
 
@@ -99,7 +98,7 @@ def format_csv(release: AnyRelease) -> str:
 
     Of a release by group, the group comes first, a column for each that makes it.
     """
-    file, listing = io.StringIO(), _listing_of(release)
+    file, listing = io.StringIO(), release.listing
     writer, columns = csv.writer(file, lineterminator="\n"), listing.columns()
     writer.writerow(columns)
     counts = len(columns) - 3 if columns[-1] == "high" else len(columns)
@@ -114,14 +113,9 @@ def format_items(release: AnyRelease) -> str:
 
     Of a release by group, the group comes first, and tabs are between.
     """
-    cells = 1 + (len(release.names) if isinstance(release, GroupedRelease) else 0)
-    return "\n".join("\t".join(map(escape_line, row[:cells])) for row in _listing_of(release).rows())
-
-
-def _listing_of(release: AnyRelease) -> Listing | GroupedListing:
-    if isinstance(release, GroupedRelease):
-        return GroupedListing(release.names, {group: listing_of(each) for group, each in release.items()})
-    return listing_of(release)
+    listing = release.listing
+    cells = 1 + len(listing.names)
+    return "\n".join("\t".join(map(escape_line, row[:cells])) for row in listing.rows())
 
 
 def _format_json(release: AnyRelease) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.any_request import make_any_request
 from discreet.cli import options as shared
 from discreet.cli.discovery import (
     DeltaOption,
@@ -50,7 +51,6 @@ from discreet.cli.options import (
 from discreet.cli.output import FORMATS, check_out, deliver
 from discreet.cli.stdin import input_files, input_suffix, open_input
 from discreet.errors import InvalidValueError
-from discreet.grouped_request import make_any_request
 from discreet.padding import Padding, check_auto
 from discreet.privacy import Sensitivity, positive
 from discreet.progress import show_progress
