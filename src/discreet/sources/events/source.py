@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 from discreet.discovery_terms import Discovered
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
@@ -27,102 +27,40 @@ from discreet.sources.groups import GroupedSource
 from discreet.sources.unlisted import UnlistedGroups, UnlistedSource
 
 
+class _Options(TypedDict, total=False):
+    """What `events` takes by name alone, whatever it returns."""
+
+    where: str | None
+    value: str | None
+    clip: tuple[Number, Number] | None
+    resolution: Number | None
+    adjacency: str
+    name: str | None
+    delimiter: str | None
+    escape: str | None
+
+
 @overload
 def events(
-    table: Any,
-    *,
-    user: str,
-    item: str,
-    domain: Discovered,
-    label: None = None,
-    where: str | None = None,
-    value: str | None = None,
-    clip: tuple[Number, Number] | None = None,
-    resolution: Number | None = None,
-    max_items_per_user: None = None,
-    by: None = None,
-    groups: None = None,
-    each_user: None = None,
-    max_groups_per_user: None = None,
-    adjacency: str = "add-remove",
-    name: str | None = None,
-    delimiter: str | None = None,
-    escape: str | None = None,
+    table: Any, *, user: str, item: str, domain: Discovered, by: None = None, **options: Unpack[_Options]
 ) -> UnlistedSource: ...
-
-
+# fmt: off
 @overload
 def events(
-    table: Any,
-    *,
-    user: str,
-    item: str,
-    domain: Discovered,
-    label: None = None,
-    where: str | None = None,
-    value: str | None = None,
-    clip: tuple[Number, Number] | None = None,
-    resolution: Number | None = None,
-    max_items_per_user: None = None,
-    by: Any,
-    groups: Any,
-    each_user: str,
-    max_groups_per_user: int | None = None,
-    adjacency: str = "add-remove",
-    name: str | None = None,
-    delimiter: str | None = None,
-    escape: str | None = None,
+    table: Any, *, user: str, item: str, domain: Discovered,
+    by: Any, groups: Any, each_user: str, max_groups_per_user: int | None = None, **options: Unpack[_Options],
 ) -> UnlistedGroups: ...
-
-
 @overload
 def events(
-    table: Any,
-    *,
-    user: str,
-    item: str,
-    domain: Any,
-    label: str | None = None,
-    where: str | None = None,
-    value: str | None = None,
-    clip: tuple[Number, Number] | None = None,
-    resolution: Number | None = None,
-    max_items_per_user: int | None = None,
-    by: None = None,
-    groups: None = None,
-    each_user: None = None,
-    max_groups_per_user: None = None,
-    adjacency: str = "add-remove",
-    name: str | None = None,
-    delimiter: str | None = None,
-    escape: str | None = None,
+    table: Any, *, user: str, item: str, domain: Any, label: str | None = None, max_items_per_user: int | None = None,
+    by: None = None, **options: Unpack[_Options],
 ) -> TableSource: ...
-
-
 @overload
 def events(
-    table: Any,
-    *,
-    user: str,
-    item: str,
-    domain: Any,
-    label: str | None = None,
-    where: str | None = None,
-    value: str | None = None,
-    clip: tuple[Number, Number] | None = None,
-    resolution: Number | None = None,
-    max_items_per_user: int | None = None,
-    by: Any,
-    groups: Any,
-    each_user: str,
-    max_groups_per_user: int | None = None,
-    adjacency: str = "add-remove",
-    name: str | None = None,
-    delimiter: str | None = None,
-    escape: str | None = None,
+    table: Any, *, user: str, item: str, domain: Any, label: str | None = None, max_items_per_user: int | None = None,
+    by: Any, groups: Any, each_user: str, max_groups_per_user: int | None = None, **options: Unpack[_Options],
 ) -> GroupedSource: ...
-
-
+# fmt: on
 def events(
     table: Any,
     *,
