@@ -54,8 +54,15 @@ DelimiterOption = Annotated[
     str | None,
     typer.Option(
         metavar="CHAR",
-        help="With --user: what separates the fields of .csv files, of the events and of the domain. By default a "
-        "comma; \\t is a tab.",
+        help="With --user: what separates the fields of .csv files, of the events and of the domain; \\t is a tab. By "
+        "default the comma, semicolon or tab that the header has.",
+    ),
+]
+EncodingOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="With --user: how .csv and .tsv files spell text, utf-8, which is the default, utf-16 or latin-1.",
     ),
 ]
 EscapeOption = Annotated[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from discreet.cli.stdin import STANDARD, input_files
 from discreet.discovery_terms import Discovered
 from discreet.errors import InvalidValueError, quote
 from discreet.sources.events.domain import Integers, integers
+from discreet.sources.events.file_paths import list_files
 from discreet.sources.events.source import events
 
 
@@ -44,7 +44,7 @@ def prepare_events(
     return lambda path: events(
         connect if path is None else path, user=user, item=item, domain=items, label=options["label"],
         where=options["where"], value=options["value"], clip=clip, resolution=options["resolution"],
-        adjacency=adjacency, name=options["name"], escape=options["escape"],
+        adjacency=adjacency, name=options["name"], escape=options["escape"], encoding=options.get("encoding"),
         delimiter=_parse_character(options["delimiter"]),
         max_items_per_user=None if most is None else parse_count(most, "max_items_per_user"), **groups,
     )  # fmt: skip
@@ -118,4 +118,4 @@ def _list_files(table: str | None) -> list[str]:
     if table is None:
         return []
     path = table.partition("://")[2].partition("?")[0] if _is_url(table) else table
-    return [path, *glob.glob(path)]
+    return [path, *list_files(path)]

@@ -27,6 +27,7 @@ from discreet.cli.event_options import (
     DatasetOption,
     DelimiterOption,
     DomainOption,
+    EncodingOption,
     EscapeOption,
     LabelOption,
     LedgerOption,
@@ -172,6 +173,7 @@ def select(
     name: NameOption = None,
     delimiter: DelimiterOption = None,
     escape: EscapeOption = None,
+    encoding: EncodingOption = None,
     input_format: shared.InputFormatOption = None,
     mechanism: shared.MechanismOption = None,
     gamma: shared.GammaOption = None,
@@ -247,6 +249,7 @@ def select(
         "domain": domain, "label": label, "where": where, "value": value,
         "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
         "connect": connect, "name": name, "delimiter": delimiter, "escape": escape,
+        "encoding": encoding,
     }  # fmt: skip
     if padding.is_auto:
         check_auto(user is None and input_suffix(str(file), input_format) not in TEXTS)

@@ -15,6 +15,7 @@ from discreet.cli.event_options import (
     DatasetOption,
     DelimiterOption,
     DomainOption,
+    EncodingOption,
     EscapeOption,
     LedgerOption,
     NameOption,
@@ -97,6 +98,7 @@ def sketch(
     name: NameOption = None,
     delimiter: DelimiterOption = None,
     escape: EscapeOption = None,
+    encoding: EncodingOption = None,
     input_format: shared.InputFormatOption = None,
     sensitivity: shared.SensitivityOption = None,
     adjacency: shared.AdjacencyOption = "add-remove",
@@ -132,6 +134,7 @@ def sketch(
         "domain": domain, "label": None, "where": where, "value": value,
         "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
         "connect": connect, "name": name, "delimiter": delimiter, "escape": escape,
+        "encoding": encoding,
     }  # fmt: skip
     source_of: Callable[[Any], Any]
     if user is None:

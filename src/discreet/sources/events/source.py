@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Any, TypedDict, Unpack, overload
 
@@ -10,10 +9,11 @@ from discreet.discovery_terms import Discovered
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.privacy import Number, check_adjacency, whole_number
 from discreet.sources.column_hints import refuse_column
-from discreet.sources.events.connect import Opened, ending_of, is_url, open_table
+from discreet.sources.events.connect import Opened, is_url, open_table
 from discreet.sources.events.csv_format import check_csv_format
 from discreet.sources.events.domain import split_column
 from discreet.sources.events.event_table import Question
+from discreet.sources.events.file_paths import endings_of, is_path, is_paths
 from discreet.sources.events.group_columns import read_by
 from discreet.sources.events.group_keys import refuse_own_groups
 from discreet.sources.events.group_split import GroupSplit, open_group_split
@@ -38,6 +38,7 @@ class _Options(TypedDict, total=False):
     name: str | None
     delimiter: str | None
     escape: str | None
+    encoding: str | None
 
 
 @overload
@@ -81,14 +82,16 @@ def events(
     name: str | None = None,
     delimiter: str | None = None,
     escape: str | None = None,
+    encoding: str | None = None,
 ) -> TableSource | GroupedSource | UnlistedSource:
     """A source of scores from a table of events, one row for something that a user did to an item.
 
     Parameters
     ----------
     table
-        A path or pattern (.parquet, .csv, .tsv, .json, compressed or not), a pandas, polars or pyarrow table, a DuckDB
-        relation, an ibis table of any engine, a Spark DataFrame, or a connection URL together with `name`.
+        A path, a pattern, a folder or a list of paths (.parquet, .csv, .tsv, .json, compressed or not), a pandas,
+        polars or pyarrow table, a DuckDB relation, an ibis table of any engine, a Spark DataFrame, or a connection URL
+        together with `name`.
     user, item
         The columns that say who and what. Rows without either are dropped, and so are items outside the domain.
     domain
@@ -117,9 +120,10 @@ def events(
         "add-remove" or "swap": what two neighbouring tables differ by, in terms of whole users.
     name
         The table's name, where `table` is a URL.
-    delimiter, escape
-        In CSV files, of the events and of the domain: the character between fields, by default a comma (a .tsv has
-        tabs), and the one before a quote inside quotes, by default another quote; Spark and MySQL write a backslash.
+    delimiter, escape, encoding
+        In CSV files, of the events and of the domain: the character between fields, by default the comma, semicolon or
+        tab that the header has (a .tsv has tabs); the one before a quote inside quotes, by default another quote, where
+        Spark and MySQL write a backslash; and "utf-8", which is the default, "utf-16" or "latin-1".
 
     Returns
     -------
@@ -152,7 +156,9 @@ def events(
     if isinstance(domain, Discovered):
         _check_discovered(label, most)
     _check_groups(by, groups, each_user, max_groups_per_user)
-    csv_format = check_csv_format(delimiter, escape, map(_find_ending, (table, domain, groups)))
+    csv_format = check_csv_format(
+        delimiter, escape, encoding, [each for given in (table, domain, groups) for each in _find_endings(given)]
+    )
     _refuse_own_domain(table, domain, name)
     refuse_own_groups(table, groups, name)
     check_plan(table)
@@ -215,10 +221,10 @@ def _find_group_columns(by: Any) -> list[str]:
     return [] if by is None else [each.column for each in read_by(by)]
 
 
-def _find_ending(given: Any) -> str | None:
-    """The ending of a file, looking through compression; None where there is no file."""
+def _find_endings(given: Any) -> set[str | None]:
+    """The endings of files, looking through compression; none where there are no files."""
     path = split_column(given)[0]
-    return ending_of(os.fspath(path)) if isinstance(path, str | os.PathLike) and not is_url(path) else None
+    return set() if is_url(path) or not (is_path(path) or is_paths(path)) else endings_of(path)
 
 
 def _check_most_items(given: Any) -> int | None:
