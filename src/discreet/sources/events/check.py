@@ -13,6 +13,7 @@ from discreet.sources.events.cells import is_mixed, read_cell
 from discreet.sources.events.check_items import inspect_items
 from discreet.sources.events.check_queries import count_if, fetch, fetch_counts, find_frequent
 from discreet.sources.events.check_report import Check, DateText, Frequent, GroupCheck
+from discreet.sources.events.domain import Integers, ListedDomain
 from discreet.sources.events.event_table import EventTable, TableParts
 
 _PLACEHOLDERS = ("", "null", "none", "nan", "n/a", "na", "nil", "-", "unknown", "undefined", "anonymous")
@@ -82,10 +83,12 @@ class _Inspection:
             dates=[found for column in self._list_date_columns() for found in self._find_dates(column)],
             where_values={} if kept or not rows else self._find_where_values(),
             groups=self._check_groups(kept),
-            **(
-                {"rows_inside": counted["usable"]} if domain is None else inspect_items(self._parts, self._laid, domain)
-            ),
+            **self._check_items(domain, counted["usable"]),
         )
+
+    def _check_items(self, domain: Integers | ListedDomain | None, usable: int) -> dict[str, Any]:
+        """What there is to say of items; where they are to be found, any row with one counts."""
+        return {"rows_inside": usable} if domain is None else inspect_items(self._parts, self._laid, domain)
 
     def _count_rows(self) -> dict[str, int]:
         """Of the rows that the condition keeps, how many lack what."""
@@ -109,13 +112,19 @@ class _Inspection:
 
     def _list_date_columns(self) -> list[str]:
         """The columns that may be meant as dates."""
+        split = self._parts.split
+        items = [self._reading.columns["item"]] if self._reading.kind == "date" else []
+        grouped = [] if split is None else split.groups.columns
+        return [column for column in dict.fromkeys([*items, *self._where_columns(), *grouped]) if self._is_text(column)]
+
+    def _where_columns(self) -> list[str]:
+        """The columns of the condition, which may name them in another case."""
         from discreet.sources.events.where import named_columns
 
-        split, where = self._parts.split, self._parts.where
-        items = [self._reading.columns["item"]] if self._reading.kind == "date" else []
-        compared = [] if where is None else named_columns(where)
-        named = dict.fromkeys([*items, *compared, *([] if split is None else split.groups.columns)])
-        return [column for column in named if column in self._opened.table.columns and self._is_text(column)]
+        columns, where = self._opened.table.columns, self._parts.where
+        known = {**{column.casefold(): column for column in columns}, **{column: column for column in columns}}
+        named = [] if where is None else named_columns(where)
+        return [known.get(name) or known[name.casefold()] for name in named]
 
     def _is_text(self, column: str) -> bool:
         dtype = self._opened.table[column].type()
@@ -141,10 +150,7 @@ class _Inspection:
 
     def _find_where_values(self) -> dict[str, list[Frequent]]:
         """What the columns of the condition hold most, among all rows."""
-        from discreet.sources.events.where import named_columns
-
-        table, where = self._opened.table, self._parts.where
-        names = [] if where is None else [name for name in dict.fromkeys(named_columns(where)) if name in table.columns]
+        table, names = self._opened.table, self._where_columns()
         spelled = {name: table.select(value=self._spell(table[name])) for name in names}
         return {name: find_frequent(self._opened, rows, "value", 3) for name, rows in spelled.items()}
 
