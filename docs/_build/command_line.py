@@ -45,7 +45,7 @@ def _section(name: str, command: Any) -> str:
     usage = command.get_usage(context).removeprefix("Usage: ")
     parts = [f"## {name}\n", f"```text\n{usage}\n```\n", f"{_escaped(inspect.cleandoc(command.help or ''))}\n"]
     parts += _table("Argument", [one for one in command.params if one.param_type_name == "argument"])
-    parts += _table("Option", [one for one in command.params if one.param_type_name == "option"])
+    parts += _table("Option", [one for one in command.params if one.param_type_name == "option" and not one.hidden])
     children = _children(command)
     if children:
         rows = [

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from discreet.sketch_scores import sketch
     from discreet.sketches import Sketch
     from discreet.sources.engine import EngineError
+    from discreet.sources.events.check import check_events
+    from discreet.sources.events.check_report import Check
     from discreet.sources.events.domain import integers
     from discreet.sources.events.group_lists import product
     from discreet.sources.events.periods import (
@@ -60,6 +62,7 @@ __all__ = [
     "BudgetSpentError",
     "Canonical",
     "Chance",
+    "Check",
     "ClassProbabilities",
     "Comparison",
     "Count",
@@ -90,6 +93,7 @@ __all__ = [
     "__version__",
     "audit",
     "bounds",
+    "check_events",
     "class_probabilities",
     "compare",
     "day",
@@ -121,6 +125,7 @@ _ON_DEMAND = {
     "Audit": "discreet.evidence.audit",
     "BudgetSpentError": "discreet.ledger.errors",
     "Chance": "discreet.analysis.shots",
+    "Check": "discreet.sources.events.check_report",
     "ClassProbabilities": "discreet.analysis.details",
     "Comparison": "discreet.analysis.choose",
     "Discovered": "discreet.discovery_terms",
@@ -141,6 +146,7 @@ _ON_DEMAND = {
     "Verification": "discreet.evidence.report",
     "audit": "discreet.evidence.audit",
     "bounds": "discreet.analysis.bounds",
+    "check_events": "discreet.sources.events.check",
     "class_probabilities": "discreet.analysis.details",
     "compare": "discreet.analysis.choose",
     "day": "discreet.sources.events.periods",

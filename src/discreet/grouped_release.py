@@ -136,6 +136,18 @@ class GroupedRelease(Mapping[Any, Release]):
         """The release as JSON text."""
         return to_json_text(self.to_dict(), indent)
 
+    def statement(self, ledger: Any = None) -> str:
+        """What the release promises and what it does not, as `Release.statement` has it."""
+        from discreet.statements.statement import make_statement
+
+        return make_statement(self, ledger)
+
+    def registry(self, ledger: Any = None, answers: Any = None) -> dict[str, Any]:
+        """The release as an entry of the public registry of deployments, as `Release.registry` has it."""
+        from discreet.statements.registry import make_registry_entry
+
+        return make_registry_entry(self, ledger, answers)
+
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> GroupedRelease:
         """The release that `to_dict` wrote."""

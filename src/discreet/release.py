@@ -137,6 +137,50 @@ class Release:
         """The release that `to_json` wrote."""
         return cls.from_dict(from_json_text(text, "Release"))
 
+    def statement(self, ledger: Any = None) -> str:
+        """What the release promises and what it does not, in Markdown that readers and lawyers can read.
+
+        Parameters
+        ----------
+        ledger
+            The Ledger that it was charged to, or its path: then the statement tells what all releases promise together,
+            and whose privacy it is.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> release = discreet.top_k({"dune": 912, "alien": 877, "heat": 410}, k=2, epsilon=1)
+        >>> print(release.statement().splitlines()[4].partition(": ")[2])
+        whoever looks at this list can become at most 73.2% sure, from even odds, that you are in the data.
+        """
+        from discreet.statements.statement import make_statement
+
+        return make_statement(self, ledger)
+
+    def registry(self, ledger: Any = None, answers: Any = None) -> dict[str, Any]:
+        """The release as an entry of the public registry of deployments (opendp/deployments-registry-data), all tiers.
+
+        Parameters
+        ----------
+        ledger
+            As for `statement`.
+        answers
+            What the library cannot know, by the names of the fields. As long as there is something of this kind, its
+            fields are empty, or incomplete, and asked for in `questions`; without that key the entry is complete.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> entry = discreet.top_k({"dune": 912, "alien": 877, "heat": 410}, k=2, epsilon=1).registry()
+        >>> entry["deployment"]["dp_variant"]["variant_name"]
+        'Pure DP'
+        >>> entry["deployment"]["basic"]["name"], entry["questions"]["basic.name"]
+        ('', 'What is the published product called?')
+        """
+        from discreet.statements.registry import make_registry_entry
+
+        return make_registry_entry(self, ledger, answers)
+
     def __str__(self) -> str:
         return "\n".join([f"{self._title()}:", *(f"  {line}" for line in self.listing.lines()), *self._notes()])
 
@@ -166,18 +210,22 @@ def describe_size(release: Release) -> str:
 
 def describe_terms(guarantee: Guarantee, private: bool, user: str = "") -> list[str]:
     """What is promised, in lines for people; `user` says more about the one user whose privacy it is."""
-    selection, counts = guarantee.selection_epsilon, guarantee.counts_epsilon
-    parts = {"finding the items": guarantee.discovery_epsilon, "the selection": selection, "the counts": counts}
-    named = [f"{decimal(part)} for {what}" for what, part in parts.items() if part or what == "the selection"]
-    split = f" ({', '.join(named)})" if len(named) > 1 else ""
     found, delta = guarantee.discovery, ""
     if found is not None:
         delta = f" and delta = {decimal(found.delta)}"
     whose = f"for one user {describe_user(guarantee.adjacency)}{user}"
-    terms = f"epsilon = {decimal(guarantee.epsilon)}{split}{delta} {whose}"
+    terms = f"epsilon = {decimal(guarantee.epsilon)}{describe_parts(guarantee)}{delta} {whose}"
     warning = [] if private else ["NOT PRIVATE: drawn with the caller's random generator"]
     seen = [] if found is None else [found.describe_threshold()]
     return [f"{terms}, drawn by {guarantee.mechanism!r}", *seen, *warning]
+
+
+def describe_parts(guarantee: Guarantee) -> str:
+    """How epsilon divides between what is released, in brackets; nothing where it does not."""
+    selection, counts = guarantee.selection_epsilon, guarantee.counts_epsilon
+    parts = {"finding the items": guarantee.discovery_epsilon, "the selection": selection, "the counts": counts}
+    named = [f"{decimal(part)} for {what}" for what, part in parts.items() if part or what == "the selection"]
+    return f" ({', '.join(named)})" if len(named) > 1 else ""
 
 
 def describe_values(release: Release, of_group: str = "") -> list[str]:

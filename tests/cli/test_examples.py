@@ -92,6 +92,10 @@ def test_the_help_ends_with_examples_that_run(done, files, quick, command):
     # A budget has to be there before it is shown, and must not be there before it is made.
     if command in (("select",), ("sketch",), *(("budget", name) for name in EXAMPLES if name != "init")):
         discreet.Ledger.create("budget.db", epsilon=10, unit="users")
+    if command == ("statement",):
+        book = discreet.Ledger.create("budget.db", epsilon=10, unit="users")
+        Path("top.json").write_text(discreet.top_k(MANY, k=3, epsilon=1, ledger=book).to_json())
+        Path("answers.json").write_text(json.dumps({"basic.name": "Most watched"}))
     for example in found:
         assert own in example
         if re.search("[|<>] ", example):

@@ -40,8 +40,8 @@ Examples:
 """
 
 MODULES = {
-    "select": "select", "sketch": "sketch", "plan": "analysis", "study": "analysis", "verify": "evidence",
-    "audit": "evidence", "budget": "budget",
+    "select": "select", "check": "check", "sketch": "sketch", "plan": "analysis", "study": "analysis",
+    "verify": "evidence", "audit": "evidence", "budget": "budget", "statement": "statement",
 }  # fmt: skip
 """Which module of this package has each command, in an `app` of its own."""
 

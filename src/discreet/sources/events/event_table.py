@@ -24,8 +24,9 @@ from discreet.sources.events.domain import (
     kind_of_type,
     open_listed_domain,
 )
+from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.lookup import Lookup
-from discreet.sources.events.scoring import Scoring
+from discreet.sources.events.scoring import RowReading, Scoring
 from discreet.sources.events.steps import Steps
 
 
@@ -54,11 +55,45 @@ class Question:
     adjacency: str
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class TableParts:
+    """What a source of events is made of, for those who may look at its rows.
+
+    Attributes
+    ----------
+    opened
+        The events.
+    kept
+        Those that the condition keeps, an expression.
+    where
+        The condition, as the caller gave it.
+    reading
+        How a row is read.
+    domain, domain_file
+        The public list of items, None where items are to be found, and the file and column that it is in, if it is.
+    split
+        The groups, None where there are none.
+    """
+
+    opened: Opened
+    kept: Any
+    where: str | None
+    reading: RowReading
+    domain: Integers | ListedDomain | None
+    domain_file: str | None
+    split: GroupSplit | None
+
+
 class EventTable:
     """A table of events, and what is asked of it.
 
     Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
     """
+
+    _scoring: RowReading
+    _domain: Integers | ListedDomain | None = None
+    _domain_file: str | None = None
+    _split: GroupSplit | None = None
 
     def __init__(self, question: Question) -> None:
         opened, where, steps = question.opened, question.where, question.steps
@@ -80,6 +115,12 @@ class EventTable:
         """Held from the snapshot until it is let go, so that no other thread takes one in between."""
         self._check_process()
         return self._lock
+
+    def list_parts(self) -> TableParts:
+        """What it is made of."""
+        return TableParts(
+            self._opened, self._table, self._where, self._scoring, self._domain, self._domain_file, self._split
+        )
 
     def close(self) -> None:
         """Lets go of the snapshot."""
@@ -133,12 +174,15 @@ class EventTable:
 class ListedEventTable(EventTable):
     """A table of events and the public domain of its items, which is given as the caller has it, with its label."""
 
+    _domain: Integers | ListedDomain
+
     def __init__(self, question: Question, domain: Any, label: str | None) -> None:
         super().__init__(question)
         opened, item, self._label = question.opened, question.columns["item"], label
+        self._domain_file = domain if isinstance(domain, str) else None
         if isinstance(domain, range) and domain.step == 1 and len(domain) and label is None:
             domain = integers(domain.start, domain.stop - 1)
-        self._domain: Integers | ListedDomain = (
+        self._domain = (
             _check_range(domain, label)
             if isinstance(domain, Integers)
             else open_listed_domain(domain, label, item, opened, self._declared_kind())

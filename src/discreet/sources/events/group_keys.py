@@ -6,7 +6,7 @@ joins with small public tables, and a row of no listed group is dropped. No row 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import product as combine
@@ -68,6 +68,13 @@ class GroupKeys:
             joined = joined.inner_join(part.table, part.match(rows[name]))
         joined, ordinal = self._number_combinations(joined)
         return joined.select(**{name: rows[name] for name in kept}, **{ORDINAL: ordinal.cast("int64")})
+
+    def find_strangers(self, table: Any) -> Iterator[tuple[GroupColumn, Any]]:
+        """For each group column, the rows whose value there is no member of its list."""
+        for by, part in zip(self._by, self._parts, strict=True):
+            name = _unused_name("key", {column.casefold(): None for column in table.columns})
+            keyed = table.mutate(**{name: part.read(table)})
+            yield by, keyed.anti_join(part.table, part.match(keyed[name]))
 
     def _number_combinations(self, joined: Any) -> tuple[Any, Any]:
         """The joined rows, and the ordinal of the combination that each has, from the numbers of its parts."""

@@ -22,6 +22,7 @@ from discreet.sources.events.domain import Integers, ListedDomain
 from discreet.sources.events.event_table import ListedEventTable, Question
 from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.lookup import Lookup
+from discreet.sources.events.scoring import Scoring
 from discreet.sources.groups import MANY, GroupedSource
 from discreet.tally import Tally
 
@@ -31,6 +32,9 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
 
     Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
     """
+
+    _scoring: Scoring
+    _split: GroupSplit
 
     def __init__(
         self,

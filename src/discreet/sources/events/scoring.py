@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any
 
 from discreet.sources.events.bounded import join_ordinals, keep_first_items
-from discreet.sources.events.cells import read_cell, user_key
+from discreet.sources.events.cells import is_missing, read_cell, user_key
 from discreet.sources.events.dialect import Dialect
 from discreet.sources.events.domain import Integers, ListedDomain
 from discreet.sources.events.group_split import GroupSplit
@@ -49,6 +49,15 @@ class RowReading:
         return (
             read if self.steps is None else read | {"steps": self._to_steps(table[self.columns["value"]], self.steps)}
         )
+
+    def lay_out(self, table: Any) -> Any:
+        """Every row, whatever it lacks: the user and the item, both cells as text, and whether the item is missing.
+
+        It is for looking at rows, which no release does.
+        """
+        user, cell = (table[self.columns[name]] for name in ("user", "item"))
+        texts = {"user": read_cell(self.dialect, user, "string"), "spelled": read_cell(self.dialect, cell, "string")}
+        return table.select(**self._read_rows(table), **texts, gap=is_missing(cell))
 
     def _read_user(self, table: Any) -> Any:
         column = self.columns["user"]

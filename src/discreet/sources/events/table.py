@@ -16,6 +16,7 @@ from discreet.sources.engine import ask
 from discreet.sources.events.bounded import number_items
 from discreet.sources.events.event_table import ListedEventTable, Question
 from discreet.sources.events.lookup import Lookup
+from discreet.sources.events.scoring import Scoring
 from discreet.tally import Tally
 
 
@@ -24,6 +25,8 @@ class TableSource(ListedEventTable, Source):
 
     Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
     """
+
+    _scoring: Scoring
 
     def __init__(self, question: Question, domain: Any, label: str | None, max_items_per_user: int | None) -> None:
         super().__init__(question, domain, label)

@@ -30,6 +30,8 @@ class UnlistedTable(EventTable, UnlistedSource):
     Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
     """
 
+    _scoring: UnlistedScoring
+
     def __init__(self, question: Question, terms: Discovered) -> None:
         super().__init__(question)
         opened, columns = question.opened, question.columns
@@ -81,6 +83,8 @@ class UnlistedTable(EventTable, UnlistedSource):
 
 class UnlistedGroupTable(UnlistedTable, UnlistedGroups):
     """Scores of items that are to be found in each of several public groups."""
+
+    _split: GroupSplit
 
     def __init__(self, question: Question, terms: Discovered, split: GroupSplit) -> None:
         super().__init__(question, terms)

@@ -1,0 +1,199 @@
+"""`discreet check`: whether columns, domain, condition and groups fit, before the first release. NOT private."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from discreet.cli import options as shared
+from discreet.cli.discovery import (
+    DeltaOption,
+    DiscoverOption,
+    DiscoveryEpsilonOption,
+    KindOption,
+    SpellingOption,
+    parse_discovery,
+)
+from discreet.cli.errors import FAILURE
+from discreet.cli.event_options import (
+    ClipOption,
+    ConnectOption,
+    DelimiterOption,
+    DomainOption,
+    EscapeOption,
+    LabelOption,
+    NameOption,
+    ResolutionOption,
+    UserOption,
+    ValueOption,
+    WhereOption,
+)
+from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
+from discreet.cli.input_kinds import SCORES_ONLY, refuse_options
+from discreet.cli.options import check_input_format, parse_adjacency, parse_format
+from discreet.cli.output import FORMATS, OutputError, print_json, print_text
+from discreet.cli.select import check_file, open_source
+from discreet.errors import InvalidValueError
+from discreet.progress import show_progress
+
+HELP = """
+\b
+Examples:
+  discreet check ratings.parquet --user user_id --item movie_id --domain movies.csv:movie_id --where "stars = 5"
+  discreet check "ratings-*.csv" --user user_id --item movie_id --domain integers:0:999999 --json
+  discreet check --connect sqlite://ratings.db --name ratings --user user_id --item movie_id \\
+    --domain movies.csv:movie_id
+  discreet check ratings.parquet --user user_id --item movie_id --domain movies.csv:movie_id \\
+    --by country --groups countries.csv:code --each-user one -k 3 --epsilon 1
+"""
+
+app = typer.Typer(rich_markup_mode=None)
+
+UnusedOption = Annotated[str | None, typer.Option(hidden=True, help="An option of select that a check does not need.")]
+UnusedKOption = Annotated[str | None, typer.Option("-k", hidden=True, help="As for select; a check does not need it.")]
+
+
+def _check_file(context: typer.Context, file: str | None) -> str | None:
+    return check_file(context, file, HELP)
+
+
+@app.command("check", short_help="See whether events and domain fit. NOT private.", epilog=HELP)
+def check(
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            callback=_check_file,
+            show_default=False,
+            help="The events, as for select. - is standard input.",
+        ),
+    ] = None,
+    item: shared.ItemOption = None,
+    score: Annotated[str | None, typer.Option(hidden=True)] = None,
+    user: UserOption = None,
+    domain: DomainOption = None,
+    label: LabelOption = None,
+    where: WhereOption = None,
+    value: ValueOption = None,
+    clip: ClipOption = None,
+    resolution: ResolutionOption = None,
+    max_items_per_user: Annotated[
+        str | None, typer.Option(metavar="L", help="With --user: as for select; what is checked are all rows.")
+    ] = None,
+    discover: DiscoverOption = False,
+    delta: DeltaOption = None,
+    kind: KindOption = None,
+    spelling: SpellingOption = None,
+    discovery_epsilon: DiscoveryEpsilonOption = None,
+    by: ByOption = None,
+    groups: GroupsOption = None,
+    each_user: EachUserOption = None,
+    max_groups_per_user: MaxGroupsOption = None,
+    connect: ConnectOption = None,
+    name: NameOption = None,
+    delimiter: DelimiterOption = None,
+    escape: EscapeOption = None,
+    input_format: shared.InputFormatOption = None,
+    sensitivity: Annotated[str | None, typer.Option(hidden=True)] = None,
+    adjacency: shared.AdjacencyOption = "add-remove",
+    ledger: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Refused: a check is not private, and no budget covers it.")
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="How to print: json, or as a table.",
+            autocompletion=shared.complete_from(shared.TABLE_OR_JSON),
+        ),
+    ] = None,
+    as_json: shared.JsonOption = False,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write it to this file too, a new one that you alone may read. By default it is kept nowhere.",
+        ),
+    ] = None,
+    quiet: shared.QuietOption = False,
+    k: UnusedKOption = None,
+    epsilon: UnusedOption = None,
+    mechanism: UnusedOption = None,
+    gamma: UnusedOption = None,
+    noise: UnusedOption = None,
+    ceil: Annotated[bool, typer.Option("--ceil", hidden=True)] = False,
+    counts: UnusedOption = None,
+    split: UnusedOption = None,
+    purpose: UnusedOption = None,
+    request_id: UnusedOption = None,
+    dataset: UnusedOption = None,
+    pad_to: UnusedOption = None,
+) -> None:
+    """Looks at the events before a release, to see whether the columns, the domain, the condition and the groups fit.
+
+    NOT private, for the data holder alone: what it prints is read off the rows. It takes the options of select, so that
+    a command line can be checked by its first word, and counts rows that are dropped, items outside the domain, items
+    of it that nobody touched, spellings that differ in case or spaces, and dates that are not read. It ends with what
+    to change. The exit code is 1 where no row counts, so that a release would be noise alone.
+    """
+    from discreet.cli.events import prepare_events
+    from discreet.sources.events.check import check_events
+
+    if ledger is not None:
+        raise InvalidValueError(
+            "ledger must be left out: a check is not private, so that no budget covers it, and nothing is charged"
+        )
+    if user is None:
+        raise InvalidValueError(
+            "user must be given: a check is for events, and a file of scores has no rows of users and no other domain"
+        )
+    # Where select would print a list in another form, there is none to print.
+    shape = "json" if parse_format(form, as_json, FORMATS) == "json" else "table"
+    _check_new(out)
+    parse_adjacency(adjacency)
+    check_input_format(file, input_format, events=True)
+    refuse_options({"score": score, "sensitivity": sensitivity}, SCORES_ONLY, "with user")
+    options = {
+        "domain": domain, "label": label, "where": where, "value": value,
+        "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
+        "connect": connect, "name": name, "delimiter": delimiter, "escape": escape,
+    }  # fmt: skip
+    grouping = {
+        "by": by or None, "groups": groups or None, "each_user": each_user, "max_groups_per_user": max_groups_per_user,
+    }  # fmt: skip
+    finding = {
+        "discover": discover or None, "delta": delta, "kind": kind, "spelling": spelling,
+        "discovery_epsilon": discovery_epsilon,
+    }  # fmt: skip
+    source_of = prepare_events(
+        file, user, item, adjacency, options, parse_discovery(finding, max_items_per_user), grouping, out
+    )
+    with show_progress(not quiet), open_source(file, input_format, source_of) as source:
+        found = check_events(source)
+    text = str(found)
+    if out is not None:
+        _save_for_owner(text, out)
+    if shape == "json":
+        print_json(found.to_dict())
+    else:
+        print_text(text, heading=True)
+    if found.is_noise:
+        raise typer.Exit(FAILURE)
+
+
+def _check_new(out: str | None) -> None:
+    """Refuses to replace a file: others may read it, and a command line of select may name one that is published."""
+    if out is not None and os.path.lexists(out):
+        raise InvalidValueError(f"out must be a new file, not {out!r}: a check is not private, and replaces nothing")
+
+
+def _save_for_owner(text: str, out: str) -> None:
+    """Writes a new file that its owner alone may read."""
+    try:
+        with open(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+    except OSError as error:
+        raise OutputError(f"writing {out!r} fails: {error.strerror}") from None

@@ -1,0 +1,117 @@
+"""`discreet statement`: what a release in a file promises, for readers, lawyers and the registry of deployments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli import options as shared
+from discreet.cli.options import parse_choice
+from discreet.cli.output import check_out, print_text, save
+from discreet.cli.stdin import input_files, open_input
+from discreet.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from discreet.statements.subject import Statable
+
+FORMATS = ("text", "json", "yaml")
+HELP = """
+\b
+Examples:
+  discreet statement top.json
+  discreet statement top.json --ledger budget.db --out statement.md
+  discreet statement top.json --format yaml --out statement.yaml
+  discreet statement top.json --format json --answers answers.json
+"""
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("statement", short_help="Say what a release promises, and what not.", epilog=HELP)
+def statement(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            show_default=False,
+            help="A release or a sketch in a .json file, as --out or --json writes it. - is standard input.",
+        ),
+    ],
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The budget that it was charged to: then the statement is about all releases of the budget too.",
+        ),
+    ] = None,
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --format json or yaml: a JSON file of what discreet cannot know, by the names of the fields "
+            'that are asked for, such as {"basic.name": "Most played songs"}.',
+        ),
+    ] = None,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="text, which is Markdown; or an entry of the public registry of deployments of differential privacy, "
+            "as json or as yaml, in which what discreet cannot know is empty, with the question beside it.",
+            autocompletion=shared.complete_from(FORMATS),
+        ),
+    ] = "text",
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write it to this file, whole or not at all, and print nothing.")
+    ] = None,
+) -> None:
+    """Says what a release promises to each person, for how many releases together, and what it does not protect.
+
+    Nothing is drawn, spent or read but the release and its budget.
+    """
+    shape = parse_choice("format", form, FORMATS)
+    if answers is not None and shape == "text":
+        raise InvalidValueError("answers must be left out with format 'text': they are for the registry, json or yaml")
+    inputs = {"release": input_files(file), "ledger": [ledger or ""], "answers": [answers or ""]}
+    check_out(out, inputs)
+    with open_input(file, "json") as path:
+        release = _read_release(path)
+    text = _format(release, shape, ledger, None if answers is None else _read_json(answers, "answers"))
+    if out is None:
+        print_text(text, heading=shape == "text")
+    else:
+        save(text, out)
+
+
+def _format(release: Statable, shape: str, ledger: str | None, answers: Any) -> str:
+    if shape == "text":
+        return release.statement(ledger)
+    from discreet.statements.yaml_text import entry_to_yaml
+
+    entry = release.registry(ledger, answers)
+    return entry_to_yaml(entry).removesuffix("\n") if shape == "yaml" else json.dumps(entry, indent=2)
+
+
+def _read_release(path: str) -> Statable:
+    from discreet.ledger.account import read_stored
+
+    try:
+        return read_stored(_read_json(path, "FILE"))
+    except InvalidValueError as error:
+        if "FILE" in str(error):
+            raise
+        raise InvalidValueError(f"FILE must be a release or a sketch as --out writes it, and {path!r} is not") from None
+
+
+def _read_json(path: str, name: str) -> Any:
+    """What a JSON file holds; all that can be wrong with it is public."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise InvalidValueError(f"{name} must be a file that can be read, not {path!r}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise InvalidValueError(f"{name} must be a JSON file, and {path!r} is not") from None

@@ -1,0 +1,273 @@
+"""Check: what was found by looking at events before a release, and what to change. None of it is private."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from discreet.text import align_columns, printable, shorten
+
+WARNING = "NOT private, for the data holder alone: this is read off the rows, and must not be published"
+_WIDTH = 40
+
+
+@dataclass(frozen=True)
+class Frequent:
+    """A value of the events, and in how many rows it is."""
+
+    value: str
+    rows: int
+
+    def __str__(self) -> str:
+        return f"{_show(self.value)} ({_count_rows(self.rows)})"
+
+
+@dataclass(frozen=True)
+class NearMatch:
+    """An item of the events that would be one of the domain if case and spaces were ignored."""
+
+    found: str
+    listed: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class DateText:
+    """A column of text that looks like dates as they are not read, and one of them; `order` is what comes first."""
+
+    column: str
+    rows: int
+    example: str
+    order: str
+
+
+@dataclass(frozen=True)
+class OtherColumn:
+    """A column of the domain's file that has more of the items than the one that was given."""
+
+    spelling: str
+    found: int
+    tried: int
+
+
+@dataclass(frozen=True)
+class GroupCheck:
+    """Rows and groups that do not meet.
+
+    Attributes
+    ----------
+    rows_outside
+        Rows of no listed group.
+    empty
+        How many of the listed groups have no row at all.
+    outside
+        For each group column, by name, its most frequent values that are not in the list.
+    """
+
+    rows_outside: int
+    empty: int
+    number: int
+    outside: dict[str, list[Frequent]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """What `check_events` found. NOT private: it is for the data holder alone.
+
+    Attributes
+    ----------
+    rows, rows_kept
+        Rows read, and those of them that `where` keeps; all that follows is about the latter.
+    users
+        How many users there are.
+    rows_without_user, rows_without_item, rows_without_value
+        Rows that are dropped because something is missing; the last is None without `value`.
+    placeholder_users
+        Text that stands for no user, such as an empty one or "null": all of its rows count as one person.
+    rows_inside
+        Rows of a user and an item that count.
+    kind, rows_of_other_kind
+        What the items are read as, and how many rows have something else.
+    d, items_untouched, untouched
+        Items of the domain, those that nobody touched, and a few of them; d is None where items are to be found.
+    rows_outside, items_outside, outside
+        Rows and items outside the domain, and the most frequent few.
+    rows_near, near
+        Rows that would be inside if case and spaces were ignored, and a few.
+    other_columns
+        Columns of the domain's file that have the items which the given one lacks.
+    dates
+        Text that looks like dates in another order than 2026-01-31.
+    where_values
+        Where the condition keeps no row: the most frequent values of its columns.
+    groups
+        The same for groups; None where there are none.
+    """
+
+    rows: int
+    rows_kept: int
+    users: int
+    rows_without_user: int
+    rows_without_item: int
+    rows_without_value: int | None
+    placeholder_users: list[Frequent]
+    rows_inside: int
+    kind: str
+    rows_of_other_kind: int
+    d: int | None
+    items_untouched: int | None = None
+    untouched: list[str] = field(default_factory=list)
+    rows_outside: int = 0
+    items_outside: int = 0
+    outside: list[Frequent] = field(default_factory=list)
+    rows_near: int = 0
+    near: list[NearMatch] = field(default_factory=list)
+    other_columns: list[OtherColumn] = field(default_factory=list)
+    dates: list[DateText] = field(default_factory=list)
+    where_values: dict[str, list[Frequent]] = field(default_factory=dict)
+    groups: GroupCheck | None = None
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether no row counts for any item, so that a release would be noise alone."""
+        lost = self.groups is not None and self.groups.rows_outside >= self.rows_kept
+        return self.rows_inside == 0 or lost
+
+    @property
+    def advice(self) -> list[str]:
+        """What to change, in sentences; none where nothing stands out."""
+        return [*_advise_on_rows(self), *_advise_on_items(self), *_advise_on_dates(self), *_advise_on_groups(self)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The check in terms that JSON can hold."""
+        return {"private": False, **asdict(self), "is_noise": self.is_noise, "advice": self.advice}
+
+    def __str__(self) -> str:
+        table = [f"  {line}" for line in align_columns(list(_list_figures(self)), numbers=True)]
+        advice = self.advice or ["Nothing stands out."]
+        return "\n".join(
+            [f"{WARNING}.", *table, *_list_examples(self), "What to change:", *(f"- {each}" for each in advice)]
+        )
+
+
+def _list_figures(check: Check) -> Iterator[tuple[str, str]]:
+    """The numbers, each with what it is."""
+    figures: dict[str, int | None] = {
+        "rows read": check.rows,
+        "rows kept by where": check.rows_kept,
+        "users": check.users,
+        "rows without user": check.rows_without_user,
+        "rows without item": check.rows_without_item,
+        "rows without value": check.rows_without_value,
+        f"rows whose item is no {check.kind}": check.rows_of_other_kind,
+        "rows that count": check.rows_inside,
+    }
+    if check.d is not None:
+        figures |= {
+            "rows of items outside the domain": check.rows_outside,
+            "items outside the domain": check.items_outside,
+            "items of the domain": check.d,
+            "items of the domain never touched": check.items_untouched,
+            "rows inside but for case and spaces": check.rows_near,
+        }
+    if check.groups is not None:
+        figures |= {"rows of no listed group": check.groups.rows_outside, "groups without rows": check.groups.empty}
+    yield from ((name, f"{figure:,}") for name, figure in figures.items() if figure is not None)
+
+
+def _list_examples(check: Check) -> Iterator[str]:
+    """The most frequent few of what does not fit."""
+    if check.outside:
+        yield f"Most frequent outside the domain: {_join(check.outside)}"
+    if check.untouched:
+        yield f"Never touched, for example: {', '.join(map(_show, check.untouched))}"
+    for column, values in (check.groups.outside if check.groups else {}).items():
+        if values:
+            yield f"Most frequent in {_show(column)} and in no group: {_join(values)}"
+
+
+def _advise_on_rows(check: Check) -> Iterator[str]:
+    if not check.rows:
+        yield "The table has no rows: is it the right file, pattern or table?"
+    elif not check.rows_kept:
+        yield f"where keeps none of {check.rows:,} rows.{_describe_values(check)}"
+    if check.rows_without_user:
+        yield (
+            f"{_share(check.rows_without_user, check.rows_kept)} have no user and are dropped: if people are behind "
+            "them, name the column that has their ids"
+        )
+    if check.placeholder_users:
+        yield (
+            f"The user column has text that stands for nobody, {_join(check.placeholder_users)}, and all rows of one "
+            "such text count as one person: make it missing, or leave it out by where"
+        )
+    if check.rows_without_item:
+        yield f"{_share(check.rows_without_item, check.rows_kept)} have no item and are dropped"
+    if check.rows_without_value:
+        yield f"{_share(check.rows_without_value, check.rows_kept)} have no number as value and are dropped"
+
+
+def _describe_values(check: Check) -> str:
+    told = [f"{_show(column)} holds {_join(values)}" for column, values in check.where_values.items() if values]
+    return f" Compare it with what its columns hold most: {'; '.join(told)}" if told else ""
+
+
+def _advise_on_items(check: Check) -> Iterator[str]:
+    if check.rows_of_other_kind:
+        lost = _share(check.rows_of_other_kind, check.rows_kept)
+        yield f"{lost} have an item that is no {check.kind} and are dropped"
+    if check.rows_near:
+        first = check.near[0]
+        yield (
+            f"{_count_rows(check.rows_near)} would be inside the domain if case and spaces were ignored, such as "
+            f"{_show(first.found)}, which the domain has as {_show(first.listed)}: spell both alike"
+        )
+    for other in check.other_columns:
+        yield (
+            f"Of the {other.tried:,} most frequent items outside the domain {other.found:,} are in another column of "
+            f"its file: is the domain {_show(other.spelling)}?"
+        )
+    if check.d is not None and check.rows_kept and check.items_untouched == check.d:
+        yield "No item of the domain is in the events: a release would be noise alone"
+    elif 2 * check.rows_outside > check.rows_kept:
+        yield (
+            f"{_share(check.rows_outside, check.rows_kept)} are of items outside the domain and are dropped: is it the "
+            "right list, and the right column?"
+        )
+
+
+def _advise_on_dates(check: Check) -> Iterator[str]:
+    for each in check.dates:
+        yield (
+            f"{_count_rows(each.rows)} of {_show(each.column)} look like dates with the {each.order} first, such as "
+            f"{_show(each.example)}: only dates like 2026-01-31 are read, and all others are missing to a condition, a "
+            "period or a domain of dates"
+        )
+
+
+def _advise_on_groups(check: Check) -> Iterator[str]:
+    groups = check.groups
+    if groups is None:
+        return
+    if 2 * groups.rows_outside > check.rows_kept:
+        lost = _share(groups.rows_outside, check.rows_kept)
+        yield f"{lost} are in no listed group and are dropped: is the list right?"
+    if groups.empty:
+        yield f"{groups.empty:,} of {groups.number:,} groups have no rows, and their lists would be noise alone"
+
+
+def _share(rows: int, of: int) -> str:
+    return f"{rows:,} of {of:,} rows ({100 * rows / of:.1f}%)"
+
+
+def _count_rows(rows: int) -> str:
+    return f"{rows:,} row{'' if rows == 1 else 's'}"
+
+
+def _join(values: list[Frequent]) -> str:
+    return ", ".join(map(str, values))
+
+
+def _show(text: str) -> str:
+    return f"'{printable(shorten(text, _WIDTH))}'"

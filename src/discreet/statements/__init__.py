@@ -1,0 +1,1 @@
+"""What a release says about itself: a text for people, and an entry for the public registry of deployments."""

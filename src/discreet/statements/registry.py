@@ -1,0 +1,173 @@
+"""A release as an entry of the public registry of deployments (github.com/opendp/deployments-registry-data), all tiers.
+
+The names of fields and the values to choose from are those of its schema. What the library knows is filled in; what it
+cannot know is empty, and asked for in `questions`, by the name of the field. A known text and an answer stand together.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import InvalidValueError, quote
+from discreet.exact.ball import float_above
+from discreet.sources.column_hints import suggestion
+from discreet.statements.limits import DATA, OUTSIDE, PROMISE, find_limits
+from discreet.statements.registry_fields import CHOICES, DATE, LISTS, QUESTIONS, SECTIONS
+from discreet.statements.statement import (
+    ARITHMETIC,
+    NOT_PRIVATE,
+    SIDE_CHANNELS,
+    describe_adjacency,
+    describe_ledger,
+    describe_sensitivity,
+    promise_to_people,
+)
+from discreet.statements.subject import Statable, Subject, check_answers, make_subject
+from discreet.text import decimal, printable
+
+if TYPE_CHECKING:
+    from discreet.ledger.ledger import Ledger
+
+
+def make_registry_entry(
+    release: Statable,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    answers: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The entry of a release, with `questions` as long as there are some.
+
+    Parameters
+    ----------
+    release
+        A release, a release by group, or a sketch.
+    ledger
+        The ledger that it was charged to, if it was to one.
+    answers
+        What the library cannot know, by the names that `questions` has, such as "basic.name".
+    """
+    subject, given = make_subject(release, ledger), check_answers(answers)
+    for field, answer in given.items():
+        _check_answer(field, answer)
+    known = _find_known(subject)
+    open_fields = [field for field in QUESTIONS if field not in given and not _is_settled(field, known, subject)]
+    values = {field: _join(field, known.get(field), given.get(field)) for field in _list_fields()}
+    deployment: dict[str, Any] = {}
+    for section, names in SECTIONS.items():
+        deployment[section] = {name: values[f"{section}.{name}"] for name in names}
+    entry = {"url_slug": values["url_slug"], "status": "Draft", "tier": 3, "deployment": deployment}
+    return entry if not open_fields else {**entry, "questions": {field: QUESTIONS[field] for field in open_fields}}
+
+
+def _list_fields() -> list[str]:
+    return ["url_slug", *(f"{section}.{name}" for section, names in SECTIONS.items() for name in names)]
+
+
+def _check_answer(field: Any, answer: Any) -> None:
+    """Raises unless a field is one that is asked for, and its answer one that the registry takes."""
+    if field not in QUESTIONS:
+        hint = suggestion(field, list(QUESTIONS), private=False)
+        raise InvalidValueError(f"answers must be for fields that are asked for, and {quote(field)} is not{hint}")
+    texts = answer if field in LISTS and isinstance(answer, list) else [answer]
+    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+        kind = "a text or a list of texts" if field in LISTS else "a text"
+        raise InvalidValueError(f"answers must have {kind} for {field}, not {quote(answer)}")
+    if field == DATE and not _is_date(answer):
+        raise InvalidValueError(f"answers must have a day such as 2026-01-31 for {field}, not {quote(answer)}")
+    if field in CHOICES and answer not in CHOICES[field]:
+        hint = suggestion(answer, CHOICES[field], private=False)
+        allowed = ", ".join(CHOICES[field])
+        raise InvalidValueError(f"answers must have one of {allowed} for {field}, not {quote(answer)}{hint}")
+
+
+def _is_date(text: str) -> bool:
+    with suppress(ValueError):
+        return date.fromisoformat(text).isoformat() == text
+    return False
+
+
+def _is_settled(field: str, known: Mapping[str, Any], subject: Subject) -> bool:
+    """Whether a field needs no answer, given what is known."""
+    if field == "accounting.composition":
+        return subject.ledger is not None
+    return field in known and field not in _TO_BE_COMPLETED
+
+
+_TO_BE_COMPLETED = ("dp_variant.unprotected_quantities", "implementation.mechanisms")
+"""Of what the library knows something, and the publisher the rest."""
+
+
+def _join(field: str, known: Any, answer: Any) -> Any:
+    """What is known of a field and what was answered, or what is empty."""
+    if field in LISTS:
+        return [answer] if isinstance(answer, str) else list(answer or [])
+    if answer is None:
+        return "" if known is None else known
+    return answer if known is None else f"{known}\n\n{answer}"
+
+
+def _find_known(subject: Subject) -> dict[str, Any]:
+    """What the library knows, by field."""
+    terms, ledger = subject.guarantee, subject.ledger
+    known = {
+        "basic.data_product_type": "Summary statistics",
+        "dp_variant.data_domain": _describe_domain(subject),
+        "dp_variant.unprotected_quantities": _describe_unprotected(subject),
+        "privacy_loss.privacy_unit_details": f"{describe_adjacency(terms.adjacency)} {describe_sensitivity(terms)}",
+        "privacy_loss.privacy_parameters": {},
+        "deployment_model.model_name": "Central",
+        "accounting.composition": _describe_composition(subject),
+        "implementation.mechanisms": _describe_mechanisms(subject),
+        "administrative.notes": "" if subject.private else NOT_PRIVATE,
+    }
+    if ledger is not None:
+        known["privacy_loss.privacy_unit"] = ledger.budget.unit
+    return known | (_find_promise(subject) if subject.private else {})
+
+
+def _find_promise(subject: Subject) -> dict[str, Any]:
+    """The variant and its parameters, which what is not private does not have; no number is below the exact one."""
+    terms = subject.guarantee
+    rho = f"rho = {decimal(terms.zcdp)} of zero-concentrated differential privacy."
+    exact = f"epsilon = {decimal(terms.epsilon)}{subject.parts}, delta = {decimal(terms.delta)}, {rho}"
+    people = promise_to_people(terms.epsilon, terms.delta, terms.adjacency, subject.word)
+    delta = {"delta": float_above(terms.delta)} if terms.delta else {}
+    return {
+        "dp_variant.variant_name": "Approximate DP" if terms.delta else "Pure DP",
+        "privacy_loss.privacy_parameters": {"epsilon": float_above(terms.epsilon), **delta},
+        "privacy_loss.privacy_parameters_details": f"{exact} {people}",
+    }
+
+
+def _describe_domain(subject: Subject) -> str:
+    items = "items that nobody listed" if subject.d is None else f"a public list of {subject.d:,} items"
+    return f"All scores of {items} that data of the privacy unit can have. {subject.title}."
+
+
+def _describe_unprotected(subject: Subject) -> str:
+    listed = "the list of items, " if subject.guarantee.discovery is None else ""
+    known = f"Public by assumption: {listed}how many are released, the mechanism and all of its parameters."
+    limits = [*find_limits(PROMISE, subject.traits), *find_limits(OUTSIDE, subject.traits)]
+    return f"{known} Known limits of the library: {' '.join(limits)}"
+
+
+def _describe_composition(subject: Subject) -> str:
+    inside = f"Sequential within the release{subject.parts}." if subject.parts else "One query."
+    groups = "" if subject.share is None else f" {subject.share}"
+    if subject.ledger is None:
+        return inside + groups
+    told = " ".join(line for line in describe_ledger(subject.ledger) if line)
+    return f"{inside}{groups} {told}"
+
+
+def _describe_mechanisms(subject: Subject) -> str:
+    terms, entry = subject.guarantee, subject.entry
+    version = "" if entry is None else f" {printable(entry.version)}"
+    rests = " ".join(find_limits(DATA, subject.traits))
+    return (
+        f"{terms.mechanism!r} of the Python library discreet{version}. {ARITHMETIC} {SIDE_CHANNELS} "
+        f"The data holder answers for: {rests}"
+    )

@@ -1,0 +1,179 @@
+"""A look at the rows finds the same on every engine: what is dropped, what is outside, and what nearly fits."""
+
+import random
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
+
+import discreet
+from discreet.sources.events.check_report import WARNING, Frequent, NearMatch
+
+ROWS = [
+    *[(1, "dune", "DE", "31/01/2026"), (1, "Dune ", "DE", "30/01/2026"), (2, "Dune ", "FR", "02/01/2026")],
+    *[(3, "zorro", "XX", "2026-01-31"), (3, "zorro", "XX", None), (4, "rio", None, "2026/01/31")],
+    *[(None, "dune", "DE", None), (None, "zorro", "DE", None), (5, None, "DE", None), (6, "heat", "FR", None)],
+]
+EVENTS = pa.table(
+    {
+        "who": pa.array([row[0] for row in ROWS], pa.int64()),
+        "film": pa.array([row[1] for row in ROWS], pa.string()),
+        "land": pa.array([row[2] for row in ROWS], pa.string()),
+        "at": pa.array([row[3] for row in ROWS], pa.string()),
+    }
+)
+FILMS = ["dune", "heat", "alien", "ran"]
+COLUMNS = {"user": "who", "item": "film", "domain": FILMS}
+
+
+def check(table=EVENTS, **options):
+    return discreet.check_events(discreet.events(table, **{**COLUMNS, **options}))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_finds_the_same(engine, tmp_path, request):
+    found = check(**on(engine, EVENTS, tmp_path, request), where="at IS NULL OR at <> 'never'")
+    assert (found.rows, found.rows_kept, found.users) == (10, 10, 6)
+    assert (found.rows_without_user, found.rows_without_item, found.rows_of_other_kind) == (2, 1, 0)
+    assert (found.rows_inside, found.rows_outside, found.items_outside) == (2, 5, 3)
+    assert found.outside == [Frequent("Dune ", 2), Frequent("zorro", 2), Frequent("rio", 1)]
+    assert (found.d, found.items_untouched, found.untouched) == (4, 2, ["alien", "ran"])
+    assert (found.rows_near, found.near) == (2, [NearMatch("Dune ", "dune", 2)])
+    assert [(each.column, each.rows, each.example, each.order) for each in found.dates] == [
+        ("at", 3, "31/01/2026", "day"),
+        ("at", 1, "2026/01/31", "year, but without hyphens,"),
+    ]
+    assert not found.is_noise
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_finds_the_same_by_group(engine, tmp_path, request):
+    options = {"by": "land", "groups": ["DE", "FR", "IT"], "each_user": "one"}
+    found = check(**on(engine, EVENTS, tmp_path, request), **options).groups
+    assert (found.rows_outside, found.empty, found.number) == (3, 1, 3)
+    assert found.outside["land"] == [Frequent("XX", 2), Frequent("(no text)", 1)]
+
+
+def test_a_range_of_numbers_is_a_domain_too():
+    table = pa.table({"who": [1, 2, 3, 4], "film": ["7", "07", "99", "seven"]})
+    found = check(table, domain=discreet.integers(0, 9))
+    assert (found.rows_inside, found.rows_outside, found.items_untouched) == (2, 2, 9)
+    assert (found.kind, found.rows_of_other_kind) == ("integer", 1)
+    assert found.outside == [Frequent("99", 1), Frequent("seven", 1)]
+
+
+def test_values_that_are_no_numbers_are_counted():
+    table = pa.table({"who": [1, 2, 3], "film": ["dune", "dune", "heat"], "stars": [1.0, None, float("nan")]})
+    found = check(table, value="stars", clip=(0, 5))
+    assert (found.rows_without_value, found.rows_inside, found.items_untouched) == (2, 1, 3)
+    assert "2 of 3 rows (66.7%) have no number as value and are dropped" in found.advice
+
+
+def test_items_that_are_to_be_found_have_no_domain():
+    found = check(domain=discreet.discovered("1e-8", max_items_per_user=1))
+    assert (found.d, found.items_untouched, found.rows_inside, found.rows_outside) == (None, None, 7, 0)
+    assert "domain" not in str(found).partition("What to change")[0]
+
+
+@pytest.mark.parametrize(("text", "order"), [("02/31/2026", "month"), ("02.03.2026", "day or month")])
+def test_the_order_of_dates_is_told_where_it_can_be(text, order):
+    table = pa.table({"who": [1, 2], "film": ["dune", "heat"], "at": [text, None]})
+    [found] = check(table, where="at >= '2026-01-01'").dates
+    assert (found.rows, found.example, found.order) == (1, text, order)
+
+
+def test_a_condition_may_name_a_column_in_another_case():
+    found = check(where="LAND = 'de' AND At >= '2026'")
+    assert found.where_values["land"][0] == Frequent("DE", 5)
+    assert {each.column for each in found.dates} == {"at"}
+
+
+@pytest.mark.parametrize("text", ["2026-01-31", "2026-01-31 12:00:00", "1.2.3.4", "hello"])
+def test_other_text_is_no_date_in_another_order(text):
+    table = pa.table({"who": [1], "film": ["dune"], "at": [text]})
+    assert check(table, where=f"at = '{text}'").dates == []
+
+
+def test_dates_of_a_type_are_not_looked_at():
+    table = pa.table({"who": [1], "film": ["dune"], "at": pa.array([0], pa.date32())})
+    assert check(table, where="at >= DATE '2026-01-01'").dates == []
+
+
+def test_items_that_are_dates_are_looked_at():
+    import datetime
+
+    table = pa.table({"who": [1, 2], "film": ["31/01/2026", "2026-01-30"]})
+    found = check(table, domain=[datetime.date(2026, 1, 30), datetime.date(2026, 1, 31)])
+    assert (found.rows_inside, found.rows_of_other_kind) == (1, 1)
+    assert [each.order for each in found.dates] == ["day"]
+
+
+def test_text_that_stands_for_nobody_is_one_person():
+    table = pa.table({"who": ["NULL", "NULL", " ", "ann"], "film": ["dune"] * 4})
+    found = check(table)
+    assert found.placeholder_users == [Frequent("NULL", 2), Frequent(" ", 1)]
+    assert "'NULL' (2 rows), ' ' (1 row)" in found.advice[0]
+
+
+def test_what_fits_has_no_advice():
+    found = check(pa.table({"who": [1, 2], "film": ["dune", "heat"]}))
+    assert found.advice == []
+    assert str(found).startswith(WARNING)
+    assert str(found).endswith("Nothing stands out.")
+    assert found.to_dict()["private"] is False
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_release_would_be_noise_where_nothing_counts(rows):
+    table = pa.table({"who": pa.array([1] * rows, pa.int64()), "film": pa.array(["zorro"] * rows, pa.string())})
+    found = check(table)
+    assert found.is_noise
+    assert found.advice == (
+        ["No item of the domain is in the events: a release would be noise alone"]
+        if rows
+        else ["The table has no rows: is it the right file, pattern or table?"]
+    )
+
+
+def test_rows_of_no_group_are_noise_too():
+    options = {"by": "land", "groups": ["IT"], "each_user": "one"}
+    assert check(**options).is_noise
+
+
+def test_a_source_can_be_released_after_it_was_looked_at():
+    source = discreet.events(EVENTS, **COLUMNS)
+    assert discreet.check_events(source) == discreet.check_events(source)
+    assert discreet.top_k(source, k=2, epsilon=1000).items == ["dune", "heat"]
+
+
+@pytest.mark.parametrize("source", [EVENTS, {"dune": 3}, None])
+def test_what_is_no_source_of_events_is_refused(source):
+    with pytest.raises(TypeError, match=r"source must be what discreet\.events returns, not a"):
+        discreet.check_events(source)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_counts_are_those_of_a_loop_over_the_rows(seed):
+    rng = random.Random(seed)
+    items = ["dune", "Dune", " dune", "DU NE", "heat", "HEAT", "zorro", None]
+    rows = [(rng.choice([1, 2, 3, None]), rng.choice(items), rng.randrange(3)) for _ in range(rng.randrange(1, 40))]
+    who, film, stars = (pa.array(list(column)) for column in zip(*rows, strict=True))
+    table = pa.table({"who": who.cast(pa.int64()), "film": film.cast(pa.string()), "stars": stars})
+    domain = rng.sample(["dune", "HEAT", "heat", "alien"], 3)
+    found = check(table, domain=domain, where="stars > 0")
+    kept = [(user, item) for user, item, star in rows if star > 0]
+    usable = [item for user, item in kept if user is not None and item is not None]
+    outside = [item for item in usable if item not in domain]
+    folded = {item.lower() for item in domain}
+    near = [item for item in outside if item.lower().replace(" ", "") in folded]
+    assert (found.rows, found.rows_kept) == (len(rows), len(kept))
+    assert found.users == len({user for user, _ in kept} - {None})
+    assert found.rows_without_user == sum(user is None for user, _ in kept)
+    assert found.rows_without_item == sum(item is None for _, item in kept)
+    assert (found.rows_inside, found.rows_outside) == (len(usable) - len(outside), len(outside))
+    assert (found.items_outside, found.items_untouched) == (len(set(outside)), len(set(domain) - set(usable)))
+    assert found.rows_near == len(near)
+    assert [(each.value, each.rows) for each in found.outside] == sorted(
+        Counter(outside).items(), key=lambda pair: (-pair[1], pair[0])
+    )[:5]
