@@ -312,7 +312,7 @@ def test_bad_use_with_events_is_refused_in_one_sentence(refused, ratings, args, 
         ),
         (
             (*SELECT, "--delimiter", ";"),
-            "delimiter must be left out without user: a file of scores has commas, or tabs in a .tsv",
+            "delimiter must be left out without user: the header of a file of scores shows it",
         ),
         (
             (*SELECT, "--escape", "\\"),

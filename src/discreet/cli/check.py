@@ -22,6 +22,7 @@ from discreet.cli.event_options import (
     ConnectOption,
     DelimiterOption,
     DomainOption,
+    EncodingOption,
     EscapeOption,
     LabelOption,
     NameOption,
@@ -95,6 +96,7 @@ def check(
     name: NameOption = None,
     delimiter: DelimiterOption = None,
     escape: EscapeOption = None,
+    encoding: EncodingOption = None,
     input_format: shared.InputFormatOption = None,
     sensitivity: Annotated[str | None, typer.Option(hidden=True)] = None,
     adjacency: shared.AdjacencyOption = "add-remove",
@@ -160,6 +162,7 @@ def check(
         "domain": domain, "label": label, "where": where, "value": value,
         "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
         "connect": connect, "name": name, "delimiter": delimiter, "escape": escape,
+        "encoding": encoding,
     }  # fmt: skip
     grouping = {
         "by": by or None, "groups": groups or None, "each_user": each_user, "max_groups_per_user": max_groups_per_user,
