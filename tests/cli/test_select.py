@@ -249,7 +249,10 @@ def test_bad_use_is_refused_in_one_sentence(refused, args, sentence):
         (("--domain", "integers:9:0"), "hi must be at least lo, 9, not 0"),
         (("--domain", "integers:0:9", "--label", "title"), "label must be left out when domain is a range"),
         (("--domain", "ratings.parquet:movie_id"), "domain must be a public list of items, not the events themselves"),
-        (("--domain", "postgres://a/b"), "domain must be FILE:COLUMN or integers:LO:HI, not the URL of a database"),
+        (
+            ("--domain", "postgres://a/b"),
+            "domain must be FILE:COLUMN, connect:TABLE.COLUMN or integers:LO:HI, not the URL of a database",
+        ),
         (("--domain", "no.csv:movie_id"), "domain must be a file that exists, not 'no.csv'"),
         (("--domain", "movies.csv:id"), "domain must have a column called 'id', and has movie_id, title"),
         (("--label", "name"), "label must be a column of the domain, one of movie_id, title, not 'name'"),
@@ -278,7 +281,7 @@ def test_bad_use_with_events_is_refused_in_one_sentence(refused, ratings, args, 
             "item must be given with user: the column that says what the user did it to",
         ),
         (FROM_SQLITE, "name must be given with connect: the table of the events in the database"),
-        ((*FROM_SQLITE, "--name", "stars"), "name must be a table of SQLite, one of ratings, not 'stars'"),
+        ((*FROM_SQLITE, "--name", "stars"), "name must be a table of SQLite, and 'stars' is none"),
         ((*FROM_SQLITE, "--connect", "ratings"), "connect must be the URL of a database, such as postgres://..."),
         (
             (*FROM_SQLITE, "--name", "ratings", "--out", "ratings.db"),
@@ -350,7 +353,9 @@ def test_a_password_is_never_printed(call, ratings, monkeypatch, args, debug):
     monkeypatch.setenv("DISCREET_DEBUG", debug)
     domain = () if "--domain" in args else MOVIES
     code, out, err = call("select", *args, *EVENTS, *domain, "-k", "1", "--epsilon", "1")
-    assert (code, out) == (2, "")
+    # A server that is down may answer later; all else is to be corrected.
+    is_down = args == ("--connect", "postgres://ann:hunter2@127.0.0.1:1/films", "--name", "ratings")
+    assert (code, out) == (1 if is_down else 2, "")
     assert re.fullmatch(r"discreet: .+\n", err)
     assert "hunter2" not in err
 

@@ -17,7 +17,8 @@ DomainOption = Annotated[
     typer.Option(
         metavar="LIST",
         help="With --user: the public list of items, as FILE:COLUMN or, for all whole numbers from LO to HI, as "
-        "integers:LO:HI. It must not come from the events. Events of other items are dropped without a word.",
+        "integers:LO:HI; with --connect also connect:TABLE.COLUMN, of the same database. It must not come from the "
+        "events, whose other items are left out.",
     ),
 ]
 LabelOption = Annotated[
@@ -48,7 +49,10 @@ ConnectOption = Annotated[
     ),
 ]
 NameOption = Annotated[
-    str | None, typer.Option(metavar="TABLE", help="With --connect: the table of the events in the database.")
+    str | None,
+    typer.Option(
+        metavar="TABLE", help="With --connect: the table of the events in the database, such as events or mart.events."
+    ),
 ]
 DelimiterOption = Annotated[
     str | None,

@@ -79,7 +79,9 @@ def _parse_items(domain: str | None, terms: Discovered | None) -> Any:
 
 def _parse_domain(text: str) -> str | Integers:
     if _is_url(text):
-        raise InvalidValueError("domain must be FILE:COLUMN or integers:LO:HI, not the URL of a database")
+        raise InvalidValueError(
+            "domain must be FILE:COLUMN, connect:TABLE.COLUMN or integers:LO:HI, not the URL of a database"
+        )
     if text.partition(":")[0] == STANDARD:
         raise InvalidValueError("domain must be FILE:COLUMN or integers:LO:HI: standard input is for FILE alone")
     if not text.startswith("integers:"):

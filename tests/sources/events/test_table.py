@@ -197,7 +197,11 @@ def test_a_server_that_does_not_answer_costs_one_line_without_the_password():
         discreet.events(
             "postgres://ann:hunter2@127.0.0.1:1/db?connect_timeout=1", name="t", user="u", item="i", domain=["a"]
         )
-    assert str(raised.value) == "table must be the URL of a server that answers, and the one on PostgreSQL does not"
+    assert isinstance(raised.value, discreet.EngineError)
+    assert str(raised.value) == (
+        "PostgreSQL does not answer at 127.0.0.1, port 1, or does not know this user or database: try again later, or "
+        "correct table"
+    )
     assert "hunter2" not in "".join(traceback.format_exception(raised.value))
 
 

@@ -17,12 +17,12 @@ from functools import partial
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
-from discreet.sources.column_hints import choices, suggestion
-from discreet.sources.engine import ask
+from discreet.sources.engine import EngineError, ask
 from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvFormat
 from discreet.sources.events.dialect import Dialect, dialect_named, dialect_of
 from discreet.sources.events.embedded import connect_in_memory
 from discreet.sources.events.file_paths import FoundFiles, find_files, is_path, is_paths, list_files
+from discreet.sources.events.table_names import open_named_table, parse_table_name, server_of
 
 
 @dataclass(eq=False, repr=False)
@@ -78,7 +78,7 @@ class Opened:
 
 def open_table(
     given: Any,
-    name: str | None,
+    name: Any,
     argument: str,
     wanted: Collection[str] | None = None,
     csv_format: CsvFormat = USUAL,
@@ -91,7 +91,7 @@ def open_table(
     given
         What the caller passed.
     name
-        The table's name in the database, where `given` is a URL.
+        The table's name in the database, with its schema or without, where `given` is a URL.
     argument
         What error messages call it.
     wanted
@@ -245,26 +245,22 @@ def _read_files(
     return table, frozenset(table.columns)
 
 
-def _open_url(url: str, name: str | None, argument: str) -> Opened:
-    if not isinstance(name, str) or not name:
+def _open_url(url: str, name: Any, argument: str) -> Opened:
+    if not name:
         raise InvalidValueError(f"name must be given, the table to read, when {argument} is a connection URL")
-    dialect = dialect_named(url.partition("://")[0])
+    wanted, dialect = parse_table_name(name), dialect_named(url.partition("://")[0])
     engine = dialect.title
     if dialect.is_file:
         _check_database_file(url, argument)
     connection, close = _connect(url, dialect, argument)
-    tables = ask(engine, "listing tables", connection.list_tables)
-    if name not in tables:
+    try:
+        table = open_named_table(connection, engine, wanted, "name")
+        declare = dialect.declare_types
+        declared, undeclared = (table, frozenset()) if declare is None else declare(connection, table)
+    except BaseException:
         close()
-        hint = suggestion(name, sorted(tables), private=False)
-        raise InvalidValueError(
-            f"name must be a table of {engine}, one of {choices(sorted(tables))}, not {quote(name)}{hint}"
-        )
-    if dialect.declare_types is not None:
-        table, undeclared = dialect.declare_types(connection, name)
-    else:
-        table, undeclared = ask(engine, "opening the table", lambda: connection.table(name)), frozenset()
-    return Opened(table, engine, undeclared, cleanup=[close])
+        raise
+    return Opened(declared, engine, undeclared, cleanup=[close])
 
 
 def _connect(url: str, dialect: Dialect, argument: str) -> tuple[Any, Callable[[], None]]:
@@ -276,12 +272,15 @@ def _connect(url: str, dialect: Dialect, argument: str) -> tuple[Any, Callable[[
     except ImportError:
         package = f"discreet[{dialect.extra}]" if dialect.extra else f"ibis-framework[{dialect.name}]"
         line = f"pip install '{package}'"
-    except Exception:
-        line = None
+    except Exception as error:
+        line, is_malformed = None, dialect.is_file or isinstance(error, ValueError)
     if line is not None:
         raise MissingExtraError(f"{argument} needs the driver of {dialect.title}: {line}")
-    raise InvalidValueError(
-        f"{argument} must be the URL of a server that answers, and the one on {dialect.title} does not"
+    if is_malformed:
+        raise InvalidValueError(f"{argument} must be the URL of a database, and the one on {dialect.title} is none")
+    raise EngineError(
+        f"{dialect.title} does not answer at {server_of(url)}, or does not know this user or database: try again "
+        f"later, or correct {argument}"
     )
 
 

@@ -22,6 +22,7 @@ from discreet.sources.events.origin import origin_of
 from discreet.sources.events.rowwise import check_plan, check_rowwise
 from discreet.sources.events.steps import steps_of
 from discreet.sources.events.table import TableSource
+from discreet.sources.events.table_names import PREFIX, parse_listed_column
 from discreet.sources.events.unlisted_table import UnlistedGroupTable, UnlistedTable
 from discreet.sources.groups import GroupedSource
 from discreet.sources.unlisted import UnlistedGroups, UnlistedSource
@@ -35,7 +36,7 @@ class _Options(TypedDict, total=False):
     clip: tuple[Number, Number] | None
     resolution: Number | None
     adjacency: str
-    name: str | None
+    name: str | tuple[str, str] | None
     delimiter: str | None
     escape: str | None
     encoding: str | None
@@ -79,7 +80,7 @@ def events(
     each_user: str | None = None,
     max_groups_per_user: int | None = None,
     adjacency: str = "add-remove",
-    name: str | None = None,
+    name: str | tuple[str, str] | None = None,
     delimiter: str | None = None,
     escape: str | None = None,
     encoding: str | None = None,
@@ -95,9 +96,9 @@ def events(
     user, item
         The columns that say who and what. Rows without either are dropped, and so are items outside the domain.
     domain
-        The public list of items: a list, a table, a file with its column ("movies.csv:movie_id"), or
-        `discreet.integers(lo, hi)`. It must not come from the events. Where there is no list, `discreet.discovered`
-        has the items found, for a delta.
+        The public list of items: a list, a table, a file with its column ("movies.csv:movie_id"), a column in the
+        database of the events ("connect:mart.products.id"), or `discreet.integers(lo, hi)`. It must not come from the
+        events. Where there is no list, `discreet.discovered` has the items found, for a delta.
     label
         A column of the domain to show in place of the item.
     where
@@ -119,7 +120,7 @@ def events(
     adjacency
         "add-remove" or "swap": what two neighbouring tables differ by, in terms of whole users.
     name
-        The table's name, where `table` is a URL.
+        The table's name, where `table` is a URL: "events", "mart.events" or ("mart", "events").
     delimiter, escape, encoding
         In CSV files, of the events and of the domain: the character between fields, by default the comma, semicolon or
         tab that the header has (a .tsv has tabs); the one before a quote inside quotes, by default another quote, where
@@ -273,9 +274,12 @@ def _check_float_users(opened: Opened, user: str, strict: bool) -> None:
 
 def _refuse_own_domain(table: Any, domain: Any, name: Any) -> None:
     """Refuses the events themselves as their domain, or a piece of them, where that can be seen."""
-    origin = origin_of(domain)
+    beside = parse_listed_column(domain)
+    if beside is not None and not is_url(table):
+        raise InvalidValueError(f"domain must not begin with {PREFIX!r} unless table is a connection URL")
+    origin = origin_of(domain) if beside is None else origin_of(table, beside[0].table)
     # To find the files of a large table takes time, and a list of one's own has no origin.
-    if domain is table or (origin and origin.meets(origin_of(table, name if isinstance(name, str) else None))):
+    if domain is table or (origin and origin.meets(origin_of(table, name if is_url(table) and name else None))):
         raise InvalidValueError(
             "domain must be a public list of items, not the events themselves or a column of them: an item that is "
             "listed because somebody touched it tells just that, and no epsilon covers it"
