@@ -331,6 +331,35 @@ def test_options_that_do_not_go_together_are_refused(refused, ratings, args, sen
     assert refused(*args) == sentence
 
 
+def test_several_files_and_folders_are_events_together(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "days").mkdir()
+    for name, rows in {"days/1.csv": "1;7\n2;7\n", "days/2.csv": "3;8\n4;7\n", "late.csv": "5;7\n6;8\n7;8\n"}.items():
+        (tmp_path / name).write_text(f"who;what\n{rows}", encoding="utf-8")
+    asked = (
+        "--user",
+        "who",
+        "--item",
+        "what",
+        "--domain",
+        "integers:7:9",
+        "-k",
+        "3",
+        "--epsilon",
+        "1",
+        "--counts",
+        "1000",
+    )
+    expected = "item,count,low,high\n7,4,4,4\n8,3,3,3\n9,0,0,0\n"
+    for files in (("days/1.csv", "days/2.csv", "late.csv"), ("days", "late.csv"), ("days/*.csv", "late.csv"), (".",)):
+        assert call("select", *files, *asked, "--format", "csv") == (0, expected, "")
+    for files, sentence in (
+        (("days/1.csv", "late.csv"), "FILE must be one file of scores, not 2; with --user there may be several"),
+        (("-", "late.csv", *asked[:6]), "FILE must be - alone, or files: standard input is not read beside others"),
+    ):
+        assert call("select", *files, "-k", "1", "--epsilon", "1") == (2, "", f"discreet: {sentence}\n")
+
+
 @pytest.mark.parametrize("debug", ["0", "1"])
 @pytest.mark.parametrize(
     "args",
@@ -407,7 +436,6 @@ def test_options_of_another_mechanism_are_refused(refused, mechanism, options, o
         ((*SELECT, "--fast"), "--fast", "discreet select --help"),
         ((*SELECT, "--gamma"), "'--gamma'", "discreet select --help"),
         ((*SELECT, "--json=yes"), "'--json'", "discreet select --help"),
-        ((*SELECT, "more.csv"), "more.csv", "discreet select --help"),
     ],
 )
 def test_what_cannot_be_parsed_is_named_and_help_is_pointed_at(refused, args, named, where):

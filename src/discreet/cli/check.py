@@ -35,7 +35,8 @@ from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroup
 from discreet.cli.input_kinds import SCORES_ONLY, refuse_options
 from discreet.cli.options import check_input_format, parse_adjacency, parse_format
 from discreet.cli.output import FORMATS, OutputError, print_json, print_text
-from discreet.cli.select import check_file, open_source
+from discreet.cli.select import check_files, open_source
+from discreet.cli.stdin import name_input
 from discreet.errors import InvalidValueError
 from discreet.progress import show_progress
 
@@ -56,17 +57,17 @@ UnusedOption = Annotated[str | None, typer.Option(hidden=True, help="An option o
 UnusedKOption = Annotated[str | None, typer.Option("-k", hidden=True, help="As for select; a check does not need it.")]
 
 
-def _check_file(context: typer.Context, file: str | None) -> str | None:
-    return check_file(context, file, HELP)
+def _check_files(context: typer.Context, files: list[str] | None) -> list[str] | None:
+    return check_files(context, files, HELP)
 
 
 @app.command("check", short_help="See whether events and domain fit. NOT private.", epilog=HELP)
 def check(
-    file: Annotated[
-        str | None,
+    files: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="FILE",
-            callback=_check_file,
+            metavar="FILE...",
+            callback=_check_files,
             show_default=False,
             help="The events, as for select. - is standard input.",
         ),
@@ -156,6 +157,7 @@ def check(
     shape = "json" if parse_format(form, as_json, FORMATS) == "json" else "table"
     _check_new(out)
     parse_adjacency(adjacency)
+    file = name_input(files, events=True)
     check_input_format(file, input_format, events=True)
     refuse_options({"score": score, "sensitivity": sensitivity}, SCORES_ONLY, "with user")
     options = {

@@ -9,7 +9,7 @@ from typing import Any
 from discreet.cli.groups import parse_grouping
 from discreet.cli.options import parse_count
 from discreet.cli.output import check_out
-from discreet.cli.stdin import STANDARD, input_files
+from discreet.cli.stdin import STANDARD, Input, input_files
 from discreet.discovery_terms import Discovered
 from discreet.errors import InvalidValueError, quote
 from discreet.sources.events.domain import Integers, integers
@@ -18,7 +18,7 @@ from discreet.sources.events.source import events
 
 
 def prepare_events(
-    file: str | None,
+    file: Input,
     user: str,
     item: str | None,
     adjacency: str,
@@ -26,7 +26,7 @@ def prepare_events(
     terms: Discovered | None,
     grouping: dict[str, Any],
     out: str | None,
-) -> Callable[[str | None], Any]:
+) -> Callable[[Any], Any]:
     """Opens the events in a file, or in the database of the options; all that is given is checked before.
 
     `terms` says how items are found where there is no list of them.
@@ -36,9 +36,7 @@ def prepare_events(
     domain, most = options["domain"], options["max_items_per_user"] if terms is None else None
     _check_table(connect := options["connect"], options["name"])
     items, clip, groups = _parse_items(domain, terms), _parse_clip(options["clip"]), parse_grouping(grouping)
-    inputs = (
-        _list_files(connect) if file is None else [each for name in input_files(file) for each in _list_files(name)]
-    )
+    inputs = [each for name in ([connect] if file is None else input_files(file)) for each in _list_files(name)]
     lists = {"domain": [] if domain is None else [domain], "groups": grouping["groups"] or []}
     check_out(out, {"events": inputs, **{role: _list_public_files(texts) for role, texts in lists.items()}})
     return lambda path: events(
