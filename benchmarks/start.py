@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -33,5 +34,6 @@ def rows(run: Run) -> Rows:
 
 
 def process(arguments: list[str]) -> None:
-    """A process of its own, from its start to its end."""
-    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+    """A process of its own, from its start to its end; what it imports is compiled before, as what pip installs is."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL, env=environment)

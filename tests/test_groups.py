@@ -14,13 +14,13 @@ import pytest
 import discreet
 from discreet import progress
 from discreet.errors import Error, InvalidTypeError, InvalidValueError
+from discreet.grouped_draw import draw_grouped_release
 from discreet.grouped_release import read_release
 from discreet.grouped_request import make_grouped_request
 from discreet.padding import default_period
 from discreet.selection import Selection
 from discreet.sources import members
 from discreet.sources.scores import as_source
-from discreet.topk import draw_grouped_release
 
 VISITS = {"DE": {"dune": 912, "alien": 877, "heat": 41}, "FR": {"dune": 20, "alien": 310, "heat": 298}}
 MONTHS = {f"2026-{month:02d}": {"a": 90, "b": 70, "c": 5} for month in range(1, 13)}

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import Error
-from discreet.grouped_release import GroupedRelease
 from discreet.guarantee import Guarantee
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.histogram import Histogram
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from discreet.evidence.audit import Audit, audit
     from discreet.evidence.report import Verification
     from discreet.evidence.verify import verify
+    from discreet.grouped_release import GroupedRelease
     from discreet.ledger.errors import BudgetSpentError, LedgerError
     from discreet.ledger.ledger import Ledger
     from discreet.mechanisms.sampler import Sampler
@@ -131,6 +131,7 @@ _ON_DEMAND = {
     "Discovered": "discreet.discovery_terms",
     "EngineError": "discreet.sources.engine",
     "Expected": "discreet.analysis.results",
+    "GroupedRelease": "discreet.grouped_release",
     "GroupedSource": "discreet.sources.groups",
     "GroupedUtility": "discreet.analysis.results",
     "Ledger": "discreet.ledger.ledger",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
-from discreet.mechanisms.discovery import Discovery, check_delta, delta_warning, make_discovery
 from discreet.privacy import Number, positive, whole_number
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.discovery import Discovery
 
 KINDS = ("string", "integer", "date", "boolean")
 """What items can be."""
@@ -64,6 +66,8 @@ class Discovered:
         >>> found.threshold
         198
         """
+        from discreet.mechanisms.discovery import make_discovery
+
         return make_discovery(
             self.delta, self.max_items_per_user, positive(epsilon, "epsilon"), whole_number(k, "k", 1),
             epsilon=self.epsilon, adjacency=adjacency, max_groups_per_user=max_groups_per_user,
@@ -121,6 +125,8 @@ def discovered(
     >>> release.guarantee.epsilon, float(release.guarantee.delta), release.guarantee.threshold
     (Fraction(4, 1), 1e-08, 15)
     """
+    from discreet.mechanisms.discovery import check_delta, delta_warning
+
     limit = whole_number(max_items_per_user, "max_items_per_user", 1, 2**31, "2^31")
     part = None if epsilon is None else positive(epsilon, "epsilon of discovered")
     if not isinstance(kind, str) or kind not in KINDS:

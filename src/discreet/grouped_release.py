@@ -21,7 +21,6 @@ from discreet.release import (
     from_json_text,
     items_from_dict,
     items_to_dict,
-    listing_of,
     to_json_text,
 )
 from discreet.text import decimal, printable
@@ -113,7 +112,7 @@ class GroupedRelease(Mapping[Any, Release]):
         """
         from discreet.grouped_frame import make_frame
 
-        return make_frame(self._listing, library)
+        return make_frame(self.listing, library)
 
     def to_dict(self) -> dict[str, Any]:
         """The release in terms that JSON can hold. Groups that have the same guarantee name it by its place."""
@@ -168,22 +167,23 @@ class GroupedRelease(Mapping[Any, Release]):
         return f"GroupedRelease({len(self)} groups, k={self.k}, epsilon={self.guarantee.epsilon})"
 
     def __str__(self) -> str:
-        return "\n".join([f"{self._title()}:", *self._listing.to_lines(), *self.notes()])
+        return "\n".join([f"{self._title()}:", *self.listing.to_lines(), *self.notes()])
 
     def _repr_html_(self) -> str:
         """The notebook view."""
         from html import escape
 
         notes = "<br>".join(map(escape, self.notes()))
-        return f"<b>{escape(self._title())}</b>{self._listing.to_html()}<small>{notes}</small>"
+        return f"<b>{escape(self._title())}</b>{self.listing.to_html()}<small>{notes}</small>"
 
     @property
-    def _listing(self) -> GroupedListing:
-        return GroupedListing(self.names, {group: listing_of(release) for group, release in self.items()})
+    def listing(self) -> GroupedListing:
+        """The lists of all groups as they are printed, in rows and lines."""
+        return GroupedListing(self.names, {group: release.listing for group, release in self.items()})
 
     def _title(self) -> str:
         by = "" if self.names == ("group",) else f" by {' and '.join(map(printable, self.names))}"
-        order = self._listing.describe_order()
+        order = self.listing.describe_order()
         return f"Top {self.k:,} of {self._count_items()} in each of {count_groups(len(self))}{by}, {order}"
 
     def _count_items(self) -> str:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from discreet.discovery_request import DiscoveryRequest, make_discovery_request
 from discreet.errors import InvalidValueError
 from discreet.guarantee import Guarantee
 from discreet.padding import Workload
@@ -22,7 +21,6 @@ from discreet.privacy import sum_of_largest
 from discreet.request import Asked, GroupShare, Request, Terms, check_group_mechanism, make_request, make_terms
 from discreet.sources.base import Source
 from discreet.sources.groups import GroupedSource
-from discreet.sources.unlisted import UnlistedSource
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,16 +67,6 @@ class GroupedRequest:
         typed = all(request.source.typed for request in self.requests)
         items, groups = sum(request.d for request in self.requests), len(self.requests)
         return Workload(typed, items, self.k * groups, self.requests[0].has_numbers, groups)
-
-
-AnyRequest = Request | GroupedRequest | DiscoveryRequest
-
-
-def make_any_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> AnyRequest:
-    """The request that the arguments of `top_k` describe, by group where the scores are, or for items to be found."""
-    if isinstance(scores, UnlistedSource):
-        return make_discovery_request(scores, k, epsilon, **terms)
-    return make_listed_request(scores, k, epsilon, **terms)
 
 
 def make_listed_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> Request | GroupedRequest:

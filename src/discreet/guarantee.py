@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.registry import from_dict as mechanism_from_dict
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
 from discreet.privacy import Sensitivity
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.discovery import Discovery
 
 
 @dataclass(frozen=True)
@@ -126,4 +128,8 @@ class Guarantee:
 
 def _read_discovery(data: dict[str, Any]) -> Discovery | None:
     found = data.get("discovery")
-    return None if found is None else Discovery.from_dict(found, data["delta"], data["adjacency"])
+    if found is None:
+        return None
+    from discreet.mechanisms.discovery import Discovery
+
+    return Discovery.from_dict(found, data["delta"], data["adjacency"])

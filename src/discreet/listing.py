@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from discreet.labels import sort_key
 from discreet.text import align_columns, count_with_commas, printable, shorten
@@ -24,11 +24,14 @@ class Listing:
         The same items in the released order, or None.
     counts
         The count of each item, the largest first, or None.
+    names
+        The names of the columns that make a group, of which a release of one list has none.
     """
 
     items: list[Any]
     order: list[Any] | None
     counts: Sequence[Any] | None
+    names: ClassVar[tuple[str, ...]] = ()
 
     def describe_order(self) -> str:
         """In which order the items are, in words."""

@@ -108,6 +108,11 @@ class Release:
         """How many items were released."""
         return len(self.items)
 
+    @property
+    def listing(self) -> Listing:
+        """The items as they are printed, in rows and lines."""
+        return Listing(self.items, self.order, self.counts)
+
     def to_dict(self) -> dict[str, Any]:
         """The release in terms that JSON can hold."""
         items, counts = items_to_dict(self)
@@ -177,17 +182,17 @@ class Release:
         return make_registry_entry(self, ledger, answers)
 
     def __str__(self) -> str:
-        return "\n".join([f"{self._title()}:", *(f"  {line}" for line in listing_of(self).lines()), *self.notes()])
+        return "\n".join([f"{self._title()}:", *(f"  {line}" for line in self.listing.lines()), *self.notes()])
 
     def _repr_html_(self) -> str:
         """The notebook view."""
         from html import escape
 
         notes = "<br>".join(map(escape, self.notes()))
-        return f"<b>{escape(self._title())}</b>{listing_of(self).to_html()}<small>{notes}</small>"
+        return f"<b>{escape(self._title())}</b>{self.listing.to_html()}<small>{notes}</small>"
 
     def _title(self) -> str:
-        return f"{describe_size(self)}, {listing_of(self).describe_order()}"
+        return f"{describe_size(self)}, {self.listing.describe_order()}"
 
     def notes(self) -> list[str]:
         """What is promised, and what has to be known to read the list, in lines for people."""
@@ -202,11 +207,6 @@ def describe_size(release: Release) -> str:
         return f"Top {release.k:,} of those found"
     found = "No item was" if not release.k else "1 item was" if release.k == 1 else f"{release.k:,} items were"
     return f"{found} found, fewer than the {release.asked:,} asked for"
-
-
-def listing_of(release: Release) -> Listing:
-    """The items of a release as they are printed."""
-    return Listing(release.items, release.order, release.counts)
 
 
 def describe_terms(guarantee: Guarantee, private: bool, user: str = "") -> list[str]:

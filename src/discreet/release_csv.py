@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+from typing import TYPE_CHECKING
 
-from discreet.grouped_listing import GroupedListing
-from discreet.grouped_release import AnyRelease, GroupedRelease
-from discreet.listing import Listing
-from discreet.release import listing_of
 from discreet.text import count_for_programs
+
+if TYPE_CHECKING:
+    from discreet.grouped_release import AnyRelease
 
 
 def format_csv(release: AnyRelease) -> str:
@@ -17,7 +17,7 @@ def format_csv(release: AnyRelease) -> str:
 
     Of a release by group, the group comes first, a column for each that makes it.
     """
-    file, listing = io.StringIO(), listing_of_any(release)
+    file, listing = io.StringIO(), release.listing
     writer, columns = csv.writer(file, lineterminator="\n"), listing.columns()
     writer.writerow(columns)
     counts = len(columns) - 3 if columns[-1] == "high" else len(columns)
@@ -25,10 +25,3 @@ def format_csv(release: AnyRelease) -> str:
         writer.writerow([*row[:counts], *map(count_for_programs, row[counts:])])
     # Half of a surrogate pair can be a label but not a character of a file.
     return file.getvalue().encode("utf-8", "backslashreplace").decode().removesuffix("\n")
-
-
-def listing_of_any(release: AnyRelease) -> Listing | GroupedListing:
-    """The lists of a release, of one or of several groups."""
-    if isinstance(release, GroupedRelease):
-        return GroupedListing(release.names, {group: listing_of(each) for group, each in release.items()})
-    return listing_of(release)

@@ -17,8 +17,8 @@ from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.padding import Workload
 from discreet.privacy import Sensitivity, positive, whole_number
 from discreet.request import check_source_adjacency, find_items_per_user, find_sensitivity
-from discreet.sketches import MOST_STEPS, Sketch, make_sketch_noise, refuse_sketch, to_score
-from discreet.sources.base import Source
+from discreet.sketches import MOST_STEPS, Sketch, make_sketch_noise, to_score
+from discreet.sources.base import Source, refuse_curve
 from discreet.sources.scores import as_source
 
 _MOST_RANKS = 1000
@@ -63,12 +63,12 @@ def make_sketch_request(
     scores: Any, epsilon: Any, ranks: Any = None, grid: Any = None, sensitivity: Any = None, adjacency: Any = None
 ) -> SketchRequest:
     """The request that the arguments of `sketch` describe, all of them checked before anything private is read."""
-    if isinstance(scores, Sketch):
-        raise refuse_sketch()
+    if isinstance(scores, Source) and not scores.has_items:
+        raise refuse_curve()
     source, budget = as_source(scores), positive(epsilon, "epsilon")
     neighbours = check_source_adjacency(source.adjacency, adjacency)
     said, step = find_sensitivity(source, sensitivity), _check_grid(source, grid)
-    own, most = Sensitivity(said.down, said.up), find_items_per_user(source, said)
+    own, most = said.sides, find_items_per_user(source, said)
     places = default_ranks(source.d) if ranks is None else _check_ranks(ranks, source.d)
     noise = make_sketch_noise(own, neighbours, step, len(places), most, budget)
     if noise.rate * _LARGEST_NOISE < 1:

@@ -8,18 +8,18 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import ceil
-from typing import Any
+from typing import Any, ClassVar
 
 from discreet.counts import MISS_PROBABILITY, CountMechanism, make_count_mechanism, round_half_up
 from discreet.curve import fill_in, fit_falling
-from discreet.errors import InvalidTypeError, InvalidValueError
+from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.exact.laplace import interval_half_width
 from discreet.guarantee import Guarantee
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.privacy import Sensitivity, check_adjacency
 from discreet.release import MALFORMED, describe_user, from_json_text, to_json_text
-from discreet.sources.base import Source
+from discreet.sources.base import Source, refuse_curve
 from discreet.tally import Tally
 from discreet.text import align_columns, count_with_commas, decimal
 
@@ -74,6 +74,7 @@ class Sketch(Source):
     guarantee: Guarantee
     private: bool = True
     max_items_per_user: int | None = None
+    has_items: ClassVar[bool] = False
 
     @property
     def d(self) -> int:
@@ -109,10 +110,10 @@ class Sketch(Source):
         return fill_in(self.ranks, self._steps, self.domain_size, self.grid)
 
     def items(self, ranks: Ranks) -> list[Any]:
-        raise refuse_sketch()
+        raise refuse_curve()
 
     def every_item(self) -> list[Any]:
-        raise refuse_sketch()
+        raise refuse_curve()
 
     def to_dict(self) -> dict[str, Any]:
         """The sketch in terms that JSON can hold; fractions are strings."""
@@ -204,11 +205,6 @@ def make_sketch_noise(
 def to_score(steps: int, grid: Fraction) -> int | Fraction:
     """So many steps of a grid, as a whole number where it has no others."""
     return steps * int(grid) if grid.denominator == 1 else steps * grid
-
-
-def refuse_sketch() -> InvalidTypeError:
-    """The error about a sketch where items are needed."""
-    return InvalidTypeError("scores must have items to release, and a Sketch has none: it is for planning a release")
 
 
 def is_sketch(data: Any) -> bool:

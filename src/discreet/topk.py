@@ -15,32 +15,30 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 
-from discreet.discovery_request import DiscoveryRequest
+from discreet.any_request import AnyRequest, make_any_request
 from discreet.errors import InvalidValueError
 from discreet.exact.entropy import Entropy, as_entropy
 from discreet.exact.laplace import sample_discrete_laplace
-from discreet.grouped_release import AnyRelease, GroupedRelease
-from discreet.grouped_request import AnyRequest, GroupedRequest, make_any_request
 from discreet.labels import sort_labels
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.padding import Padding, check_auto
 from discreet.privacy import Number, Sensitivity
-from discreet.progress import count_steps
 from discreet.release import Release
 from discreet.request import Request
 from discreet.selection import Selection
-from discreet.sketch_request import SketchRequest, draw_sketch
-from discreet.sketches import Sketch
 from discreet.sources.arrays.array import is_tensor, is_typed
 from discreet.sources.base import AnySource, Chosen
-from discreet.sources.groups import GroupedSource
 from discreet.sources.scores import as_any_source
-from discreet.sources.unlisted import UnlistedGroups, UnlistedSource
 from discreet.tally import Tally
 
 if TYPE_CHECKING:
+    from discreet.grouped_release import AnyRelease, GroupedRelease
     from discreet.ledger.charges import Charge
     from discreet.ledger.ledger import Ledger
+    from discreet.sketch_request import SketchRequest
+    from discreet.sketches import Sketch
+    from discreet.sources.groups import GroupedSource
+    from discreet.sources.unlisted import UnlistedGroups
 
 
 class _Options(TypedDict, total=False):
@@ -150,7 +148,7 @@ def top_k(
         check_auto(is_tensor(scores) or is_typed(scores))
     if isinstance(scores, AnySource):
         padding.add_elapsed(scores.opening_seconds())
-    delta = scores.terms.delta if isinstance(scores, UnlistedSource) else Fraction(0)
+    delta = scores.delta if isinstance(scores, AnySource) else Fraction(0)
     given = [scores, labels]
     # What the caller keeps nowhere else is freed with the source, before the wait.
     del scores, labels
@@ -242,15 +240,22 @@ def draw_any(
 
     A sketch selects nothing, and is all noise.
     """
-    if isinstance(request, SketchRequest):
-        return draw_sketch(request, noise or count_noise(entropy or Entropy()), private)
+    if isinstance(request, Request):
+        return draw_release(request, draw, noise, private)
+    from discreet.discovery_request import DiscoveryRequest
+    from discreet.grouped_request import GroupedRequest
+
+    if isinstance(request, GroupedRequest):
+        from discreet.grouped_draw import draw_grouped_release
+
+        return draw_grouped_release(request, draw, noise, private)
     if isinstance(request, DiscoveryRequest):
         from discreet.discovery_draw import draw_discovery_release
 
         return draw_discovery_release(request, draw, noise, private, entropy or Entropy())
-    if isinstance(request, GroupedRequest):
-        return draw_grouped_release(request, draw, noise, private)
-    return draw_release(request, draw, noise, private)
+    from discreet.sketch_request import draw_sketch
+
+    return draw_sketch(request, noise or count_noise(entropy or Entropy()), private)
 
 
 def draw_release(
@@ -271,40 +276,11 @@ def draw_release(
     else:
         # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
         with np.errstate(all="ignore"):
-            chosen = request.source.select_items(partial(_choose, request, draw, values), scored)
-    return _make_release(request, chosen, values, noise, private)
+            chosen = request.source.select_items(partial(choose_ranks, request, draw, values), scored)
+    return make_release(request, chosen, values, noise, private)
 
 
-def draw_grouped_release(
-    request: GroupedRequest,
-    draw: Callable[[Prepared], Selection],
-    noise: Callable[[Fraction], int] | None = None,
-    private: bool = True,
-) -> GroupedRelease:
-    """The releases of all groups, drawn one after the other, and after that their counts."""
-    source, requests = request.source, request.requests
-    values: list[list[int]] = [[] for _ in requests]
-    if request.takes_all_items and not request.has_counts:
-        # Groups of one domain have one source that knows it.
-        sources = {id(each.source): each.source for each in requests}
-        listed = {number: one.every_item() for number, one in sources.items()}
-        every: list[Chosen] = [(listed[id(each.source)], []) for each in requests]
-    else:
-        with np.errstate(all="ignore"), count_steps("drawing", "groups", len(requests)) as advance:
-
-            def choose(group: int, tally: Tally) -> Selection:
-                advance(group)
-                return _choose(requests[group], draw, values[group], tally)
-
-            every = source.select_items(choose, request.has_counts)
-    releases = {
-        key: _make_release(each, chosen, steps, noise, private)
-        for key, each, chosen, steps in zip(source.keys, requests, every, values, strict=True)
-    }
-    return GroupedRelease(releases, request.guarantee, source.each_user, source.groups_per_user, source.names)
-
-
-def _choose(request: Request, draw: Callable[[Prepared], Selection], values: list[int], tally: Tally) -> Selection:
+def choose_ranks(request: Request, draw: Callable[[Prepared], Selection], values: list[int], tally: Tally) -> Selection:
     """What is selected of a tally: what `draw` makes of the mechanism on it, or everything without a draw.
 
     Values that come with it are noted in `values`, in steps, as long as the tally is there to make them of.
@@ -317,7 +293,7 @@ def _choose(request: Request, draw: Callable[[Prepared], Selection], values: lis
     return selection
 
 
-def _make_release(
+def make_release(
     request: Request, chosen: Chosen, values: list[int], noise: Callable[[Fraction], int] | None, private: bool
 ) -> Release:
     """The release of the chosen items, with their values, or with noise on their scores, where there are any."""

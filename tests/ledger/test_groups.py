@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.grouped_request import make_any_request
+from discreet.any_request import make_any_request
 from discreet.ledger.query import query_of
 
 SCORES = {"DE": {"a": 90, "b": 5, "c": 1}, "FR": {"a": 1, "b": 90, "c": 5}}

@@ -112,6 +112,10 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
     import glob
 
     assert glob.glob(find_table(chart)) == [str(folder / "streams" / "one.parquet")]
+    several = read(folder, edit('"streams/*.parquet"', '["a.csv", "/b.csv"]')).charts[0]
+    assert find_table(several) == [str(folder / "a.csv"), "/b.csv"]
+    beside = read(folder, edit('"songs.csv:song_id"', '"connect:songs.song_id"')).charts[0]
+    assert list_public_options(beside)["domain"] == "connect:songs.song_id"
     options = list_public_options(chart)
     assert options["domain"] == f"{folder}/songs.csv:song_id"
     assert options["groups"] == f"{folder}/countries.csv:code"

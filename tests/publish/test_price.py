@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from chart_folder import ARTISTS, SONGS, fill_folder, write_charts
-from discreet.grouped_request import make_any_request
+from discreet.any_request import make_any_request
 from discreet.ledger.composition import Composition
 from discreet.ledger.ledger import Ledger
 from discreet.publish.chart_source import list_terms, open_chart_source

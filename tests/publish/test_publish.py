@@ -178,7 +178,7 @@ def test_no_password_is_told(folder, capsys, monkeypatch):
     assert "s3cret" not in json.dumps(Ledger("budget.db").export())
 
 
-def test_events_in_a_database_beside_the_file(folder):
+def test_events_in_a_database_beside_the_file(folder, capsys):
     import pyarrow.parquet
 
     rows = pyarrow.parquet.read_table("streams/all.parquet", columns=["listener", "artist", "played_at"]).to_pylist()
@@ -188,9 +188,19 @@ def test_events_in_a_database_beside_the_file(folder):
         connection.executemany("INSERT INTO streams VALUES (?, ?, ?)", values)
         connection.commit()
     connect = 'connect = "sqlite://data.db", name = "streams"'
-    write_charts(folder, ARTISTS.replace('table = "streams/*.parquet"', connect))
+    charts = ARTISTS.replace('table = "streams/*.parquet"', connect)
+    write_charts(folder, charts)
     assert publish(*OCTOBER) == 0
     assert request_ids() == ["artists/2026-10"]
+    with closing(sqlite3.connect("data.db")) as connection:
+        connection.execute("CREATE TABLE artists (name TEXT)")
+        connection.executemany("INSERT INTO artists VALUES (?)", [("abba",), ("bach",), ("cure",)])
+        connection.commit()
+    write_charts(folder, charts.replace('["abba", "bach", "cure", "dido"]', '"connect:artists.name"'))
+    assert publish(*NOVEMBER) == 0
+    assert [entry.d for entry in entries()] == [4, 3]
+    assert publish("--dummy", *NOVEMBER) == 2
+    assert "chart 'artists': domain and groups must be in files for a rehearsal" in capsys.readouterr().err
 
 
 def test_items_can_be_found(folder, capsys):

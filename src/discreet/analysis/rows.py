@@ -7,7 +7,7 @@ C(t2-h, k-h) - C(t1-h-1, k-h). So the long flat tail of a million items costs a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,7 +58,9 @@ class Rows:
         corners, spared = find_mass(classes, 0.0, _FEW, 0.1 * goal, flat=0.1 * goal)
         h, t1, t2 = _cut_rows(*_list_rows(corners), split_edges(wanted.values()))
         k = classes.losses.k
-        high, low = (classes.gain(*classes.heights(h, t), h, t) for t in (t1, t2))
+        high = _gains(classes, h, t1)
+        low, long = high.copy(), np.flatnonzero(t1 < t2)
+        low[long] = _gains(classes, h[long], t2[long])
         size = log_row_size(k, h, t1, t2)
         weight = 0.5 * (high + low) + size
         total = float(np.logaddexp(0.0, log_sum(weight)))
@@ -117,6 +119,20 @@ class Rows:
                     ratio = np.maximum(n - w, 0) * np.maximum(start - w - more, 0)
                     log_term += np.log(ratio / ((right - self.k + w + 1.0) * (w + 1.0 + more)))
         return np.clip(found, 0.0, 1.0)
+
+
+def _gains(classes: Classes, h: Ranks, t: Ranks) -> Floats:
+    """The gain of each class."""
+    losses = classes.losses
+    return classes.gain(_look_up(losses.height_h, h), _look_up(losses.height_t, t), h, t)
+
+
+def _look_up(height: Callable[[Ranks], Floats], ranks: Ranks) -> Floats:
+    """The height of each rank, by a table of all from the least to the largest where that is shorter."""
+    low, high = int(ranks.min(initial=2**63 - 1)), int(ranks.max(initial=0))
+    if high - low >= len(ranks):
+        return height(ranks)
+    return height(np.arange(low, high + 1))[ranks - low]
 
 
 def log_row_size(k: int, h: Ranks, t1: Ranks, t2: Ranks) -> Floats:

@@ -22,6 +22,7 @@ from discreet.cli.event_options import (
     ConnectOption,
     DelimiterOption,
     DomainOption,
+    EncodingOption,
     EscapeOption,
     LabelOption,
     NameOption,
@@ -34,7 +35,8 @@ from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroup
 from discreet.cli.input_kinds import SCORES_ONLY, refuse_options
 from discreet.cli.options import check_input_format, parse_adjacency, parse_format
 from discreet.cli.output import FORMATS, OutputError, print_json, print_text
-from discreet.cli.select import check_file, open_source
+from discreet.cli.select import check_files, open_source
+from discreet.cli.stdin import name_input
 from discreet.errors import InvalidValueError
 from discreet.progress import show_progress
 
@@ -59,17 +61,17 @@ UnusedOption = Annotated[str | None, typer.Option(hidden=True, help="An option o
 UnusedKOption = Annotated[str | None, typer.Option("-k", hidden=True, help="As for select; a check does not need it.")]
 
 
-def _check_file(context: typer.Context, file: str | None) -> str | None:
-    return check_file(context, file, HELP)
+def _check_files(context: typer.Context, files: list[str] | None) -> list[str] | None:
+    return check_files(context, files, HELP)
 
 
 @app.command("check", short_help="See whether events and domain fit. NOT private.", epilog=HELP)
 def check(
-    file: Annotated[
-        str | None,
+    files: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="FILE",
-            callback=_check_file,
+            metavar="FILE...",
+            callback=_check_files,
             show_default=False,
             help="The events, as for select. - is standard input. Or the charts of 'discreet publish', a .toml file.",
         ),
@@ -99,6 +101,7 @@ def check(
     name: NameOption = None,
     delimiter: DelimiterOption = None,
     escape: EscapeOption = None,
+    encoding: EncodingOption = None,
     input_format: shared.InputFormatOption = None,
     sensitivity: Annotated[str | None, typer.Option(hidden=True)] = None,
     adjacency: shared.AdjacencyOption = "add-remove",
@@ -156,6 +159,7 @@ def check(
         raise InvalidValueError(
             "ledger must be left out: a check is not private, so that no budget covers it, and nothing is charged"
         )
+    file = name_input(files, events=True)
     if user is None and not is_charts_file(file):
         raise InvalidValueError(
             "user must be given: a check is for events, and a file of scores has no rows of users and no other domain"
@@ -170,6 +174,7 @@ def check(
         "domain": domain, "label": label, "where": where, "value": value,
         "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
         "connect": connect, "name": name, "delimiter": delimiter, "escape": escape,
+        "encoding": encoding,
     }  # fmt: skip
     grouping = {
         "by": by or None, "groups": groups or None, "each_user": each_user, "max_groups_per_user": max_groups_per_user,

@@ -10,9 +10,9 @@ from discreet.sources.events.check import check_events
 from discreet.sources.events.check_report import Check
 
 
-def is_charts_file(file: str | None) -> bool:
-    """Whether FILE is a charts file, by its name."""
-    return file is not None and file.endswith(".toml")
+def is_charts_file(file: Any) -> bool:
+    """Whether FILE is one charts file, by its name."""
+    return isinstance(file, str) and file.endswith(".toml")
 
 
 def check_charts(file: str, as_of: str | None, options: Mapping[str, Any]) -> dict[str, Check]:

@@ -17,7 +17,8 @@ DomainOption = Annotated[
     typer.Option(
         metavar="LIST",
         help="With --user: the public list of items, as FILE:COLUMN or, for all whole numbers from LO to HI, as "
-        "integers:LO:HI. It must not come from the events. Events of other items are dropped without a word.",
+        "integers:LO:HI; with --connect also connect:TABLE.COLUMN, of the same database. It must not come from the "
+        "events, whose other items are left out.",
     ),
 ]
 LabelOption = Annotated[
@@ -48,14 +49,24 @@ ConnectOption = Annotated[
     ),
 ]
 NameOption = Annotated[
-    str | None, typer.Option(metavar="TABLE", help="With --connect: the table of the events in the database.")
+    str | None,
+    typer.Option(
+        metavar="TABLE", help="With --connect: the table of the events in the database, such as events or mart.events."
+    ),
 ]
 DelimiterOption = Annotated[
     str | None,
     typer.Option(
         metavar="CHAR",
-        help="With --user: what separates the fields of .csv files, of the events and of the domain. By default a "
-        "comma; \\t is a tab.",
+        help="With --user: what separates the fields of .csv files, of the events and of the domain; \\t is a tab. By "
+        "default the comma, semicolon or tab that the header has.",
+    ),
+]
+EncodingOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="With --user: how .csv and .tsv files spell text, utf-8, which is the default, utf-16 or latin-1.",
     ),
 ]
 EscapeOption = Annotated[

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from discreet.cli.groups import parse_grouping
 from discreet.cli.options import parse_count
 from discreet.cli.output import check_out
-from discreet.cli.stdin import STANDARD, input_files
+from discreet.cli.stdin import STANDARD, Input, input_files
 from discreet.discovery_terms import Discovered
 from discreet.errors import InvalidValueError, quote
 from discreet.sources.events.domain import Integers, parse_domain
+from discreet.sources.events.file_paths import list_files
 from discreet.sources.events.source import events
 
 
 def prepare_events(
-    file: str | None,
+    file: Input,
     user: str,
     item: str | None,
     adjacency: str,
@@ -25,7 +25,7 @@ def prepare_events(
     terms: Discovered | None,
     grouping: dict[str, Any],
     out: str | None,
-) -> Callable[[str | None], Any]:
+) -> Callable[[Any], Any]:
     """Opens the events in a file, or in the database of the options; all that is given is checked before.
 
     `terms` says how items are found where there is no list of them.
@@ -35,15 +35,13 @@ def prepare_events(
     domain, most = options["domain"], options["max_items_per_user"] if terms is None else None
     _check_table(connect := options["connect"], options["name"])
     items, clip, groups = _parse_items(domain, terms), _parse_clip(options["clip"]), parse_grouping(grouping)
-    inputs = (
-        _list_files(connect) if file is None else [each for name in input_files(file) for each in _list_files(name)]
-    )
+    inputs = [each for name in ([connect] if file is None else input_files(file)) for each in _list_files(name)]
     lists = {"domain": [] if domain is None else [domain], "groups": grouping["groups"] or []}
     check_out(out, {"events": inputs, **{role: _list_public_files(texts) for role, texts in lists.items()}})
     return lambda path: events(
         connect if path is None else path, user=user, item=item, domain=items, label=options["label"],
         where=options["where"], value=options["value"], clip=clip, resolution=options["resolution"],
-        adjacency=adjacency, name=options["name"], escape=options["escape"],
+        adjacency=adjacency, name=options["name"], escape=options["escape"], encoding=options.get("encoding"),
         delimiter=_parse_character(options["delimiter"]),
         max_items_per_user=None if most is None else parse_count(most, "max_items_per_user"), **groups,
     )  # fmt: skip
@@ -78,7 +76,9 @@ def _parse_items(domain: str | None, terms: Discovered | None) -> Any:
 
 def _parse_domain(text: str) -> str | Integers:
     if _is_url(text):
-        raise InvalidValueError("domain must be FILE:COLUMN or integers:LO:HI, not the URL of a database")
+        raise InvalidValueError(
+            "domain must be FILE:COLUMN, connect:TABLE.COLUMN or integers:LO:HI, not the URL of a database"
+        )
     if text.partition(":")[0] == STANDARD:
         raise InvalidValueError("domain must be FILE:COLUMN or integers:LO:HI: standard input is for FILE alone")
     return parse_domain(text)
@@ -112,4 +112,4 @@ def _list_files(table: str | None) -> list[str]:
     if table is None:
         return []
     path = table.partition("://")[2].partition("?")[0] if _is_url(table) else table
-    return [path, *glob.glob(path)]
+    return [path, *list_files(path)]

@@ -30,8 +30,9 @@ EVENTS_ONLY = {
     "max_groups_per_user": "a file of scores has no groups",
     "connect": "a database is read as events, not as scores",
     "name": "it is the table of a database, which is read as events",
-    "delimiter": "a file of scores has commas, or tabs in a .tsv",
+    "delimiter": "the header of a file of scores shows it",
     "escape": "a file of scores doubles the quotes inside quotes",
+    "encoding": "a file of scores is UTF-8",
 }
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet.cli.stdin import STANDARD
+from discreet.cli.stdin import STANDARD, Input
 from discreet.errors import InvalidValueError, quote
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import MECHANISMS, make_mechanism
@@ -192,7 +192,7 @@ def parse_numbers(text: str, name: str) -> list[Fraction]:
     return [exact(number.strip(), name) for number in text.split(",")]
 
 
-def check_input_format(file: str | None, kind: str | None, events: bool = False) -> None:
+def check_input_format(file: Input, kind: str | None, events: bool = False) -> None:
     """Raises unless the format is given for standard input alone, and is one that can be read."""
     if kind is None:
         return

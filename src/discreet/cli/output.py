@@ -12,13 +12,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidValueError
-from discreet.grouped_release import AnyRelease, GroupedRelease
 from discreet.progress import is_shown
-from discreet.release_csv import format_csv, listing_of_any
+from discreet.release_csv import format_csv
 from discreet.text import escape_line
+
+if TYPE_CHECKING:
+    from discreet.grouped_release import AnyRelease
 
 BOLD, RED = "1", "1;31"
 
@@ -95,8 +97,9 @@ def format_items(release: AnyRelease) -> str:
 
     Of a release by group, the group comes first, and tabs are between.
     """
-    cells = 1 + (len(release.names) if isinstance(release, GroupedRelease) else 0)
-    return "\n".join("\t".join(map(escape_line, row[:cells])) for row in listing_of_any(release).rows())
+    listing = release.listing
+    cells = 1 + len(listing.names)
+    return "\n".join("\t".join(map(escape_line, row[:cells])) for row in listing.rows())
 
 
 def _format_json(release: AnyRelease) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.any_request import make_any_request
 from discreet.cli import options as shared
 from discreet.cli.discovery import (
     DeltaOption,
@@ -26,6 +27,7 @@ from discreet.cli.event_options import (
     DatasetOption,
     DelimiterOption,
     DomainOption,
+    EncodingOption,
     EscapeOption,
     LabelOption,
     LedgerOption,
@@ -48,9 +50,8 @@ from discreet.cli.options import (
     parse_sensitivity,
 )
 from discreet.cli.output import FORMATS, check_out, deliver
-from discreet.cli.stdin import input_files, input_suffix, open_input
+from discreet.cli.stdin import Input, input_files, input_suffix, name_input, open_input
 from discreet.errors import InvalidValueError
-from discreet.grouped_request import make_any_request
 from discreet.padding import Padding, check_auto
 from discreet.privacy import Sensitivity, positive
 from discreet.progress import show_progress
@@ -109,20 +110,20 @@ Examples with events:
 app = typer.Typer(rich_markup_mode=None)
 
 
-def _check_file(context: typer.Context, file: str | None) -> str | None:
-    return check_file(context, file, HELP)
+def _check_files(context: typer.Context, files: list[str] | None) -> list[str] | None:
+    return check_files(context, files, HELP)
 
 
-def check_file(context: typer.Context, file: str | None, examples: str) -> str | None:
+def check_files(context: typer.Context, files: list[str] | None, examples: str) -> list[str] | None:
     """The input must be named once. What was given on the command line has been parsed before this."""
     connect = context.params.get("connect")
-    if file is None and connect is None:
+    if not files and connect is None:
         raise InvalidValueError(f"FILE is missing; for example: {first_example(examples)}")
-    if file is not None and connect is not None:
+    if files and connect is not None:
         raise InvalidValueError("connect must be left out with FILE: the input is one of the two")
-    if file is not None and "://" in file:
+    if any("://" in file for file in files or []):
         raise InvalidValueError("FILE must be a file; the URL of a database goes with --connect")
-    return file
+    return files
 
 
 @app.command("select", short_help="Release the k items that score highest.", epilog=HELP)
@@ -132,14 +133,14 @@ def select(
     epsilon: Annotated[
         str, typer.Option(metavar="E", help="The privacy budget to spend, taken exactly: 1, 0.5, 1/3 or 1e-2.")
     ],
-    file: Annotated[
-        str | None,
+    files: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="FILE",
-            callback=_check_file,
+            metavar="FILE...",
+            callback=_check_files,
             show_default=False,
             help="The scores: .npy, .csv, .tsv, .json or .parquet. With --user the events: .parquet, .csv, .tsv or "
-            ".json, compressed or not, or a quoted pattern of such files. For either, - is standard input.",
+            ".json, compressed or not, several of them, a folder or a pattern. For either, - is standard input.",
         ),
     ] = None,
     item: shared.ItemOption = None,
@@ -172,6 +173,7 @@ def select(
     name: NameOption = None,
     delimiter: DelimiterOption = None,
     escape: EscapeOption = None,
+    encoding: EncodingOption = None,
     input_format: shared.InputFormatOption = None,
     mechanism: shared.MechanismOption = None,
     gamma: shared.GammaOption = None,
@@ -241,15 +243,17 @@ def select(
         positive(counts, "counts")
     parse_adjacency(adjacency)
     padding = Padding(pad_to, context.obj, from_file=True)
+    file = name_input(files, events=user is not None)
     check_input_format(file, input_format, events=user is not None)
     book = open_ledger(ledger, out)
     options = {
         "domain": domain, "label": label, "where": where, "value": value,
         "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
         "connect": connect, "name": name, "delimiter": delimiter, "escape": escape,
+        "encoding": encoding,
     }  # fmt: skip
     if padding.is_auto:
-        check_auto(user is None and input_suffix(str(file), input_format) not in TEXTS)
+        check_auto(user is None and input_suffix(file, input_format) not in TEXTS)
     limits = Sensitivity() if sensitivity is None else parse_sensitivity(sensitivity)
     # An option that can be repeated is an empty list where it is not given.
     grouping = {
@@ -263,7 +267,7 @@ def select(
     source_of: Callable[[Any], Any]
     if user is None:
         refuse_options({**options, **finding, **grouping}, EVENTS_ONLY, "without user")
-        check_out(out, {"scores": input_files(str(file))})
+        check_out(out, {"scores": input_files(file)})
         source_of = partial(file_source, item=item, score=score)
     else:
         from discreet.cli.events import prepare_events
@@ -282,7 +286,7 @@ def select(
 
 
 @contextmanager
-def open_source(file: str | None, kind: str | None, source_of: Callable[[Any], Any]) -> Iterator[Any]:
+def open_source(file: Input, kind: str | None, source_of: Callable[[Any], Any]) -> Iterator[Any]:
     """The source behind FILE; a copy of standard input is there until it is let go."""
     with open_input(file, kind) as path:
         yield source_of(path)

@@ -15,6 +15,7 @@ from discreet.cli.event_options import (
     DatasetOption,
     DelimiterOption,
     DomainOption,
+    EncodingOption,
     EscapeOption,
     LedgerOption,
     NameOption,
@@ -28,8 +29,8 @@ from discreet.cli.event_options import (
 from discreet.cli.input_kinds import EVENTS_ONLY, SCORES_ONLY, refuse_options
 from discreet.cli.options import check_input_format, parse_adjacency, parse_count, parse_format, parse_sensitivity
 from discreet.cli.output import check_out, print_json, print_text, save
-from discreet.cli.select import check_file, open_ledger, open_source
-from discreet.cli.stdin import input_files
+from discreet.cli.select import check_files, open_ledger, open_source
+from discreet.cli.stdin import input_files, name_input
 from discreet.padding import Padding
 from discreet.privacy import positive
 from discreet.progress import show_progress
@@ -50,8 +51,8 @@ Examples:
 app = typer.Typer(rich_markup_mode=None)
 
 
-def _check_file(context: typer.Context, file: str | None) -> str | None:
-    return check_file(context, file, HELP)
+def _check_files(context: typer.Context, files: list[str] | None) -> list[str] | None:
+    return check_files(context, files, HELP)
 
 
 @app.command("sketch", short_help="Buy the shape of the scores, to plan by.", epilog=HELP)
@@ -60,11 +61,11 @@ def sketch(
     epsilon: Annotated[
         str, typer.Option(metavar="E", help="What the sketch may cost, taken exactly: 0.05, 1/20 or 5e-2.")
     ],
-    file: Annotated[
-        str | None,
+    files: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="FILE",
-            callback=_check_file,
+            metavar="FILE...",
+            callback=_check_files,
             show_default=False,
             help="The scores, or with --user the events, as for select. For either, - is standard input.",
         ),
@@ -97,6 +98,7 @@ def sketch(
     name: NameOption = None,
     delimiter: DelimiterOption = None,
     escape: EscapeOption = None,
+    encoding: EncodingOption = None,
     input_format: shared.InputFormatOption = None,
     sensitivity: shared.SensitivityOption = None,
     adjacency: shared.AdjacencyOption = "add-remove",
@@ -126,17 +128,19 @@ def sketch(
     parse_adjacency(adjacency)
     places = None if ranks is None else [parse_count(rank.strip(), "ranks") for rank in ranks.split(",")]
     padding = Padding(pad_to, context.obj, from_file=True)
+    file = name_input(files, events=user is not None)
     check_input_format(file, input_format, events=user is not None)
     book = open_ledger(ledger, out)
     options = {
         "domain": domain, "label": None, "where": where, "value": value,
         "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
         "connect": connect, "name": name, "delimiter": delimiter, "escape": escape,
+        "encoding": encoding,
     }  # fmt: skip
     source_of: Callable[[Any], Any]
     if user is None:
         refuse_options(options, EVENTS_ONLY, "without user")
-        check_out(out, {"scores": input_files(str(file))})
+        check_out(out, {"scores": input_files(file)})
         source_of = partial(file_source, item=item, score=score)
     else:
         from discreet.cli.events import prepare_events

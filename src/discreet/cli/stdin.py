@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from discreet.cli.output import OutputError
 from discreet.errors import Error, InvalidValueError
@@ -23,8 +23,25 @@ _KIND = "csv"
 _PART = 1 << 20
 
 
-def input_files(file: str) -> list[str]:
+Input: TypeAlias = str | list[str] | None
+"""What FILE is: one file, or - for standard input; several, which are events; or none, where it is a database."""
+
+
+def name_input(files: list[str] | None, events: bool) -> Input:
+    """What the files on the command line stand for; scores, and standard input, are by themselves."""
+    if not files or len(files) == 1:
+        return files[0] if files else None
+    if not events:
+        raise InvalidValueError(f"FILE must be one file of scores, not {len(files)}; with --user there may be several")
+    if STANDARD in files:
+        raise InvalidValueError("FILE must be - alone, or files: standard input is not read beside others")
+    return files
+
+
+def input_files(file: Input) -> list[str]:
     """The files that FILE stands for, as far as it names some."""
+    if file is None or isinstance(file, list):
+        return file or []
     return ["/dev/stdin"] if file == STANDARD else [file]
 
 
@@ -33,13 +50,13 @@ def input_name(file: str) -> str:
     return _NAME if file == STANDARD else os.path.basename(file)
 
 
-def input_suffix(file: str, kind: str | None) -> str:
+def input_suffix(file: Input, kind: str | None) -> str:
     """The ending that tells what FILE holds."""
-    return f".{kind or _KIND}" if file == STANDARD else os.path.splitext(file)[1].lower()
+    return f".{kind or _KIND}" if file == STANDARD else os.path.splitext(input_files(file)[0])[1].lower()
 
 
 @contextmanager
-def open_input(file: str | None, kind: str | None) -> Iterator[Any]:
+def open_input(file: Input, kind: str | None) -> Iterator[Any]:
     """The path of FILE, if there is one, or for `-` that of a copy of standard input that is there inside only."""
     if file != STANDARD:
         # An engine may have written rows to a folder of its own by then, which goes as the process ends in order.

@@ -16,13 +16,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet import topk
 from discreet.evidence import definition
 from discreet.evidence.counts import BoundedScores
 from discreet.evidence.neighbours import Family, Scores, whole
 from discreet.evidence.report import SLACK, Failure, OverTrials, format_scores, share, verdict_word
 from discreet.evidence.visible_laws import ORDERS, Laws, label, renyi, shares, signed_log_ratios
 from discreet.exact.arrays import Floats, Ranks
+from discreet.grouped_draw import draw_grouped_release
 from discreet.grouped_request import make_grouped_request
 from discreet.mechanisms.base import Form, Mechanism, Prepared
 from discreet.mechanisms.registry import DEFAULT, all_variants
@@ -150,7 +150,7 @@ class GroupLaws(Laws):
         def choose(prepared: Prepared) -> Selection:
             return Selection(draw(prepared) if next(turns) == self._place else np.arange(self.k))
 
-        return topk.draw_grouped_release(replace(self.grouped, source=asked, requests=requests), choose)[self._place]
+        return draw_grouped_release(replace(self.grouped, source=asked, requests=requests), choose)[self._place]
 
     def apart(self, inputs: list[Scores]) -> tuple[Floats, Floats]:
         """How far each input is above each other: the largest log ratio, and the Renyi divergence of each order."""

@@ -11,8 +11,8 @@ from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any
 
 import discreet
+from discreet.any_request import AnyRequest
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
-from discreet.grouped_request import AnyRequest
 from discreet.ledger.account import Account, Entry, Stored, read_stored
 from discreet.ledger.chain import CHARGE, Record, check_chain, damage_error, next_record
 from discreet.ledger.composition import Composition

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.any_request import AnyRequest
 from discreet.discovery_request import DiscoveryRequest
-from discreet.grouped_request import AnyRequest, GroupedRequest
+from discreet.grouped_request import GroupedRequest
 from discreet.guarantee import Guarantee
 from discreet.labels import sort_labels
 from discreet.ledger.chain import canonical, digest

@@ -13,7 +13,7 @@ from html import escape
 
 from discreet.labels import sort_key
 from discreet.publish.wording import items_missing_from, join_names
-from discreet.release import Count, Release, describe_size, listing_of
+from discreet.release import Count, Release, describe_size
 from discreet.text import count_with_commas, printable
 
 _LEFT = ' class="left"'
@@ -32,7 +32,7 @@ def list_to_html(release: Release, earlier: Earlier | None) -> str:
     """The list of a release, with what came in and went out since the one before."""
     fresh = set() if earlier is None else _keys(items_missing_from(release.items, earlier.release.items))
     body = _table(release, fresh, earlier) if release.counts is not None else _plain_list(release, fresh)
-    caption = f"{describe_size(release)}, {listing_of(release).describe_order()}.{_explain_lines(release)}"
+    caption = f"{describe_size(release)}, {release.listing.describe_order()}.{_explain_lines(release)}"
     return f'<p class="caption">{escape(caption)}</p>{body}{_describe_moves(release, earlier)}'
 
 

@@ -10,16 +10,21 @@ from typing import Any
 from discreet.discovery_terms import Discovered, discovered
 from discreet.errors import InvalidValueError, quote
 from discreet.publish.charts_file import Chart
-from discreet.sources.events.connect import ending_of, is_url
+from discreet.sources.events.connect import is_url
 from discreet.sources.events.csv_format import DELIMITERS
 from discreet.sources.events.dialect import dialect_named
 from discreet.sources.events.domain import parse_domain, split_column
-from discreet.sources.events.group_lists import product
+from discreet.sources.events.file_paths import ending_of
+from discreet.sources.events.group_lists import Product, product
 from discreet.sources.events.group_spelling import parse_by, parse_groups
 from discreet.sources.events.periods import OnePeriod, period_column
 from discreet.sources.events.source import events
+from discreet.sources.events.table_names import PREFIX
 
-_AS_THEY_ARE = ("user", "item", "value", "resolution", "max_items_per_user", "where", "name", "delimiter", "escape")
+_AS_THEY_ARE = (
+    *("user", "item", "value", "resolution", "max_items_per_user"),
+    *("where", "name", "delimiter", "escape", "encoding"),
+)
 
 
 def open_chart_source(chart: Chart, period: str | None) -> Any:
@@ -38,8 +43,16 @@ def open_stand_in(chart: Chart, table: Any, label: str | None) -> Any:
     public = list_public_options(chart)
     lists = [split_column(each)[0] for each in (public["domain"], public.get("groups")) if isinstance(each, str)]
     if any(ending_of(each) in DELIMITERS for each in lists):
-        options |= {name: chart.settings["events"].get(name) for name in ("delimiter", "escape")}
+        options |= {name: chart.settings["events"].get(name) for name in ("delimiter", "escape", "encoding")}
     return events(table, **options, **{**public, "label": label})
+
+
+def has_lists_in_database(chart: Chart) -> bool:
+    """Whether a public list of a chart is a table beside its events."""
+    public = list_public_options(chart)
+    groups = public.get("groups")
+    lists = [public["domain"], *(groups.lists if isinstance(groups, Product) else [groups])]
+    return any(isinstance(each, str) and each.startswith(PREFIX) for each in lists)
 
 
 def list_terms(chart: Chart) -> dict[str, Any]:
@@ -67,13 +80,15 @@ def find_period(chart: Chart, period: str | None) -> OnePeriod | None:
     return period_column(chart.unit.name, chart.get("time"), chart.get("zone")).only(period)
 
 
-def find_table(chart: Chart) -> str:
+def find_table(chart: Chart) -> str | list[str]:
     """The files of the events, or the URL of their database with the variables of the environment in it."""
     given = chart.settings["events"]
     if given.get("table") is not None:
-        if is_url(given["table"]):
+        named = given["table"] if isinstance(given["table"], list) else [given["table"]]
+        if any(map(is_url, named)):
             raise InvalidValueError("table must be a file; the URL of a database is connect")
-        return chart.find_path(given["table"])
+        paths = list(map(chart.find_path, named))
+        return paths if len(paths) > 1 else paths[0]
     url = re.sub(r"\$\{(\w+)\}", _find_variable, given["connect"])
     if not is_url(url):
         raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
@@ -108,6 +123,8 @@ def _find_list(chart: Chart, given: Any) -> Any:
         return given
     if is_url(given):
         raise InvalidValueError(f"a public list must be in a file, not at a URL like {quote(given.partition(':')[0])}")
+    if given.startswith(PREFIX):
+        return given
     path, column = split_column(given)
     return chart.find_path(path) + ("" if column is None else f":{column}")
 

@@ -32,7 +32,7 @@ RESERVED = {"index", "statement", "data"}
 """What the site has pages of its own for."""
 
 _ELSEWHERE = {"id", "title", "note", "from", "dataset", "pad_to"}
-_PLACES = {"table", "connect", "name", "delimiter", "escape"}
+_PLACES = {"table", "connect", "name", "delimiter", "escape", "encoding"}
 """Keys that do not change what is asked: where events are, and when and under which name they are asked."""
 
 _LONGEST = 200

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.errors import InvalidValueError
 from discreet.publish.chart_page import ChartPages
-from discreet.publish.chart_source import list_public_options, list_terms, open_stand_in
+from discreet.publish.chart_source import has_lists_in_database, list_public_options, list_terms, open_stand_in
 from discreet.publish.charts_file import Chart, ChartsFile, name_place
 from discreet.publish.due_periods import find_due_periods
 from discreet.publish.editions import Edition
@@ -53,6 +54,8 @@ def _make_events(chart: Chart, rng: np.random.Generator) -> Any:
     """A table of rows in which some items, and some groups, are more frequent than others."""
     import pyarrow as pa
 
+    if has_lists_in_database(chart):
+        raise InvalidValueError("domain and groups must be in files for a rehearsal, which opens no database")
     given, empty = chart.settings["events"], open_stand_in(chart, make_empty_table(chart), None)
     items, users = _list_items(chart, empty), rng.integers(0, _USERS, _ROWS)
     columns = {given["item"]: _pick(items, rng), given["user"]: [f"user {each}" for each in users]}

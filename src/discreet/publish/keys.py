@@ -16,6 +16,7 @@ from discreet.mechanisms.registry import MECHANISMS
 from discreet.noise import NOISES
 from discreet.privacy import ADJACENCIES, MANY, ONE
 from discreet.sources.column_hints import suggestion
+from discreet.sources.events.csv_format import ENCODINGS
 from discreet.sources.events.periods import UNITS
 
 
@@ -78,7 +79,7 @@ class Key:
 
 
 EVENTS = (
-    Key("table", TEXT, "The file of the events, or a pattern of files, relative to the charts file."),
+    Key("table", NAMES, "The events: a file, a pattern, a folder, or a list of these, relative to the charts file."),
     Key("connect", TEXT, "In place of table: the URL of a database. ${VAR} stands for a variable of the environment."),
     Key("name", TEXT, "With connect: the table of the events in the database."),
     Key("user", TEXT, "The column that says which user.", is_required=True),
@@ -90,6 +91,7 @@ EVENTS = (
     Key("max_items_per_user", WHOLE, "Score at most so many items of each user."),
     Key("delimiter", TEXT, "What separates the fields of .csv files."),
     Key("escape", TEXT, "What stands before a quote inside quotes in .csv files."),
+    Key("encoding", TEXT, "How the bytes of .csv files spell text.", ENCODINGS),
 )
 DISCOVER = (
     Key("delta", NUMBER, "The chance that the promise of epsilon may fail, such as 1e-8.", is_required=True),
@@ -107,7 +109,7 @@ BY = (
 TERMS = (
     Key("note", TEXT, "A sentence below the title."),
     Key("events", TABLE, "The events that the chart is made of.", keys=EVENTS, is_required=True),
-    Key("domain", PUBLIC_LIST, "The public list of items: FILE:COLUMN, integers:LO:HI, or a list."),
+    Key("domain", PUBLIC_LIST, "The public items: FILE:COLUMN, connect:TABLE.COLUMN, integers:LO:HI, or a list."),
     Key("label", TEXT, "A column of the domain to show for the item."),
     Key("discover", TABLE, "In place of domain: find the items, for a delta.", keys=DISCOVER),
     Key("by", TABLE, "Release a list for each group.", keys=BY),

@@ -13,13 +13,13 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
+from discreet.any_request import make_any_request
 from discreet.errors import Error
-from discreet.grouped_request import make_any_request
 from discreet.ledger.account import Budget
 from discreet.ledger.composition import Composition
 from discreet.ledger.ledger import Ledger
 from discreet.mechanisms.discovery import delta_warning
-from discreet.publish.chart_source import list_terms, open_stand_in
+from discreet.publish.chart_source import has_lists_in_database, list_terms, open_chart_source, open_stand_in
 from discreet.publish.charts_file import Chart
 from discreet.publish.due_periods import find_due_periods, find_last_ended, find_next_end
 from discreet.publish.editions import ChartRecord, read_record
@@ -114,7 +114,11 @@ def find_cost(chart: Chart) -> Composition:
     """What the release of one period costs."""
     terms = list_terms(chart)
     terms.pop("pad_to")
-    source = open_stand_in(chart, make_empty_table(chart), chart.get("label"))
+    if has_lists_in_database(chart):
+        # They are public, and are read where the events are; of those nothing is.
+        source = open_chart_source(chart, None)
+    else:
+        source = open_stand_in(chart, make_empty_table(chart), chart.get("label"))
     guarantee = make_any_request(source, **terms).guarantee
     return Composition(guarantee.epsilon, guarantee.zcdp, guarantee.delta)
 

@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
+from discreet.errors import InvalidTypeError
 from discreet.exact.arrays import Ranks
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
@@ -44,6 +45,11 @@ class AnySource:
         """What is public about the question that the scores answer, in terms that JSON can hold; never the data."""
         return {}
 
+    @property
+    def delta(self) -> Fraction:
+        """The delta that finding the items costs: 0 where somebody listed them."""
+        return Fraction(0)
+
     def opening_seconds(self) -> float:
         """How long the source took to open, the first time this is asked, and then 0: for one release to count in."""
         return 0.0
@@ -54,6 +60,11 @@ class AnySource:
 
     def close(self) -> None:
         """Lets go of what the tally made; called once the items are known, or something failed."""
+
+
+def refuse_curve() -> InvalidTypeError:
+    """The error about scores that have no items, where items are needed."""
+    return InvalidTypeError("scores must have items to release, and a Sketch has none: it is for planning a release")
 
 
 class Source(AnySource, ABC):
@@ -73,6 +84,9 @@ class Source(AnySource, ABC):
 
     max_items_per_user: int | None = None
     """How many scores one user can move at most, or None where it may be all of them."""
+
+    has_items: ClassVar[bool] = True
+    """Whether the items behind the scores are known: a curve of scores has none, and is for planning alone."""
 
     typed: bool = False
     """Whether all scores have one numeric type of the machine, so that their number says how long a release takes."""

@@ -9,9 +9,8 @@ from typing import Any
 from discreet.errors import Error, InvalidTypeError, InvalidValueError, quote
 from discreet.labels import check_labels, unwrap_label
 from discreet.selection import Selection
-from discreet.sketches import Sketch, refuse_sketch
 from discreet.sources.arrays.array import check_label_list
-from discreet.sources.base import Chosen, OpeningTime, Source
+from discreet.sources.base import Chosen, OpeningTime, Source, refuse_curve
 from discreet.sources.groups import MANY, GroupedSource, check_each_user
 from discreet.sources.scores import as_source
 from discreet.tally import Tally
@@ -166,8 +165,8 @@ def _labels_by_group(labels: Any, groups: list[Any]) -> Callable[[int], Any]:
 def _open_member(key: Any, scores: Any, labels: Any) -> Source:
     """The source of one group; what is wrong with it is said with the name of the group."""
     try:
-        if isinstance(scores, Sketch):
-            raise refuse_sketch()
+        if isinstance(scores, Source) and not scores.has_items:
+            raise refuse_curve()
         return as_source(scores, labels)
     except Error as error:
         kind, message = type(error), str(error)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.discovery_terms import refuse_discovered
 from discreet.errors import InvalidTypeError, InvalidValueError
-from discreet.sketches import Sketch, refuse_sketch
 from discreet.sources.arrays.array import array_source, is_tensor
-from discreet.sources.base import AnySource, Source
+from discreet.sources.base import AnySource, Source, refuse_curve
 from discreet.sources.groups import GroupedSource
-from discreet.sources.unlisted import UnlistedSource
 
 
 def as_source(scores: Any, labels: Any = None) -> Source:
     """What the caller gave as scores, as a source of one list of items."""
     if isinstance(scores, GroupedSource):
         raise InvalidTypeError("scores must be of one list of items here, not of several groups: take one at a time")
-    if isinstance(scores, UnlistedSource):
-        raise refuse_discovered("scores")
     if not isinstance(scores, Source):
+        if isinstance(scores, AnySource):
+            from discreet.discovery_terms import refuse_discovered
+
+            raise refuse_discovered("scores")
         if not is_tensor(scores):
             return array_source(scores, labels)
         from discreet.sources.arrays.tensor import tensor_source
@@ -37,12 +36,12 @@ def as_listed_source(scores: Any) -> Source | GroupedSource:
 
 def as_any_source(scores: Any, labels: Any = None) -> AnySource:
     """What the caller gave as scores, as a source of one list of items, of one for each group, or of none yet."""
-    if isinstance(scores, Sketch):
-        raise refuse_sketch()
-    if not isinstance(scores, GroupedSource | UnlistedSource):
+    if isinstance(scores, Source) and not scores.has_items:
+        raise refuse_curve()
+    if isinstance(scores, Source) or not isinstance(scores, AnySource):
         return as_source(scores, labels)
-    if labels is not None and isinstance(scores, UnlistedSource):
-        raise InvalidValueError("labels must be left out for items that are to be found")
-    if labels is not None:
+    if labels is not None and isinstance(scores, GroupedSource):
         raise InvalidValueError("labels must be left out when scores is by group: discreet.grouped takes them")
+    if labels is not None:
+        raise InvalidValueError("labels must be left out for items that are to be found")
     return scores

@@ -44,6 +44,10 @@ class UnlistedSource(AnySource, ABC):
     adjacency: str
     grid: Fraction
 
+    @property
+    def delta(self) -> Fraction:
+        return self.terms.delta
+
     @abstractmethod
     def find_items(self, key: str, keep: KeepItems) -> list[FoundItems]:
         """The items that `keep` keeps, all from one snapshot, which is let go again.

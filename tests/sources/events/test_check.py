@@ -83,6 +83,12 @@ def test_the_order_of_dates_is_told_where_it_can_be(text, order):
     assert (found.rows, found.example, found.order) == (1, text, order)
 
 
+def test_a_condition_may_name_a_column_in_another_case():
+    found = check(where="LAND = 'de' AND At >= '2026'")
+    assert found.where_values["land"][0] == Frequent("DE", 5)
+    assert {each.column for each in found.dates} == {"at"}
+
+
 @pytest.mark.parametrize("text", ["2026-01-31", "2026-01-31 12:00:00", "1.2.3.4", "hello"])
 def test_other_text_is_no_date_in_another_order(text):
     table = pa.table({"who": [1], "film": ["dune"], "at": [text]})

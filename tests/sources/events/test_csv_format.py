@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet
+from discreet.sources.events.csv_format import CsvFormat, sniff_delimiter
+from discreet.sources.events.file_paths import find_files
 from discreet.sources.events.text_files import read_delimited
 
 NOTE = 'they call it "Dune", mostly\n9,dune,yes'
@@ -106,7 +108,7 @@ def test_what_was_written_is_what_is_read(tmp_path, rows, delimiter):
     marked = [tuple(field.replace("\\", "\\\\").replace('"', '\\"') for field in row) for row in rows]
     lines = "".join(f'"{one}"{delimiter}"{two}"\n' for one, two in marked)
     (tmp_path / "e.csv").write_text(f"one{delimiter}two\n{lines}", encoding="utf-8", newline="")
-    table = read_delimited(BACKEND, [str(tmp_path / "e.csv")], "e.csv", delimiter, "\\", "read")
+    table = read_delimited(BACKEND, find_files(tmp_path / "e.csv", "table"), CsvFormat(None, "\\"), "read")
     found = [tuple(field or "" for field in row.values()) for row in table.to_pyarrow().to_pylist()]
     assert found == rows
 
@@ -137,6 +139,10 @@ BAD = [
     ({"escape": True}, "escape must be one character"),
     ({"escape": ","}, "escape must be an ASCII character other than the delimiter, not ','"),
     ({"escape": ";", "delimiter": ";"}, "escape must be an ASCII character other than the delimiter, not ';'"),
+    ({"escape": ";"}, "escape must be an ASCII character other than the delimiter, not ';'"),
+    ({"encoding": "koi8"}, "encoding must be 'utf-8', 'utf-16', 'latin-1', not 'koi8'"),
+    ({"encoding": 7}, "encoding must be 'utf-8', 'utf-16', 'latin-1', not 7"),
+    ({"table": FRAME, "encoding": "utf-8"}, "encoding must be left out unless the table or the domain is a .csv or"),
     ({"escape": "¬"}, "escape must be an ASCII character other than the delimiter, not '¬'"),
     ({"table": FRAME, "delimiter": ";"}, "delimiter must be left out unless the table or the domain is a .csv file"),
     ({"table": FRAME, "escape": "\\"}, "escape must be left out unless the table or the domain is a .csv or .tsv file"),
@@ -160,6 +166,42 @@ def test_what_no_file_can_have_is_refused(tmp_path, monkeypatch, change, message
         discreet.events(**{"table": "e.csv", "user": "who", "item": "what", "domain": ["a", "b"], **change})
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_the_header_shows_the_delimiter(tmp_path, delimiter):
+    path = written(tmp_path / "e.csv", delimiter)
+    domain = written(tmp_path / "items.csv", header=("what", "a;b"), rows=[(item, "x") for item in SCORES])
+    assert scores(path, f"{domain}:what") == SCORES
+
+
+HEADERS = {
+    "who,what": ",", "who;what": ";", "who\twhat": "\t", "who": ",", "": ",", "a;b,c;d": ",", '"a,b";c': ";",
+    '"a;b"\tc': "\t", "a\tb;c": ";", '"say ""a,b""";c': ";",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_comma_comes_first_and_quotes_do_not_count(header):
+    assert sniff_delimiter(header) == HEADERS[header]
+
+
+def test_no_row_changes_the_delimiter(tmp_path):
+    one, other = tmp_path / "one.csv", tmp_path / "other.csv"
+    one.write_text("who;what\n1;a,b\n2;a\n", encoding="utf-8")
+    other.write_text("who;what\n9,9,9;a,b\n1;a,b\n2;a\n7,7,7,7,7\n", encoding="utf-8")
+    assert scores(one, ["a", "a,b"]) == {"a": 1, "a,b": 1}
+    assert scores(other, ["a", "a,b"]) == {"a": 1, "a,b": 2}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])
+def test_an_encoding_is_what_the_caller_says(tmp_path, encoding):
+    text = "who;größe\n1;süß\n2;süß\n3;klein\n"
+    (tmp_path / "e.csv").write_text(text, encoding=encoding, newline="")
+    source = discreet.events(tmp_path / "e.csv", user="who", item="größe", domain=["süß", "klein"], encoding=encoding)
+    tally, items = source.tally(), source.items(np.arange(2))
+    source.close()
+    assert {item: int(tally.exact(rank)) for rank, item in enumerate(items)} == {"süß": 2, "klein": 1}
 
 
 def test_sums_from_a_file_with_semicolons(tmp_path):

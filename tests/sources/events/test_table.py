@@ -71,9 +71,8 @@ BAD = [
     ({"label": "t", "domain": pa.table({"what": ["a", "b"], "t": ["x", None]})}, "label must be there for each item"),
     ({"table": "nowhere.parquet"}, "table must be a file that exists, not 'nowhere.parquet'"),
     ({"table": "nowhere/*.parquet"}, "table must be a file that exists"),
-    ({"table": "/"}, "table must be a file or a pattern of files, not the folder '/'"),
     ({"table": __file__}, "table must end in one of .parquet, .csv, .tsv"),
-    ({"table": 5}, "table must be a path, a connection URL"),
+    ({"table": 5}, "table must be a path or a list of paths, a connection URL"),
     ({"table": pd.Series([1])}, "table must be a table with columns, not a Series"),
     ({"table": {"a": [1]}}, "table must be a path"),
     ({"name": "events"}, "name must be left out unless table is a connection URL"),
@@ -198,7 +197,11 @@ def test_a_server_that_does_not_answer_costs_one_line_without_the_password():
         discreet.events(
             "postgres://ann:hunter2@127.0.0.1:1/db?connect_timeout=1", name="t", user="u", item="i", domain=["a"]
         )
-    assert str(raised.value) == "table must be the URL of a server that answers, and the one on PostgreSQL does not"
+    assert isinstance(raised.value, discreet.EngineError)
+    assert str(raised.value) == (
+        "PostgreSQL does not answer at 127.0.0.1, port 1, or does not know this user or database: try again later, or "
+        "correct table"
+    )
     assert "hunter2" not in "".join(traceback.format_exception(raised.value))
 
 

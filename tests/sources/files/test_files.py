@@ -69,6 +69,12 @@ def test_csv_with_byte_order_mark_quotes_blank_lines_and_windows_line_ends(writt
     assert pairs(file_source(path)) == {'Alien, the "first"': 3, "café": 4}
 
 
+@pytest.mark.parametrize("mark", [";", "\t", ","])
+def test_the_header_shows_what_is_between_fields(written, mark):
+    text = f'item{mark}score\n"a;b"{mark}1\n"c,d"{mark}2\n'
+    assert pairs(file_source(written("a.csv", text))) == {"a;b": 1, "c,d": 2}
+
+
 def test_tsv_has_tabs(written):
     assert pairs(file_source(written("a.tsv", "item\tscore\na,b\t1\nc\t2\n"))) == {"a,b": 1, "c": 2}
 

@@ -6,7 +6,6 @@ its columns are read as text; the public domain and the public condition say wha
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 import uuid
@@ -15,18 +14,15 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
-from discreet.sources.column_hints import choices, suggestion
-from discreet.sources.engine import ask
+from discreet.sources.engine import EngineError, ask
 from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvFormat
 from discreet.sources.events.dialect import Dialect, dialect_named, dialect_of
 from discreet.sources.events.embedded import connect_in_memory
-
-_ENDINGS = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson")
-_COMPRESSIONS = (".gz", ".zst", ".bz2", ".xz")
+from discreet.sources.events.file_paths import FoundFiles, find_files, is_path, is_paths, list_files
+from discreet.sources.events.table_names import open_named_table, parse_table_name, server_of
 
 
 @dataclass(eq=False, repr=False)
@@ -82,7 +78,7 @@ class Opened:
 
 def open_table(
     given: Any,
-    name: str | None,
+    name: Any,
     argument: str,
     wanted: Collection[str] | None = None,
     csv_format: CsvFormat = USUAL,
@@ -95,7 +91,7 @@ def open_table(
     given
         What the caller passed.
     name
-        The table's name in the database, where `given` is a URL.
+        The table's name in the database, with its schema or without, where `given` is a URL.
     argument
         What error messages call it.
     wanted
@@ -109,8 +105,8 @@ def open_table(
         raise InvalidValueError(f"name must be left out unless {argument} is a connection URL")
     if is_url(given):
         return _open_url(given, name, argument)
-    if isinstance(given, str | os.PathLike):
-        return _open_files(os.fspath(given), argument, wanted, csv_format)
+    if is_path(given) or is_paths(given):
+        return _open_files(given, argument, wanted, csv_format)
     package = type(given).__module__.partition(".")[0]
     if package == "pandas" and wanted is not None and is_frame(given):
         return _open_pandas(given, wanted, argument, user)
@@ -123,8 +119,8 @@ def open_table(
     if package == "pyspark" and hasattr(given, "createOrReplaceTempView"):
         return _open_spark(given)
     raise InvalidTypeError(
-        f"{argument} must be a path, a connection URL, a pandas, polars or pyarrow table, a DuckDB relation, "
-        f"an ibis table or a Spark DataFrame, not a {type(given).__name__}"
+        f"{argument} must be a path or a list of paths, a connection URL, a pandas, polars or pyarrow table, a DuckDB "
+        f"relation, an ibis table or a Spark DataFrame, not a {type(given).__name__}"
     )
 
 
@@ -216,82 +212,55 @@ def _open_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Ope
     return Opened(table, backend.name, undeclared)
 
 
-def _open_files(path: str, argument: str, wanted: Collection[str] | None, csv_format: CsvFormat) -> Opened:
-    ending, found = ending_of(path), sorted(glob.glob(path)) or ([path] if os.path.exists(path) else [])
-    if not found:
-        raise InvalidValueError(f"{argument} must be a file that exists, not {quote(path)}")
-    if any(os.path.isdir(each) for each in found):
-        raise InvalidValueError(f"{argument} must be a file or a pattern of files, not the folder {quote(path)}")
-    if ending is None:
-        raise InvalidValueError(f"{argument} must end in one of {', '.join(_ENDINGS)}, not be {quote(path)}")
-    if not all(os.access(each, os.R_OK) for each in found):
-        # Which files a pattern finds is not for all to see: they may be named after people.
-        raise InvalidValueError(f"{argument} must be a file that can be read, not {quote(path)}")
+def _open_files(given: Any, argument: str, wanted: Collection[str] | None, csv_format: CsvFormat) -> Opened:
+    found = find_files(given, argument)
     connection, close = _start_duckdb()
-    several = glob.has_magic(path) and not os.path.exists(path)
-    read = partial(_read_files, connection, found, path, wanted, several, csv_format)
-    return _open_embedded(close, f"opening {Path(path).name}", read, is_text=ending != ".parquet")
+    read = partial(_read_files, connection, found, wanted, csv_format)
+    return _open_embedded(close, f"opening {found.given}", read, is_text=found.ending != ".parquet")
 
 
 def files_of(given: Any) -> set[str]:
-    """The real paths of the files that a path or a pattern stands for."""
+    """The real paths of the files that a path, a pattern or a folder stands for."""
     path = os.fspath(given)
-    return {os.path.realpath(each) for each in glob.glob(path) or [path]}
-
-
-def ending_of(path: str) -> str | None:
-    """The ending that says what is inside, looking through compression and patterns."""
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    while suffixes and suffixes[-1] in _COMPRESSIONS:
-        suffixes.pop()
-    return suffixes[-1] if suffixes and suffixes[-1] in _ENDINGS else None
+    return {os.path.realpath(each) for each in list_files(path) or [path]}
 
 
 def _read_files(
-    connection: Any,
-    files: list[str],
-    given: str,
-    wanted: Collection[str] | None,
-    several: bool,
-    csv_format: CsvFormat,
+    connection: Any, found: FoundFiles, wanted: Collection[str] | None, csv_format: CsvFormat
 ) -> tuple[Any, frozenset[str]]:
-    """A table of files, and its columns without a declared type; messages name what the caller gave."""
+    """A table of files, and its columns without a declared type."""
     from discreet.sources.events.parquet import read_parquet
     from discreet.sources.events.text_files import literal_paths, read_delimited, read_json
 
-    ending = str(ending_of(given))
-    if ending == ".parquet" and wanted is None:
+    files, several = found.files, found.several
+    if found.ending == ".parquet" and wanted is None:
         return connection.read_parquet(literal_paths(files)), frozenset()
-    if ending == ".parquet":
+    if found.ending == ".parquet":
         return read_parquet(connection, files, wanted or (), several, _unused_name("files"))
-    if ending in DELIMITERS:
-        names, delimiter = (wanted or ()) if several else (), csv_format.delimiter_for(ending)
-        table = read_delimited(connection, files, given, delimiter, csv_format.escape, _unused_name("files"), names)
+    if found.ending in DELIMITERS:
+        names = (wanted or ()) if several else ()
+        table = read_delimited(connection, found, csv_format, _unused_name("files"), names)
     else:
-        table = read_json(connection, files, ending, wanted, _unused_name("json"))
+        table = read_json(connection, files, found.ending, wanted, _unused_name("json"))
     return table, frozenset(table.columns)
 
 
-def _open_url(url: str, name: str | None, argument: str) -> Opened:
-    if not isinstance(name, str) or not name:
+def _open_url(url: str, name: Any, argument: str) -> Opened:
+    if not name:
         raise InvalidValueError(f"name must be given, the table to read, when {argument} is a connection URL")
-    dialect = dialect_named(url.partition("://")[0])
+    wanted, dialect = parse_table_name(name), dialect_named(url.partition("://")[0])
     engine = dialect.title
     if dialect.is_file:
         _check_database_file(url, argument)
     connection, close = _connect(url, dialect, argument)
-    tables = ask(engine, "listing tables", connection.list_tables)
-    if name not in tables:
+    try:
+        table = open_named_table(connection, engine, wanted, "name")
+        declare = dialect.declare_types
+        declared, undeclared = (table, frozenset()) if declare is None else declare(connection, table)
+    except BaseException:
         close()
-        hint = suggestion(name, sorted(tables), private=False)
-        raise InvalidValueError(
-            f"name must be a table of {engine}, one of {choices(sorted(tables))}, not {quote(name)}{hint}"
-        )
-    if dialect.declare_types is not None:
-        table, undeclared = dialect.declare_types(connection, name)
-    else:
-        table, undeclared = ask(engine, "opening the table", lambda: connection.table(name)), frozenset()
-    return Opened(table, engine, undeclared, cleanup=[close])
+        raise
+    return Opened(declared, engine, undeclared, cleanup=[close])
 
 
 def _connect(url: str, dialect: Dialect, argument: str) -> tuple[Any, Callable[[], None]]:
@@ -303,12 +272,15 @@ def _connect(url: str, dialect: Dialect, argument: str) -> tuple[Any, Callable[[
     except ImportError:
         package = f"discreet[{dialect.extra}]" if dialect.extra else f"ibis-framework[{dialect.name}]"
         line = f"pip install '{package}'"
-    except Exception:
-        line = None
+    except Exception as error:
+        line, is_malformed = None, dialect.is_file or isinstance(error, ValueError)
     if line is not None:
         raise MissingExtraError(f"{argument} needs the driver of {dialect.title}: {line}")
-    raise InvalidValueError(
-        f"{argument} must be the URL of a server that answers, and the one on {dialect.title} does not"
+    if is_malformed:
+        raise InvalidValueError(f"{argument} must be the URL of a database, and the one on {dialect.title} is none")
+    raise EngineError(
+        f"{dialect.title} does not answer at {server_of(url)}, or does not know this user or database: try again "
+        f"later, or correct {argument}"
     )
 
 

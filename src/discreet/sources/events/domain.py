@@ -22,6 +22,7 @@ from discreet.sources.engine import ask
 from discreet.sources.events.cells import LARGEST_EXACT, read_cell
 from discreet.sources.events.connect import Opened, is_frame, open_table
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
+from discreet.sources.events.table_names import open_named_table, parse_listed_column
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ def open_listed_domain(given: Any, label: str | None, item: str, events: Opened,
     Parameters
     ----------
     given
-        A list of items, a path such as "movies.csv:movie_id", or any table.
+        A list of items, a path such as "movies.csv:movie_id", a column beside the events such as
+        "connect:mart.products.id", or any table.
     label
         The column to show in place of the item.
     item
@@ -187,7 +189,13 @@ def _kind_of_values(values: list[Any], names: ListNames) -> str:
 
 def _open_column(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> ListedDomain:
     source, column = split_column(given)
-    opened = open_table(source, None, "domain", csv_format=events.csv_format)
+    named = parse_listed_column(given)
+    if named is None:
+        opened = open_table(source, None, "domain", csv_format=events.csv_format)
+    else:
+        name, column = named
+        beside = open_named_table(events.table.get_backend(), events.engine, name, "domain")
+        opened = Opened(beside, events.engine)
     try:
         return _check_table(opened, column, label, item, events, kind)
     except BaseException:

@@ -122,7 +122,7 @@ def refuse_own_groups(table: Any, groups: Any, name: Any) -> None:
     for each in groups.lists if isinstance(groups, Product) else [groups]:
         origin = origin_of(each)
         # To find the files of a large table takes time, and a list of one's own has no origin.
-        if each is table or (origin and origin.meets(origin_of(table, name if isinstance(name, str) else None))):
+        if each is table or (origin and origin.meets(origin_of(table, name or None))):
             raise InvalidValueError(
                 "groups must be a public list of groups, not the events themselves or a column of them: a group that "
                 "is listed because somebody is in it tells just that, and no epsilon covers it"

@@ -18,6 +18,8 @@ from typing import Any
 from discreet.labels import is_column
 from discreet.sources.events.connect import files_of, is_url
 from discreet.sources.events.domain import split_column
+from discreet.sources.events.file_paths import is_paths
+from discreet.sources.events.table_names import parse_table_name
 
 TableAddress = tuple[str | None, ...]
 """Engine, catalogue, database and name of a table; what is not known is None."""
@@ -55,9 +57,13 @@ def origin_of(given: Any, name: str | None = None) -> Origin:
         The table's name in the database, where `given` is a URL.
     """
     if is_url(given):
-        return Origin(tables={_address(given.partition("://")[0].replace("postgresql", "postgres"), name)})
+        engine = given.partition("://")[0].replace("postgresql", "postgres")
+        # The schema may be the usual one, which need not be said, so that the name alone tells.
+        return Origin(tables={_address(engine, None if name is None else parse_table_name(name).table)})
     if isinstance(given, str | os.PathLike):
         return Origin(files=files_of(split_column(given)[0]))
+    if is_paths(given):
+        return Origin(files={file for path in given for file in files_of(path)})
     package, kind = type(given).__module__.partition(".")[0], type(given).__name__
     if package == "ibis" and hasattr(given, "columns"):
         return origin_of_relation(given.op())

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import time
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 from discreet.discovery_terms import Discovered
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.privacy import Number, check_adjacency, whole_number
 from discreet.sources.column_hints import refuse_column
-from discreet.sources.events.connect import Opened, ending_of, is_url, open_table
+from discreet.sources.events.connect import Opened, is_url, open_table
 from discreet.sources.events.csv_format import check_csv_format
 from discreet.sources.events.domain import split_column
 from discreet.sources.events.event_table import Question
+from discreet.sources.events.file_paths import endings_of, is_path, is_paths
 from discreet.sources.events.group_columns import read_by
 from discreet.sources.events.group_keys import refuse_own_groups
 from discreet.sources.events.group_split import GroupSplit, open_group_split
@@ -23,111 +23,48 @@ from discreet.sources.events.periods import OnePeriod, check_during
 from discreet.sources.events.rowwise import check_plan, check_rowwise
 from discreet.sources.events.steps import steps_of
 from discreet.sources.events.table import TableSource
+from discreet.sources.events.table_names import PREFIX, parse_listed_column
 from discreet.sources.events.unlisted_table import UnlistedGroupTable, UnlistedTable
 from discreet.sources.groups import GroupedSource
 from discreet.sources.unlisted import UnlistedGroups, UnlistedSource
 
 
+class _Options(TypedDict, total=False):
+    """What `events` takes by name alone, whatever it returns."""
+
+    where: str | None
+    during: OnePeriod | None
+    value: str | None
+    clip: tuple[Number, Number] | None
+    resolution: Number | None
+    adjacency: str
+    name: str | tuple[str, str] | None
+    delimiter: str | None
+    escape: str | None
+    encoding: str | None
+
+
 @overload
 def events(
-    table: Any,
-    *,
-    user: str,
-    item: str,
-    domain: Discovered,
-    label: None = None,
-    where: str | None = None,
-    during: OnePeriod | None = None,
-    value: str | None = None,
-    clip: tuple[Number, Number] | None = None,
-    resolution: Number | None = None,
-    max_items_per_user: None = None,
-    by: None = None,
-    groups: None = None,
-    each_user: None = None,
-    max_groups_per_user: None = None,
-    adjacency: str = "add-remove",
-    name: str | None = None,
-    delimiter: str | None = None,
-    escape: str | None = None,
+    table: Any, *, user: str, item: str, domain: Discovered, by: None = None, **options: Unpack[_Options]
 ) -> UnlistedSource: ...
-
-
+# fmt: off
 @overload
 def events(
-    table: Any,
-    *,
-    user: str,
-    item: str,
-    domain: Discovered,
-    label: None = None,
-    where: str | None = None,
-    during: OnePeriod | None = None,
-    value: str | None = None,
-    clip: tuple[Number, Number] | None = None,
-    resolution: Number | None = None,
-    max_items_per_user: None = None,
-    by: Any,
-    groups: Any,
-    each_user: str,
-    max_groups_per_user: int | None = None,
-    adjacency: str = "add-remove",
-    name: str | None = None,
-    delimiter: str | None = None,
-    escape: str | None = None,
+    table: Any, *, user: str, item: str, domain: Discovered,
+    by: Any, groups: Any, each_user: str, max_groups_per_user: int | None = None, **options: Unpack[_Options],
 ) -> UnlistedGroups: ...
-
-
 @overload
 def events(
-    table: Any,
-    *,
-    user: str,
-    item: str,
-    domain: Any,
-    label: str | None = None,
-    where: str | None = None,
-    during: OnePeriod | None = None,
-    value: str | None = None,
-    clip: tuple[Number, Number] | None = None,
-    resolution: Number | None = None,
-    max_items_per_user: int | None = None,
-    by: None = None,
-    groups: None = None,
-    each_user: None = None,
-    max_groups_per_user: None = None,
-    adjacency: str = "add-remove",
-    name: str | None = None,
-    delimiter: str | None = None,
-    escape: str | None = None,
+    table: Any, *, user: str, item: str, domain: Any, label: str | None = None, max_items_per_user: int | None = None,
+    by: None = None, **options: Unpack[_Options],
 ) -> TableSource: ...
-
-
 @overload
 def events(
-    table: Any,
-    *,
-    user: str,
-    item: str,
-    domain: Any,
-    label: str | None = None,
-    where: str | None = None,
-    during: OnePeriod | None = None,
-    value: str | None = None,
-    clip: tuple[Number, Number] | None = None,
-    resolution: Number | None = None,
-    max_items_per_user: int | None = None,
-    by: Any,
-    groups: Any,
-    each_user: str,
-    max_groups_per_user: int | None = None,
-    adjacency: str = "add-remove",
-    name: str | None = None,
-    delimiter: str | None = None,
-    escape: str | None = None,
+    table: Any, *, user: str, item: str, domain: Any, label: str | None = None, max_items_per_user: int | None = None,
+    by: Any, groups: Any, each_user: str, max_groups_per_user: int | None = None, **options: Unpack[_Options],
 ) -> GroupedSource: ...
-
-
+# fmt: on
 def events(
     table: Any,
     *,
@@ -146,23 +83,25 @@ def events(
     each_user: str | None = None,
     max_groups_per_user: int | None = None,
     adjacency: str = "add-remove",
-    name: str | None = None,
+    name: str | tuple[str, str] | None = None,
     delimiter: str | None = None,
     escape: str | None = None,
+    encoding: str | None = None,
 ) -> TableSource | GroupedSource | UnlistedSource:
     """A source of scores from a table of events, one row for something that a user did to an item.
 
     Parameters
     ----------
     table
-        A path or pattern (.parquet, .csv, .tsv, .json, compressed or not), a pandas, polars or pyarrow table, a DuckDB
-        relation, an ibis table of any engine, a Spark DataFrame, or a connection URL together with `name`.
+        A path, a pattern, a folder or a list of paths (.parquet, .csv, .tsv, .json, compressed or not), a pandas,
+        polars or pyarrow table, a DuckDB relation, an ibis table of any engine, a Spark DataFrame, or a connection URL
+        together with `name`.
     user, item
         The columns that say who and what. Rows without either are dropped, and so are items outside the domain.
     domain
-        The public list of items: a list, a table, a file with its column ("movies.csv:movie_id"), or
-        `discreet.integers(lo, hi)`. It must not come from the events. Where there is no list, `discreet.discovered`
-        has the items found, for a delta.
+        The public list of items: a list, a table, a file with its column ("movies.csv:movie_id"), a column in the
+        database of the events ("connect:mart.products.id"), or `discreet.integers(lo, hi)`. It must not come from the
+        events. Where there is no list, `discreet.discovered` has the items found, for a delta.
     label
         A column of the domain to show in place of the item.
     where
@@ -186,10 +125,11 @@ def events(
     adjacency
         "add-remove" or "swap": what two neighbouring tables differ by, in terms of whole users.
     name
-        The table's name, where `table` is a URL.
-    delimiter, escape
-        In CSV files, of the events and of the domain: the character between fields, by default a comma (a .tsv has
-        tabs), and the one before a quote inside quotes, by default another quote; Spark and MySQL write a backslash.
+        The table's name, where `table` is a URL: "events", "mart.events" or ("mart", "events").
+    delimiter, escape, encoding
+        In CSV files, of the events and of the domain: the character between fields, by default the comma, semicolon or
+        tab that the header has (a .tsv has tabs); the one before a quote inside quotes, by default another quote, where
+        Spark and MySQL write a backslash; and "utf-8", which is the default, "utf-16" or "latin-1".
 
     Returns
     -------
@@ -223,7 +163,9 @@ def events(
         _check_discovered(label, most)
     _check_groups(by, groups, each_user, max_groups_per_user)
     check_during(during)
-    csv_format = check_csv_format(delimiter, escape, map(_find_ending, (table, domain, groups)))
+    csv_format = check_csv_format(
+        delimiter, escape, encoding, [each for given in (table, domain, groups) for each in _find_endings(given)]
+    )
     _refuse_own_domain(table, domain, name)
     refuse_own_groups(table, groups, name)
     check_plan(table)
@@ -288,10 +230,10 @@ def _find_group_columns(by: Any, during: OnePeriod | None) -> list[str]:
     return [each.column for each in (*grouping, *([] if during is None else [during.column]))]
 
 
-def _find_ending(given: Any) -> str | None:
-    """The ending of a file, looking through compression; None where there is no file."""
+def _find_endings(given: Any) -> set[str | None]:
+    """The endings of files, looking through compression; none where there are no files."""
     path = split_column(given)[0]
-    return ending_of(os.fspath(path)) if isinstance(path, str | os.PathLike) and not is_url(path) else None
+    return set() if is_url(path) or not (is_path(path) or is_paths(path)) else endings_of(path)
 
 
 def _check_most_items(given: Any) -> int | None:
@@ -340,9 +282,12 @@ def _check_float_users(opened: Opened, user: str, strict: bool) -> None:
 
 def _refuse_own_domain(table: Any, domain: Any, name: Any) -> None:
     """Refuses the events themselves as their domain, or a piece of them, where that can be seen."""
-    origin = origin_of(domain)
+    beside = parse_listed_column(domain)
+    if beside is not None and not is_url(table):
+        raise InvalidValueError(f"domain must not begin with {PREFIX!r} unless table is a connection URL")
+    origin = origin_of(domain) if beside is None else origin_of(table, beside[0].table)
     # To find the files of a large table takes time, and a list of one's own has no origin.
-    if domain is table or (origin and origin.meets(origin_of(table, name if isinstance(name, str) else None))):
+    if domain is table or (origin and origin.meets(origin_of(table, name if is_url(table) and name else None))):
         raise InvalidValueError(
             "domain must be a public list of items, not the events themselves or a column of them: an item that is "
             "listed because somebody touched it tells just that, and no epsilon covers it"

@@ -11,12 +11,14 @@ import csv
 import glob
 from collections import defaultdict
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 
 from discreet.errors import InvalidValueError, quote
-from discreet.sources.events.csv_format import QUOTE
+from discreet.sources.events.csv_format import QUOTE, CsvFormat, sniff_delimiter
+from discreet.sources.events.file_paths import FoundFiles
 
 _FIXED = {"auto_detect": False, "ignore_errors": True, "null_padding": False, "strict_mode": False}
 _LONGEST_LINE = 2**24
@@ -25,14 +27,16 @@ _SAMPLE = 1000
 """How many records of a JSON file stand for its header, and how many of their keys at most."""
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """How a file is laid out: the names of its columns, and what is between fields."""
+
+    header: tuple[str, ...]
+    delimiter: str
+
+
 def read_delimited(
-    connection: Any,
-    files: list[str],
-    given: str,
-    delimiter: str,
-    escape: str | None,
-    name: str,
-    wanted: Collection[str] = (),
+    connection: Any, found: FoundFiles, csv_format: CsvFormat, name: str, wanted: Collection[str] = ()
 ) -> Any:
     """A CSV or TSV table, each file by its own header, whose format depends on headers and the caller alone.
 
@@ -42,13 +46,14 @@ def read_delimited(
     import ibis
 
     groups = defaultdict(list)
-    for file in files:
-        header = _read_header(connection, file, delimiter, escape)
+    for file in found.files:
+        layout = _read_layout(connection, file, csv_format.delimiter_for(found.ending), csv_format)
+        header = layout.header
         if not header or not all(header) or len(set(header)) < len(header):
             # Named as the caller did: which files a pattern finds may tell who is there.
-            raise InvalidValueError(f"{quote(given)} must begin with a header of different column names, and does not")
-        groups[header].append(file)
-    parts = [_read_group(connection, group, header, delimiter, escape) for header, group in groups.items()]
+            raise InvalidValueError(f"{found.given} must begin with a header of different column names, and does not")
+        groups[layout].append(file)
+    parts = [_read_group(connection, group, layout, csv_format) for layout, group in groups.items()]
     if len(parts) == 1 and not wanted:
         return parts[0]
     columns = {column.casefold(): column for part in reversed(parts) for column in part.columns}
@@ -72,19 +77,27 @@ def literal_paths(files: list[str]) -> list[str]:
     return list(map(glob.escape, files))
 
 
-def _read_header(connection: Any, file: str, delimiter: str, escape: str | None) -> tuple[str, ...]:
-    first = _read_lines(connection, [file], apart_from=delimiter).limit(1).to_pyarrow()["line"].to_pylist()
-    own_escape = None if escape in (None, QUOTE) else escape
-    reader = csv.reader(first, delimiter=delimiter, escapechar=own_escape, doublequote=own_escape is None)
-    return tuple(name.removeprefix("\ufeff") for name in next(reader, []))
+def _read_layout(connection: Any, file: str, delimiter: str | None, csv_format: CsvFormat) -> _Layout:
+    """The header of a file, and its delimiter where it was not said: the first line shows it, and no other is read."""
+    lines = _read_lines(connection, [file], apart_from=delimiter or "", encoding=csv_format.encoding)
+    first = lines.limit(1).to_pyarrow()["line"].to_pylist()
+    own = delimiter or sniff_delimiter("".join(first))
+    escape = None if csv_format.escape in (None, QUOTE) else csv_format.escape
+    reader = csv.reader(first, delimiter=own, escapechar=escape, doublequote=escape is None)
+    return _Layout(tuple(name.removeprefix("\ufeff") for name in next(reader, [])), own)
 
 
-def _read_group(connection: Any, files: list[str], header: tuple[str, ...], delimiter: str, escape: str | None) -> Any:
-    """Files of one header, all of whose columns are text."""
-    columns = dict.fromkeys(header, "VARCHAR")
+def _read_group(connection: Any, files: list[str], layout: _Layout, csv_format: CsvFormat) -> Any:
+    """Files of one layout, all of whose columns are text."""
+    columns = dict.fromkeys(layout.header, "VARCHAR")
     # In one piece: a piece that begins inside a quoted field would take its lines for rows.
-    quotes = {"quote": QUOTE, "escape": escape or QUOTE, "parallel": False}
-    return connection.read_csv(literal_paths(files), header=True, columns=columns, delim=delimiter, **quotes, **_FIXED)
+    quotes = {"quote": QUOTE, "escape": csv_format.escape or QUOTE, "parallel": False}
+    options = {"header": True, "columns": columns, "delim": layout.delimiter, **_encoded(csv_format.encoding)}
+    return connection.read_csv(literal_paths(files), **options, **quotes, **_FIXED)
+
+
+def _encoded(encoding: str | None) -> dict[str, str]:
+    return {} if encoding is None else {"encoding": encoding}
 
 
 def read_json(connection: Any, files: list[str], ending: str, wanted: Collection[str] | None, name: str) -> Any:
@@ -136,13 +149,13 @@ def quote_identifier(name: str) -> str:
     return str(exp.to_identifier(name, quoted=True).sql("duckdb"))
 
 
-def _read_lines(connection: Any, files: list[str], apart_from: str = "") -> Any:
-    """The lines of text files, less those that are no UTF-8 or too long."""
+def _read_lines(connection: Any, files: list[str], apart_from: str = "", encoding: str | None = None) -> Any:
+    """The lines of text files, less those that are no text or too long."""
     # No line of a table of text has the delimiter of this one, a control character that is not the table's own.
     delimiter = next(mark for mark in "\x1f\x1e" if mark != apart_from)
     plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": delimiter, "quote": "", "escape": ""}
     sizes = {"max_line_size": _LONGEST_LINE, "buffer_size": 2 * _LONGEST_LINE}
-    return connection.read_csv(literal_paths(files), **plain, **sizes, **_FIXED)
+    return connection.read_csv(literal_paths(files), **plain, **sizes, **_encoded(encoding), **_FIXED)
 
 
 def _opens_an_array(file: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from discreet.errors import Error, InvalidValueError, quote
 from discreet.sources.arrays.array import ArraySource, array_source
+from discreet.sources.events.csv_format import sniff_delimiter
 from discreet.sources.files.roles import find_columns, refuse_columns
 from discreet.sources.files.spelled import numbers_from_texts, numbers_from_values
 from discreet.sources.files.wording import describe_empty, quote_path
@@ -37,10 +38,11 @@ def read_table(path: Path, item: str | None, score: str | None) -> ArraySource:
 
 def _iterate_rows(path: Path) -> Iterator[list[str]]:
     """The rows of a table, header first, without blank lines."""
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     problem = None
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
+            delimiter = "\t" if path.suffix.lower() == ".tsv" else sniff_delimiter(file.readline())
+            file.seek(0)
             yield from filter(None, csv.reader(file, delimiter=delimiter, strict=True))
         except UnicodeDecodeError:
             problem = "is not"

@@ -1,0 +1,127 @@
+"""Tables by name: of other schemas, and as the public list beside the events."""
+
+import sqlite3
+
+import duckdb
+import ibis
+import numpy as np
+import pytest
+from engines import postgres  # noqa: F401  # a fixture
+
+import discreet
+from discreet.errors import Error
+from discreet.sources.events.table_names import TableName, parse_listed_column, parse_table_name, server_of
+
+EVENTS = [(1, 7), (2, 7), (2, 8), (3, 9)]
+EXPECTED = {7: 2, 8: 1}
+STATEMENTS = [
+    "CREATE SCHEMA mart", "CREATE SCHEMA other",
+    "CREATE TABLE mart.visits (who INTEGER, page INTEGER)",
+    "INSERT INTO mart.visits VALUES (1, 7), (2, 7), (2, 8), (3, 9)",
+    "CREATE TABLE visits (who INTEGER, page INTEGER)",
+    "CREATE TABLE mart.pages (id INTEGER, title TEXT)", "INSERT INTO mart.pages VALUES (7, 'home'), (8, 'help')",
+    'CREATE TABLE "odd.name" (who INTEGER, page INTEGER)', 'INSERT INTO "odd.name" VALUES (1, 8)',
+]  # fmt: skip
+
+
+@pytest.fixture(params=["duckdb", "postgres"])
+def url(request, tmp_path):
+    """A database with the events in a schema of its own, and an empty table of the same name in the usual one."""
+    if request.param == "duckdb":
+        with duckdb.connect(str(tmp_path / "data.duckdb")) as connection:
+            for statement in STATEMENTS:
+                connection.execute(statement)
+        yield f"duckdb://{tmp_path / 'data.duckdb'}"
+        return
+    address = request.getfixturevalue("postgres")
+    connection = ibis.connect(address)
+    drops = ["DROP SCHEMA mart CASCADE", "DROP SCHEMA other CASCADE", "DROP TABLE visits", 'DROP TABLE "odd.name"']
+    for statement in STATEMENTS:
+        connection.raw_sql(statement).close()
+    yield address
+    for statement in drops:
+        connection.raw_sql(statement).close()
+    connection.disconnect()
+
+
+def scores(url, name, domain=(7, 8), **options):
+    source = discreet.events(url, name=name, user="who", item="page", domain=domain, **options)
+    tally, items = source.tally(), source.items(np.arange(source.d))
+    source.close()
+    return {item: int(tally.exact(rank)) for rank, item in enumerate(items)}
+
+
+def test_a_schema_is_part_of_the_name(url):
+    assert scores(url, "mart.visits") == scores(url, ("mart", "visits")) == EXPECTED
+    assert scores(url, "visits") == {7: 0, 8: 0}
+    assert scores(url, "odd.name") == {7: 0, 8: 1}
+
+
+def test_the_list_may_be_a_table_beside_the_events(url):
+    assert scores(url, "mart.visits", "connect:mart.pages.id") == EXPECTED
+    labelled = scores(url, "mart.visits", "connect:mart.pages.id", label="title")
+    assert labelled == {"home": 2, "help": 1}
+
+
+BAD = [
+    ({"name": "mart.visit"}, "name must be a table of {engine}, and 'mart.visit' is none"),
+    ({"name": "nowhere.visits"}, "name must be a table of {engine}, and 'nowhere.visits' is none"),
+    ({"name": "visit"}, "name must be a table of {engine}, and 'visit' is none"),
+    ({"name": ("other", "visits")}, "name must be a table of {engine}, and 'other.visits' is none"),
+    ({"domain": "connect:mart.page.id"}, "domain must be a table of {engine}, and 'mart.page' is none"),
+    ({"domain": "connect:pages"}, "domain must be connect:TABLE.COLUMN or connect:SCHEMA.TABLE.COLUMN, not "),
+    ({"domain": "connect:mart.pages.nr"}, "domain must have a column called 'nr', and has id, title"),
+    ({"domain": "connect:mart.visits.page"}, "domain must be a public list of items, not the events themselves"),
+    ({"domain": "connect:visits.page"}, "domain must be a public list of items, not the events themselves"),
+]
+
+
+@pytest.mark.parametrize(("change", "sentence"), BAD, ids=[str(change) for change, _ in BAD])
+def test_what_is_not_there_is_refused_and_nothing_else_is_suggested(url, change, sentence):
+    engine = "DuckDB" if url.startswith("duckdb") else "PostgreSQL"
+    with pytest.raises(Error) as raised:
+        scores(**{"url": url, "name": "mart.visits", **change})
+    assert str(raised.value).startswith(sentence.format(engine=engine))
+    assert "odd" not in str(raised.value)
+
+
+def test_sqlite_has_its_own_schema(tmp_path):
+    with sqlite3.connect(tmp_path / "data.db") as connection:
+        connection.execute("CREATE TABLE visits (who INTEGER, page INTEGER)")
+        connection.executemany("INSERT INTO visits VALUES (?, ?)", EVENTS)
+        connection.execute("CREATE TABLE pages (id INTEGER)")
+        connection.execute("INSERT INTO pages VALUES (7), (8)")
+    connection.close()
+    url = f"sqlite://{tmp_path / 'data.db'}"
+    assert scores(url, "main.visits") == scores(url, "visits", "connect:pages.id") == EXPECTED
+    with pytest.raises(Error, match=r"^name must be a table of SQLite, and 'mart\.visits' is none$"):
+        scores(url, "mart.visits")
+
+
+def test_a_file_has_no_tables_beside_it(tmp_path):
+    (tmp_path / "e.csv").write_text("who,page\n1,7\n", encoding="utf-8")
+    with pytest.raises(Error, match=r"^domain must not begin with 'connect:' unless table is a connection URL$"):
+        discreet.events(tmp_path / "e.csv", user="who", item="page", domain="connect:pages.id")
+
+
+def test_names_are_read_as_people_write_them():
+    assert parse_table_name("events") == TableName("events")
+    assert parse_table_name("mart.events") == parse_table_name(("mart", "events")) == TableName("events", "mart")
+    assert parse_listed_column("connect:products.id") == (TableName("products"), "id")
+    assert parse_listed_column("products.csv:id") is None
+    for bad in (7, ("a",), ("a", ""), ["a", "b"]):
+        with pytest.raises(Error, match=r"^name must be the name of a table, such as 'events', 'mart\.events' or "):
+            parse_table_name(bad)
+
+
+@pytest.mark.parametrize(
+    ("url", "server"),
+    [
+        ("postgres://ann:secret@db.example.org:5433/sales", "db.example.org, port 5433"),
+        ("postgres://db.example.org/sales?password=secret", "db.example.org"),
+        ("postgres://ann:se:cret@[::1]:5432/sales", "[::1], port 5432"),
+        ("postgres:///sales", "localhost"),
+    ],
+)
+def test_a_server_is_named_by_host_and_port_alone(url, server):
+    assert server_of(url) == server
