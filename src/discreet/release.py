@@ -208,6 +208,11 @@ def describe_size(release: Release) -> str:
     return f"{found} found, fewer than the {release.asked:,} asked for"
 
 
+_MUCH = 20
+_DOUBT = f"DOUBTFUL: an epsilon above {_MUCH} promises next to nothing; from 0.1 to 3 is usual"
+"""Whoever held even odds on somebody can then become sure but for one part in a hundred million."""
+
+
 def describe_terms(guarantee: Guarantee, private: bool, user: str = "") -> list[str]:
     """What is promised, in lines for people; `user` says more about the one user whose privacy it is."""
     found, delta = guarantee.discovery, ""
@@ -215,9 +220,10 @@ def describe_terms(guarantee: Guarantee, private: bool, user: str = "") -> list[
         delta = f" and delta = {decimal(found.delta)}"
     whose = f"for one user {describe_user(guarantee.adjacency)}{user}"
     terms = f"epsilon = {decimal(guarantee.epsilon)}{describe_parts(guarantee)}{delta} {whose}"
+    doubt = [_DOUBT] if guarantee.epsilon > _MUCH else []
     warning = [] if private else ["NOT PRIVATE: drawn with the caller's random generator"]
     seen = [] if found is None else [found.describe_threshold()]
-    return [f"{terms}, drawn by {guarantee.mechanism!r}", *seen, *warning]
+    return [f"{terms}, drawn by {guarantee.mechanism!r}", *seen, *doubt, *warning]
 
 
 def describe_parts(guarantee: Guarantee) -> str:

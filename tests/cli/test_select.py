@@ -331,6 +331,29 @@ def test_options_that_do_not_go_together_are_refused(refused, ratings, args, sen
     assert refused(*args) == sentence
 
 
+def test_without_a_command_there_is_help(call):
+    code, out, err = call()
+    assert (code, err) == (0, "")
+    assert out == call("--help")[1]
+    assert "discreet select scores.csv -k 10 --epsilon 1" in out
+
+
+@pytest.mark.parametrize(("epsilon", "lines"), [("20", 0), ("20.1", 1), ("1e14", 1), ("1", 0)])
+def test_an_epsilon_that_promises_nothing_gets_a_line_of_doubt(call, ratings, epsilon, lines):
+    code, out, err = call("select", "scores.csv", "-k", "1", "--epsilon", epsilon)
+    assert (code, err) == (0, "")
+    assert out.count("\nDOUBTFUL: an epsilon above 20 promises next to nothing") == lines
+
+
+def test_the_name_of_a_file_says_that_it_is_csv(call, ratings):
+    asked = ("select", "scores.csv", "-k", "1", "--epsilon", "1")
+    for out, begin in {"top.csv": "item\n", "TOP.CSV": "item\n", "top.json": "{", "top": "{"}.items():
+        assert call(*asked, "--out", out)[0] == 0
+        assert Path(out).read_text(encoding="utf-8").startswith(begin)
+    assert call(*asked, "--out", "all.csv", "--format", "json")[0] == 0
+    assert json.loads(Path("all.csv").read_text(encoding="utf-8"))["format"] == 1
+
+
 def test_several_files_and_folders_are_events_together(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "days").mkdir()
@@ -430,7 +453,6 @@ def test_options_of_another_mechanism_are_refused(refused, mechanism, options, o
 @pytest.mark.parametrize(
     ("args", "named", "where"),
     [
-        ((), "missing command", "discreet --help"),
         (("choose",), "'choose'", "discreet --help"),
         (("--fast",), "--fast", "discreet --help"),
         ((*SELECT, "--fast"), "--fast", "discreet select --help"),
