@@ -6,6 +6,7 @@ from discreet.errors import Error
 from discreet.grouped_release import GroupedRelease
 from discreet.guarantee import Guarantee
 from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.core import Core
 from discreet.mechanisms.histogram import Histogram
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
@@ -62,6 +63,7 @@ __all__ = [
     "Chance",
     "ClassProbabilities",
     "Comparison",
+    "Core",
     "Count",
     "Discovered",
     "EngineError",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
@@ -265,14 +266,14 @@ def draw_release(
     """
     scored = request.count_mechanism is not None
     chosen: Chosen
-    values: list[int] = []
+    drawn = _Drawn()
     if request.takes_all_items and not scored:
         chosen = request.source.every_item(), []
     else:
         # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
         with np.errstate(all="ignore"):
-            chosen = request.source.select_items(partial(_choose, request, draw, values), scored)
-    return _make_release(request, chosen, values, noise, private)
+            chosen = request.source.select_items(partial(_choose, request, draw, drawn), scored)
+    return _make_release(request, chosen, drawn, noise, private)
 
 
 def draw_grouped_release(
@@ -283,7 +284,7 @@ def draw_grouped_release(
 ) -> GroupedRelease:
     """The releases of all groups, drawn one after the other, and after that their counts."""
     source, requests = request.source, request.requests
-    values: list[list[int]] = [[] for _ in requests]
+    drawn = [_Drawn() for _ in requests]
     if request.takes_all_items and not request.has_counts:
         # Groups of one domain have one source that knows it.
         sources = {id(each.source): each.source for each in requests}
@@ -294,38 +295,48 @@ def draw_grouped_release(
 
             def choose(group: int, tally: Tally) -> Selection:
                 advance(group)
-                return _choose(requests[group], draw, values[group], tally)
+                return _choose(requests[group], draw, drawn[group], tally)
 
             every = source.select_items(choose, request.has_counts)
     releases = {
-        key: _make_release(each, chosen, steps, noise, private)
-        for key, each, chosen, steps in zip(source.keys, requests, every, values, strict=True)
+        key: _make_release(each, chosen, one, noise, private)
+        for key, each, chosen, one in zip(source.keys, requests, every, drawn, strict=True)
     }
     return GroupedRelease(releases, request.guarantee, source.each_user, source.groups_per_user, source.names)
 
 
-def _choose(request: Request, draw: Callable[[Prepared], Selection], values: list[int], tally: Tally) -> Selection:
+@dataclass
+class _Drawn:
+    """What is released beside the items: values, in steps, and which candidate was chosen, where a mechanism has any."""
+
+    values: list[int] = field(default_factory=list)
+    chosen: str | None = None
+
+
+def _choose(request: Request, draw: Callable[[Prepared], Selection], drawn: _Drawn, tally: Tally) -> Selection:
     """What is selected of a tally: what `draw` makes of the mechanism on it, or everything without a draw.
 
-    Values that come with it are noted in `values`, in steps, as long as the tally is there to make them of.
+    What comes with it is noted in `drawn`, as long as the tally is there to make values of.
     """
     if request.takes_all_items:
         return Selection(np.arange(request.k))
     selection = draw(request.prepare(tally))
     if selection.values is not None and request.value_format is not None:
-        values[:] = selection.values.to_steps(request.value_format.grid)
+        drawn.values = selection.values.to_steps(request.value_format.grid)
+    drawn.chosen = selection.chosen
     return selection
 
 
 def _make_release(
-    request: Request, chosen: Chosen, values: list[int], noise: Callable[[Fraction], int] | None, private: bool
+    request: Request, chosen: Chosen, drawn: _Drawn, noise: Callable[[Fraction], int] | None, private: bool
 ) -> Release:
     """The release of the chosen items, with their values, or with noise on their scores, where there are any."""
     (items, scores), counted, form = chosen, request.count_mechanism, request.value_format
     has_order = request.guarantee.mechanism.ordered and not request.takes_all_items
     order = (items.tolist() if isinstance(items, np.ndarray) else items) if has_order else None
     counts = None if counted is None or noise is None else counted.add_noise(list(items), scores, noise)
-    if form is not None and values:
+    if form is not None and drawn.values:
         # In the released order, which is that of the values before they are rounded.
-        counts = [form.make_count(item, steps) for item, steps in zip(order or [], values, strict=True)]
-    return Release(sort_labels(items), order, request.d, request.guarantee, private, counts)
+        counts = [form.make_count(item, steps) for item, steps in zip(order or [], drawn.values, strict=True)]
+    asked = request.k if request.guarantee.mechanism.may_release_fewer else None
+    return Release(sort_labels(items), order, request.d, request.guarantee, private, counts, asked, drawn.chosen)

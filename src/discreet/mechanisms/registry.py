@@ -7,12 +7,15 @@ from typing import Any
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.core import Core
 from discreet.mechanisms.histogram import Histogram
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 
-MECHANISMS: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Canonical, OneShot, Peeling, Joint, Histogram)}
+MECHANISMS: dict[str, type[Mechanism]] = {
+    kind.name: kind for kind in (Canonical, OneShot, Peeling, Joint, Histogram, Core)
+}
 
 DEFAULT: Mechanism = Canonical()
 """What draws where the caller names no mechanism."""
@@ -62,4 +65,6 @@ def to_dict(mechanism: Mechanism) -> dict[str, Any]:
 
 def from_dict(data: dict[str, Any]) -> Mechanism:
     """The mechanism that `to_dict` wrote."""
-    return check_mechanism(MECHANISMS[data["name"]](**{key: value for key, value in data.items() if key != "name"}))
+    # A parameter may be a mechanism itself.
+    parts = {key: from_dict(value) if isinstance(value, dict) else value for key, value in data.items()}
+    return check_mechanism(MECHANISMS[parts.pop("name")](**parts))
