@@ -153,7 +153,8 @@ class Release:
     def _notes(self) -> list[str]:
         support = describe_support(self)
         terms = describe_terms(self.guarantee, self.private)
-        return [*([] if support is None else [support]), *terms, *describe_values(self)]
+        said = [*([] if support is None else [support]), *terms, *describe_values(self)]
+        return [*said, *describe_doubts(self)]
 
 
 def describe_size(release: Release) -> str:
@@ -177,6 +178,13 @@ def describe_support(release: Release) -> str | None:
         return f"{release.k:,} of the {release.asked:,} asked for: {few}"
     instead = "nothing is released" if not release.k else f"{release.k:,} items are released all the same"
     return f"none of the {release.asked:,} asked for is supported by the data at this epsilon: {instead}"
+
+
+def describe_doubts(release: Release) -> list[str]:
+    """Why another mechanism might have been the better one, as far as that is public."""
+    asked = release.k if release.asked is None else release.asked
+    doubt = release.guarantee.mechanism.doubt(asked, release.d)
+    return [] if doubt is None else [doubt]
 
 
 def listing_of(release: Release) -> Listing:

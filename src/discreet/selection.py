@@ -52,6 +52,11 @@ class Selection:
     chosen: str | None = None
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing is selected."""
+        return self.is_listed and not len(self.ranks)
+
+    @property
     def is_listed(self) -> bool:
         """Whether all ranks are given one by one."""
         return not self.head and self.subset is None

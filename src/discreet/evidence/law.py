@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from functools import lru_cache, singledispatch
+from functools import lru_cache, partial, singledispatch
 from itertools import combinations, permutations
 from math import prod
 from typing import Any, cast
@@ -27,9 +27,10 @@ from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy
-from discreet.mechanisms import canonical, joint, oneshot, peeling
+from discreet.mechanisms import canonical, core, joint, oneshot, peeling
 from discreet.mechanisms.canonical_classes import Class, Classes
 from discreet.noise import Distribution, Noise, Piece
+from discreet.selection import Selection
 
 Drawn = tuple[int, ...]
 Law = dict[Drawn, arb]
@@ -91,6 +92,42 @@ def _(prepared: peeling.Prepared) -> Law:
         return {int(left.original(np.array([rank]))[0]): chance for rank, chance in chances.items()}
 
     return _in_rounds(prepared.k, one_round, prepared.tally.d)
+
+
+@law.register
+def _(prepared: core.Prepared) -> Law:
+    """What is drawn is the number of a candidate, and ranks in ascending order."""
+    result: Law = {}
+    # A candidate that can never be drawn has a weight of zero, and no logarithm.
+    weights = {j: weight for j, weight in enumerate(prepared.log_weights()) if weight != arb("-inf")}
+    for j, chance in zip(weights, _normalise(weights.values()), strict=True):
+        candidate = prepared.candidate(j)
+        for ranks, log_probability in ({(): arb(0)} if candidate is None else set_law(candidate)).items():
+            result[j, *ranks] = chance + log_probability
+    return result
+
+
+def set_law(prepared: Any) -> Law:
+    """The law of what is drawn without its order, as ranks in ascending order."""
+    if isinstance(prepared, oneshot.Prepared) and not prepared.noise.max_stable:
+        excess = [prepared.excess(rank) for rank in range(prepared.tally.d)]
+        return {ranks: _largest(prepared.noise, excess, ranks) for ranks in combinations(range(len(excess)), prepared.k)}
+    result: Law = {}
+    for ranks, log_probability in law(prepared).items():
+        _add(result, tuple(sorted(ranks)), log_probability)
+    return result
+
+
+@singledispatch
+def as_selection(prepared: Any, drawn: Iterable[int]) -> Selection:
+    """What a mechanism selects where it draws this, as `law` lists it."""
+    return Selection(np.fromiter(drawn, np.int64))
+
+
+@as_selection.register
+def _(prepared: core.Prepared, drawn: Iterable[int]) -> Selection:
+    j, *ranks = drawn
+    return prepared.label(j, Selection(np.array(ranks, np.int64)))
 
 
 def _cells(classes: Classes) -> Iterator[Class]:
@@ -270,6 +307,25 @@ class _At:
     def density(self) -> acb:
         # p' q - p q' = r (1-y) + r y = r
         return acb(0) if self._piece is None else self._r * self._piece.slope(self._p, self._q)
+
+
+def _largest(noise: Noise, excess: list[Fraction], ranks: Drawn) -> arb:
+    """The log chance that the values at these ranks are the largest, in whatever order."""
+    inside = [(excess[rank], 1) for rank in ranks]
+    outside = [(value, 1) for rank, value in enumerate(excess) if rank not in ranks]
+    race = _Race(noise.require_distribution(), (*inside, *outside))
+    return race.integral(partial(_all_above, len(inside))).log()
+
+
+def _all_above(inside: int, elements: list[_At], counts: list[int]) -> acb:
+    """One of those outside is at the threshold, the others of them are below, and all of those inside are above."""
+    above = prod((e.above for e in elements[:inside]), start=acb(1))
+    outside = elements[inside:]
+    lasts = [
+        last.density * prod((e.below for j, e in enumerate(outside) if j != i), start=acb(1))
+        for i, last in enumerate(outside)
+    ]
+    return above * sum(lasts, acb(0))
 
 
 def _first(i: int, count: int) -> Callable[[list[_At], list[int]], acb]:

@@ -111,8 +111,8 @@ class Mechanism(ABC):
         """Whether a release may have fewer than k items, so that only the goal "recall" can be asked of it."""
         return False
 
-    def doubt(self, k: int) -> str | None:
-        """Why it is hardly the right mechanism for so many items, in a line for people; None where it may well be."""
+    def doubt(self, k: int, d: int | None) -> str | None:
+        """Why it is hardly the right one for k of d items, in a line for people; None where it may well be."""
         return None
 
     @property

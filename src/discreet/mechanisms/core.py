@@ -22,7 +22,7 @@ from flint import arb, ctx
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
-from discreet.exact.ball import START, ball, bound_above, bound_below, sample_bernoulli_exp
+from discreet.exact.ball import LARGEST, START, ball, bound_above, bound_below, sample_bernoulli_exp
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
 from discreet.mechanisms import base
@@ -36,6 +36,9 @@ from discreet.tally import Tally, to_float
 
 FEW = 50
 """Below this k the share for the choice costs more than the choice gains (docs/choosing.md)."""
+
+CROWDED = 10
+"""Where there are fewer than so many times k items, those that are left out might have been right by chance."""
 
 _STEPS = 13
 """How many sizes cores have at most: each is a sixth smaller than the one before, down to a ninth of k or so."""
@@ -133,10 +136,12 @@ class Core(Mechanism):
     def needs_integrals(self) -> bool:
         return self.otherwise is not None and self.otherwise.needs_integrals
 
-    def doubt(self, k: int) -> str | None:
-        if k >= FEW:
-            return None
-        return f"DOUBTFUL: for k below {FEW} the choice of how many items costs more than it gains, and k is {k}"
+    def doubt(self, k: int, d: int | None) -> str | None:
+        if k < FEW:
+            return f"DOUBTFUL: to choose how many items to release costs more than it gains for k below {FEW}"
+        if d is not None and d < CROWDED * k:
+            return f"DOUBTFUL: to choose how many items to release gains nothing where k is over a {CROWDED}th of all"
+        return None
 
 
 def choice_share(k: int) -> Fraction:
@@ -245,6 +250,13 @@ class Prepared:
         if known < self.tally.d and not (high - low < _WIDE)[high > low.max() - 50.0].all():
             low, high = self._bound_weights(self.tally.d)
         return low, high
+
+    def chances(self) -> tuple[Floats, float]:
+        """The probability of each candidate as a float, and what a sum of them may be off by."""
+        low, high = self.log_bounds
+        weights = np.exp(0.5 * (np.maximum(low, -LARGEST) + np.maximum(high, -LARGEST)))
+        likely = weights > 0.0
+        return weights / weights.sum(), float(2.0 * (high - low)[likely].max() + 1e-15)
 
     @cached_property
     def envelope(self) -> Envelope:

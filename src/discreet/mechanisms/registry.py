@@ -49,12 +49,14 @@ def all_variants() -> list[Mechanism]:
     return [variant for kind in MECHANISMS.values() for variant in kind.variants()]
 
 
-def all_contenders(few_items: bool = False) -> list[Mechanism]:
+def all_contenders(few_items: bool = False, goal: str = "top") -> list[Mechanism]:
     """The mechanisms that are compared with each other, each as its defaults make it and where else it is good.
 
-    `few_items` says whether it is known how many scores one user can move, which some need.
+    `few_items` says whether it is known how many scores one user can move, which some need. For another `goal` than
+    "recall" a list must have k items.
     """
     every = [contender for kind in MECHANISMS.values() for contender in kind.contenders()]
+    every = [contender for contender in every if goal == "recall" or not contender.may_release_fewer]
     return [contender for contender in every if few_items or not contender.releases_values]
 
 
