@@ -244,7 +244,9 @@ def items_from_dict(data: dict[str, Any], guarantee: Guarantee, private: bool) -
     if (d is None) != (guarantee.discovery is not None):
         raise ValueError
     chosen = data.get("chosen")
-    if chosen not in (None, CORE, OTHERWISE) or (chosen is not None and not guarantee.mechanism.may_release_fewer):
+    if chosen not in (None, CORE, OTHERWISE):
+        raise ValueError
+    if chosen is not None and (asked is None or not guarantee.mechanism.may_release_fewer):
         raise ValueError
     return Release(items, order, d, guarantee, private, counts, asked, chosen)
 

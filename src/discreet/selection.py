@@ -11,7 +11,6 @@ import numpy as np
 from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy
 
-
 CORE, OTHERWISE = "core", "otherwise"
 """What the candidates of a mechanism that chooses between several are called."""
 

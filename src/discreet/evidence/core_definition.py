@@ -32,7 +32,7 @@ def define_core(scores: Scores, k: int, s: Fraction, precision: Fraction, otherw
             said = "otherwise" if size is None else "core"
             law = _fall_back(scores, k, rest, otherwise) if size is None else canonical(scores, size, rest, GAMMA)
             for positions, log in law.items():
-                result[said, *positions] = math.log(weight / sum(weights)) + log  # type: ignore[index]  # a word first
+                result[said, *positions] = math.log(weight / sum(weights)) + log
     return result
 
 
@@ -44,7 +44,9 @@ def find_share(k: int) -> Fraction:
 
 def log_odds(scores: Scores, size: int, k: int, s: Fraction, precision: Fraction) -> float:
     """The log odds that a core is good, were every subset as heavy, and as good, as the middle of its box."""
-    x, good, bad = sorted(scores, reverse=True), [0.0], []
+    x = sorted(scores, reverse=True)
+    # The best subset weighs 1.
+    good, bad = [0.0], list[float]()
     for subset in itertools.combinations(range(len(x)), size):
         if subset == tuple(range(size)):
             continue

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Outcome = tuple[int, ...]
+Outcome = tuple[Any, ...]
 Law = dict[Outcome, float]
 Scores = Sequence[Fraction | int]
 
@@ -79,7 +79,8 @@ def law(
     """The log probability of every outcome of a mechanism, which is given by its name and parameters.
 
     A set is a tuple of positions in ascending order; a sequence is one in the order that is released, which `as_sets`
-    leaves out. Where a mechanism chooses between candidates, the word for the one it chose comes first. A user who is added moves a score by at least -down and at most up, and so many `items` at most.
+    leaves out; where a mechanism chooses between candidates, the word for the one it chose comes first. A user who is
+    added moves a score by at least -down and at most up, and so many `items` at most.
     """
     definitions = SET_DEFINITIONS if as_sets else DEFINITIONS
     if mechanism["name"] not in definitions:

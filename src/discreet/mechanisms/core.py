@@ -223,7 +223,9 @@ class Prepared:
     def candidate(self, j: int) -> base.Prepared | None:
         """What draws candidate j, None for one that is nothing."""
         mechanism = self.mechanism(j)
-        return None if mechanism is None else mechanism.prepare(self.tally, self.size(j), self.epsilon, self.sensitivity)
+        return (
+            None if mechanism is None else mechanism.prepare(self.tally, self.size(j), self.epsilon, self.sensitivity)
+        )
 
     def mechanism(self, j: int) -> Mechanism | None:
         """The mechanism of candidate j."""

@@ -68,5 +68,5 @@ def to_dict(mechanism: Mechanism) -> dict[str, Any]:
 def from_dict(data: dict[str, Any]) -> Mechanism:
     """The mechanism that `to_dict` wrote."""
     # A parameter may be a mechanism itself.
-    parts = {key: from_dict(value) if isinstance(value, dict) else value for key, value in data.items()}
+    parts: dict[str, Any] = {key: from_dict(part) if isinstance(part, dict) else part for key, part in data.items()}
     return check_mechanism(MECHANISMS[parts.pop("name")](**parts))

@@ -281,6 +281,8 @@ def _describe_goal(tally: Tally, table: Comparison, goal: str) -> str:
     recall, chance = wanted["recall"], decimal(table.probability)
     where = "" if table.groups is None else f", in each of {table.groups:,} groups"
     if goal == "recall" and table.share is None:
+        if table.best(goal).mechanism.may_release_fewer:
+            return f"a list that has {chance} of the true {k} on average, and may be shorter{where}"
         return f"a list of {k} items of which {chance} are right on average{where}"
     numbers = {"k": k, "least": recall.least if isinstance(recall, Hits) else None}
     for name in ("great", "good"):
