@@ -307,7 +307,7 @@ def draw_grouped_release(
 
 @dataclass
 class _Drawn:
-    """What is released beside the items: values, in steps, and which candidate was chosen, where a mechanism has any."""
+    """What is released beside the items: values, in steps, and which candidate was chosen, where there are any."""
 
     values: list[int] = field(default_factory=list)
     chosen: str | None = None

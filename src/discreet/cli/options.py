@@ -106,7 +106,7 @@ OtherwiseOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help=f"For core: what to release where the data support no core, {join_choices(FALLBACKS)}. By default the first.",
+        help=f"For core: what to release where data support no core, {join_choices(FALLBACKS)}. By default the first.",
         autocompletion=complete_from(FALLBACKS),
     ),
 ]

@@ -1,11 +1,11 @@
 """Core: as many of the k as the data support at this epsilon, chosen privately, and drawn by canonical.
 
-Below some epsilon canonical releases noise for k items, and would release k' < k of them nearly perfectly. A share sigma
-of epsilon chooses between candidates: a fallback, and cores of k' items for several k' up to k. With the rest, e2, the
-one that was chosen is drawn. Each core has log odds of being good (`core_odds`), which one user moves by at most e2. Let
-s_j be their running minimum from the smallest core up, less 1/sigma; then u_j = min(s_j, 0) + min(-s_{j+1}, 0) has at
-most one term that is not zero, so that it moves by at most e2 too. Candidate j is drawn with a weight of
-exp(sigma u_j / (2 (1 - sigma))), the exponential mechanism at sigma epsilon (docs/proofs.md, section 6.1).
+Below some epsilon canonical releases noise for k items, and would release k' < k of them nearly perfectly. A share
+sigma of epsilon chooses between candidates: a fallback, and cores of k' items for several k' up to k. With the rest,
+e2, the one that was chosen is drawn. Each core has log odds of being good (`core_odds`), which one user moves by at
+most e2. Let s_j be their running minimum from the smallest core up, less 1/sigma; then u_j = min(s_j, 0) +
+min(-s_{j+1}, 0) has at most one term that is not zero, so that it moves by at most e2 too. Candidate j is drawn with a
+weight of exp(sigma u_j / (2 (1 - sigma))), the exponential mechanism at sigma epsilon (docs/proofs.md, section 4.3).
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ class Prepared:
         return widen(bound_below, factor * least), widen(bound_above, factor * most)
 
     def _focus(self) -> None:
-        """Tells the tally how far down scores can be and still matter, as canonical does, but below more of the best."""
+        """Tells the tally how far down scores can be and still matter: as canonical does, from further down on."""
         odds = self._odds
         log_count = self.k * (log(self.tally.d / self.k) + 1.0) + 40.0
         self.tally.focus(min(4 * self.k, self.tally.d), log_count / max(to_float(odds.s * odds.gamma), 1e-300))

@@ -4,7 +4,7 @@ A core is the list of the k' best, for some k' <= k, drawn by canonical. A subse
 on average h + [t < k] + (k'-1-h) max(min(t, k) - h - 1, 0) / (t-h-1) members among the true k. The classes are laid in
 boxes that double away from (k'-1, k'), by rank alone. All subsets of a box count with the weight of one class, the one
 in its middle, and count as good or not as that class does. So the log odds of good against not good have the privacy
-that the weights have (docs/proofs.md, section 6.1), and cost a look at a few hundred scores, however many there are.
+that the weights have (docs/proofs.md, section 4.3), and cost a look at a few hundred scores, however many there are.
 
 Floats bound the odds from below and from above; balls have them as exactly as anybody asks.
 """
