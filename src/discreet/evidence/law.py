@@ -111,9 +111,8 @@ def set_law(prepared: Any) -> Law:
     """The law of what is drawn without its order, as ranks in ascending order."""
     if isinstance(prepared, oneshot.Prepared) and not prepared.noise.max_stable:
         excess = [prepared.excess(rank) for rank in range(prepared.tally.d)]
-        return {
-            ranks: _largest(prepared.noise, excess, ranks) for ranks in combinations(range(len(excess)), prepared.k)
-        }
+        sets = combinations(range(len(excess)), prepared.k)
+        return {ranks: _largest(prepared.noise, excess, ranks) for ranks in sets}
     result: Law = {}
     for ranks, log_probability in law(prepared).items():
         _add(result, tuple(sorted(ranks)), log_probability)

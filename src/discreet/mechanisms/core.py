@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from math import log
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,11 +27,12 @@ from discreet.exact.envelope import Envelope
 from discreet.mechanisms import base
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.canonical_classes import Losses
 from discreet.mechanisms.core_odds import Odds, lay_grid, widen
 from discreet.mechanisms.oneshot import OneShot
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.selection import CORE, OTHERWISE, Selection
-from discreet.tally import Tally, to_float
+from discreet.tally import Tally
 
 FEW = 50
 """Below this k the share for the choice costs more than the choice gains (docs/choosing.md)."""
@@ -222,10 +222,8 @@ class Prepared:
 
     def candidate(self, j: int) -> base.Prepared | None:
         """What draws candidate j, None for one that is nothing."""
-        mechanism = self.mechanism(j)
-        return (
-            None if mechanism is None else mechanism.prepare(self.tally, self.size(j), self.epsilon, self.sensitivity)
-        )
+        mechanism, terms = self.mechanism(j), (self.size(j), self.epsilon, self.sensitivity)
+        return None if mechanism is None else mechanism.prepare(self.tally, *terms)
 
     def mechanism(self, j: int) -> Mechanism | None:
         """The mechanism of candidate j."""
@@ -246,7 +244,9 @@ class Prepared:
     @cached_property
     def log_bounds(self) -> tuple[Floats, Floats]:
         """Floats below and above the log weights of all candidates."""
-        self._focus()
+        odds = self._odds
+        # What can matter for canonical is all that matters for its odds, or nearly always.
+        Losses(self.tally, self.k, odds.s, odds.gamma).focus()
         known = self.tally.known_count
         low, high = self._bound_weights(known)
         if known < self.tally.d and not (high - low < _WIDE)[high > low.max() - 50.0].all():
@@ -285,9 +285,3 @@ class Prepared:
         least = np.minimum(np.append(0.0, low), 0.0) + np.minimum(np.append(-high, 0.0), 0.0)
         most = np.minimum(np.append(0.0, high), 0.0) + np.minimum(np.append(-low, 0.0), 0.0)
         return widen(bound_below, factor * least), widen(bound_above, factor * most)
-
-    def _focus(self) -> None:
-        """Tells the tally how far down scores can be and still matter: as canonical does, from further down on."""
-        odds = self._odds
-        log_count = self.k * (log(self.tally.d / self.k) + 1.0) + 40.0
-        self.tally.focus(min(4 * self.k, self.tally.d), log_count / max(to_float(odds.s * odds.gamma), 1e-300))
