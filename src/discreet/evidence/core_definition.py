@@ -38,8 +38,10 @@ def define_core(scores: Scores, k: int, s: Fraction, precision: Fraction, otherw
 
 def find_share(k: int) -> Fraction:
     """The largest n / 10000 of at most 0.12 and 0.1 (100/k)^0.3, and at least one of these parts."""
-    allowed = [n for n in range(1, 1201) if Fraction(n, 1000) ** 10 <= Fraction(100, k) ** 3]
-    return Fraction(max(allowed, default=1), 10_000)
+    n = min(1200, math.floor(1000 * (100 / k) ** 0.3) + 1)
+    while n > 1 and Fraction(n, 1000) ** 10 > Fraction(100, k) ** 3:
+        n -= 1
+    return Fraction(n, 10_000)
 
 
 def log_odds(scores: Scores, size: int, k: int, s: Fraction, precision: Fraction) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -25,7 +25,7 @@ from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
 from discreet.exact.laplace import upper_tail
-from discreet.mechanisms import canonical
+from discreet.mechanisms import canonical, core, core_odds
 from discreet.mechanisms.canonical_classes import Class
 from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.registry import MECHANISMS
@@ -257,3 +257,38 @@ def swap_counted_as_added() -> AbstractContextManager[None]:
         return lambda reach, adjacency, *rest: right(reach, "add-remove", *rest)
 
     return replace_attribute(request, "l1_distance", count_as_added)
+
+
+def no_running_minimum() -> AbstractContextManager[None]:
+    """A core is supported by its own odds alone, whatever those of smaller ones are."""
+
+    def exponents(odds: Sequence[arb], share: Fraction) -> list[arb]:
+        supported = [one - ball(1 / share) for one in odds]
+        return [ball(share / (2 * (1 - share))) * score for score in core.score_candidates(supported)]
+
+    return replace_attribute(core, "exponents", lambda right: exponents)
+
+
+def choice_for_nothing() -> AbstractContextManager[None]:
+    """The candidates have all of epsilon, as if to choose between them were free."""
+
+    def prepare(self: core.Core, tally: Any, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> core.Prepared:
+        return core.Prepared(self, tally, k, core.choice_share(k), epsilon, sensitivity)
+
+    return replace_attribute(core.Core, "prepare", lambda right: prepare)
+
+
+def boxes_by_scores() -> AbstractContextManager[None]:
+    """Boxes that end where a run of equal scores does, so that the scores decide how many subsets count together."""
+
+    def move_ends(right: Any) -> Any:
+        def exactly(self: core_odds.Odds, number: int) -> Any:
+            grid, last = self.grids[number], self.tally.last_of_run
+            h1, h2, t1, t2 = grid.corners
+            corners = np.array([h1, h2, np.where(t1 > grid.size, last(t1 - 1) + 1, t1), last(t2)])
+            moved = [replace(grid, corners=corners) if one is grid else one for one in self.grids]
+            return right(replace(self, grids=moved), number)
+
+        return exactly
+
+    return replace_attribute(core_odds.Odds, "exactly", move_ends)

@@ -21,7 +21,7 @@ from flint import arb, ctx
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
-from discreet.exact.ball import LARGEST, START, ball, bound_above, bound_below, sample_bernoulli_exp
+from discreet.exact.ball import START, ball, bound_above, bound_below, sample_bernoulli_exp
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
 from discreet.mechanisms import base
@@ -45,6 +45,9 @@ _STEPS = 13
 
 _UNIT = 10_000
 """The share is a whole number of these parts."""
+
+_UNLIKELY, _NEVER = 50.0, 1e300
+"""How far below the largest log weight one is not worth a look at all scores, and what stands for minus infinity."""
 
 _WIDE = 1e-3
 """Where floats bound the weight of a candidate no better than this, all scores are looked at."""
@@ -70,10 +73,10 @@ class Core(Mechanism):
     >>> import discreet
     >>> Core()
     Core(precision='3/5', otherwise=OneShot(noise='exponential'))
-    >>> scores = [1000] * 30 + list(range(100, 0, -1))
-    >>> release = discreet.top_k(scores, k=60, epsilon="0.4", mechanism=Core(otherwise=None))
-    >>> release.chosen, 10 < release.k < 60
-    ('core', True)
+    >>> scores = [1_000_000] * 30 + [0] * 100_000
+    >>> release = discreet.top_k(scores, k=60, epsilon=1, mechanism=Core())
+    >>> release.chosen, release.asked, release.k
+    ('core', 60, 50)
     """
 
     name: ClassVar[str] = "core"
@@ -177,11 +180,12 @@ def exponents(odds: Sequence[arb], share: Fraction) -> list[arb]:
     for one in odds:
         lowest.append(one.min(lowest[-1]) if lowest else one)
     supported = [one - ball(1 / share) for one in lowest]
-    return [ball(share / (2 * (1 - share))) * score for score in _scores(supported, arb(0))]
+    return [ball(share / (2 * (1 - share))) * score for score in score_candidates(supported)]
 
 
-def _scores(supported: Sequence[arb], nothing: arb) -> list[arb]:
+def score_candidates(supported: Sequence[arb]) -> list[arb]:
     """Min(s_j, 0) + min(-s_{j+1}, 0), without the first term at the bottom and the second at the top."""
+    nothing = arb(0)
     own = [nothing, *(one.min(nothing) for one in supported)]
     following = [*((-one).min(nothing) for one in supported), nothing]
     return [one + other for one, other in zip(own, following, strict=True)]
@@ -249,15 +253,17 @@ class Prepared:
         Losses(self.tally, self.k, odds.s, odds.gamma).focus()
         known = self.tally.known_count
         low, high = self._bound_weights(known)
-        if known < self.tally.d and not (high - low < _WIDE)[high > low.max() - 50.0].all():
+        likely = high > low.max() - _UNLIKELY
+        if known < self.tally.d and (high[likely] - low[likely] > _WIDE).any():
             low, high = self._bound_weights(self.tally.d)
         return low, high
 
     def chances(self) -> tuple[Floats, float]:
         """The probability of each candidate as a float, and what a sum of them may be off by."""
-        low, high = self.log_bounds
-        weights = np.exp(0.5 * (np.maximum(low, -LARGEST) + np.maximum(high, -LARGEST)))
-        likely = weights > 0.0
+        low, high = (np.maximum(bound, -_NEVER) for bound in self.log_bounds)
+        with np.errstate(under="ignore"):
+            weights = np.exp(0.5 * (low + high))
+        likely = high > low.max() - _UNLIKELY
         return weights / weights.sum(), float(2.0 * (high - low)[likely].max() + 1e-15)
 
     @cached_property
