@@ -113,7 +113,7 @@ def test_help_of_select_names_every_option_and_default(call):
         "canonical": "gumbel",
         "one-shot": "exponential",
         "peeling": "gumbel",
-        **dict.fromkeys(("joint", "histogram")),
+        **dict.fromkeys(("joint", "histogram", "core")),
     }
 
 
@@ -208,7 +208,7 @@ def test_adjacency_reaches_the_events(call, ratings):
         ((*SELECT, "--adjacency", "all"), "adjacency must be 'add-remove' or 'swap', not 'all'"),
         (
             (*SELECT, "--mechanism", "x"),
-            "mechanism must be one of canonical, one-shot, peeling, joint, histogram, not 'x'",
+            "mechanism must be one of canonical, one-shot, peeling, joint, histogram, core, not 'x'",
         ),
         ((*SELECT, "--gamma", "2"), "gamma must be from 0 to 1, not '2'"),
         ((*SELECT, "--ceil", "--gamma", "1"), "ceil must be False unless gamma is 1/2, but gamma is '1'"),

@@ -279,16 +279,15 @@ def choice_for_nothing() -> AbstractContextManager[None]:
 
 
 def boxes_by_scores() -> AbstractContextManager[None]:
-    """Boxes that end where a run of equal scores does, so that the scores decide how many subsets count together."""
+    """A box ends where the run of equal scores does that its middle is in: if that is elsewhere, it counts as bad."""
 
-    def move_ends(right: Any) -> Any:
+    def end_at_runs(right: Any) -> Any:
         def exactly(self: core_odds.Odds, number: int) -> Any:
-            grid, last = self.grids[number], self.tally.last_of_run
-            h1, h2, t1, t2 = grid.corners
-            corners = np.array([h1, h2, np.where(t1 > grid.size, last(t1 - 1) + 1, t1), last(t2)])
-            moved = [replace(grid, corners=corners) if one is grid else one for one in self.grids]
-            return right(replace(self, grids=moved), number)
+            grid = self.grids[number]
+            t = self.tally.last_of_run(grid.t)
+            moved = replace(grid, t=t, is_good=grid.is_good & (t == grid.t))
+            return right(replace(self, grids=[moved if one is grid else one for one in self.grids]), number)
 
         return exactly
 
-    return replace_attribute(core_odds.Odds, "exactly", move_ends)
+    return replace_attribute(core_odds.Odds, "exactly", end_at_runs)

@@ -312,21 +312,23 @@ class _At:
 
 def _largest(noise: Noise, excess: list[Fraction], ranks: Drawn) -> arb:
     """The log chance that the values at these ranks are the largest, in whatever order."""
-    inside = [(excess[rank], 1) for rank in ranks]
-    outside = [(value, 1) for rank, value in enumerate(excess) if rank not in ranks]
+    inside = Counter(excess[rank] for rank in ranks)
+    # Sets of equal values are equally likely: one integral each is enough.
+    return _all_largest(noise, tuple(sorted(inside.items())), _without(excess, ranks), ctx.prec)
+
+
+@lru_cache(maxsize=1 << 16)
+def _all_largest(noise: Noise, inside: tuple[Group, ...], outside: tuple[Group, ...], _: int) -> arb:
     race = _Race(noise.require_distribution(), (*inside, *outside))
-    return race.integral(partial(_all_above, len(inside))).log()
+    return race.integral(partial(_last_out, len(inside))).log()
 
 
-def _all_above(inside: int, elements: list[_At], counts: list[int]) -> acb:
-    """One of those outside is at the threshold, the others of them are below, and all of those inside are above."""
-    above = prod((e.above for e in elements[:inside]), start=acb(1))
-    outside = elements[inside:]
-    lasts = [
-        last.density * prod((e.below for j, e in enumerate(outside) if j != i), start=acb(1))
-        for i, last in enumerate(outside)
-    ]
-    return above * sum(lasts, acb(0))
+def _last_out(inside: int, elements: list[_At], counts: list[int]) -> acb:
+    """One of the groups outside has an element at the threshold, and no other above it; all those inside are above."""
+    above = prod((e.above**n for e, n in zip(elements[:inside], counts, strict=False)), start=acb(1))
+    first = [_first(i, counts[i]) for i in range(inside, len(elements))]
+    below = [0] * inside + counts[inside:]
+    return above * sum((integrand(elements, below) for integrand in first), acb(0))
 
 
 def _first(i: int, count: int) -> Callable[[list[_At], list[int]], acb]:
