@@ -33,7 +33,7 @@ PLACES = {
         canonical: ["scale"],
         core: ["scale", "exponents"],
         core.Core: ["prepare"],
-        core_odds.Odds: ["exactly"],
+        core_odds: ["weigh_grid"],
         histogram: ["scale"],
         joint: ["scale"],
         oneshot: ["scale"],

@@ -53,9 +53,9 @@ def log_odds(scores: Scores, size: int, k: int, s: Fraction, precision: Fraction
         if subset == tuple(range(size)):
             continue
         missing, worst = min(set(range(size)) - set(subset)), subset[-1]
-        first, last = find_box(size - 1 - missing, size - 1)
+        first, last = find_box(size - 1 - missing, size - 1, 4)
         h = ((size - 1 - last) + (size - 1 - first)) // 2
-        first, last = find_box(worst - size, len(x) - 1 - size)
+        first, last = find_box(worst - size, len(x) - 1 - size, 2)
         t = ((size + first) + (size + last)) // 2
         # The loss of a subset that lacks rank h and has t as its worst, less that of the best subset.
         loss = (1 - GAMMA) * x[h] - GAMMA * x[t] - (1 - 2 * GAMMA) * x[size - 1]
@@ -63,12 +63,12 @@ def log_odds(scores: Scores, size: int, k: int, s: Fraction, precision: Fraction
     return _log_sum(good) - _log_sum(bad) if bad else math.inf
 
 
-def find_box(distance: int, largest: int) -> tuple[int, int]:
-    """The first and the last distance of the box that one is in: 0, 1 to 2, 3 to 6, 7 to 14, and so on."""
-    first, width = 0, 1
-    while distance >= first + width:
-        first, width = first + width, 2 * width
-    return first, min(first + width - 1, largest)
+def find_box(distance: int, largest: int, part: int) -> tuple[int, int]:
+    """The first and the last distance of the box that one is in, which is one and so much of the first long."""
+    first = 0
+    while distance > first + first // part:
+        first += 1 + first // part
+    return first, min(first + first // part, largest)
 
 
 def expect_right(size: int, k: int, h: int, t: int) -> Fraction:

@@ -33,6 +33,7 @@ from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.sources.arrays.positions import PositionFinder
 from discreet.sources.events.unlisted_scoring import UnlistedScoring
+from discreet.tally import Tally
 
 Plant = Callable[[], AbstractContextManager[None]]
 
@@ -272,7 +273,7 @@ def no_running_minimum() -> AbstractContextManager[None]:
 def choice_for_nothing() -> AbstractContextManager[None]:
     """The candidates have all of epsilon, as if to choose between them were free."""
 
-    def prepare(self: core.Core, tally: Any, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> core.Prepared:
+    def prepare(self: core.Core, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> core.Prepared:
         return core.Prepared(self, tally, k, core.choice_share(k), epsilon, sensitivity)
 
     return replace_attribute(core.Core, "prepare", lambda right: prepare)
@@ -282,12 +283,10 @@ def boxes_by_scores() -> AbstractContextManager[None]:
     """A box ends where the run of equal scores does that its middle is in: if that is elsewhere, it counts as bad."""
 
     def end_at_runs(right: Any) -> Any:
-        def exactly(self: core_odds.Odds, number: int) -> Any:
-            grid = self.grids[number]
-            t = self.tally.last_of_run(grid.t)
-            moved = replace(grid, t=t, is_good=grid.is_good & (t == grid.t))
-            return right(replace(self, grids=[moved if one is grid else one for one in self.grids]), number)
+        def weigh_grid(grid: core_odds.Grid, tally: Tally, *terms: Fraction) -> Any:
+            t = tally.last_of_run(grid.t)
+            return right(replace(grid, t=t, is_good=grid.is_good & (t == grid.t)), tally, *terms)
 
-        return exactly
+        return weigh_grid
 
-    return replace_attribute(core_odds.Odds, "exactly", end_at_runs)
+    return replace_attribute(core_odds, "weigh_grid", end_at_runs)

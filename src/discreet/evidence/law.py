@@ -312,15 +312,14 @@ class _At:
 
 def _largest(noise: Noise, excess: list[Fraction], ranks: Drawn) -> arb:
     """The log chance that the values at these ranks are the largest, in whatever order."""
-    inside = Counter(excess[rank] for rank in ranks)
     # Sets of equal values are equally likely: one integral each is enough.
-    return _all_largest(noise, tuple(sorted(inside.items())), _without(excess, ranks), ctx.prec)
+    inside = tuple(sorted(Counter(excess[rank] for rank in ranks).items()))
+    return _all_largest(noise, inside, _without(excess, ranks), ctx.prec)
 
 
 @lru_cache(maxsize=1 << 16)
 def _all_largest(noise: Noise, inside: tuple[Group, ...], outside: tuple[Group, ...], _: int) -> arb:
-    race = _Race(noise.require_distribution(), (*inside, *outside))
-    return race.integral(partial(_last_out, len(inside))).log()
+    return _Race(noise.require_distribution(), (*inside, *outside)).integral(partial(_last_out, len(inside))).log()
 
 
 def _last_out(inside: int, elements: list[_At], counts: list[int]) -> acb:

@@ -28,7 +28,7 @@ from discreet.mechanisms import base
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.canonical_classes import Losses
-from discreet.mechanisms.core_odds import Odds, lay_grid, widen
+from discreet.mechanisms.core_odds import Odds, lay_grids, widen
 from discreet.mechanisms.oneshot import OneShot
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.selection import CORE, OTHERWISE, Selection
@@ -279,7 +279,7 @@ class Prepared:
 
     @cached_property
     def _odds(self) -> Odds:
-        grids = [lay_grid(size, self.k, self.tally.d, self.core.precision) for size in self.sizes]
+        grids = lay_grids(tuple(self.sizes), self.k, self.tally.d, self.core.precision)
         return Odds(grids, self.tally, scale(self.epsilon, self.sensitivity), Canonical().gamma)
 
     def _bound_weights(self, known: int) -> tuple[Floats, Floats]:

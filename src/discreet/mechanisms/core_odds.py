@@ -2,7 +2,7 @@
 
 A core is the list of the k' best, for some k' <= k, drawn by canonical. A subset in its class (h, t), ranks from 0, has
 on average h + [t < k] + (k'-1-h) max(min(t, k) - h - 1, 0) / (t-h-1) members among the true k. The classes are laid in
-boxes that double away from (k'-1, k'), by rank alone. All subsets of a box count with the weight of one class, the one
+boxes that grow away from (k'-1, k'), by rank alone. All subsets of a box count with the weight of one class, the one
 in its middle, and count as good or not as that class does. So the log odds of good against not good have the privacy
 that the weights have (docs/proofs.md, section 4.3), and cost a look at a few hundred scores, however many there are.
 
@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 from flint import arb
@@ -30,9 +29,12 @@ from discreet.exact.ball import (
     log_binomial_float,
     precise,
 )
-from discreet.exact.layout import lay_out
+from discreet.exact.layout import Layout
 from discreet.mechanisms.canonical_classes import Losses
 from discreet.tally import Tally
+
+_PART_H, _PART_T = 4, 2
+"""What part of its distance from the top-k' a box is long: h decides more than t whether a class is good."""
 
 _ROUNDING = 2.0**-44
 """How far, relative to it, the logarithm of a binomial is off at most."""
@@ -65,14 +67,80 @@ class Grid:
     off: Floats
 
 
-@lru_cache(maxsize=1024)
 def lay_grid(size: int, k: int, d: int, precision: Fraction) -> Grid:
     """The boxes of a core of so many of the k best of d items, which is good where this share is among them."""
-    corners = lay_out(0, size - 1, size, d - 1).corners
+    ends = np.array([*_box_starts(size - 1, _PART_H)[1:], size])
+    lines = size - ends[::-1], size + np.array(_box_starts(d - 1 - size, _PART_T))
+    corners = Layout.between(*lines, size - 1, d - 1).corners
     h1, h2, t1, t2 = corners
     # The middle, without passing 2^63.
     h, t = h1 + (h2 - h1) // 2, t1 + (t2 - t1) // 2
     return Grid(size, corners, h, t, _are_good(size, k, h, t, precision), *_log_counts(size, corners))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Grids:
+    """The grids of several cores, and all their boxes one after the other.
+
+    Attributes
+    ----------
+    parts
+        The grid of each core.
+    starts, lengths
+        Where the boxes of each begin, and how many they are.
+    upper, lower
+        The pairs of ranks whose gaps are looked up, each once: first those of h, then those of t.
+    above, below
+        Which of these pairs the h and the t of each box is in.
+    is_good, log_count, off
+        As of a grid.
+    """
+
+    parts: list[Grid]
+    starts: Ranks
+    lengths: Ranks
+    upper: tuple[Ranks, Ranks]
+    lower: tuple[Ranks, Ranks]
+    above: Ranks
+    below: Ranks
+    is_good: Mask
+    log_count: Floats
+    off: Floats
+
+    @classmethod
+    def of(cls, parts: list[Grid]) -> Grids:
+        """The grids of some cores."""
+        lengths = np.array([len(grid.h) for grid in parts])
+        edge = np.repeat([grid.size - 1 for grid in parts], lengths)
+        (h, of_h, above), (t, of_t, below) = (
+            _distinct_pairs(np.concatenate([getattr(grid, name) for grid in parts]), edge) for name in ("h", "t")
+        )
+        masses = (np.concatenate([getattr(grid, name) for grid in parts]) for name in ("is_good", "log_count", "off"))
+        return cls(parts, np.cumsum(lengths) - lengths, lengths, (h, of_t), (of_h, t), above, below, *masses)
+
+
+@lru_cache(maxsize=256)
+def lay_grids(sizes: tuple[int, ...], k: int, d: int, precision: Fraction) -> Grids:
+    """The boxes of cores of some sizes; kept, because the lists of many groups have the same."""
+    return Grids.of([lay_grid(size, k, d, precision) for size in sizes])
+
+
+def _distinct_pairs(ranks: Ranks, edges: Ranks) -> tuple[Ranks, Ranks, Ranks]:
+    """The different pairs of a rank and an edge, and which of them each one is."""
+    order = np.lexsort((edges, ranks))
+    rank, edge = ranks[order], edges[order]
+    is_new = np.append(True, (rank[1:] != rank[:-1]) | (edge[1:] != edge[:-1]))
+    which = np.empty(len(ranks), np.int64)
+    which[order] = np.cumsum(is_new) - 1
+    return rank[is_new], edge[is_new], which
+
+
+def _box_starts(last: int, part: int) -> list[int]:
+    """How far from the top-k' boxes begin: one that begins at a distance is one rank and a part of that long."""
+    starts = [0]
+    while (following := starts[-1] + 1 + starts[-1] // part) <= last:
+        starts.append(following)
+    return starts
 
 
 def _are_good(size: int, k: int, h: Ranks, t: Ranks, precision: Fraction) -> Mask:
@@ -138,7 +206,7 @@ def _subtract(log_a: Floats, off_a: Floats, log_b: Floats, off_b: Floats) -> tup
 class Odds:
     """The log odds of cores on a tally; `s` and `gamma` are what canonical weighs a loss by."""
 
-    grids: list[Grid]
+    grids: Grids
     tally: Tally
     s: Fraction
     gamma: Fraction
@@ -146,54 +214,46 @@ class Odds:
     def bounds(self, known: int) -> tuple[Floats, Floats]:
         """Floats below and above the log odds of each core, by the scores of the first so many ranks."""
         low, high = self._log_masses(known)
-        starts, good = self._starts, self._join("is_good")
+        is_good, lines = self.grids.is_good, (self.grids.starts, self.grids.lengths)
         # The top of a core weighs 1, is good, and is in no box.
-        good_low, good_high = (np.logaddexp(0.0, _log_sums(mass, good, starts)) for mass in (low, high))
-        bad_low, bad_high = (_log_sums(mass, ~good, starts) for mass in (low, high))
+        good_low, good_high = (np.logaddexp(0.0, _log_sums(mass, is_good, *lines)) for mass in (low, high))
+        bad_low, bad_high = (_log_sums(mass, ~is_good, *lines) for mass in (low, high))
         return widen(bound_below, good_low - bad_high), widen(bound_above, good_high - bad_low)
 
     def exactly(self, core: int) -> arb:
         """A ball around the log odds of a core; infinite where every box is good."""
-        grid = self.grids[core]
-        losses = Losses(self.tally, grid.size, self.s, self.gamma)
-        good, bad = arb(1), arb(0)
-        for box, (h, t) in enumerate(zip(grid.h.tolist(), grid.t.tolist(), strict=True)):
-            mass = count_subsets(grid.size, grid.corners[:, box]) * (-ball(losses.excess(h, t))).exp()
-            good, bad = (good + mass, bad) if grid.is_good[box] else (good, bad + mass)
-        return arb("inf") if grid.is_good.all() else good.log() - bad.log()
+        return weigh_grid(self.grids.parts[core], self.tally, self.s, self.gamma)
 
     def _log_masses(self, known: int) -> tuple[Floats, Floats]:
         """Bounds on the log mass of each box; of a rank that is not known only that it scores no more than the last."""
-        h, t = self._join("h"), self._join("t")
-        edge = np.repeat([grid.size - 1 for grid in self.grids], self._lengths)
-        above = self.tally.gaps(h, edge, self.s * (1 - self.gamma))
-        below = self.tally.gaps(edge, np.minimum(t, known - 1), self.s * self.gamma)
+        grids = self.grids
+        (h, edge_t), (edge_h, t) = grids.upper, grids.lower
+        above = self.tally.gaps(h, edge_h, self.s * (1 - self.gamma))[grids.above]
+        below = self.tally.gaps(edge_t, np.minimum(t, known - 1), self.s * self.gamma)[grids.below]
         with np.errstate(over="ignore"):
             loss = np.minimum(above + below, LARGEST)
-            value, room = self._join("log_count") - loss, self._join("off") + 2.0**-40 * (loss + 1.0)
+            value, room = grids.log_count - loss, grids.off + 2.0**-40 * (loss + 1.0)
             low, high = value - room, value + room
         # The largest float stands for all beyond.
-        low[(t >= known) | (loss == LARGEST)] = -np.inf
+        low[(t >= known)[grids.below] | (loss == LARGEST)] = -np.inf
         return low, high
 
-    def _join(self, name: str) -> Any:
-        return np.concatenate([getattr(grid, name) for grid in self.grids])
 
-    @cached_property
-    def _lengths(self) -> list[int]:
-        return [len(grid.h) for grid in self.grids]
+def weigh_grid(grid: Grid, tally: Tally, s: Fraction, gamma: Fraction) -> arb:
+    """A ball around the log odds of a core: the mass of its good boxes and of the top, against that of the others."""
+    losses = Losses(tally, grid.size, s, gamma)
+    good, bad = arb(1), arb(0)
+    for box, (h, t) in enumerate(zip(grid.h.tolist(), grid.t.tolist(), strict=True)):
+        mass = count_subsets(grid.size, grid.corners[:, box]) * (-ball(losses.excess(h, t))).exp()
+        good, bad = (good + mass, bad) if grid.is_good[box] else (good, bad + mass)
+    return arb("inf") if grid.is_good.all() else good.log() - bad.log()
 
-    @cached_property
-    def _starts(self) -> Ranks:
-        return np.cumsum([0, *self._lengths[:-1]])
 
-
-def _log_sums(logs: Floats, chosen: Mask, starts: Ranks) -> Floats:
+def _log_sums(logs: Floats, chosen: Mask, starts: Ranks, lengths: Ranks) -> Floats:
     """The logarithm of the sum of the chosen ones of each stretch."""
     kept = np.where(chosen, logs, -np.inf)
     largest = np.maximum.reduceat(kept, starts)
     level = np.where(np.isfinite(largest), largest, 0.0)
-    lengths = np.diff(np.append(starts, len(logs)))
     with np.errstate(divide="ignore", under="ignore"):
         return np.asarray(level + np.log(np.add.reduceat(np.exp(kept - np.repeat(level, lengths)), starts)))
 
