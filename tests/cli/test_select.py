@@ -150,6 +150,39 @@ def test_a_histogram_of_scores_whose_users_are_known_to_move_few(call):
     assert len(release.counts) == release.k
 
 
+def test_core_says_how_many_the_data_support(call, tmp_path):
+    np.save("popular.npy", np.array([10**6] * 30 + [0] * 50_000))
+    options = ("select", "popular.npy", "-k", "60", "--epsilon", "1", "--mechanism", "core")
+    release = released(call, *options, "--otherwise", "none", "--precision", "0.9")
+    assert release.guarantee.mechanism == discreet.Core("0.9", otherwise=None)
+    assert (release.chosen, release.asked) == ("core", 60)
+    _, out, _ = call(*options, "--precision", "0.9")
+    assert "of the 60 asked for: the data do not support more at this epsilon" in out
+    _, out, _ = call(*SELECT, "--mechanism", "core", "--otherwise", "one-shot")
+    assert "DOUBTFUL: to choose how many items to release costs more than it gains for k below 50" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (("--mechanism", "core", "--otherwise", "joint"), "otherwise must be one of one-shot, none, not 'joint'"),
+        (("--mechanism", "core", "--precision", "2"), "precision must be above 0 and at most 1, not '2'"),
+        (
+            ("--mechanism", "core", "--gamma", "1"),
+            "gamma must be left out with the mechanism core, which takes only precision and otherwise",
+        ),
+        (
+            ("--otherwise", "none"),
+            "otherwise must be left out with the mechanism canonical, which takes only gamma and noise and ceil",
+        ),
+    ],
+)
+def test_options_of_core_are_its_own(call, options, error):
+    code, out, err = call(*SELECT, *options)
+    assert (code, out) == (2, "")
+    assert error in err
+
+
 def test_where_chooses_events(call, ratings):
     assert released(call, *FROM_EVENTS, "--where", "stars = 5").items == [8]
 
