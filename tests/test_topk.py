@@ -223,7 +223,7 @@ BAD = [
     ({"scores": pd.Series([1, 2], index=["a", "a"])}, "labels must all be different, but one is there twice"),
     (
         {"mechanism": "canonical"},
-        "one of Canonical(), OneShot(), Peeling(), Joint(), Histogram(), not 'canonical'",
+        "one of Canonical(), OneShot(), Peeling(), Joint(), Histogram(), Core(), not 'canonical'",
     ),
     ({"mechanism": discreet.Canonical}, "mechanism must be one of"),
     ({"sensitivity": 1}, "sensitivity must be a Sensitivity(down=..., up=...), not 1"),

@@ -17,6 +17,7 @@ import typer
 from discreet.cli.stdin import STANDARD, Input
 from discreet.errors import InvalidValueError, quote
 from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.registry import MECHANISMS
 from discreet.noise import NOISES, check_noise
 from discreet.privacy import ADJACENCIES, Sensitivity, check_adjacency, exact
@@ -24,6 +25,7 @@ from discreet.sources.column_hints import suggestion
 
 TABLE_OR_JSON = ("table", "json")
 INPUT_FORMATS = ("csv", "tsv", "json", "parquet", "npy")
+FALLBACKS = (OneShot.name, "none")
 
 
 def complete_from(names: Iterable[str]) -> Callable[[], list[str]]:
@@ -96,6 +98,18 @@ NoiseOption = Annotated[
         autocompletion=complete_from(NOISES),
     ),
 ]
+PrecisionOption = Annotated[
+    str | None,
+    typer.Option(metavar="P", help="For core: the share of its items that should be right, up to 1. By default 0.6."),
+]
+OtherwiseOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help=f"For core: what to release where data support no core, {join_choices(FALLBACKS)}. By default the first.",
+        autocompletion=complete_from(FALLBACKS),
+    ),
+]
 CeilOption = Annotated[
     bool, typer.Option("--ceil", help="For canonical: round losses up to multiples of the sensitivity.")
 ]
@@ -130,6 +144,9 @@ def parse_mechanism(name: str | None, options: dict[str, Any]) -> Mechanism:
         if option not in own:
             takes = f"takes only {' and '.join(own)}" if own else "takes no options"
             raise InvalidValueError(f"{option} must be left out with the mechanism {name}, which {takes}")
+    if "otherwise" in given:
+        fallback = parse_choice("otherwise", given["otherwise"], FALLBACKS)
+        given["otherwise"] = None if fallback == "none" else MECHANISMS[fallback]()
     if "noise" in given:
         with _suggest_on_error(given["noise"], NOISES):
             check_noise(given["noise"])
