@@ -23,6 +23,7 @@ MECHANISMS = [
     discreet.Peeling("exponential"),
     discreet.Peeling(),
     discreet.Joint(),
+    discreet.Core(),
 ]
 
 distinct_scores = st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=12, unique=True)
@@ -72,7 +73,7 @@ def test_scaling_scores_and_sensitivity_together_changes_nothing(mechanism, scor
     assert here == there
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS[:6] + MECHANISMS[7:], ids=str)
+@pytest.mark.parametrize("mechanism", MECHANISMS[:6] + MECHANISMS[7:9], ids=str)
 def test_scaling_by_a_third_keeps_the_distribution(mechanism):
     scores, k = [4, 1, 0, 1], 2 if mechanism.name != "one-shot" else 1
     thirds = [Fraction(score, 3) for score in scores]
@@ -100,7 +101,7 @@ def test_a_release_is_k_items_of_the_domain(mechanism, scores, data):
     k = data.draw(st.integers(1, len(scores)))
     epsilon = data.draw(st.sampled_from(["1e-9", "0.1", 3, 10**4]))
     release = discreet.top_k(np.array(scores), k, epsilon, mechanism=mechanism)
-    assert len(release.items) == k
+    assert len(release.items) == k or (mechanism.may_release_fewer and len(release.items) < k)
     assert release.items == sorted(set(release.items))
     assert set(release.items) <= set(range(len(scores)))
     assert (release.order is None) == (not mechanism.ordered or k == len(scores))

@@ -26,6 +26,7 @@ MECHANISMS = [
     discreet.OneShot("gumbel"),
     discreet.Peeling("exponential"),
     discreet.Joint(),
+    discreet.Core(),
 ]
 integers = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), min_size=1, max_size=30).map(
     lambda values: torch.tensor(values, dtype=torch.int64)

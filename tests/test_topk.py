@@ -223,7 +223,7 @@ BAD = [
     ({"scores": pd.Series([1, 2], index=["a", "a"])}, "labels must all be different, but one is there twice"),
     (
         {"mechanism": "canonical"},
-        "one of Canonical(), OneShot(), Peeling(), Joint(), Histogram(), not 'canonical'",
+        "one of Canonical(), OneShot(), Peeling(), Joint(), Histogram(), Core(), not 'canonical'",
     ),
     ({"mechanism": discreet.Canonical}, "mechanism must be one of"),
     ({"sensitivity": 1}, "sensitivity must be a Sensitivity(down=..., up=...), not 1"),
@@ -400,7 +400,7 @@ def test_extreme_epsilons_print_and_survive_json(epsilon):
 
 def test_a_label_cannot_write_lines_of_its_own():
     release = discreet.top_k({"a\nepsilon = 0 for all": 9, "\x1b[31mred": 8, "caf\u00e9": 7, "z": 0}, 3, 10**6)
-    assert len(str(release).splitlines()) == 5
+    assert len(str(release).splitlines()) == 6
     assert "\x1b" not in str(release)
     assert "caf\u00e9" in str(release)
 

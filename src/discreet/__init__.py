@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import Error
 from discreet.guarantee import Guarantee
 from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.core import Core
 from discreet.mechanisms.histogram import Histogram
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
@@ -65,6 +66,7 @@ __all__ = [
     "Check",
     "ClassProbabilities",
     "Comparison",
+    "Core",
     "Count",
     "Discovered",
     "EngineError",

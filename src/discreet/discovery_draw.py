@@ -49,26 +49,31 @@ def _release_found(
 ) -> Release:
     """The release of the items that were kept: all of them where they are no more than k, and then in no order."""
     takes_all = len(found.items) <= request.k
-    items, scores = _take_all(request, found) if takes_all else _select(request, found, draw)
+    chosen: list[str | None] = [None]
+    items, scores = _take_all(request, found) if takes_all else _select(request, found, draw, chosen)
     has_order = request.share.mechanism.ordered and not takes_all
     counted = request.count_mechanism
     counts = None if counted is None or noise is None else counted.add_noise(list(items), scores, noise)
-    return Release(
-        sort_labels(items), list(items) if has_order else None, None, request.share, private, counts, request.k
-    )
+    order = list(items) if has_order else None
+    return Release(sort_labels(items), order, None, request.share, private, counts, request.k, chosen[-1])
 
 
 def _take_all(request: DiscoveryRequest, found: FoundItems) -> Chosen:
     return found.items, [score * request.source.grid for score in found.scores]
 
 
-def _select(request: DiscoveryRequest, found: FoundItems, draw: Draw) -> Chosen:
-    """What is selected of the items that were kept, which are as good as public, as of scores that are handed in."""
+def _select(request: DiscoveryRequest, found: FoundItems, draw: Draw, chosen: list[str | None]) -> Chosen:
+    """What is selected of the items that were kept, which are as good as public, as of scores that are handed in.
+
+    Which candidate it is by is noted in `chosen`, where the mechanism has any.
+    """
     promised, grid = request.share, request.source.grid
 
     def choose(tally: Tally) -> Selection:
         made = promised.mechanism.prepare(tally, request.k, promised.selection_epsilon, promised.sensitivity)
-        return draw(made)
+        selection = draw(made)
+        chosen.append(selection.chosen)
+        return selection
 
     scores = ArraySource(np.array(found.scores, np.int64), found.items, grid, grid)
     return scores.select_items(choose, scored=request.count_mechanism is not None)

@@ -14,7 +14,7 @@ from discreet.progress import count_steps
 from discreet.selection import Selection
 from discreet.sources.base import Chosen
 from discreet.tally import Tally
-from discreet.topk import choose_ranks, make_release
+from discreet.topk import Drawn, choose_ranks, make_release
 
 
 def draw_grouped_release(
@@ -25,7 +25,7 @@ def draw_grouped_release(
 ) -> GroupedRelease:
     """The releases of all groups, drawn one after the other, and after that their counts."""
     source, requests = request.source, request.requests
-    values: list[list[int]] = [[] for _ in requests]
+    drawn = [Drawn() for _ in requests]
     if request.takes_all_items and not request.has_counts:
         # Groups of one domain have one source that knows it.
         sources = {id(each.source): each.source for each in requests}
@@ -36,11 +36,11 @@ def draw_grouped_release(
 
             def choose(group: int, tally: Tally) -> Selection:
                 advance(group)
-                return choose_ranks(requests[group], draw, values[group], tally)
+                return choose_ranks(requests[group], draw, drawn[group], tally)
 
             every = source.select_items(choose, request.has_counts)
     releases = {
-        key: make_release(each, chosen, steps, noise, private)
-        for key, each, chosen, steps in zip(source.keys, requests, every, values, strict=True)
+        key: make_release(each, chosen, one, noise, private)
+        for key, each, chosen, one in zip(source.keys, requests, every, drawn, strict=True)
     }
     return GroupedRelease(releases, request.guarantee, source.each_user, source.groups_per_user, source.names)

@@ -16,6 +16,8 @@ from discreet.privacy import MANY, ONE, sum_of_largest
 from discreet.release import (
     MALFORMED,
     Release,
+    describe_doubts,
+    describe_support,
     describe_terms,
     describe_values,
     from_json_text,
@@ -201,7 +203,16 @@ class GroupedRelease(Mapping[Any, Release]):
             share = decimal(max(release.guarantee.epsilon for release in self.values()))
             user = f", who counts in up to {count_groups(self.groups_per_user)} at {share} each"
         terms, *warnings = describe_terms(self.guarantee, self.private, user)
-        return [terms, *self._describe_counts(), *warnings, *describe_values(next(iter(self.values())), " of a group")]
+        first = next(iter(self.values()))
+        said = [*self._describe_support(), terms, *self._describe_counts(), *warnings]
+        return [*said, *describe_values(first, " of a group"), *describe_doubts(first)]
+
+    def _describe_support(self) -> list[str]:
+        """In how many groups the data did not support all the items asked for."""
+        fewer = sum(describe_support(release) is not None for release in self.values())
+        if not fewer:
+            return []
+        return [f"in {fewer:,} of {count_groups(len(self))} the data do not support all {self.k:,} at this epsilon"]
 
     def _describe_counts(self) -> list[str]:
         """Whom counts leave out, where a user may have been in more groups than count."""

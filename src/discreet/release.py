@@ -12,6 +12,7 @@ from discreet.errors import InvalidValueError
 from discreet.guarantee import Guarantee
 from discreet.labels import label_from_json, label_to_json
 from discreet.listing import Listing
+from discreet.selection import CORE, OTHERWISE
 from discreet.text import decimal
 
 FORMAT = 1
@@ -83,7 +84,10 @@ class Release:
         A noisy score with an interval for each item, the largest first, or None where none were asked for and the
         mechanism releases none.
     asked
-        How many items were asked for, where they had to be found and may be fewer; None where there is a list.
+        How many items were asked for, where they may be fewer: they had to be found, or the mechanism chose how many to
+        release. None where there are always as many.
+    chosen
+        Which candidate the mechanism chose, where it has several (`Core`): "core", or "otherwise" for its fallback.
 
     Examples
     --------
@@ -102,6 +106,7 @@ class Release:
     private: bool = True
     counts: list[Count] | None = None
     asked: int | None = None
+    chosen: str | None = None
 
     @property
     def k(self) -> int:
@@ -196,17 +201,45 @@ class Release:
 
     def notes(self) -> list[str]:
         """What is promised, and what has to be known to read the list, in lines for people."""
-        return [*describe_terms(self.guarantee, self.private), *describe_values(self)]
+        support = describe_support(self)
+        terms = describe_terms(self.guarantee, self.private)
+        said = [*([] if support is None else [support]), *terms, *describe_values(self)]
+        return [*said, *describe_doubts(self)]
 
 
 def describe_size(release: Release) -> str:
     """How many items are released, of how many, in words."""
     if release.d is not None:
         return f"Top {release.k:,} of {release.d:,} items"
+    if release.chosen is not None:
+        return f"Top {release.k:,} of those found"
     if release.asked is None or release.k == release.asked:
         return f"Top {release.k:,} of those found"
     found = "No item was" if not release.k else "1 item was" if release.k == 1 else f"{release.k:,} items were"
     return f"{found} found, fewer than the {release.asked:,} asked for"
+
+
+def describe_support(release: Release) -> str | None:
+    """How many of the items asked for the data support, in words; None where that was not looked at, or it is all."""
+    few = "the data do not support more at this epsilon"
+    if release.chosen is None or (release.chosen == CORE and release.k == release.asked):
+        return None
+    if release.chosen == CORE:
+        return f"{release.k:,} of the {release.asked:,} asked for: {few}"
+    instead = "nothing is released" if not release.k else f"{release.k:,} items are released all the same"
+    return f"none of the {release.asked:,} asked for is supported by the data at this epsilon: {instead}"
+
+
+def describe_doubts(release: Release) -> list[str]:
+    """Why another mechanism might have been the better one, as far as that is public."""
+    asked = release.k if release.asked is None else release.asked
+    doubt = release.guarantee.mechanism.doubt(asked, release.d)
+    return [] if doubt is None else [doubt]
+
+
+_MUCH = 20
+_DOUBT = f"DOUBTFUL: an epsilon above {_MUCH} promises next to nothing; from 0.1 to 3 is usual"
+"""Whoever held even odds on somebody can then become sure but for one part in a hundred million."""
 
 
 def describe_terms(guarantee: Guarantee, private: bool, user: str = "") -> list[str]:
@@ -216,9 +249,10 @@ def describe_terms(guarantee: Guarantee, private: bool, user: str = "") -> list[
         delta = f" and delta = {decimal(found.delta)}"
     whose = f"for one user {describe_user(guarantee.adjacency)}{user}"
     terms = f"epsilon = {decimal(guarantee.epsilon)}{describe_parts(guarantee)}{delta} {whose}"
+    doubt = [_DOUBT] if guarantee.epsilon > _MUCH else []
     warning = [] if private else ["NOT PRIVATE: drawn with the caller's random generator"]
     seen = [] if found is None else [found.describe_threshold()]
-    return [f"{terms}, drawn by {guarantee.mechanism!r}", *seen, *warning]
+    return [f"{terms}, drawn by {guarantee.mechanism!r}", *seen, *doubt, *warning]
 
 
 def describe_parts(guarantee: Guarantee) -> str:
@@ -251,6 +285,7 @@ def items_to_dict(release: Release) -> tuple[dict[str, Any], dict[str, Any]]:
         "order": None if release.order is None else [label_to_json(item) for item in release.order],
         "d": release.d,
         **({} if release.asked is None else {"asked": release.asked}),
+        **({} if release.chosen is None else {"chosen": release.chosen}),
     }
     return items, {} if release.counts is None else {"counts": [count.to_dict() for count in release.counts]}
 
@@ -263,7 +298,12 @@ def items_from_dict(data: dict[str, Any], guarantee: Guarantee, private: bool) -
     d, asked = (None if data.get(name) is None else int(data[name]) for name in ("d", "asked"))
     if (d is None) != (guarantee.discovery is not None):
         raise ValueError
-    return Release(items, order, d, guarantee, private, counts, asked)
+    chosen = data.get("chosen")
+    if chosen not in (None, CORE, OTHERWISE):
+        raise ValueError
+    if chosen is not None and (asked is None or not guarantee.mechanism.may_release_fewer):
+        raise ValueError
+    return Release(items, order, d, guarantee, private, counts, asked, chosen)
 
 
 def to_json_text(data: Any, indent: int | None) -> str:

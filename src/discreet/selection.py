@@ -11,6 +11,9 @@ import numpy as np
 from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy
 
+CORE, OTHERWISE = "core", "otherwise"
+"""What the candidates of a mechanism that chooses between several are called."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UniformSubset:
@@ -38,13 +41,19 @@ class Selection:
     """Ranks one by one, all ranks below `head`, and a uniform subset of a range.
 
     Where the ranks have an order that is released, they are all given one by one, with their values where a mechanism
-    releases those.
+    releases those. Where a mechanism chose between candidates, `chosen` says which: that is public.
     """
 
     ranks: Ranks
     head: int = 0
     subset: UniformSubset | None = None
     values: NoisyValues | None = None
+    chosen: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is selected."""
+        return self.is_listed and not len(self.ranks)
 
     @property
     def is_listed(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
@@ -270,38 +271,48 @@ def draw_release(
     """
     scored = request.count_mechanism is not None
     chosen: Chosen
-    values: list[int] = []
+    drawn = Drawn()
     if request.takes_all_items and not scored:
         chosen = request.source.every_item(), []
     else:
         # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
         with np.errstate(all="ignore"):
-            chosen = request.source.select_items(partial(choose_ranks, request, draw, values), scored)
-    return make_release(request, chosen, values, noise, private)
+            chosen = request.source.select_items(partial(choose_ranks, request, draw, drawn), scored)
+    return make_release(request, chosen, drawn, noise, private)
 
 
-def choose_ranks(request: Request, draw: Callable[[Prepared], Selection], values: list[int], tally: Tally) -> Selection:
+@dataclass
+class Drawn:
+    """What is released beside the items: values, in steps, and which candidate was chosen, where there are any."""
+
+    values: list[int] = field(default_factory=list)
+    chosen: str | None = None
+
+
+def choose_ranks(request: Request, draw: Callable[[Prepared], Selection], drawn: Drawn, tally: Tally) -> Selection:
     """What is selected of a tally: what `draw` makes of the mechanism on it, or everything without a draw.
 
-    Values that come with it are noted in `values`, in steps, as long as the tally is there to make them of.
+    What comes with it is noted in `drawn`, as long as the tally is there to make values of.
     """
     if request.takes_all_items:
         return Selection(np.arange(request.k))
     selection = draw(request.prepare(tally))
     if selection.values is not None and request.value_format is not None:
-        values[:] = selection.values.to_steps(request.value_format.grid)
+        drawn.values = selection.values.to_steps(request.value_format.grid)
+    drawn.chosen = selection.chosen
     return selection
 
 
 def make_release(
-    request: Request, chosen: Chosen, values: list[int], noise: Callable[[Fraction], int] | None, private: bool
+    request: Request, chosen: Chosen, drawn: Drawn, noise: Callable[[Fraction], int] | None, private: bool
 ) -> Release:
     """The release of the chosen items, with their values, or with noise on their scores, where there are any."""
     (items, scores), counted, form = chosen, request.count_mechanism, request.value_format
     has_order = request.guarantee.mechanism.ordered and not request.takes_all_items
     order = (items.tolist() if isinstance(items, np.ndarray) else items) if has_order else None
     counts = None if counted is None or noise is None else counted.add_noise(list(items), scores, noise)
-    if form is not None and values:
+    if form is not None and drawn.values:
         # In the released order, which is that of the values before they are rounded.
-        counts = [form.make_count(item, steps) for item, steps in zip(order or [], values, strict=True)]
-    return Release(sort_labels(items), order, request.d, request.guarantee, private, counts)
+        counts = [form.make_count(item, steps) for item, steps in zip(order or [], drawn.values, strict=True)]
+    asked = request.k if request.guarantee.mechanism.may_release_fewer else None
+    return Release(sort_labels(items), order, request.d, request.guarantee, private, counts, asked, drawn.chosen)

@@ -8,10 +8,10 @@ import pytest
 from scipy.special import gammaln
 
 import discreet
-from discreet.analysis.classes import log_binomial_float, massive_cells
+from discreet.analysis.classes import massive_cells
 from discreet.analysis.goals import GOALS, goals, is_reached
 from discreet.evidence.law import law
-from discreet.exact.ball import log_binomial, precision
+from discreet.exact.ball import log_binomial, log_binomial_float, precision
 from discreet.mechanisms.canonical_classes import Classes, Losses
 from discreet.noise import NOISES
 from discreet.sources.arrays.array import array_source

@@ -113,7 +113,7 @@ def test_help_of_select_names_every_option_and_default(call):
         "canonical": "gumbel",
         "one-shot": "exponential",
         "peeling": "gumbel",
-        **dict.fromkeys(("joint", "histogram")),
+        **dict.fromkeys(("joint", "histogram", "core")),
     }
 
 
@@ -148,6 +148,39 @@ def test_a_histogram_of_scores_whose_users_are_known_to_move_few(call):
     release = released(call, *SELECT, "--mechanism", "histogram", "--sensitivity", "0,1,2", "--adjacency", "swap")
     assert release.guarantee.sensitivity.l1 == 4
     assert len(release.counts) == release.k
+
+
+def test_core_says_how_many_the_data_support(call, tmp_path):
+    np.save("popular.npy", np.array([10**6] * 30 + [0] * 50_000))
+    options = ("select", "popular.npy", "-k", "60", "--epsilon", "1", "--mechanism", "core")
+    release = released(call, *options, "--otherwise", "none", "--precision", "0.9")
+    assert release.guarantee.mechanism == discreet.Core("0.9", otherwise=None)
+    assert (release.chosen, release.asked) == ("core", 60)
+    _, out, _ = call(*options, "--precision", "0.9")
+    assert "of the 60 asked for: the data do not support more at this epsilon" in out
+    _, out, _ = call(*SELECT, "--mechanism", "core", "--otherwise", "one-shot")
+    assert "DOUBTFUL: to choose how many items to release costs more than it gains for k below 50" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (("--mechanism", "core", "--otherwise", "joint"), "otherwise must be one of one-shot, none, not 'joint'"),
+        (("--mechanism", "core", "--precision", "2"), "precision must be above 0 and at most 1, not '2'"),
+        (
+            ("--mechanism", "core", "--gamma", "1"),
+            "gamma must be left out with the mechanism core, which takes only precision and otherwise",
+        ),
+        (
+            ("--otherwise", "none"),
+            "otherwise must be left out with the mechanism canonical, which takes only gamma and noise and ceil",
+        ),
+    ],
+)
+def test_options_of_core_are_its_own(call, options, error):
+    code, out, err = call(*SELECT, *options)
+    assert (code, out) == (2, "")
+    assert error in err
 
 
 def test_where_chooses_events(call, ratings):
@@ -208,7 +241,7 @@ def test_adjacency_reaches_the_events(call, ratings):
         ((*SELECT, "--adjacency", "all"), "adjacency must be 'add-remove' or 'swap', not 'all'"),
         (
             (*SELECT, "--mechanism", "x"),
-            "mechanism must be one of canonical, one-shot, peeling, joint, histogram, not 'x'",
+            "mechanism must be one of canonical, one-shot, peeling, joint, histogram, core, not 'x'",
         ),
         ((*SELECT, "--gamma", "2"), "gamma must be from 0 to 1, not '2'"),
         ((*SELECT, "--ceil", "--gamma", "1"), "ceil must be False unless gamma is 1/2, but gamma is '1'"),
@@ -331,6 +364,29 @@ def test_options_that_do_not_go_together_are_refused(refused, ratings, args, sen
     assert refused(*args) == sentence
 
 
+def test_without_a_command_there_is_help(call):
+    code, out, err = call()
+    assert (code, err) == (0, "")
+    assert out == call("--help")[1]
+    assert "discreet select scores.csv -k 10 --epsilon 1" in out
+
+
+@pytest.mark.parametrize(("epsilon", "lines"), [("20", 0), ("20.1", 1), ("1e14", 1), ("1", 0)])
+def test_an_epsilon_that_promises_nothing_gets_a_line_of_doubt(call, ratings, epsilon, lines):
+    code, out, err = call("select", "scores.csv", "-k", "1", "--epsilon", epsilon)
+    assert (code, err) == (0, "")
+    assert out.count("\nDOUBTFUL: an epsilon above 20 promises next to nothing") == lines
+
+
+def test_the_name_of_a_file_says_that_it_is_csv(call, ratings):
+    asked = ("select", "scores.csv", "-k", "1", "--epsilon", "1")
+    for out, begin in {"top.csv": "item\n", "TOP.CSV": "item\n", "top.json": "{", "top": "{"}.items():
+        assert call(*asked, "--out", out)[0] == 0
+        assert Path(out).read_text(encoding="utf-8").startswith(begin)
+    assert call(*asked, "--out", "all.csv", "--format", "json")[0] == 0
+    assert json.loads(Path("all.csv").read_text(encoding="utf-8"))["format"] == 1
+
+
 def test_several_files_and_folders_are_events_together(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "days").mkdir()
@@ -430,7 +486,6 @@ def test_options_of_another_mechanism_are_refused(refused, mechanism, options, o
 @pytest.mark.parametrize(
     ("args", "named", "where"),
     [
-        ((), "missing command", "discreet --help"),
         (("choose",), "'choose'", "discreet --help"),
         (("--fast",), "--fast", "discreet --help"),
         ((*SELECT, "--fast"), "--fast", "discreet select --help"),

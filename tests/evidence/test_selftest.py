@@ -20,7 +20,7 @@ from discreet.evidence.expected import ExpectedLaw, expected_law
 from discreet.evidence.inputs import long_input, telling_pair
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
-from discreet.mechanisms import canonical, histogram, joint, oneshot, peeling
+from discreet.mechanisms import canonical, core, core_odds, histogram, joint, oneshot, peeling
 from discreet.mechanisms.discovery import Discovery
 from discreet.sources.arrays.positions import PositionFinder
 from discreet.sources.events.unlisted_scoring import UnlistedScoring
@@ -31,6 +31,9 @@ PLACES = {
     (module, name)
     for module, names in {
         canonical: ["scale"],
+        core: ["scale", "exponents"],
+        core.Core: ["prepare"],
+        core_odds: ["weigh_grid"],
         histogram: ["scale"],
         joint: ["scale"],
         oneshot: ["scale"],

@@ -43,7 +43,9 @@ def test_every_mechanism_has_one_with_every_noise_that_was_searched():
     assert searched >= {"gumbel", "exponential", "laplace", "logistic", "half-logistic"}
     assert [one for one in all_variants() if noise_of(one).name in searched] == MECHANISMS
     # Were there fewer, a wrong scale could pass for the others.
-    assert SHARPEST == MECHANISMS
+    # What chooses first and then draws does not do its worst in both on one pair.
+    assert [one for one in MECHANISMS if not one.may_release_fewer] == SHARPEST
+    assert all(best_witness(one).share > 0.86 for one in MECHANISMS)
     assert SHARP * 1.05 > 1
     assert best_witness(discreet.Canonical("2/5")) is None
 

@@ -199,7 +199,7 @@ def test_other_accountants_are_refused(accounting, wrong):
 
 def test_without_dp_accounting(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
-    line = r'dp-accounting is not installed: pip install "discreet\[dp-accounting\]"'
+    line = r'dp-accounting is not installed: pip install "dp-accounting>=0\.6"'
     with pytest.raises(ImportError, match=line) as found:
         guarantee().to_dp_event()
     assert isinstance(found.value, discreet.Error)

@@ -404,7 +404,7 @@ def test_features_are_for_the_user_to_enable():
 def test_without_opendp(monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     for call in (lambda: make_top_k(None, None, 1, 1), lambda: then_top_k(1, 1)):
-        with pytest.raises(ImportError, match=r'OpenDP is not installed: pip install "discreet\[opendp\]"') as found:
+        with pytest.raises(ImportError, match=r'OpenDP is not installed: pip install "opendp>=0\.14,<0\.17"') as found:
             call()
         assert isinstance(found.value, discreet.Error)
 

@@ -314,7 +314,7 @@ def test_without_scikit_learn_the_error_has_the_pip_line():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
-        "discreet.integrations.sklearn needs scikit-learn 1.6 or newer: pip install 'discreet[sklearn]'",
+        "discreet.integrations.sklearn needs scikit-learn 1.6 or newer: pip install 'scikit-learn>=1.6'",
         "1/2",
     ]
 

@@ -24,6 +24,7 @@ SETTINGS = {
     "histogram": ARTISTS.replace("k = 2", 'k = 2\nmechanism = "histogram"').replace(
         ITEM, f"{ITEM}, max_items_per_user = 2"
     ),
+    "core": ARTISTS.replace("k = 2", 'k = 2\nmechanism = "core"\nprecision = "0.5"\notherwise = "none"'),
     "swap": ARTISTS.replace("k = 2", 'k = 2\nadjacency = "swap"\ncounts = 1'),
     "sums": ARTISTS.replace(ITEM, f'{ITEM}, value = "seconds", clip = [0, 90], resolution = "0.5"'),
     "found": ARTISTS.replace(DOMAIN, 'discover = { delta = "1e-9", max_items_per_user = 2 }'),

@@ -17,7 +17,7 @@ from discreet.analysis.goals import Hits, count_right_ranks
 from discreet.analysis.joint_sets import draw_by
 from discreet.analysis.results import Expected, GroupedExpected, describe_origin
 from discreet.analysis.statistics import check_confidence, draws_needed
-from discreet.analysis.utility import check_width, measure_groups, meter
+from discreet.analysis.utility import check_always_k, check_width, measure_groups, meter
 from discreet.counts import MISS_PROBABILITY
 from discreet.errors import InvalidTypeError
 from discreet.exact.arrays import Ranks
@@ -90,6 +90,7 @@ def _expect(request: Request, read: Callable[[], Tally], apart: Fraction, sure: 
     wide = _count_width(request)
     if request.takes_all_items:
         return Expected(1.0, 0.0, 0.0, 0.0, count_width=wide)
+    check_always_k(request.guarantee.mechanism)
     tally, form = read(), request.guarantee.mechanism.form
     if form is Form.CLASSES:
         prepared: Any = request.prepare(tally)

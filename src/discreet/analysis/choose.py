@@ -69,6 +69,7 @@ def epsilon_for(
     """
     aim = Aim(goal, _probability(probability), check_goal(goal, share))
     contenders = type(DEFAULT).contenders() if mechanism is None else [check_comparable(mechanism)]
+    _check_goal_of(contenders, goal)
     read = Scores.of(scores)
     needed: Fraction | None = None
     for contender in contenders:
@@ -175,8 +176,8 @@ def compare(
     goal
         Look for the epsilon that this one goal needs alone, which takes less long; by default for all.
     mechanisms
-        Which ones; by default canonical with several gammas, one-shot and peeling, and the histogram where it is known
-        how many scores one user can move. A `Sampler` is drawn from at `epsilon`.
+        Which ones; by default canonical with several gammas, one-shot and peeling, the histogram where it is known how
+        many scores one user can move, and `Core` for the goal "recall". A `Sampler` is drawn from at `epsilon`.
 
     Examples
     --------
@@ -188,13 +189,15 @@ def compare(
     wanted, read = _probability(probability), Scores.of(scores)
     enough = check_share(share) if goal is None else check_goal(goal, share)
     aims = [Aim(each, wanted, enough) for each in (GOALS if goal is None else (goal,))]
-    chosen = _quick_contenders(read.has_few_items(sensitivity)) if mechanisms is None else list(mechanisms)
+    few = read.has_few_items(sensitivity)
+    chosen = _quick_contenders(few, goal or "top") if mechanisms is None else list(mechanisms)
     for mechanism in chosen:
         check_comparable(mechanism)
         if not isinstance(mechanism, Sampler):
             check_computed(mechanism)
         elif epsilon is None:
             raise InvalidValueError(f"epsilon must be given to compare {mechanism!r}, which is drawn from at one")
+    _check_goal_of(chosen, goal)
     spent = None if epsilon is None else positive(epsilon, "epsilon")
     choices: list[Choice] = []
     for mechanism in chosen:
@@ -209,9 +212,19 @@ def compare(
     return Comparison(int(k), wanted, spent, choices, enough, read.groups, describe_origin(read.source, int(k)))
 
 
-def _quick_contenders(few_items: bool) -> list[Mechanism]:
+def _quick_contenders(few_items: bool, goal: str) -> list[Mechanism]:
     """The contenders whose utility is computed at once: where losses are counted it takes minutes."""
-    return [contender for contender in all_contenders(few_items) if contender.form in (Form.CLASSES, Form.RACE)]
+    every = all_contenders(few_items, goal)
+    return [contender for contender in every if contender.form not in (Form.LOSSES, Form.UNKNOWN)]
+
+
+def _check_goal_of(mechanisms: Iterable[Mechanism], goal: str | None) -> None:
+    """Raises where a list that may be shorter than k is asked for more than how much of the true one it has."""
+    for mechanism in mechanisms:
+        if mechanism.may_release_fewer and goal != "recall":
+            raise InvalidValueError(
+                f"goal must be recall for {mechanism!r}, whose list may have fewer than k items, not {quote(goal)}"
+            )
 
 
 def _guess(choices: list[Choice], mechanism: Mechanism, k: int, goal: str) -> Fraction | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.exact.arrays import Floats, Ranks
-from discreet.exact.ball import log_binomial_stirling
+from discreet.exact.ball import log_binomial_float
 from discreet.exact.boxes import find_mass
 from discreet.mechanisms.canonical import Prepared
 from discreet.mechanisms.canonical_classes import Classes
@@ -97,35 +97,3 @@ def log_sum(logs: Floats) -> float:
         return -np.inf
     largest = float(logs.max())
     return largest + float(np.log(np.exp(logs - largest).sum()))
-
-
-def log_binomial_float(r: Ranks, rest: Ranks) -> Floats:
-    """Log C(r + rest, r), right to a relative 2^-50 or so.
-
-    Accurate for what is reported, where `log_binomial_upper` of the sampler is a bound; both are Stirling's series, and
-    differ in its remainders.
-    """
-    a, b = np.maximum(r, 1).astype(np.float64), np.maximum(rest, 1).astype(np.float64)
-    value = log_binomial_stirling(a, b)
-    value += _remainder(a + b) - _remainder(a) - _remainder(b)
-    return np.where((r == 0) | (rest == 0), 0.0, value)
-
-
-def _remainder(m: Floats) -> Floats:
-    """Log m! - (m log m - m + log(2 pi m) / 2): the series from 12 on, by recursion below."""
-    # c(m) = c(m+1) + (m + 1/2) log(1 + 1/m) - 1
-    few = float(m.min(initial=12.0)) < 12.0
-    far = np.maximum(m, 12.0) if few else m
-    inverse = 1.0 / (far * far)
-    series = (1.0 / 12.0 - inverse * (1.0 / 360.0 - inverse * (1.0 / 1260.0 - inverse / 1680.0))) / far
-    return np.where(m < 12.0, _NEAR[np.minimum(m, 12.0).astype(np.int64)], series) if few else series
-
-
-def _near() -> Floats:
-    table = np.zeros(13)
-    for m in range(1, 13):
-        table[m] = np.log(float(np.prod(np.arange(1.0, m + 1.0)))) - (m * np.log(m) - m + 0.5 * np.log(2.0 * np.pi * m))
-    return table
-
-
-_NEAR = _near()

@@ -19,7 +19,7 @@ from discreet.analysis.joint_sets import make_analysis_request
 from discreet.analysis.layers import Layers
 from discreet.analysis.results import NOT_PRIVATE
 from discreet.analysis.shots import Chance
-from discreet.analysis.utility import MOST_VALUES, Race, check_computed
+from discreet.analysis.utility import MOST_VALUES, Race, check_always_k, check_computed
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
 from discreet.mechanisms import canonical, joint
@@ -119,6 +119,7 @@ def subset_probability(
     items = _distinct(subset)
     request = make_analysis_request(scores, len(items), epsilon, mechanism, sensitivity, adjacency)
     chosen = request.guarantee.mechanism
+    check_always_k(chosen)
     check_computed(chosen)
     if request.k == request.d:
         return Chance(1.0, 0.0)

@@ -13,8 +13,8 @@ from math import log
 
 import numpy as np
 
-from discreet.analysis.classes import log_binomial_float
 from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.ball import log_binomial_float
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.joint import log_count_float
 

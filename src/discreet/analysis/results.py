@@ -35,8 +35,9 @@ class Utility:
         Of any top-k by score, however ties are broken.
     recall
         The expected share of the released items that are right: that score at least as much as the true k-th, so that
-        of items tied with it any is right. With `share`, the probability that at least this share is right. Not a
-        number for joint over sets, for which it is not computed.
+        of items tied with it any is right. With `share`, the probability that at least this share is right. Of a list
+        that may be shorter than k (`Core`) it is a share of k, and the other four are not numbers. Not a number for
+        joint over sets, for which it is not computed.
     error
         What each of them may be off by. For canonical it is a bound; for one-shot and joint, whose integrals are
         refined until they stand still, it is how far they still moved, where no bound is smaller.

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.analysis.classes import ROUNDING, list_cells, log_binomial_float, log_sum
+from discreet.analysis.classes import ROUNDING, list_cells, log_sum
 from discreet.analysis.goals import Hits, Wanted, split_edges
 from discreet.exact.arrays import Floats, Mask, Ranks
+from discreet.exact.ball import log_binomial_float
 from discreet.exact.boxes import find_mass
 from discreet.mechanisms.canonical import Prepared
 from discreet.mechanisms.canonical_classes import Classes

@@ -184,10 +184,13 @@ def meter(
 ) -> Meter:
     """The probability, or the expected share, of what is wanted, for one mechanism on a tally, by epsilon."""
     mechanism, sensitivity = guarantee.mechanism, guarantee.sensitivity
-    compute = _FORMULAS[mechanism.form](_Question(tally, k, mechanism, wanted, precision))
+    # Of a list that may be shorter than k, only how much of the true one it has is a question.
+    asked = {name: one for name, one in wanted.items() if isinstance(one, Hits) or not mechanism.may_release_fewer}
+    compute = _FORMULAS[mechanism.form](_Question(tally, k, mechanism, asked, precision))
 
     def read(epsilon: Fraction, goal: float | None = None) -> Shares:
-        return compute(mechanism.prepare(tally, k, epsilon, sensitivity), precision.goal if goal is None else goal)
+        found = compute(mechanism.prepare(tally, k, epsilon, sensitivity), precision.goal if goal is None else goal)
+        return replace(found, values=dict.fromkeys(wanted, nan) | found.values)
 
     return read
 
@@ -210,6 +213,12 @@ def check_computed(mechanism: Mechanism) -> None:
             "mechanism must be one whose utility is computed: canonical or peeling with gumbel noise, one-shot or "
             f"joint, not {mechanism!r}"
         )
+
+
+def check_always_k(mechanism: Mechanism) -> None:
+    """Raises unless a mechanism always releases k items."""
+    if mechanism.may_release_fewer:
+        raise InvalidValueError(f"mechanism must be one that always releases k items, not {mechanism!r}")
 
 
 @dataclass(frozen=True)
@@ -296,6 +305,39 @@ def _by_integration(question: _Question) -> _Formula:
     return compute
 
 
+def _by_candidates(question: _Question) -> _Formula:
+    formulas: dict[int, _Formula] = {}
+
+    def formula_of(prepared: Any, j: int) -> _Formula:
+        """What computes the goals of a candidate, which serves for the next epsilon too."""
+        if j not in formulas:
+            mechanism = prepared.mechanism(j)
+            formulas[j] = _FORMULAS[mechanism.form](replace(question, k=prepared.size(j), mechanism=mechanism))
+        return formulas[j]
+
+    def compute(prepared: Any, goal: float) -> Shares:
+        chances, error = prepared.chances()
+        values = dict.fromkeys(question.wanted, 0.0)
+        for j, chance in enumerate(chances.tolist()):
+            if chance < 0.1 * goal / len(chances):
+                error += chance
+            elif (size := prepared.size(j)) > 0:
+                found = formula_of(prepared, j)(prepared.candidate(j), goal)
+                error += chance * found.error
+                for name, one in question.wanted.items():
+                    values[name] += chance * found.values[name] * _weigh_shorter(one, size, question.k)
+        return Shares(values, error)
+
+    return compute
+
+
+def _weigh_shorter(wanted: Wanted, size: int, k: int) -> float:
+    """What a list of fewer items counts for, where it is asked for a share of k: those that it lacks are not right."""
+    if isinstance(wanted, Hits) and wanted.least is None:
+        return size / k
+    return float(isinstance(wanted, Hits) and size >= (wanted.least or 0))
+
+
 def _by_draws(question: _Question) -> _Formula:
     wanted, precision = question.wanted, question.precision
     alpha = float(1 - precision.confidence) / (2 * len(wanted))
@@ -324,6 +366,7 @@ _FORMULAS: dict[Form, Callable[[_Question], _Formula]] = {
     Form.CLASSES: _by_classes,
     Form.RACE: _by_integration,
     Form.LOSSES: _by_layers,
+    Form.CANDIDATES: _by_candidates,
     Form.UNKNOWN: _by_draws,
 }
 

@@ -112,10 +112,13 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog=HELP)
+@app.callback(epilog=HELP, invoke_without_command=True)
 def discreet(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Releases the top-k of scored items with pure epsilon-differential privacy, drawn exactly as in the proofs."""
+    if context.invoked_subcommand is None:
+        print_text(context.get_help())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.options import complete_from, join_choices, parse_choice, parse_count
+from discreet.cli.output import print_doubt
 from discreet.discovery_terms import EXACT, KINDS, SPELLINGS, discovered
 from discreet.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from discreet.discovery_terms import Discovered
+    from discreet.cli.output import print_doubt
+from discreet.discovery_terms import Discovered
 
 DiscoverOption = Annotated[
     bool,
@@ -73,5 +74,5 @@ def parse_discovery(given: Mapping[str, Any], max_items_per_user: str | None) ->
     with warnings.catch_warnings(record=True, action="always") as caught:
         terms = discovered(given["delta"], most, given["discovery_epsilon"], kind, spelling)
     for warning in caught:
-        print(f"discreet: {warning.message}", file=sys.stderr)
+        print_doubt(str(warning.message))
     return terms

@@ -60,6 +60,8 @@ def verify(
     noise: shared.NoiseOption = None,
     gamma: shared.GammaOption = None,
     ceil: shared.CeilOption = False,
+    precision: shared.PrecisionOption = None,
+    otherwise: shared.OtherwiseOption = None,
     k: shared.SmallKOption = None,
     epsilon: Annotated[str, typer.Option(metavar="E", help="The budget of each release.")] = "1",
     scores: Annotated[
@@ -93,7 +95,7 @@ def verify(
     """
     from discreet.evidence.verify import as_report, examine_each, plan
 
-    options = {"gamma": gamma, "noise": noise, "ceil": ceil or None}
+    options = {"gamma": gamma, "noise": noise, "ceil": ceil or None, "precision": precision, "otherwise": otherwise}
     if self_test:
         if every or deep or mechanism or any(options.values()) or k or scores or adjacency or epsilon != "1":
             raise InvalidValueError("self-test must be left out with options other than jobs, format, json and quiet")
@@ -223,6 +225,8 @@ def audit(
     noise: shared.NoiseOption = None,
     gamma: shared.GammaOption = None,
     ceil: shared.CeilOption = False,
+    precision: shared.PrecisionOption = None,
+    otherwise: shared.OtherwiseOption = None,
     k: shared.SmallKOption = None,
     epsilon: Annotated[str, typer.Option(metavar="E", help="The budget that each release promises.")] = "1",
     scores: Annotated[str | None, typer.Option(metavar="A,B,...", help="Counts of users for 2 to 26 items.")] = None,
@@ -248,9 +252,10 @@ def audit(
     from discreet.evidence.audit import audit as audited
 
     shape = parse_format(form, as_json, shared.TABLE_OR_JSON)
+    options = {"gamma": gamma, "noise": noise, "ceil": ceil or None, "precision": precision, "otherwise": otherwise}
     with show_progress(not quiet):
         found = audited(
-            parse_mechanism(mechanism, {"gamma": gamma, "noise": noise, "ceil": ceil or None}),
+            parse_mechanism(mechanism, options),
             None if k is None else parse_count(k),
             epsilon=epsilon,
             scores=None if scores is None else parse_numbers(scores, "scores"),

@@ -17,7 +17,7 @@ import typer
 from discreet.cli.stdin import STANDARD, Input
 from discreet.errors import InvalidValueError, quote
 from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.registry import MECHANISMS, make_mechanism
+from discreet.mechanisms.registry import FALLBACKS, MECHANISMS, make_mechanism
 from discreet.noise import NOISES
 from discreet.privacy import ADJACENCIES, Sensitivity, check_adjacency, exact
 from discreet.sources.column_hints import suggestion
@@ -96,6 +96,18 @@ NoiseOption = Annotated[
         autocompletion=complete_from(NOISES),
     ),
 ]
+PrecisionOption = Annotated[
+    str | None,
+    typer.Option(metavar="P", help="For core: the share of its items that should be right, up to 1. By default 0.6."),
+]
+OtherwiseOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help=f"For core: what to release where data support no core, {join_choices(FALLBACKS)}. By default the first.",
+        autocompletion=complete_from(FALLBACKS),
+    ),
+]
 CeilOption = Annotated[
     bool, typer.Option("--ceil", help="For canonical: round losses up to multiples of the sensitivity.")
 ]
@@ -125,6 +137,8 @@ def parse_mechanism(name: str | None, options: dict[str, Any]) -> Mechanism:
     """The mechanism of this name with the options that were given, all of which must be its own."""
     name = parse_choice("mechanism", name or "canonical", MECHANISMS)
     given = {option: value for option, value in options.items() if value is not None}
+    if "otherwise" in given:
+        parse_choice("otherwise", given["otherwise"], FALLBACKS)
     noise = given.get("noise")
     with _suggest_on_error(None if noise in NOISES else noise, NOISES):
         return make_mechanism(name, given)

@@ -44,9 +44,13 @@ def check_out(out: str | None, inputs: dict[str, list[str]]) -> None:
 
 
 def deliver(release: AnyRelease, shape: str, out: str | None) -> None:
-    """Writes the release to `out`, if given, and prints it. A file has no table for people, but JSON."""
+    """Writes the release to `out`, if given, and prints it.
+
+    A file has no table for people, but CSV where its name ends so, and else JSON.
+    """
     if out is not None:
-        save(FORMATS["json" if shape == "table" else shape](release), out)
+        by_name = "csv" if out.lower().endswith(".csv") else "json"
+        save(FORMATS[by_name if shape == "table" else shape](release), out)
     if shape == "json":
         print_json(release.to_dict())
     else:
@@ -80,6 +84,12 @@ def print_text(text: str, heading: bool = False) -> None:
     text = text.encode(_encoding(), "backslashreplace").decode(_encoding())
     first, line, rest = text.partition("\n")
     print(f"{apply_style(first, BOLD, sys.stdout) if heading else first}{line}{rest}")
+
+
+def print_doubt(sentence: str) -> None:
+    """Prints a sentence for whoever runs the command, on standard error; it depends on what was given alone."""
+    if getattr(sys, "stderr", None) is not None:
+        print(f"discreet: {sentence}", file=sys.stderr)
 
 
 def flush() -> None:

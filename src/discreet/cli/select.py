@@ -72,6 +72,7 @@ Examples with scores:
   discreet select points.tsv -k 3 --epsilon 1 --sensitivity 2,5 --adjacency swap
   discreet select scores.parquet -k 10 --epsilon 1
   discreet select scores.csv -k 10 --epsilon 1 --ledger budget.db --purpose "monthly chart"
+  discreet select counts.npy -k 100 --epsilon 0.1 --mechanism core --otherwise none
   discreet select scores.csv -k 10 --epsilon 1 --counts 0.5
   discreet select scores.csv -k 10 --epsilon 1 --counts 0.5 --format csv > top.csv
   discreet select - -k 10 --epsilon 1 --format items < scores.csv | sort
@@ -179,6 +180,8 @@ def select(
     gamma: shared.GammaOption = None,
     noise: shared.NoiseOption = None,
     ceil: shared.CeilOption = False,
+    precision: shared.PrecisionOption = None,
+    otherwise: shared.OtherwiseOption = None,
     sensitivity: shared.SensitivityOption = None,
     adjacency: shared.AdjacencyOption = "add-remove",
     counts: Annotated[
@@ -236,7 +239,8 @@ def select(
     ranks and tell about scores. Where nobody has a list, --discover finds the items in events, for a delta.
     """
     # Everything public is checked before the scores or the events are read.
-    drawn_by = parse_mechanism(mechanism, {"gamma": gamma, "noise": noise, "ceil": ceil or None})
+    own = {"gamma": gamma, "noise": noise, "ceil": ceil or None, "precision": precision, "otherwise": otherwise}
+    drawn_by = parse_mechanism(mechanism, own)
     count, shape = parse_count(k), parse_format(form, as_json, FORMATS)
     positive(epsilon, "epsilon")
     if counts is not None:

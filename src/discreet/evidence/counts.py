@@ -18,7 +18,6 @@ from discreet import topk
 from discreet.evidence.neighbours import Family, Scores
 from discreet.evidence.report import SLACK, Pair
 from discreet.evidence.visible_laws import Laws, log_ratios
-from discreet.exact.arrays import Ranks
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.release import Release
 from discreet.request import make_request
@@ -137,7 +136,7 @@ class CountedLaws(Laws):
         made = super().source(scores)
         return BoundedScores(made.scores, made.labels, made.unit, self._grid, max_items_per_user=self._per_user)
 
-    def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Ranks]) -> Release:
+    def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Selection]) -> Release:
         """What is released where the noise happens to bring every count to where it is aimed.
 
         The aims depend on the items alone, so that all inputs show the same counts; an interval around the true score,
@@ -157,7 +156,7 @@ class CountedLaws(Laws):
         return self._with_noise(source, draw, aim)
 
     def _with_noise(
-        self, source: ArraySource, draw: Callable[[Prepared], Ranks], noise: Callable[[int], int]
+        self, source: ArraySource, draw: Callable[[Prepared], Selection], noise: Callable[[int], int]
     ) -> Release:
         """The release where the noise of each call, in steps, is what `noise` says."""
         calls = count()
@@ -170,7 +169,7 @@ class CountedLaws(Laws):
         # Without the floor, which could only hide a difference.
         counted = None if counted is None else replace(counted, floor=False)
         request = replace(self.request, source=source, count_mechanism=counted)
-        return topk.draw_release(request, lambda prepared: Selection(draw(prepared)), scripted_noise)
+        return topk.draw_release(request, draw, scripted_noise)
 
     def _steps(self, value: int | Fraction) -> Fraction:
         return Fraction(value) / self._grid

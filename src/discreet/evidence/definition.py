@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Outcome = tuple[int, ...]
+Outcome = tuple[Any, ...]
 Law = dict[Outcome, float]
 Scores = Sequence[Fraction | int]
 
@@ -79,7 +79,8 @@ def law(
     """The log probability of every outcome of a mechanism, which is given by its name and parameters.
 
     A set is a tuple of positions in ascending order; a sequence is one in the order that is released, which `as_sets`
-    leaves out. A user who is added moves a score by at least -down and at most up, and so many `items` at most.
+    leaves out; where a mechanism chooses between candidates, the word for the one it chose comes first. A user who is
+    added moves a score by at least -down and at most up, and so many `items` at most.
     """
     definitions = SET_DEFINITIONS if as_sets else DEFINITIONS
     if mechanism["name"] not in definitions:
@@ -104,6 +105,7 @@ DEFINITIONS: dict[str, Definition] = {
     "joint": lambda _, scores, k, s, __: joint(scores, k, s),
     # One-shot adds noise to scores times s/k.
     "histogram": lambda given, scores, k, _, __: oneshot(scores, k, k * given["rate"], "laplace"),
+    "core": lambda given, scores, k, s, _: _core(scores, k, s, Fraction(given["precision"]), given["otherwise"]),
 }
 """The mechanisms by name."""
 
@@ -141,6 +143,12 @@ def canonical_loss(scores: Scores, subset: Sequence[int], gamma: Fraction) -> Fr
     outside = [scores[i] for i in range(len(scores)) if i not in subset]
     largest = max(outside) if outside else inside
     return (1 - gamma) * max(largest, inside) - gamma * inside
+
+
+def _core(scores: Scores, k: int, s: Fraction, precision: Fraction, otherwise: dict[str, Any] | None) -> Law:
+    from discreet.evidence.core_definition import define_core
+
+    return define_core(scores, k, s, precision, otherwise)
 
 
 def joint(scores: Scores, k: int, s: Fraction) -> Law:

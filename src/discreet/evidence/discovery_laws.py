@@ -24,7 +24,7 @@ from discreet.discovery_terms import Discovered
 from discreet.evidence.definition import discrete_laplace_log
 from discreet.evidence.discovery_definition import upper_tail
 from discreet.evidence.visible_laws import enumerate_outcomes
-from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.arrays import Floats
 from discreet.exact.ball import precision
 from discreet.grouped_release import GroupedRelease
 from discreet.mechanisms.base import Prepared
@@ -164,13 +164,13 @@ class ReleaseLaws:
             }
         return self._selections[held]
 
-    def _release(self, held: Touched, draw: Callable[[Prepared], Ranks]) -> Release:
+    def _release(self, held: Touched, draw: Callable[[Prepared], Selection]) -> Release:
         """What is released where these items were kept, with counts that happen to have no noise."""
         # In the order in which they are looked up: an order that is echoed would show.
         ranked = sorted(held, key=lambda each: (-each[1], each[0]))
         found = FoundItems([item for item, _, _ in ranked], [score for _, _, score in ranked])
         request = replace(self.request, source=hold(self._source, found), count_mechanism=self._counted)
-        made = topk.draw_any(request, lambda prepared: Selection(draw(prepared)), self._draw_no_noise)
+        made = topk.draw_any(request, draw, self._draw_no_noise)
         if isinstance(made, GroupedRelease):
             made = list(made.values())[-1]
         assert isinstance(made, Release)

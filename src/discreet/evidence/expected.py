@@ -122,8 +122,10 @@ def check_defined(mechanism: Mechanism) -> None:
         raise InvalidValueError(f"noise must be one that the definition knows, {known}, not {quote(name)}")
 
 
-def _observe(positions: tuple[int, ...], ordered: bool) -> Outcome:
-    return tuple(map(label, sorted(positions))), tuple(map(label, positions)) if ordered else None
+def _observe(drawn: tuple[Any, ...], ordered: bool) -> Outcome:
+    # A mechanism that chooses between candidates says which, and no order.
+    chosen, positions = (drawn[0], drawn[1:]) if drawn and isinstance(drawn[0], str) else (None, drawn)
+    return tuple(map(label, sorted(positions))), tuple(map(label, positions)) if ordered else chosen
 
 
 def _probability(log: float) -> str:

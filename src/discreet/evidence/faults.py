@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -25,7 +25,7 @@ from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
 from discreet.exact.laplace import upper_tail
-from discreet.mechanisms import canonical
+from discreet.mechanisms import canonical, core, core_odds
 from discreet.mechanisms.canonical_classes import Class
 from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.registry import MECHANISMS
@@ -33,6 +33,7 @@ from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.sources.arrays.positions import PositionFinder
 from discreet.sources.events.unlisted_scoring import UnlistedScoring
+from discreet.tally import Tally
 
 Plant = Callable[[], AbstractContextManager[None]]
 
@@ -257,3 +258,35 @@ def swap_counted_as_added() -> AbstractContextManager[None]:
         return lambda reach, adjacency, *rest: right(reach, "add-remove", *rest)
 
     return replace_attribute(request, "l1_distance", count_as_added)
+
+
+def no_running_minimum() -> AbstractContextManager[None]:
+    """A core is supported by its own odds alone, whatever those of smaller ones are."""
+
+    def exponents(odds: Sequence[arb], share: Fraction) -> list[arb]:
+        supported = [one - ball(1 / share) for one in odds]
+        return [ball(share / (2 * (1 - share))) * score for score in core.score_candidates(supported)]
+
+    return replace_attribute(core, "exponents", lambda right: exponents)
+
+
+def choice_for_nothing() -> AbstractContextManager[None]:
+    """The candidates have all of epsilon, as if to choose between them were free."""
+
+    def prepare(self: core.Core, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> core.Prepared:
+        return core.Prepared(self, tally, k, core.choice_share(k), epsilon, sensitivity)
+
+    return replace_attribute(core.Core, "prepare", lambda right: prepare)
+
+
+def boxes_by_scores() -> AbstractContextManager[None]:
+    """A box ends where the run of equal scores does that its middle is in: if that is elsewhere, it counts as bad."""
+
+    def end_at_runs(right: Any) -> Any:
+        def weigh_grid(grid: core_odds.Grid, tally: Tally, *terms: Fraction) -> Any:
+            t = tally.last_of_run(grid.t)
+            return right(replace(grid, t=t, is_good=grid.is_good & (t == grid.t)), tally, *terms)
+
+        return weigh_grid
+
+    return replace_attribute(core_odds, "weigh_grid", end_at_runs)

@@ -21,7 +21,7 @@ from discreet.evidence.counts import BoundedScores
 from discreet.evidence.neighbours import Family, Scores, whole
 from discreet.evidence.report import SLACK, Failure, OverTrials, format_scores, share, verdict_word
 from discreet.evidence.visible_laws import ORDERS, Laws, label, renyi, shares, signed_log_ratios
-from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.arrays import Floats
 from discreet.grouped_draw import draw_grouped_release
 from discreet.grouped_request import make_grouped_request
 from discreet.mechanisms.base import Form, Mechanism, Prepared
@@ -141,14 +141,14 @@ class GroupLaws(Laws):
         made = super().source(scores)
         return BoundedScores(made.scores, made.labels, made.unit, made.grid, max_items_per_user=self._per_user)
 
-    def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Ranks]) -> Release:
+    def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Selection]) -> Release:
         requests, turns, groups = list(self.grouped.requests), count(), self.grouped.source
         requests[self._place] = replace(self.request, source=source)
         members = [request.source for request in requests]
         asked = MemberGroups(groups.keys, members, groups.each_user, groups.groups_per_user)
 
         def choose(prepared: Prepared) -> Selection:
-            return Selection(draw(prepared) if next(turns) == self._place else np.arange(self.k))
+            return draw(prepared) if next(turns) == self._place else Selection(np.arange(self.k))
 
         return draw_grouped_release(replace(self.grouped, source=asked, requests=requests), choose)[self._place]
 

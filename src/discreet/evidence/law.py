@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from functools import lru_cache, singledispatch
+from functools import lru_cache, partial, singledispatch
 from itertools import combinations, permutations
 from math import prod
 from typing import Any, cast
@@ -27,9 +27,10 @@ from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy
-from discreet.mechanisms import canonical, joint, oneshot, peeling
+from discreet.mechanisms import canonical, core, joint, oneshot, peeling
 from discreet.mechanisms.canonical_classes import Class, Classes
 from discreet.noise import Distribution, Noise, Piece
+from discreet.selection import Selection
 
 Drawn = tuple[int, ...]
 Law = dict[Drawn, arb]
@@ -91,6 +92,43 @@ def _(prepared: peeling.Prepared) -> Law:
         return {int(left.original(np.array([rank]))[0]): chance for rank, chance in chances.items()}
 
     return _in_rounds(prepared.k, one_round, prepared.tally.d)
+
+
+@law.register
+def _(prepared: core.Prepared) -> Law:
+    """What is drawn is the number of a candidate, and ranks in ascending order."""
+    result: Law = {}
+    # A candidate that can never be drawn has a weight of zero, and no logarithm.
+    weights = {j: weight for j, weight in enumerate(prepared.log_weights()) if weight != arb("-inf")}
+    for j, chance in zip(weights, _normalise(weights.values()), strict=True):
+        candidate = prepared.candidate(j)
+        for ranks, log_probability in ({(): arb(0)} if candidate is None else set_law(candidate)).items():
+            result[j, *ranks] = chance + log_probability
+    return result
+
+
+def set_law(prepared: Any) -> Law:
+    """The law of what is drawn without its order, as ranks in ascending order."""
+    if isinstance(prepared, oneshot.Prepared) and not prepared.noise.max_stable:
+        excess = [prepared.excess(rank) for rank in range(prepared.tally.d)]
+        sets = combinations(range(len(excess)), prepared.k)
+        return {ranks: _largest(prepared.noise, excess, ranks) for ranks in sets}
+    result: Law = {}
+    for ranks, log_probability in law(prepared).items():
+        _add(result, tuple(sorted(ranks)), log_probability)
+    return result
+
+
+@singledispatch
+def as_selection(prepared: Any, drawn: Iterable[int]) -> Selection:
+    """What a mechanism selects where it draws this, as `law` lists it."""
+    return Selection(np.fromiter(drawn, np.int64))
+
+
+@as_selection.register
+def _(prepared: core.Prepared, drawn: Iterable[int]) -> Selection:
+    j, *ranks = drawn
+    return prepared.label(j, Selection(np.array(ranks, np.int64)))
 
 
 def _cells(classes: Classes) -> Iterator[Class]:
@@ -270,6 +308,26 @@ class _At:
     def density(self) -> acb:
         # p' q - p q' = r (1-y) + r y = r
         return acb(0) if self._piece is None else self._r * self._piece.slope(self._p, self._q)
+
+
+def _largest(noise: Noise, excess: list[Fraction], ranks: Drawn) -> arb:
+    """The log chance that the values at these ranks are the largest, in whatever order."""
+    # Sets of equal values are equally likely: one integral each is enough.
+    inside = tuple(sorted(Counter(excess[rank] for rank in ranks).items()))
+    return _all_largest(noise, inside, _without(excess, ranks), ctx.prec)
+
+
+@lru_cache(maxsize=1 << 16)
+def _all_largest(noise: Noise, inside: tuple[Group, ...], outside: tuple[Group, ...], _: int) -> arb:
+    return _Race(noise.require_distribution(), (*inside, *outside)).integral(partial(_last_out, len(inside))).log()
+
+
+def _last_out(inside: int, elements: list[_At], counts: list[int]) -> acb:
+    """One of the groups outside has an element at the threshold, and no other above it; all those inside are above."""
+    above = prod((e.above**n for e, n in zip(elements[:inside], counts, strict=False)), start=acb(1))
+    first = [_first(i, counts[i]) for i in range(inside, len(elements))]
+    below = [0] * inside + counts[inside:]
+    return above * sum((integrand(elements, below) for integrand in first), acb(0))
 
 
 def _first(i: int, count: int) -> Callable[[list[_At], list[int]], acb]:

@@ -24,7 +24,7 @@ SLACK = 1e-12
 """Some pairs reach epsilon exactly; bounds are certified to within this share of it."""
 
 Outcome = tuple[Any, ...]
-"""What the caller sees: the items as listed, the order, and the counts as listed where there are some."""
+"""What the caller sees: the items as listed, the order or else which candidate was chosen, and the counts as listed."""
 
 
 @dataclass(frozen=True)
@@ -264,4 +264,6 @@ def format_scores(scores: Scores) -> str:
 def format_outcome(outcome: Outcome) -> str:
     """What is seen, as a report spells it."""
     items, order = outcome[:2]
+    if isinstance(order, str):
+        return f"{order}, items {' '.join(map(str, items))}"
     return f"items {' '.join(map(str, items))}" + ("" if order is None else f", order {' '.join(map(str, order))}")

@@ -133,7 +133,10 @@ def _starts(mechanism: Mechanism, count: int, generator: random.Random) -> Itera
 
 def _shapes(mechanism: Mechanism) -> list[Shape]:
     """The shapes that can be enumerated in the time there is, integrals included."""
-    if not mechanism.ordered:
+    if mechanism.form is Form.CANDIDATES and mechanism.needs_integrals:
+        # The sets of a fallback are integrals, one for each kind.
+        every, most = [(d, k) for d in range(2, 6) for k in range(1, d)], 10
+    elif not mechanism.ordered:
         every, most = [(d, k) for d in range(2, 11) for k in range(1, d)], 260
     elif mechanism.form is Form.LOSSES:
         # The weight is spread over sequences, and only where these are many can most of it move away from one.

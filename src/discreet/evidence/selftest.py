@@ -179,6 +179,7 @@ def cases() -> list[Case]:
     others = [kind() for kind in MECHANISMS.values() if kind is not Canonical]
     few: tuple[Mechanism, ...] = (Canonical(), Canonical(noise="exponential"), *others)
     every, counts = tuple(all_variants()), tuple(task for task in count_tasks() if task.mechanism is None)
+    cores = tuple(variant for variant in every if variant.may_release_fewer)
     groups, values, found = tuple(group_tasks()), tuple(value_tasks()), tuple(discovery_tasks())
     by_weight: dict[Mechanism, int] = {Canonical(): some}
     by_race: dict[Mechanism, int] = {Canonical(noise="exponential"): few_draws}
@@ -204,6 +205,9 @@ def cases() -> list[Case]:
         Case("groups: epsilon for each", faults.whole_epsilon_for_each_group, groups=groups),
         Case("groups: counts as of one list", faults.swap_counted_once_in_groups, groups=groups),
         Case("values: a swap as one user added", faults.swap_counted_as_added, values=values),
+        Case("core: no running minimum", faults.no_running_minimum, rows=cores),
+        Case("core: the choice for nothing", faults.choice_for_nothing, rows=cores),
+        Case("core: boxes by scores", faults.boxes_by_scores, rows=cores),
         Case("discovery: threshold one less", faults.threshold_one_less, found=found),
         Case("discovery: all items count", faults.all_items_of_a_user_count, found=found),
         Case("discovery: rows as people", faults.rows_as_people, found=found),

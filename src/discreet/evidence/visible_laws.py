@@ -10,17 +10,18 @@ Two laws are compared as rows of log probabilities: by the largest log ratio, an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from discreet import topk
-from discreet.evidence.law import law
+from discreet.evidence.law import as_selection, law
 from discreet.evidence.neighbours import Family, Scores
 from discreet.evidence.report import Outcome, Pair
-from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.arrays import Floats
 from discreet.exact.ball import precision
 from discreet.guarantee import Guarantee
 from discreet.mechanisms.base import Mechanism, Prepared
@@ -95,9 +96,9 @@ class Laws:
         """The source that an input is handed over as."""
         return array_source(label_scores(scores))
 
-    def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Ranks]) -> Release:
-        """What is released of the input behind `source` where `draw` chooses the ranks."""
-        return topk.draw_release(replace(self.request, source=source), lambda prepared: Selection(draw(prepared)))
+    def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Selection]) -> Release:
+        """What is released of the input behind `source` where `draw` selects."""
+        return topk.draw_release(replace(self.request, source=source), draw)
 
     def _visible(self, scores: Scores) -> dict[Outcome, tuple[float, float]]:
         source = self.source(scores)
@@ -105,33 +106,33 @@ class Laws:
 
 
 def enumerate_outcomes(
-    release: Callable[[Callable[[Prepared], Ranks]], Release], k: int
+    release: Callable[[Callable[[Prepared], Selection]], Release], k: int
 ) -> dict[Outcome, tuple[float, float]]:
     """The log probability of everything that the caller can see, and how far it may be off.
 
     Parameters
     ----------
     release
-        What is released where a given function chooses the ranks.
+        What is released where a given function selects.
     k
         How many ranks are chosen.
     """
     prepared: list[Prepared] = []
 
-    def observe(ranks: Iterable[int]) -> Outcome:
-        def draw(ready: Prepared) -> Ranks:
+    def observe(select: Callable[[Prepared], Selection]) -> Outcome:
+        def draw(ready: Prepared) -> Selection:
             prepared.append(ready)
-            return np.fromiter(ranks, np.int64)
+            return select(ready)
 
         return outcome_of(release(draw))
 
-    first = observe(range(k))
+    first = observe(lambda _: Selection(np.arange(k)))
     if not prepared:
         # Nothing was drawn: this is all there is to see.
         return {first: (0.0, 0.0)}
     logs: dict[Outcome, tuple[float, float]] = {}
-    for ranks, (log_probability, off) in _floats(prepared[0]).items():
-        outcome = observe(ranks)
+    for drawn, (log_probability, off) in _floats(prepared[0]).items():
+        outcome = observe(partial(as_selection, drawn=drawn))
         before, error = logs.get(outcome, (-math.inf, 0.0))
         logs[outcome] = float(np.logaddexp(before, log_probability)), max(off, error) + (before > -math.inf) * 1e-14
     return logs
@@ -139,7 +140,7 @@ def enumerate_outcomes(
 
 def outcome_of(release: Release) -> Outcome:
     """What the caller sees of a release."""
-    order = None if release.order is None else tuple(release.order)
+    order = release.chosen if release.order is None else tuple(release.order)
     return (tuple(release.items), order) if release.counts is None else (tuple(release.items), order, *release.counts)
 
 

@@ -85,8 +85,8 @@ def log_binomial(n: int, r: int) -> arb:
 def log_binomial_upper(r: Ranks, rest: Ranks) -> Floats:
     """Log C(r + rest, r), at least the true value but for rounding, and at most 0.002 above it.
 
-    A bound for the sampler, whose remainders err to one side by design; `analysis.classes.log_binomial_float` is the
-    accurate one, for what is reported. 1/(12 m) - 1/(360 m^3) < c(m) < 1/(12 m) for the c of `log_binomial_stirling`.
+    A bound for the sampler, whose remainders err to one side by design; `log_binomial_float` is the accurate one.
+    1/(12 m) - 1/(360 m^3) < c(m) < 1/(12 m) for the c of `log_binomial_stirling`.
     """
     a = np.maximum(r.astype(np.float64), 1.0)
     b = np.maximum(rest.astype(np.float64), 1.0)
@@ -111,6 +111,37 @@ def log_binomial_stirling(a: Floats, b: Floats) -> Floats:
     value += b * np.log1p(1.0 / ratio)
     value += 0.5 * np.log((1.0 / a + 1.0 / b) / (2.0 * np.pi))
     return value
+
+
+def log_binomial_float(r: Ranks, rest: Ranks) -> Floats:
+    """Log C(r + rest, r), right to a relative 2^-50 or so.
+
+    Accurate where `log_binomial_upper` is a bound; both are Stirling's series, and differ in its remainders.
+    """
+    a, b = np.maximum(r, 1).astype(np.float64), np.maximum(rest, 1).astype(np.float64)
+    value = log_binomial_stirling(a, b)
+    value += _remainder(a + b) - _remainder(a) - _remainder(b)
+    return np.where((r == 0) | (rest == 0), 0.0, value)
+
+
+def _remainder(m: Floats) -> Floats:
+    """Log m! - (m log m - m + log(2 pi m) / 2): the series from 12 on, by recursion below."""
+    # c(m) = c(m+1) + (m + 1/2) log(1 + 1/m) - 1
+    few = float(m.min(initial=12.0)) < 12.0
+    far = np.maximum(m, 12.0) if few else m
+    inverse = 1.0 / (far * far)
+    series = (1.0 / 12.0 - inverse * (1.0 / 360.0 - inverse * (1.0 / 1260.0 - inverse / 1680.0))) / far
+    return np.where(m < 12.0, _NEAR[np.minimum(m, 12.0).astype(np.int64)], series) if few else series
+
+
+def _near() -> Floats:
+    table = np.zeros(13)
+    for m in range(1, 13):
+        table[m] = np.log(float(np.prod(np.arange(1.0, m + 1.0)))) - (m * np.log(m) - m + 0.5 * np.log(2.0 * np.pi * m))
+    return table
+
+
+_NEAR = _near()
 
 
 def bound_above(value: Floats) -> Floats:

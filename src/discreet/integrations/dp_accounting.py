@@ -66,5 +66,5 @@ def _dp_event() -> Any:
     try:
         from dp_accounting import dp_event
     except ImportError:
-        raise MissingExtraError('dp-accounting is not installed: pip install "discreet[dp-accounting]"') from None
+        raise MissingExtraError('dp-accounting is not installed: pip install "dp-accounting>=0.6"') from None
     return dp_event

@@ -200,5 +200,5 @@ def _opendp() -> Any:
     try:
         import opendp.prelude
     except ImportError:
-        raise MissingExtraError('OpenDP is not installed: pip install "discreet[opendp]"') from None
+        raise MissingExtraError('OpenDP is not installed: pip install "opendp>=0.14,<0.17"') from None
     return opendp.prelude

@@ -32,7 +32,7 @@ try:
     )
 except ImportError:
     raise MissingExtraError(
-        "discreet.integrations.sklearn needs scikit-learn 1.6 or newer: pip install 'discreet[sklearn]'"
+        "discreet.integrations.sklearn needs scikit-learn 1.6 or newer: pip install 'scikit-learn>=1.6'"
     ) from None
 
 if TYPE_CHECKING:

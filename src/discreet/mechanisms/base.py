@@ -38,6 +38,7 @@ class Form(Enum):
     CLASSES = "classes of equally likely sets, each with a weight"
     RACE = "the k largest of all noisy values, by an integral"
     LOSSES = "a weight that depends on a loss, by counting what has which loss"
+    CANDIDATES = "a choice between other mechanisms, each with a formula of its own"
     UNKNOWN = "no formula: probabilities are estimated from draws"
 
 
@@ -104,6 +105,15 @@ class Mechanism(ABC):
         move; a release has the values, and one of all items costs what one of few does.
         """
         return False
+
+    @property
+    def may_release_fewer(self) -> bool:
+        """Whether a release may have fewer than k items, so that only the goal "recall" can be asked of it."""
+        return False
+
+    def doubt(self, k: int, d: int | None) -> str | None:
+        """Why it is hardly the right one for k of d items, in a line for people; None where it may well be."""
+        return None
 
     @property
     def is_linear(self) -> bool:

@@ -7,13 +7,19 @@ from typing import Any
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.core import Core
 from discreet.mechanisms.histogram import Histogram
 from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.noise import check_noise
 
-MECHANISMS: dict[str, type[Mechanism]] = {kind.name: kind for kind in (Canonical, OneShot, Peeling, Joint, Histogram)}
+MECHANISMS: dict[str, type[Mechanism]] = {
+    kind.name: kind for kind in (Canonical, OneShot, Peeling, Joint, Histogram, Core)
+}
+
+FALLBACKS = (OneShot.name, "none")
+"""What core may release otherwise."""
 
 DEFAULT: Mechanism = Canonical()
 """What draws where the caller names no mechanism."""
@@ -28,6 +34,9 @@ def make_mechanism(name: str, options: dict[str, Any]) -> Mechanism:
             raise InvalidValueError(f"{option} must be left out with the mechanism {name}, which {takes}")
     if "noise" in options:
         check_noise(options["noise"])
+    if "otherwise" in options:
+        fallback = options["otherwise"]
+        options = {**options, "otherwise": None if fallback == "none" else MECHANISMS[fallback]()}
     return MECHANISMS[name](**options)
 
 
@@ -59,12 +68,14 @@ def all_variants() -> list[Mechanism]:
     return [variant for kind in MECHANISMS.values() for variant in kind.variants()]
 
 
-def all_contenders(few_items: bool = False) -> list[Mechanism]:
+def all_contenders(few_items: bool = False, goal: str = "top") -> list[Mechanism]:
     """The mechanisms that are compared with each other, each as its defaults make it and where else it is good.
 
-    `few_items` says whether it is known how many scores one user can move, which some need.
+    `few_items` says whether it is known how many scores one user can move, which some need. For another `goal` than
+    "recall" a list must have k items.
     """
     every = [contender for kind in MECHANISMS.values() for contender in kind.contenders()]
+    every = [contender for contender in every if goal == "recall" or not contender.may_release_fewer]
     return [contender for contender in every if few_items or not contender.releases_values]
 
 
@@ -75,4 +86,6 @@ def to_dict(mechanism: Mechanism) -> dict[str, Any]:
 
 def from_dict(data: dict[str, Any]) -> Mechanism:
     """The mechanism that `to_dict` wrote."""
-    return check_mechanism(MECHANISMS[data["name"]](**{key: value for key, value in data.items() if key != "name"}))
+    # A parameter may be a mechanism itself.
+    parts: dict[str, Any] = {key: from_dict(part) if isinstance(part, dict) else part for key, part in data.items()}
+    return check_mechanism(MECHANISMS[parts.pop("name")](**parts))

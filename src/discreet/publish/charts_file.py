@@ -35,6 +35,8 @@ _ELSEWHERE = {"id", "title", "note", "from", "dataset", "pad_to"}
 _PLACES = {"table", "connect", "name", "delimiter", "escape", "encoding"}
 """Keys that do not change what is asked: where events are, and when and under which name they are asked."""
 
+_OF_MECHANISMS = ("gamma", "noise", "ceil", "precision", "otherwise")
+
 _LONGEST = 200
 
 
@@ -75,7 +77,7 @@ class Chart:
     @property
     def mechanism(self) -> Mechanism:
         """How to draw."""
-        options = {name: self.get(name) for name in ("gamma", "noise", "ceil") if self.get(name) is not None}
+        options = {name: self.get(name) for name in _OF_MECHANISMS if self.get(name) is not None}
         return make_mechanism(self.get("mechanism") or DEFAULT.name, options)
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 
 from discreet.discovery_terms import KINDS, SPELLINGS
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
-from discreet.mechanisms.registry import MECHANISMS
+from discreet.mechanisms.registry import FALLBACKS, MECHANISMS
 from discreet.noise import NOISES
 from discreet.privacy import ADJACENCIES, MANY, ONE
 from discreet.sources.column_hints import suggestion
@@ -121,6 +121,8 @@ TERMS = (
     Key("gamma", NUMBER, "For canonical: the weight of the worst item taken."),
     Key("noise", TEXT, "For canonical, one-shot and peeling.", tuple(NOISES)),
     Key("ceil", FLAG, "For canonical: round losses up to multiples of the sensitivity."),
+    Key("precision", NUMBER, "For core: the share of the items that should be among the true k."),
+    Key("otherwise", TEXT, "For core: what to release where data support no core.", FALLBACKS),
     Key("adjacency", TEXT, "What neighbours differ by.", tuple(ADJACENCIES)),
     Key("every", TEXT, "A release for each period of this length; without it there is one release.", tuple(UNITS)),
     Key("time", TEXT, "With every: the column of dates or times that says which period an event is in."),

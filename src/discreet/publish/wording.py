@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from discreet.grouped_release import AnyRelease
 from discreet.labels import sort_key
 from discreet.publish.editions import Edition
 from discreet.text import decimal, printable
@@ -50,9 +51,15 @@ def describe_difference(edition: Edition, current: Edition) -> list[str]:
     """In what the terms of two editions differ, as far as their releases say."""
     one, other = edition.release, current.release
     rows = {
-        "k": (str(one.k), str(other.k)),
+        "k": (str(_count_asked(one)), str(_count_asked(other))),
         "epsilon": (decimal(one.guarantee.epsilon), decimal(other.guarantee.epsilon)),
         "mechanism": (repr(one.guarantee.mechanism), repr(other.guarantee.mechanism)),
         "counts": tuple("with" if each.guarantee.counts_epsilon else "without" for each in (one, other)),
     }
     return [f"{name} {before}, not {now}" for name, (before, now) in rows.items() if before != now]
+
+
+def _count_asked(release: AnyRelease) -> int:
+    """How many items were asked for, in each group where there are groups."""
+    asked: int | None = getattr(release, "asked", None)
+    return release.k if asked is None else asked

@@ -114,6 +114,8 @@ class Source(AnySource, ABC):
             try:
                 tally = self.tally()
                 selection = choose(tally)
+                if selection.is_empty:
+                    return [], []
                 if not scored:
                     return self.draw_items(selection), []
                 ranks = selection.draw_ranks()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -191,7 +192,8 @@ class Plan:
     def _draw_chart(self) -> list[str]:
         """The curve of the best mechanism as text: one column an epsilon, a taller bar for a larger probability."""
         low, high = min(self.curve), max(self.curve)
-        names = {goal: name_goal(goal, self.comparison.share) for goal in GOALS}
+        known = [goal for goal in GOALS if not any(isnan(shares[goal]) for shares in self.curve.values())]
+        names = {goal: name_goal(goal, self.comparison.share) for goal in known}
         bars = {
             name: "".join(_BARS[round((len(_BARS) - 1) * shares[goal])] for shares in self.curve.values())
             for goal, name in names.items()
@@ -246,7 +248,7 @@ def plan(
     'canonical --gamma 1'
     """
     read, enough = Scores.of(scores), check_goal(goal, share)
-    contenders = all_contenders(read.has_few_items(sensitivity))
+    contenders = all_contenders(read.has_few_items(sensitivity), goal)
     candidates = [contender for contender in contenders if contender.form is not Form.UNKNOWN]
     table = compare(
         read, k, epsilon=epsilon, probability=probability, share=share, goal=goal, mechanisms=candidates,
@@ -279,6 +281,8 @@ def _describe_goal(tally: Tally, table: Comparison, goal: str) -> str:
     recall, chance = wanted["recall"], decimal(table.probability)
     where = "" if table.groups is None else f", in each of {table.groups:,} groups"
     if goal == "recall" and table.share is None:
+        if table.best(goal).mechanism.may_release_fewer:
+            return f"a list that has {chance} of the true {k} on average, and may be shorter{where}"
         return f"a list of {k} items of which {chance} are right on average{where}"
     numbers = {"k": k, "least": recall.least if isinstance(recall, Hits) else None}
     for name in ("great", "good"):

@@ -168,6 +168,6 @@ def _import_torch() -> Any:
         import torch
     except ImportError:
         raise MissingExtraError(
-            'scores on a GPU need torch, which is not installed: pip install "discreet[torch]"'
+            'scores on a GPU need torch, which is not installed: pip install "torch>=2.4"'
         ) from None
     return torch

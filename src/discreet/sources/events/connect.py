@@ -158,7 +158,7 @@ def _import_ibis() -> Any:
     try:
         import ibis
     except ImportError:
-        raise MissingExtraError("tables need ibis with DuckDB: pip install discreet") from None
+        raise MissingExtraError("tables need ibis with DuckDB: pip install 'ibis-framework[duckdb]'") from None
     return ibis
 
 
@@ -270,8 +270,7 @@ def _connect(url: str, dialect: Dialect, argument: str) -> tuple[Any, Callable[[
         with warnings.catch_warnings(action="ignore"):
             return dialect.connect(url)
     except ImportError:
-        package = f"discreet[{dialect.extra}]" if dialect.extra else f"ibis-framework[{dialect.name}]"
-        line = f"pip install '{package}'"
+        line = f"pip install {' '.join(map(repr, dialect.packages or (f'ibis-framework[{dialect.name}]',)))}"
     except Exception as error:
         line, is_malformed = None, dialect.is_file or isinstance(error, ValueError)
     if line is not None:

@@ -47,8 +47,8 @@ class Dialect:
     ----------
     name, title
         What ibis calls the engine, and what messages call one that was opened by its URL.
-    extra
-        The extra of this package that brings its driver, if one does.
+    packages
+        What pip installs its driver with, where ibis' own extra is not enough.
     is_file
         Whether its URL is the path of a file, which opening would make where there is none.
     connect
@@ -97,7 +97,7 @@ class Dialect:
 
     name: str
     title: str
-    extra: str | None = None
+    packages: tuple[str, ...] = ()
     is_file: bool = False
     connect: Callable[[str], tuple[Any, Close]] = connect_by_ibis
     declare_types: Callable[[Any, Any], tuple[Any, frozenset[str]]] | None = None

@@ -90,7 +90,10 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
     def _find_items(self, ranks: list[Ranks]) -> list[list[Any]]:
         lookup = self._snapshots[-1]
         found = ask(self._opened.engine, "looking up the items", lambda: lookup.items(ranks))
-        return found if self._labels is None else [self._labels.take(numbers).to_pylist() for numbers in found]
+        if self._labels is None:
+            return found
+        # Arrow takes no list without a type for numbers.
+        return [self._labels.take(numbers).to_pylist() if numbers else [] for numbers in found]
 
     def _number_domain(self) -> tuple[Any, Any]:
         """What to show in place of each ordinal, and the ordinals on the engine; a range of numbers needs none."""

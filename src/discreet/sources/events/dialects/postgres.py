@@ -76,7 +76,7 @@ def _drop_odd_numerics(value: Any) -> Any:
 DIALECT = Dialect(
     name="postgres",
     title="PostgreSQL",
-    extra="postgres",
+    packages=("ibis-framework[postgres]", "psycopg[binary]"),
     connect=lambda url: connect_by_ibis(url.replace("postgresql://", "postgres://", 1)),
     send_unlogged=_copy_rows,
     text_bytes=_convert_to_utf8,

@@ -26,6 +26,7 @@ DEEPEST = 30
 
 _TOO_DEEP = f"where must not be nested more than {DEEPEST} levels deep, arithmetic not more than {DEEPEST // 5 - 1}"
 _TWO = "where must be one expression, with no second statement and no ;"
+_QUOTES = '; the name of a column with a space in it stands in double quotes, such as "played at"'
 _STATEMENTS = {"SELECT", "WITH", "FROM", "VALUES", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "COPY"}
 _STATEMENTS |= {"ATTACH", "PRAGMA", "SET", "CALL", "INSTALL", "LOAD", "DESCRIBE", "SHOW", "SUMMARIZE", "EXPLAIN"}
 
@@ -68,7 +69,8 @@ def _explain_error(where: str, error: Exception) -> str:
     if not described or described.startswith("Required keyword"):
         described = "a part is missing or not closed"
     at = f" at line {reason['line']}, column {reason['col']}" if reason.get("line") else ""
-    return f"where must be one SQL expression, and does not parse{at}: {described[:100]}"
+    hint = _QUOTES if "Unexpected token" in described else ""
+    return f"where must be one SQL expression, and does not parse{at}: {described[:100]}{hint}"
 
 
 def check_depth(expression: Node) -> None:
