@@ -142,6 +142,6 @@ def test_a_run_can_be_killed_at_every_moment(tmp_path):
 @pytest.mark.long
 def test_a_year_of_charts(tmp_path):
     fill_folder(tmp_path, CHARTS, epsilon=40)
-    lost = live_through(tmp_path, range(1, 13), [None, "between draw and store", None], 1)
+    lost = live_through(tmp_path, range(1, 13), ["between draw and store", None, None], 1)
     assert lost >= 12
     assert_site_is_of_the_ledger(tmp_path, 12)
