@@ -352,11 +352,11 @@ def test_what_a_library_has_no_type_for_is_text(library):
 
 
 def test_a_frame_is_of_a_library_that_is_there(monkeypatch):
-    from discreet import grouped_frame
+    from discreet import release_frame
 
     with pytest.raises(InvalidValueError, match="library must be one of pandas, polars, pyarrow, not 'excel'"):
         charts().to_frame("excel")
-    monkeypatch.setattr(grouped_frame, "find_spec", lambda name: None)
+    monkeypatch.setattr(release_frame, "find_spec", lambda name: None)
     for name in (None, "polars"):
         with pytest.raises(ImportError, match="pip install"):
             charts().to_frame(name)
