@@ -286,6 +286,9 @@ def describe_doubts(release: Release) -> list[str]:
     return [] if doubt is None else [doubt]
 
 
+DRAWN_BY = "Drawn by "
+"""What the line begins with that few read."""
+
 _MUCH = 20
 _DOUBT = f"DOUBTFUL: an epsilon above {_MUCH} promises next to nothing; from 0.1 to 3 is usual"
 """Whoever held even odds on somebody can then become sure but for one part in a hundred million."""
@@ -295,13 +298,13 @@ def describe_terms(guarantee: Guarantee, private: bool, user: str = "") -> list[
     """What is promised, in lines for people; `user` says more about the one user whose privacy it is."""
     found, delta = guarantee.discovery, ""
     if found is not None:
-        delta = f" and delta = {decimal(found.delta)}"
-    whose = f"for one user {describe_user(guarantee.adjacency)}{user}"
-    terms = f"epsilon = {decimal(guarantee.epsilon)}{describe_parts(guarantee)}{delta} {whose}"
+        delta = f" and delta {decimal(found.delta)}"
+    whose = f"for each person {describe_user(guarantee.adjacency)}{user}"
+    terms = f"Privacy: epsilon {decimal(guarantee.epsilon)}{describe_parts(guarantee)}{delta} {whose}."
     doubt = [_DOUBT] if guarantee.epsilon > _MUCH else []
     warning = [] if private else ["NOT PRIVATE: drawn with the caller's random generator"]
     seen = [] if found is None else [found.describe_threshold()]
-    return [f"{terms}, drawn by {guarantee.mechanism!r}", *seen, *doubt, *warning]
+    return [terms, f"{DRAWN_BY}{guarantee.mechanism!r}", *seen, *doubt, *warning]
 
 
 def describe_parts(guarantee: Guarantee) -> str:
