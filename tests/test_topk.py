@@ -484,3 +484,34 @@ def test_a_release_over_sets_of_joint_is_not_read():
 def test_what_is_no_column_of_a_library_is_named(scalar):
     with pytest.raises(discreet.Error, match=r"scores must (be|hold)"):
         discreet.top_k(scalar, 1, 1)
+
+
+def test_a_release_is_a_collection_of_its_items():
+    scores = {"a": 90, "b": 80, "c": 70, "d": 1}
+    unordered = discreet.top_k(scores, 3, 100)
+    assert (len(unordered), list(unordered), "b" in unordered, "d" in unordered) == (3, ["a", "b", "c"], True, False)
+    ordered = discreet.top_k({"a": 1, "b": 90, "c": 80}, 2, 100, mechanism=discreet.OneShot())
+    assert list(ordered) == ordered.order == ["b", "c"]
+    counted = discreet.top_k(scores, 2, 100, counts=1000)
+    assert list(counted) == [count.item for count in counted.counts]
+    assert repr(ordered) == "Release(['b', 'c'], k=2, epsilon=100)"
+    assert repr(discreet.top_k(list(range(30)), 12, "0.5")).endswith(", ...], k=12, epsilon=0.5)")
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_release_is_a_table_of_any_library(library):
+    pytest.importorskip(library)
+    mechanism, few = discreet.Histogram(), discreet.Sensitivity(items=1)
+    release = discreet.top_k({"a": 9, "b": 900, "c": 80}, 2, 1000, mechanism=mechanism, sensitivity=few)
+    frame = release.to_frame(library)
+    rows = {
+        "pandas": lambda: frame.to_dict("records"),
+        "polars": lambda: frame.to_dicts(),
+        "pyarrow": lambda: frame.to_pylist(),
+    }
+    assert rows[library]() == [
+        {"item": "b", "order": 1, "count": 900, "low": 900, "high": 900},
+        {"item": "c", "order": 2, "count": 80, "low": 80, "high": 80},
+    ]
+    with pytest.raises(discreet.Error, match=r"^library must be one of pandas, polars, pyarrow, not 'excel'$"):
+        release.to_frame("excel")

@@ -112,7 +112,7 @@ class GroupedRelease(Mapping[Any, Release]):
         >>> charts.to_frame("pyarrow").to_pylist()
         [{'group': 'DE', 'item': 'dune'}, {'group': 'FR', 'item': 'alien'}]
         """
-        from discreet.grouped_frame import make_frame
+        from discreet.release_frame import make_frame
 
         return make_frame(self.listing, library)
 

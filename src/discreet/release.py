@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 from discreet.errors import InvalidValueError
@@ -17,6 +19,9 @@ from discreet.text import decimal
 
 FORMAT = 1
 """What a release of one list is written as; one by group is of format 2 (`grouped_release`)."""
+
+_SHOWN = 10
+"""How many items the short form of a release shows."""
 
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """What can be raised by reading data that is no release."""
@@ -64,7 +69,7 @@ class Count:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release:
     """The released items and what is promised about them.
 
@@ -95,6 +100,8 @@ class Release:
     >>> release = discreet.top_k({"a": 90, "b": 80, "c": 5, "d": 1}, k=2, epsilon=100)
     >>> release.items
     ['a', 'b']
+    >>> len(release), "c" in release, list(release)
+    (2, False, ['a', 'b'])
     >>> discreet.Release.from_json(release.to_json()) == release
     True
     """
@@ -113,6 +120,24 @@ class Release:
         """How many items were released."""
         return len(self.items)
 
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __bool__(self) -> bool:
+        # A release is one even where it holds nothing.
+        return True
+
+    def __iter__(self) -> Iterator[Any]:
+        return (row[0] for row in self.listing.rows())
+
+    def __contains__(self, item: Any) -> bool:
+        return item in self.items
+
+    def __repr__(self) -> str:
+        few = ", ".join(map(repr, islice(self, _SHOWN)))
+        more = ", ..." if self.k > _SHOWN else ""
+        return f"Release([{few}{more}], k={self.k}, epsilon={decimal(self.guarantee.epsilon)})"
+
     @property
     def listing(self) -> Listing:
         """The items as they are printed, in rows and lines."""
@@ -122,6 +147,31 @@ class Release:
         """The release in terms that JSON can hold."""
         items, counts = items_to_dict(self)
         return {"format": FORMAT, **items, "guarantee": self.guarantee.to_dict(), "private": self.private, **counts}
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """The items as a table, in the order in which they are printed.
+
+        Parameters
+        ----------
+        library
+            "pandas", "polars" or "pyarrow"; by default the first of these that is installed.
+
+        Returns
+        -------
+        DataFrame or pyarrow.Table
+            A row for each item: the item, and order, count, low and high where these were released. Counts that are
+            fractions become floats.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> release = discreet.top_k({"a": 90, "b": 80, "c": 5}, k=2, epsilon=100, counts=100)
+        >>> release.to_frame("pyarrow").column_names
+        ['item', 'count', 'low', 'high']
+        """
+        from discreet.release_frame import make_frame
+
+        return make_frame(self.listing, library)
 
     def to_json(self, indent: int | None = None) -> str:
         """The release as JSON text."""
@@ -237,6 +287,9 @@ def describe_doubts(release: Release) -> list[str]:
     return [] if doubt is None else [doubt]
 
 
+DRAWN_BY = "Drawn by "
+"""What the line begins with that few read."""
+
 _MUCH = 20
 _DOUBT = f"DOUBTFUL: an epsilon above {_MUCH} promises next to nothing; from 0.1 to 3 is usual"
 """Whoever held even odds on somebody can then become sure but for one part in a hundred million."""
@@ -246,13 +299,13 @@ def describe_terms(guarantee: Guarantee, private: bool, user: str = "") -> list[
     """What is promised, in lines for people; `user` says more about the one user whose privacy it is."""
     found, delta = guarantee.discovery, ""
     if found is not None:
-        delta = f" and delta = {decimal(found.delta)}"
-    whose = f"for one user {describe_user(guarantee.adjacency)}{user}"
-    terms = f"epsilon = {decimal(guarantee.epsilon)}{describe_parts(guarantee)}{delta} {whose}"
+        delta = f" and delta {decimal(found.delta)}"
+    whose = f"for each person {describe_user(guarantee.adjacency)}{user}"
+    terms = f"Privacy: epsilon {decimal(guarantee.epsilon)}{describe_parts(guarantee)}{delta} {whose}."
     doubt = [_DOUBT] if guarantee.epsilon > _MUCH else []
     warning = [] if private else ["NOT PRIVATE: drawn with the caller's random generator"]
     seen = [] if found is None else [found.describe_threshold()]
-    return [f"{terms}, drawn by {guarantee.mechanism!r}", *seen, *doubt, *warning]
+    return [terms, f"{DRAWN_BY}{guarantee.mechanism!r}", *seen, *doubt, *warning]
 
 
 def describe_parts(guarantee: Guarantee) -> str:

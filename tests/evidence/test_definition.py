@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from discreet.evidence import definition
+from discreet.evidence import core_definition, definition
 
 NOISES = {
     "gumbel": stats.gumbel_r,
@@ -23,12 +23,21 @@ NOISES = {
 
 
 def test_it_imports_nothing_of_the_library():
-    tree = ast.parse(Path(definition.__file__).read_text(encoding="utf-8"))
+    assert packages_of(definition) == {"numpy"}
+    # What builds on it, on nothing else.
+    tree = ast.parse(Path(core_definition.__file__).read_text(encoding="utf-8"))
+    froms = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name for name in froms if name.startswith("discreet")} == {"discreet.evidence.definition"}
+
+
+def packages_of(module):
+    """The packages that a module imports, but for those of Python itself."""
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
     names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
     froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     assert [node for node in froms if node.level] == []
     packages = {name.partition(".")[0] for name in [*names, *(node.module for node in froms)]}
-    assert packages - sys.stdlib_module_names == {"numpy"}
+    return packages - sys.stdlib_module_names
 
 
 @pytest.mark.parametrize("noise", NOISES)

@@ -11,7 +11,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from discreet.evidence.definition import Law, Scores, canonical, oneshot_sets
+from discreet.evidence.definition import DEFINITIONS, Law, Scores, canonical, oneshot_sets
 
 GAMMA = Fraction(3, 4)
 
@@ -85,3 +85,8 @@ def _fall_back(scores: Scores, k: int, s: Fraction, otherwise: dict[str, Any] | 
 def _log_sum(logs: list[float]) -> float:
     largest = max(logs)
     return largest + math.log(sum(math.exp(one - largest) for one in logs))
+
+
+DEFINITIONS["core"] = lambda given, scores, k, s, _: define_core(
+    scores, k, s, Fraction(given["precision"]), given["otherwise"]
+)

@@ -105,9 +105,8 @@ DEFINITIONS: dict[str, Definition] = {
     "joint": lambda _, scores, k, s, __: joint(scores, k, s),
     # One-shot adds noise to scores times s/k.
     "histogram": lambda given, scores, k, _, __: oneshot(scores, k, k * given["rate"], "laplace"),
-    "core": lambda given, scores, k, s, _: _core(scores, k, s, Fraction(given["precision"]), given["otherwise"]),
 }
-"""The mechanisms by name."""
+"""The mechanisms by name; `discreet.evidence.core_definition`, which builds on this, adds its own."""
 
 SET_DEFINITIONS: dict[str, Definition] = {
     "one-shot": lambda given, scores, k, s, _: oneshot_sets(scores, k, s, given["noise"]),
@@ -143,12 +142,6 @@ def canonical_loss(scores: Scores, subset: Sequence[int], gamma: Fraction) -> Fr
     outside = [scores[i] for i in range(len(scores)) if i not in subset]
     largest = max(outside) if outside else inside
     return (1 - gamma) * max(largest, inside) - gamma * inside
-
-
-def _core(scores: Scores, k: int, s: Fraction, precision: Fraction, otherwise: dict[str, Any] | None) -> Law:
-    from discreet.evidence.core_definition import define_core
-
-    return define_core(scores, k, s, precision, otherwise)
 
 
 def joint(scores: Scores, k: int, s: Fraction) -> Law:

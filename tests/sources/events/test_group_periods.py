@@ -362,7 +362,7 @@ BASES = {
 
 
 @cache
-def grouped_frame(base, cell=()):
+def release_frame(base, cell=()):
     """The groups of a pandas column of these moments, and of one more cell."""
     cells = [*BASES[base], *cell]
     frame = pd.DataFrame({"who": range(len(cells)), "at": cells})
@@ -376,7 +376,7 @@ def grouped_frame(base, cell=()):
 @settings(max_examples=8)
 @given(cell=CELLS)
 def test_a_row_of_pandas_changes_the_group_of_no_other(base, cell):
-    assert grouped_frame(base, (cell,)) == grouped_frame(base)
+    assert release_frame(base, (cell,)) == release_frame(base)
 
 
 @settings(max_examples=15)

@@ -1,4 +1,4 @@
-"""The lists of several groups as a table of pandas, polars or pyarrow."""
+"""The items of a release as a table of pandas, polars or pyarrow."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from collections.abc import Callable
 from fractions import Fraction
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidValueError, MissingExtraError, quote
-from discreet.grouped_listing import GroupedListing
+
+if TYPE_CHECKING:
+    from discreet.grouped_listing import GroupedListing
+    from discreet.listing import Listing
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 """What can hold the table, the first that is installed by default."""
 
 
-def make_frame(listing: GroupedListing, library: Any) -> Any:
-    """The rows of all groups as a table of a library."""
+def make_frame(listing: Listing | GroupedListing, library: Any) -> Any:
+    """The rows of a list, or of those of all groups, as a table of a library."""
     found, rows = _find_library(library), list(listing.rows())
     columns = {name: [_plain(row[i]) for row in rows] for i, name in enumerate(listing.columns())}
     return _MAKERS[found](import_module(found), columns)
