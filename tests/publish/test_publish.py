@@ -210,7 +210,7 @@ def test_items_can_be_found(folder, capsys):
     Ledger.create("budget.db", epsilon=100, delta="1e-4", release_delta="5e-5", unit="listeners")
     assert publish(*OCTOBER) == 0
     assert entries()[0].delta == Fraction(1, 10**5)
-    assert b"delta = 1e-05" in read_site()["artists.html"]
+    assert b"and delta 1e-05 for each person" in read_site()["artists.html"]
     assert publish("--dummy", *OCTOBER) == 0
     write_charts(folder, Path("charts.toml").read_text().removeprefix(HEAD).replace("1e-5", "1e-4"))
     capsys.readouterr()

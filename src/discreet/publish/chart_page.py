@@ -119,7 +119,7 @@ def _terms(edition: Edition) -> str:
     entry = edition.entry
     when = [] if entry is None else [f"released {entry.time.replace('T', ' ').replace('Z', ' UTC')}"]
     lines = [*edition.release.notes(), *when]
-    return "".join(f'<p class="terms">{escape(_begin_with_capital(line))}.</p>' for line in lines)
+    return "".join(f'<p class="terms">{escape(_begin_with_capital(line.removesuffix(".")))}.</p>' for line in lines)
 
 
 def _downloads(pages: ChartPages, edition: Edition) -> str:
