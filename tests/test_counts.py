@@ -362,7 +362,7 @@ def test_a_release_with_counts_prints_a_small_table():
         "  item   about  95% interval",
         "  dune     912    912 to 912",
     ]
-    assert "epsilon = 2000 (1000 for the selection, 1000 for the counts) for one user added" in str(release)
+    assert "Privacy: epsilon 2000 (1000 for the selection, 1000 for the counts) for each person added" in str(release)
     page = release._repr_html_()
     assert "<tr><td>dune</td><td>912</td><td>912 to 912</td></tr>" in page
     odd = discreet.top_k({"<b>\n": 5, "x": 1}, k=1, epsilon=1000, counts=1000)

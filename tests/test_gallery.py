@@ -10,9 +10,13 @@ from site_pages import DOCS, ROOT, run
 
 GALLERY = ROOT / "examples" / "gallery"
 PRINTED = {
-    "movies": ["Top 20 of 400 items", "epsilon = 0.05 for one user", " of these are among the 20 most watched"],
+    "movies": [
+        "Top 20 of 400 items",
+        "Privacy: epsilon 0.05 for each person",
+        " of these are among the 20 most watched",
+    ],
     "words": [f"top 12 of {27**13 - 1:,} possible", "epsilon = 1 for one person", " of these are the 12 most searched"],
-    "features": ["Top 8 of 200 items", "epsilon = 0.2 for one user", " of these are among the 8 best"],
+    "features": ["Top 8 of 200 items", "Privacy: epsilon 0.2 for each person", " of these are among the 8 best"],
     "charts": [
         "Top 5 of 36 items in each of 12 groups by country and month",
         "JP, 2026-03",

@@ -366,11 +366,11 @@ def test_few_groups_are_printed_side_by_side_where_there_is_room(monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     wide = str(charts()).splitlines()
     assert wide[0].startswith("Top 2 of 3 items in each of 2 groups, sorted by name")
-    assert [line.split() for line in wide[1:-2]] == [["DE", "FR"], ["alien", "alien"], ["dune", "heat"]]
+    assert [line.split() for line in wide[1:-3]] == [["DE", "FR"], ["alien", "alien"], ["dune", "heat"]]
     monkeypatch.setenv("COLUMNS", "10")
     narrow = str(charts()).splitlines()
-    assert narrow[1:-2] == ["DE", "  alien", "  dune", "FR", "  alien", "  heat"]
-    assert narrow[-2].startswith("epsilon = 100 for one user added or removed, who counts in one group alone, drawn by")
+    assert narrow[1:-3] == ["DE", "  alien", "  dune", "FR", "  alien", "  heat"]
+    assert narrow[-3] == "Privacy: epsilon 100 for each person added or removed, who counts in one group alone."
 
 
 def test_many_groups_are_printed_as_the_first_three_and_how_many_more(monkeypatch):

@@ -400,7 +400,7 @@ def test_extreme_epsilons_print_and_survive_json(epsilon):
 
 def test_a_label_cannot_write_lines_of_its_own():
     release = discreet.top_k({"a\nepsilon = 0 for all": 9, "\x1b[31mred": 8, "caf\u00e9": 7, "z": 0}, 3, 10**6)
-    assert len(str(release).splitlines()) == 6
+    assert len(str(release).splitlines()) == 7
     assert "\x1b" not in str(release)
     assert "caf\u00e9" in str(release)
 
@@ -411,7 +411,8 @@ def test_a_release_reads_well():
         "Top 2 of 3 items, sorted by name, which says nothing about rank:",
         "  alien",
         "  dune",
-        "epsilon = 0.1 for one user replaced, drawn by Canonical(gamma='3/4', noise='gumbel')",
+        "Privacy: epsilon 0.1 for each person replaced.",
+        "Drawn by Canonical(gamma='3/4', noise='gumbel')",
     ]
     tagged = discreet.top_k({"<b>": 9, "x": 0}, 1, 10**6)
     assert "&lt;b&gt;" in tagged._repr_html_()

@@ -202,9 +202,9 @@ class GroupedRelease(Mapping[Any, Release]):
         else:
             share = decimal(max(release.guarantee.epsilon for release in self.values()))
             user = f", who counts in up to {count_groups(self.groups_per_user)} at {share} each"
-        terms, *warnings = describe_terms(self.guarantee, self.private, user)
+        terms, drawn_by, *warnings = describe_terms(self.guarantee, self.private, user)
         first = next(iter(self.values()))
-        said = [*self._describe_support(), terms, *self._describe_counts(), *warnings]
+        said = [*self._describe_support(), terms, drawn_by, *self._describe_counts(), *warnings]
         return [*said, *describe_values(first, " of a group"), *describe_doubts(first)]
 
     def _describe_support(self) -> list[str]:

@@ -184,7 +184,7 @@ class Sketch(Source):
         rows = [(f"{rank:,}", count_with_commas(score)) for rank, score in zip(self.ranks, self.scores, strict=True)]
         within = f"noise within {count_with_commas(self.half_width)} with a chance of 95% for each"
         title = f"Scores at {len(self.ranks)} ranks of {self.domain_size:,} items, {within}:"
-        cost = f"epsilon = {decimal(self.guarantee.epsilon)} for one user {describe_user(self.adjacency)}"
+        cost = f"Privacy: epsilon {decimal(self.guarantee.epsilon)} for each person {describe_user(self.adjacency)}."
         warning = [] if self.private else ["NOT PRIVATE: drawn with the caller's random generator"]
         table = align_columns([("rank", "score"), *rows], numbers=True)
         return "\n".join([title, *(f"  {line}" for line in table), cost, *warning])

@@ -273,7 +273,7 @@ def test_a_release_says_how_many_the_data_support():
 def test_a_release_of_all_that_was_asked_for_says_nothing():
     release = discreet.top_k(list(range(1000)), 60, 1000, mechanism=Core())
     assert (release.k, release.chosen, release.asked) == (60, "core", 60)
-    assert len(str(release).splitlines()) == 63
+    assert len(str(release).splitlines()) == 64
     assert "support" not in str(release)
     assert "DOUBTFUL: to choose" not in str(release)
 

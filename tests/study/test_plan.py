@@ -37,7 +37,7 @@ def test_the_recommendation_is_the_least_epsilon_of_all(scores, done):
     assert "NOT private" in text
     assert "By custom an epsilon up to 1 is strong protection." in text
     command = re.search(r"^To release: discreet (select FILE .+)$", text, re.MULTILINE)[1]
-    assert f"epsilon = {best[2]} for one user" in done(*shlex.split(command.replace("FILE", scores)))
+    assert f"Privacy: epsilon {best[2]} for each person" in done(*shlex.split(command.replace("FILE", scores)))
 
 
 def test_the_command_protects_what_the_plan_was_for(scores, done):

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidValueError
 from discreet.progress import is_shown
+from discreet.release import DRAWN_BY
 from discreet.release_csv import format_csv
 from discreet.text import escape_line
 
 if TYPE_CHECKING:
     from discreet.grouped_release import AnyRelease
 
-BOLD, RED = "1", "1;31"
+BOLD, DIM, RED = "1", "2", "1;31"
 
 
 class OutputError(Exception):
@@ -83,7 +84,14 @@ def print_text(text: str, heading: bool = False) -> None:
         raise OutputError("standard output must be open, but is closed")
     text = text.encode(_encoding(), "backslashreplace").decode(_encoding())
     first, line, rest = text.partition("\n")
-    print(f"{apply_style(first, BOLD, sys.stdout) if heading else first}{line}{rest}")
+    if heading:
+        first, rest = apply_style(first, BOLD, sys.stdout), "\n".join(map(_dim_details, rest.split("\n")))
+    print(f"{first}{line}{rest}")
+
+
+def _dim_details(line: str) -> str:
+    """A line in a quiet colour, if it is the one that says how a release was drawn."""
+    return apply_style(line, DIM, sys.stdout) if line.startswith(DRAWN_BY) else line
 
 
 def print_doubt(sentence: str) -> None:
