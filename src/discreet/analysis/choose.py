@@ -86,15 +86,36 @@ def epsilon_for(
 
 
 @dataclass(frozen=True)
+class ItemBound:
+    """At most so many items of each user, and how many of the true list the best k then lack, without any noise."""
+
+    max_items_per_user: int
+    lost: Fraction
+
+    def __str__(self) -> str:
+        return f"at most {self.max_items_per_user} item{'s' if self.max_items_per_user > 1 else ''} a user"
+
+
+@dataclass(frozen=True)
 class Choice:
     """One mechanism: the epsilon it needs for each goal, None where none is enough, and what it reaches at one.
 
-    What a `Sampler` needs is not looked for, and is None too.
+    What a `Sampler` needs is not looked for, and is None too. With a `bound` it is on scores that keep so many items of
+    each user, and is judged by the scores of all their items.
     """
 
     mechanism: Mechanism
     needs: dict[str, Fraction | None]
     reaches: Utility | GroupedUtility | None
+    bound: ItemBound | None = None
+
+    @property
+    def label(self) -> str:
+        """What it is called in legends."""
+        return self.mechanism.label if self.bound is None else f"{self.mechanism.label}, {self.bound}"
+
+    def __str__(self) -> str:
+        return repr(self.mechanism) if self.bound is None else f"{self.mechanism!r}, {self.bound}"
 
 
 @dataclass(frozen=True)
@@ -135,7 +156,7 @@ class Comparison:
             head += [f"{name_goal(goal, self.share)} at {decimal(self.epsilon)}" for goal in GOALS]
         rows = [head]
         for choice in self.choices:
-            row = [repr(choice.mechanism), *(_format_epsilon(choice.needs[goal]) for goal in asked)]
+            row = [str(choice), *(_format_epsilon(choice.needs[goal]) for goal in asked)]
             if choice.reaches is not None:
                 row += [_format_reached(choice.reaches, goal) for goal in GOALS]
             rows.append(row)

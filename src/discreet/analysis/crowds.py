@@ -16,7 +16,7 @@ from math import exp, inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact.arrays import Floats
+from discreet.exact.arrays import Floats, Mask
 from discreet.noise import Distribution
 
 Complexes = NDArray[np.complex128]
@@ -48,8 +48,8 @@ class Crowd:
         The noise.
     levels, counts
         The different values, and how many there are of each.
-    marked_from
-        The place of the level from which on all are marked.
+    marked
+        How many of each are marked.
     centre
         A value about which the number of values above w is not certain.
     """
@@ -57,16 +57,26 @@ class Crowd:
     distribution: Distribution
     levels: Floats
     counts: Floats
-    marked_from: int
+    marked: Floats
     centre: float
 
     @classmethod
-    def of(cls, distribution: Distribution, values: Floats, first_marked: int, rank: int) -> Crowd:
-        """Values in descending order, marked from some rank on, of which about `rank` are above the w of interest."""
+    def of(cls, distribution: Distribution, values: Floats, rank: int, marks: Mask | None = None) -> Crowd:
+        """Values in descending order, all marked or some, of which about `rank` are above the w of interest."""
         starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
         counts = np.diff(np.append(starts, len(values))).astype(np.float64)
-        marked_from = int(np.searchsorted(starts, first_marked))
-        return cls(distribution, values[starts], counts, marked_from, float(values[min(rank, len(values) - 1)]))
+        marked = counts if marks is None else np.add.reduceat(marks.astype(np.float64), starts)
+        return cls(distribution, values[starts], counts, marked, float(values[min(rank, len(values) - 1)]))
+
+    @cached_property
+    def marked_from(self) -> int:
+        """The place of the first level that has a marked one."""
+        return int(np.argmax(self.marked > 0.0)) if self.marked.any() else len(self.levels)
+
+    @cached_property
+    def _marks_all_from_there(self) -> bool:
+        part = slice(self.marked_from, None)
+        return bool((self.marked[part] == self.counts[part]).all())
 
     def log_few(self, w: float, most: int) -> float:
         """At least the log chance that at most so many are above w (Chernoff); grows with w."""
@@ -87,13 +97,13 @@ class Crowd:
         near = max(self._first_below(w - _NEAR), self.marked_from)
         part = slice(self.marked_from, near)
         _, above, _ = self.distribution.evaluate(w - self.levels[part])
-        expected = float(above @ self.counts[part]) + 2.0 * self._slope * self._tail_sum(near, w)
+        expected = float(above @ self.marked[part]) + 2.0 * self._slope * self._tail_sum(near, w)
         return log(expected) if expected > 0.0 else -np.inf
 
     def expect_marked(self, w: float) -> float:
         """How many marked ones are expected above w."""
         _, above, _ = self.distribution.evaluate(w - self.levels[self.marked_from :])
-        return float(above @ self.counts[self.marked_from :])
+        return float(above @ self.marked[self.marked_from :])
 
     def _around(self, w: float) -> tuple[float, Floats, Floats, float]:
         """How many are certainly above w, the chances of levels about it, how many have each, and about how many more.
@@ -128,9 +138,11 @@ class Crowd:
         certain, near = self._first_below(high + _DEEP), self._first_below(low - _NEAR)
         if len(self.levels) < _FEW:
             near = self._first_below(low - _NEAR - _DEEP)
+        part = slice(certain, near)
         inside = _Near(
-            self.distribution, nodes, self.levels[certain:near], self.counts[certain:near], self.marked_from - certain
-        )
+            self.distribution, nodes, self.levels[part], self.counts[part], self.marked[part],
+            max(self.marked_from - certain, 0),
+        )  # fmt: skip
         far = self._far(near, low, nodes) if len(self.levels) >= _FEW else None
         return Spectrum.of(inside, far, int(self.counts[:certain].sum()))
 
@@ -140,10 +152,12 @@ class Crowd:
         part = slice(near, self._first_below(edge - _DEEP))
         ratio, power = np.exp(self.levels[part] - edge), self.counts[part].copy()
         sums, marked = np.zeros(_TERMS + 1), np.zeros(_TERMS + 1)
-        begin = max(self.marked_from - near, 0)
+        all_marked = self.marked_from <= near and self._marks_all_from_there
+        share = None if all_marked else self.marked[part] / self.counts[part]
         for a in range(1, _TERMS + 1):
             power *= ratio
-            sums[a], marked[a] = power.sum(), power[begin:].sum()
+            sums[a] = power.sum()
+            marked[a] = sums[a] if share is None else power @ share
         powers = np.exp(edge - nodes)[:, None] ** np.arange(_TERMS + 1)
         return _Far(self.distribution, powers * sums, powers * marked * np.arange(_TERMS + 1))
 
@@ -156,6 +170,7 @@ class _Near:
     nodes: Floats
     levels: Floats
     counts: Floats
+    marked: Floats
     marked_from: int
 
     @cached_property
@@ -171,7 +186,7 @@ class _Near:
         """By power series in u = z - 1: log(1 + p u) for p up to 1/2, and log z + log(1 - (1-p) u / z) for others."""
         terms = int(np.ceil(log(_TINY / max(1.0, self.counts.sum())) / log(close / 2.0))) + 1
         _, above, density = self.distribution.evaluate(self.nodes[:, None] - self.levels)
-        weights, rare, marked = density * self.counts, above <= 0.5, slice(max(self.marked_from, 0), None)
+        weights, rare, marked = density * self.marked, above <= 0.5, slice(self.marked_from, None)
         logs = np.asarray(((~rare) @ self.counts)[:, None] * np.log(z), np.complex128)
         rates = np.zeros_like(logs)
         for chosen, small, unit, scale in (
@@ -188,7 +203,7 @@ class _Near:
     def _by_factors(self, z: Complexes) -> tuple[Complexes, Complexes]:
         shape = len(self.nodes), len(z)
         function, rates = np.empty(shape, np.complex128), np.zeros(shape, np.complex128)
-        single, marked = self.counts == 1.0, slice(max(self.marked_from, 0), None)
+        single, marked = self.counts == 1.0, slice(self.marked_from, None)
         rows = max(1, _CELLS // max(1, len(self.levels) * len(z)))
         for row in range(0, len(self.nodes), rows):
             part = slice(row, row + rows)
@@ -197,7 +212,7 @@ class _Near:
             function[part] = factors[:, single].prod(axis=1)
             if not single.all():
                 function[part] *= np.exp((np.log(factors[:, ~single]) * self.counts[~single, None]).sum(axis=1))
-            rates[part] = ((density * self.counts)[:, marked, None] / factors[:, marked]).sum(axis=1)
+            rates[part] = ((density * self.marked)[:, marked, None] / factors[:, marked]).sum(axis=1)
         return function, rates
 
 

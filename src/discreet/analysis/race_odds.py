@@ -21,7 +21,7 @@ import numpy as np
 from discreet.analysis.crowds import Crowd
 from discreet.analysis.goals import Hits, Wanted
 from discreet.analysis.shots import Chance, gauss_rules
-from discreet.exact.arrays import Floats
+from discreet.exact.arrays import Floats, Ranks
 from discreet.noise import Distribution
 
 _BATCH, _BATCH_CELLS = 64, 1 << 14
@@ -29,29 +29,49 @@ _PANELS, _MOST_PANELS = 6, 500
 _REACH = 60.0
 _HALVINGS = 22
 _ROUNDING = 1e-11
-_ROUGH, _MANY_KINKS = 1e-6, 64
+_ROUGH, _MANY_KINKS = 1e-6, 12
 
 
 @dataclass(frozen=True, eq=False)
 class RaceOdds:
-    """Values before noise in descending order, of which the k largest after noise are released."""
+    """Values before noise in descending order, of which the k largest after noise are released.
+
+    Attributes
+    ----------
+    distribution
+        The noise.
+    values, k
+        The values, and how many are released.
+    goal
+        What the chances may be off by.
+    standings
+        The rank by which each value is judged, where that is another than its place among the values.
+    """
 
     distribution: Distribution
     values: Floats
     k: int
     goal: float = 1e-9
+    standings: Ranks | None = None
 
     def rate(self, wanted: Wanted) -> Chance:
         """The chance of what is wanted, or the expected share that is right."""
         return self._hits(wanted) if isinstance(wanted, Hits) else self._region(*wanted)
 
+    def _between(self, first: int, end: int) -> Floats:
+        """The values of those that are judged by these ranks, in descending order."""
+        if self.standings is None:
+            return self.values[first:end]
+        return self.values[(first <= self.standings) & (self.standings < end)]
+
     def _region(self, h: int, t: int) -> Chance:
         """The chance that all ranks below h are released and none from t on, for h <= k <= t."""
         if self.k == len(self.values) or (h == 0 and t == len(self.values)):
             return Chance(1.0, 0.0)
+        parts = (0, h, h - 1), (h, t, self.k - h), (t, len(self.values), 0)
         inside, between, outside = (
-            Crowd.of(self.distribution, values, 0, rank) if len(values) else None
-            for values, rank in ((self.values[:h], h - 1), (self.values[h:t], self.k - h), (self.values[t:], 0))
+            Crowd.of(self.distribution, self._between(first, end), rank) if first < end else None
+            for first, end, rank in parts
         )
         chosen = self.k - h
 
@@ -86,7 +106,8 @@ class RaceOdds:
         return Chance(1.0 - min(missed.value, 1.0), missed.error + _ROUNDING)
 
     def _expect_wrong(self, right: int) -> Chance:
-        everyone = Crowd.of(self.distribution, self.values, right, self.k)
+        ranks = np.arange(len(self.values)) if self.standings is None else self.standings
+        everyone = Crowd.of(self.distribution, self.values, self.k, ranks >= right)
         low = self._rise(lambda w: everyone.log_few(w, self.k))
         high = self._fall(lambda w: min(everyone.log_many(w, self.k), everyone.log_marked(w)))
         # Where no k are above any more, a wrong one that is met is released.
@@ -96,8 +117,8 @@ class RaceOdds:
 
     def _chance_of_more_wrong(self, right: int, most: int) -> Chance:
         enough = self.k - most
-        good = Crowd.of(self.distribution, self.values[:right], right, enough - 1)
-        wrong = Crowd.of(self.distribution, self.values[right:], 0, most)
+        good = Crowd.of(self.distribution, self._between(0, right), enough - 1)
+        wrong = Crowd.of(self.distribution, self._between(right, len(self.values)), most)
         low = self._rise(lambda w: min(good.log_few(w, enough - 1), wrong.log_few(w, most)))
         high = self._fall(lambda w: min(wrong.log_many(w, most + 1), good.log_many(w, enough)))
         beyond = 1.0 - float(wrong.spectrum(np.array([high])).chance_upto(most)[0])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from discreet.analysis.choose import Choice, Comparison, compare
+from discreet.analysis.choose import Choice, Comparison, ItemBound, compare
+from discreet.analysis.clipping import compare_bounds
 from discreet.analysis.goals import GOALS, Hits, check_goal, goals, name_goal
 from discreet.analysis.search import Aim, Case, Scores, hardest_case
 from discreet.mechanisms.base import Form, Mechanism
@@ -17,6 +17,7 @@ from discreet.mechanisms.registry import all_contenders
 from discreet.privacy import MANY, Number, Sensitivity
 from discreet.sketches import Sketch
 from discreet.sources.groups import GroupedSource
+from discreet.study.other_k import OtherK, find_other_k
 from discreet.study.page import page
 from discreet.study.results import Point, Results
 from discreet.tally import Tally
@@ -33,18 +34,8 @@ _SPAN, _STEPS = 8.0, 33
 _ROUGH = 1e-3
 """What the points of a curve may be off by: less than is seen."""
 
+_BOUNDS_DRAWN = 3
 _BARS = " ▁▂▃▄▅▆▇█"
-_GAPS = 3
-_MUCH_LESS = 0.7
-"""Another k is worth telling where it costs this much or less."""
-
-
-@dataclass(frozen=True)
-class OtherK:
-    """Another number of items that costs far less, because the scores have a gap there."""
-
-    k: int
-    epsilon: Fraction
 
 
 @dataclass(frozen=True)
@@ -67,6 +58,8 @@ class Plan:
         What the release must protect.
     other_k
         Another k that would cost far less, or None; of scores by group it is not looked for.
+    question
+        Of events: what is public about what they are asked, as `Source.description` has it; empty of others.
     each_user, groups_per_user
         Of scores by group: whether a user counts in one or in many, and in how many at most; None and 1 of others.
 
@@ -89,6 +82,7 @@ class Plan:
     adjacency: str
     other_k: OtherK | None
     _cases: list[Case] = field(repr=False, compare=False)
+    question: dict[str, Any] = field(default_factory=dict, repr=False)
     each_user: str | None = None
     groups_per_user: int = 1
 
@@ -108,12 +102,14 @@ class Plan:
         ranked = self.comparison.ranked(self.goal)
         needed, best = ranked[0]
         sentences = [
-            f"Recommended: {best.mechanism!r} with epsilon = {decimal(needed)}.",
+            f"Recommended: {best.mechanism!r} with epsilon = {decimal(needed)}{_say_bound(best)}.",
             f"On scores like these it releases {self.meaning}.",
         ]
+        if best.bound is not None:
+            sentences.append(f"Keeping {describe_loss(best.bound, self.comparison.k)}; the noise costs the rest.")
         if len(ranked) > 1:
             more, other = ranked[1]
-            sentences.append(f"The next best, {other.mechanism!r}, needs {float(more / needed):.3g} times as much.")
+            sentences.append(f"The next best, {other}, needs {float(more / needed):.3g} times as much.")
         if self.other_k is not None:
             sentences.append(self._describe_other_k(self.other_k))
         sentences.append(_opinion(needed))
@@ -127,13 +123,17 @@ class Plan:
         if self.sensitivity != Sensitivity():
             bound = "" if self.sensitivity.items is None else f",{self.sensitivity.items}"
             options["sensitivity"] = f"{self.sensitivity.down},{self.sensitivity.up}{bound}"
-        if (most := self._cases[0].request.source.max_items_per_user) is not None:
+        if (most := self._best_case.request.source.max_items_per_user) is not None:
             options["max-items-per-user"] = most
         if self.adjacency != "add-remove":
             options["adjacency"] = self.adjacency
         words = "".join(f" --{name} {value}" for name, value in options.items())
         terms = f"-k {self.comparison.k} --epsilon {decimal(self.epsilon)} --mechanism {choice.name}{words}"
-        return f"discreet select FILE {self._group_options()}{terms}"
+        return f"discreet select FILE {self._group_options() or describe_events(self.question)}{terms}"
+
+    @property
+    def _best_case(self) -> Case:
+        return self._cases[self.comparison.choices.index(self.best)]
 
     def _group_options(self) -> str:
         if self.each_user is None:
@@ -148,27 +148,34 @@ class Plan:
 
         Of scores by group it is that of the group that needs most.
         """
-        case = next(one for one in self._cases if one.request.guarantee.mechanism == self.best.mechanism)
-        return self._trace(case, GOALS)
+        return self._trace(self._best_case, GOALS)
 
     @cached_property
     def curves(self) -> dict[str, dict[float, float]]:
-        """The goal with each mechanism, by its name and by epsilon."""
-        traced = {one.request.guarantee.mechanism.label: self._trace(one, (self.goal,)) for one in self._cases}
+        """The goal with each mechanism, by its name and by epsilon; of many bounds, with those that need least."""
+        chosen = self._choose_curves()
+        pairs = zip(self.comparison.choices, self._cases, strict=True)
+        traced = {choice.label: self._trace(case, (self.goal,)) for choice, case in pairs if choice in chosen}
         return {label: {x: shares[self.goal] for x, shares in curve.items()} for label, curve in traced.items()}
+
+    def _choose_curves(self) -> list[Choice]:
+        """The choices that are drawn: all without a bound, and the best few with one."""
+        free = [choice for choice in self.comparison.choices if choice.bound is None]
+        bounded = [choice for _, choice in self.comparison.ranked(self.goal) if choice.bound is not None]
+        return free + bounded[:_BOUNDS_DRAWN]
 
     def page(self) -> str:
         """A page with the curves of all mechanisms and the recommendation, which is marked."""
         curves = self.curves
         points = [self._point(label, x, chance) for label, curve in curves.items() for x, chance in curve.items()]
-        mark = self._point(self.best.mechanism.label, float(self.epsilon), float(self.comparison.probability))
+        mark = self._point(self.best.label, float(self.epsilon), float(self.comparison.probability))
         notes = [self.recommendation, f"To release: {self.command}", "What each mechanism needs:", *self._lines()]
+        notes += self._describe_losses()
         return page(Results(points, [], [], [mark]), notes, self.comparison.sketch)
 
     def __str__(self) -> str:
-        return "\n".join(
-            [self.recommendation, f"To release: {self.command}", "", str(self.comparison), "", *self._draw_chart()]
-        )
+        table = [str(self.comparison), *self._describe_losses()]
+        return "\n".join([self.recommendation, f"To release: {self.command}", "", *table, "", *self._draw_chart()])
 
     def _point(self, method: str, x: float, chance: float) -> Point:
         return Point("plan", self.name, self.d, self.comparison.k, method, x, self.goal, chance, 0.0)
@@ -184,9 +191,15 @@ class Plan:
         return f"k = {other.k} costs {cost} of k = {self.comparison.k}: the gap is at {other.k}."
 
     def _lines(self) -> list[str]:
-        return [
-            f"{choice.mechanism!r}: {_describe_need(choice.needs[self.goal])}" for choice in self.comparison.choices
-        ]
+        return [f"{choice}: {_describe_need(choice.needs[self.goal])}" for choice in self.comparison.choices]
+
+    def _describe_losses(self) -> list[str]:
+        """What the bounds alone do to the list, where some were tried."""
+        bounds = [choice.bound for choice in self.comparison.choices if choice.bound is not None]
+        if not bounds:
+            return []
+        losses = "; ".join(describe_loss(bound, self.comparison.k) for bound in bounds)
+        return [f"Lists of few items a user are judged by the scores of all items. Keeping {losses}."]
 
     def _draw_chart(self) -> list[str]:
         """The curve of the best mechanism as text: one column an epsilon, a taller bar for a larger probability."""
@@ -252,20 +265,28 @@ def plan(
         read, k, epsilon=epsilon, probability=probability, share=share, goal=goal, mechanisms=candidates,
         sensitivity=sensitivity, adjacency=adjacency,
     )  # fmt: skip
-    needed, best = table.ranked(goal)[0]
     source, aim = read.source, Aim(goal, table.probability, enough)
-    lists = {each.mechanism: read.cases(k, needed, each.mechanism, sensitivity, adjacency) for each in table.choices}
-    hardest = _find_hardest(lists[best.mechanism], aim, needed / read.lists_per_user)
-    drawn = [cases[hardest] for cases in lists.values()]
-    case = lists[best.mechanism][hardest]
+    bounded = list(compare_bounds(read, table.k, aim, table.epsilon, adjacency, _find_least(table, goal)))
+    lists = [read.cases(k, 1, each.mechanism, sensitivity, adjacency) for each in table.choices]
+    lists += [[case] for _, case in bounded]
+    table = replace(table, choices=[*table.choices, *(choice for choice, _ in bounded)])
+    needed, best = table.ranked(goal)[0]
+    chosen = lists[table.choices.index(best)]
+    hardest = _find_hardest(chosen, aim, needed / read.lists_per_user)
+    drawn, case = [cases[hardest] for cases in lists], chosen[hardest]
     own = source.sensitivity if isinstance(source, Sketch) else sensitivity
     limits, neighbours = own or Sensitivity(), case.request.guarantee.adjacency
-    meaning = _describe_goal(case.tally, table, goal)
+    meaning = _describe_goal(case.judged_by, table, goal)
     if isinstance(source, GroupedSource):
         shared = source.each_user, source.groups_per_user
-        return Plan(name, case.request.d, goal, meaning, table, limits, neighbours, None, drawn, *shared)
-    other = _find_other_k(case, aim, needed)
-    return Plan(name, source.d, goal, meaning, table, limits, neighbours, other, drawn)
+        return Plan(name, case.request.d, goal, meaning, table, limits, neighbours, None, drawn, {}, *shared)
+    other = find_other_k(case, aim, needed)
+    return Plan(name, source.d, goal, meaning, table, limits, neighbours, other, drawn, source.description())
+
+
+def _find_least(table: Comparison, goal: str) -> Fraction | None:
+    """The least that any mechanism needs."""
+    return min((needed for choice in table.choices if (needed := choice.needs[goal]) is not None), default=None)
 
 
 def _find_hardest(cases: list[Case], aim: Aim, needed: Fraction) -> int:
@@ -288,22 +309,28 @@ def _describe_goal(tally: Tally, table: Comparison, goal: str) -> str:
     return f"{_MEANING[goal].format(**numbers)} with probability {chance}{where}"
 
 
-def _find_other_k(case: Case, aim: Aim, needed: Fraction) -> OtherK | None:
-    """The k from half of this one to half as many again that costs least, if that is much less: tried at large gaps."""
-    tally, k = case.tally, case.request.k
-    around = np.arange(max(1, k // 2), min(tally.d - 1, k + k // 2) + 1)
-    gaps = tally.gaps(around - 1, around, Fraction(1))
-    widest = [int(one) for one in around[np.argsort(-gaps, kind="stable")][:_GAPS] if one != k]
+def describe_loss(bound: ItemBound, k: int) -> str:
+    """What holding users to few items does to the list, without noise: "3 items a user alone loses 4 of the 100"."""
+    most = bound.max_items_per_user
+    lost = f"{float(bound.lost):.3g}" if bound.lost else "none"
+    return f"{most} item{'s' if most > 1 else ''} a user alone loses {lost} of the {k}"
 
-    def need(size: int) -> Fraction | None:
-        other = replace(case, request=replace(case.request, k=size))
-        found = hardest_case([other], aim, needed)
-        return None if found is None else found[0]
 
-    costs = {other: cost for other in widest if (cost := need(other)) is not None and cost <= _MUCH_LESS * needed}
-    # Where the scores fall evenly, fewer items always cost less: it is a gap where one fewer would cost no less.
-    found = [OtherK(other, cost) for other, cost in costs.items() if other == 1 or (need(other - 1) or cost) >= cost]
-    return min(found, key=lambda one: (one.epsilon, abs(one.k - k)), default=None)
+def describe_events(question: dict[str, Any]) -> str:
+    """The options of the command line that ask the same of events; nothing where there are no events."""
+    if "columns" not in question:
+        return ""
+    columns = {**question["columns"], "domain": "ITEMS"}
+    if question["where"] is not None:
+        columns["where"] = question["where"]
+    if question["clip"] is not None:
+        low, high, unit = question["clip"]
+        columns |= {"clip": ",".join(decimal(end * Fraction(unit)) for end in (low, high)), "resolution": unit}
+    return "".join(f"--{name} {shlex.quote(value)} " for name, value in columns.items())
+
+
+def _say_bound(choice: Choice) -> str:
+    return "" if choice.bound is None else f", of events with {choice.bound}"
 
 
 def _describe_need(needed: Fraction | None) -> str:
