@@ -240,11 +240,12 @@ def _guess(choices: list[Choice], mechanism: Mechanism, k: int, goal: str) -> Fr
     known = choices[-1].needs[goal] if choices else None
     if known is None:
         return None
-    return known * _typical_need(mechanism, k) / _typical_need(choices[-1].mechanism, k)
+    return known * _typical_need(mechanism, k, goal) / _typical_need(choices[-1].mechanism, k, goal)
 
 
-def _typical_need(mechanism: Mechanism, k: int) -> Fraction:
-    return {Form.RACE: 1 + Fraction(k, 3), Form.LOSSES: Fraction(2)}.get(mechanism.form, Fraction(1))
+def _typical_need(mechanism: Mechanism, k: int, goal: str) -> Fraction:
+    race = Fraction(3, 2) if goal == "recall" else 1 + Fraction(k, 3)
+    return {Form.RACE: race, Form.LOSSES: Fraction(2)}.get(mechanism.form, Fraction(1))
 
 
 def _need(read: Scores, cases: list[Case], aim: Aim, near: Fraction | None) -> Fraction | None:
