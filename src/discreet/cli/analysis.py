@@ -70,7 +70,10 @@ Examples:
   discreet study --out report
   discreet study GENTLE STEPS --out report --jobs 2
   discreet study --data vectors --out report --full --quiet
+  discreet study --data films.csv --item title --score fans --out report
 """
+
+_NO_COLUMNS = "made-up vectors have no columns"
 
 
 app = typer.Typer(rich_markup_mode=None)
@@ -287,8 +290,14 @@ def study(
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="A folder of vectors NAME.nD.npy. By default made-up vectors are used."),
+        typer.Option(
+            metavar="PATH",
+            help="A folder of vectors NAME.nD.npy, a file of scores as for plan (.csv, .tsv, .json, .npy, .parquet), "
+            "or what 'discreet sketch' wrote. By default made-up vectors are used.",
+        ),
     ] = None,
+    item: shared.ItemOption = None,
+    score: shared.ScoreOption = None,
     full: Annotated[
         bool,
         typer.Option(
@@ -310,7 +319,9 @@ def study(
     processes, folder = parse_jobs(jobs), Path(out)
     if folder.exists() and not folder.is_dir():
         raise InvalidValueError(f"out must be a directory, not {str(folder)!r}, a file")
-    vectors = make_vectors(names or []) if data is None else load_vectors(Path(data), names or [])
+    if data is None:
+        refuse_options({"item": item, "score": score}, dict.fromkeys(("item", "score"), _NO_COLUMNS), "without data")
+    vectors = make_vectors(names or []) if data is None else load_vectors(Path(data), names or [], item, score)
     try:
         with show_progress(not quiet):
             files = studied(
