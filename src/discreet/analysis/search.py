@@ -16,7 +16,7 @@ from discreet.analysis.goals import goals
 from discreet.analysis.joint_sets import make_analysis_request, make_grouped_analysis_request
 from discreet.analysis.statistics import log_odds
 from discreet.analysis.utility import Meter, meter
-from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.base import Form, Mechanism
 from discreet.privacy import Sensitivity
 from discreet.request import Request, find_items_per_user
 from discreet.selection import Selection
@@ -33,6 +33,9 @@ _STEPS, _UNIT = (Fraction(5, 4), Fraction(2), Fraction(4)), 1000
 _BEND, _SLOW = 0.05, 0.7
 _ERRORS = (1e-3, 1e-5, 1e-8)
 """How exactly what a release reaches is computed, as long as that does not decide."""
+
+_COARSE_ERRORS = (0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, *_ERRORS[1:])
+"""The same where losses are counted, which takes long, and what was counted for one error serves for the next."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,9 @@ class Search:
     @classmethod
     def of(cls, case: Case, aim: Aim) -> Search:
         """A search for the epsilon with which a list reaches a goal."""
-        read = partial(_read_as_needed, case.meter((aim.goal,), aim.share), aim)
+        counts_losses = case.request.guarantee.mechanism.form is Form.LOSSES
+        errors = _COARSE_ERRORS if counts_losses else _ERRORS
+        read = partial(_read_as_needed, case.meter((aim.goal,), aim.share), aim, errors)
         # What was read where it was looked for first is asked for again.
         return cls(cache(read), float(aim.probability))
 
@@ -217,9 +222,9 @@ class Search:
         return known, high if high <= _place(MOST) else None
 
 
-def _read_as_needed(read: Meter, aim: Aim, epsilon: Fraction) -> float:
+def _read_as_needed(read: Meter, aim: Aim, errors: tuple[float, ...], epsilon: Fraction) -> float:
     """What is read, so exactly that it is certain on which side of what is wanted it is; 1e-8 is enough in any case."""
-    for error in _ERRORS:
+    for error in errors:
         shares = read(epsilon, error)
         if abs(shares.values[aim.goal] - float(aim.probability)) > shares.error:
             break

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
+from numbers import Integral
 from typing import Any
 
-from discreet.analysis.choose import Choice, Comparison, ItemBound, compare
+from discreet.analysis.choose import Choice, Comparison, compare
 from discreet.analysis.clipping import compare_bounds
-from discreet.analysis.goals import GOALS, Hits, check_goal, goals, name_goal
-from discreet.analysis.search import Aim, Case, Scores, hardest_case
+from discreet.analysis.goals import GOALS, check_goal, name_goal
+from discreet.analysis.search import Aim, Case, Scores, Search, hardest_case
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.registry import all_contenders
 from discreet.privacy import MANY, Number, Sensitivity
@@ -19,22 +19,18 @@ from discreet.sketches import Sketch
 from discreet.sources.groups import GroupedSource
 from discreet.study.other_k import OtherK, find_other_k
 from discreet.study.page import page
+from discreet.study.plan_words import describe_epsilon, describe_events, describe_goal, describe_loss
 from discreet.study.results import Point, Results
-from discreet.tally import Tally
 from discreet.text import decimal
 
-_MEANING = {
-    "top": "exactly the top {k}",
-    "optimal": "a top {k}, whichever of equal scores are in it",
-    "great": "a list with the best {great} in it and nothing beyond rank {great_last}",
-    "good": "a list with the best {good} in it and nothing beyond rank {good_last}",
-    "recall": "a list with at least {least} of the {k} right",
-}
 _SPAN, _STEPS = 8.0, 33
 _ROUGH = 1e-3
 """What the points of a curve may be off by: less than is seen."""
 
 _BOUNDS_DRAWN = 3
+_LONG = 500
+"""From so many items on, a mechanism whose losses are counted is only tried with what the best of the others needs."""
+
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -58,6 +54,8 @@ class Plan:
         What the release must protect.
     other_k
         Another k that would cost far less, or None; of scores by group it is not looked for.
+    left_out
+        Mechanisms that need more than the best, where finding how much more would take minutes.
     question
         Of events: what is public about what they are asked, as `Source.description` has it; empty of others.
     each_user, groups_per_user
@@ -82,6 +80,7 @@ class Plan:
     adjacency: str
     other_k: OtherK | None
     _cases: list[Case] = field(repr=False, compare=False)
+    left_out: list[Mechanism] = field(default_factory=list)
     question: dict[str, Any] = field(default_factory=dict, repr=False)
     each_user: str | None = None
     groups_per_user: int = 1
@@ -112,7 +111,7 @@ class Plan:
             sentences.append(f"The next best, {other}, needs {float(more / needed):.3g} times as much.")
         if self.other_k is not None:
             sentences.append(self._describe_other_k(self.other_k))
-        sentences.append(_opinion(needed))
+        sentences.append(describe_epsilon(needed))
         return " ".join(sentences)
 
     @property
@@ -170,11 +169,11 @@ class Plan:
         points = [self._point(label, x, chance) for label, curve in curves.items() for x, chance in curve.items()]
         mark = self._point(self.best.label, float(self.epsilon), float(self.comparison.probability))
         notes = [self.recommendation, f"To release: {self.command}", "What each mechanism needs:", *self._lines()]
-        notes += self._describe_losses()
+        notes += self._describe_remarks()
         return page(Results(points, [], [], [mark]), notes, self.comparison.sketch)
 
     def __str__(self) -> str:
-        table = [str(self.comparison), *self._describe_losses()]
+        table = [str(self.comparison), *self._describe_remarks()]
         return "\n".join([self.recommendation, f"To release: {self.command}", "", *table, "", *self._draw_chart()])
 
     def _point(self, method: str, x: float, chance: float) -> Point:
@@ -193,13 +192,14 @@ class Plan:
     def _lines(self) -> list[str]:
         return [f"{choice}: {_describe_need(choice.needs[self.goal])}" for choice in self.comparison.choices]
 
-    def _describe_losses(self) -> list[str]:
-        """What the bounds alone do to the list, where some were tried."""
+    def _describe_remarks(self) -> list[str]:
+        """What the bounds alone do to the list, where some were tried, and what was left out."""
+        remarks = [f"{mechanism!r} needs more: how much was not computed." for mechanism in self.left_out]
         bounds = [choice.bound for choice in self.comparison.choices if choice.bound is not None]
-        if not bounds:
-            return []
-        losses = "; ".join(describe_loss(bound, self.comparison.k) for bound in bounds)
-        return [f"Lists of few items a user are judged by the scores of all items. Keeping {losses}."]
+        if bounds:
+            losses = "; ".join(describe_loss(bound, self.comparison.k) for bound in bounds)
+            remarks.append(f"Lists of few items a user are judged by the scores of all items. Keeping {losses}.")
+        return remarks
 
     def _draw_chart(self) -> list[str]:
         """The curve of the best mechanism as text: one column an epsilon, a taller bar for a larger probability."""
@@ -261,10 +261,17 @@ def plan(
     read, enough = Scores.of(scores), check_goal(goal, share)
     contenders = all_contenders(read.has_few_items(sensitivity))
     candidates = [contender for contender in contenders if contender.form is not Form.UNKNOWN]
-    table = compare(
-        read, k, epsilon=epsilon, probability=probability, share=share, goal=goal, mechanisms=candidates,
+    quick = [each for each in candidates if not _takes_long(each, k)]
+    judge = partial(
+        compare, read, k, epsilon=epsilon, probability=probability, share=share, goal=goal,
         sensitivity=sensitivity, adjacency=adjacency,
     )  # fmt: skip
+    table, left_out = judge(mechanisms=quick), []
+    for slow in (each for each in candidates if each not in quick):
+        if _can_win(read.cases(k, 1, slow, sensitivity, adjacency), read, table, Aim(goal, table.probability, enough)):
+            table = replace(table, choices=[*table.choices, *judge(mechanisms=[slow]).choices])
+        else:
+            left_out.append(slow)
     source, aim = read.source, Aim(goal, table.probability, enough)
     bounded = list(compare_bounds(read, table.k, aim, table.epsilon, adjacency, _find_least(table, goal)))
     lists = [read.cases(k, 1, each.mechanism, sensitivity, adjacency) for each in table.choices]
@@ -276,12 +283,24 @@ def plan(
     drawn, case = [cases[hardest] for cases in lists], chosen[hardest]
     own = source.sensitivity if isinstance(source, Sketch) else sensitivity
     limits, neighbours = own or Sensitivity(), case.request.guarantee.adjacency
-    meaning = _describe_goal(case.judged_by, table, goal)
+    meaning = describe_goal(case.judged_by, table, goal)
     if isinstance(source, GroupedSource):
         shared = source.each_user, source.groups_per_user
-        return Plan(name, case.request.d, goal, meaning, table, limits, neighbours, None, drawn, {}, *shared)
+        return Plan(name, case.request.d, goal, meaning, table, limits, neighbours, None, drawn, left_out, {}, *shared)
     other = find_other_k(case, aim, needed)
-    return Plan(name, source.d, goal, meaning, table, limits, neighbours, other, drawn, source.description())
+    return Plan(name, source.d, goal, meaning, table, limits, neighbours, other, drawn, left_out, source.description())
+
+
+def _takes_long(mechanism: Mechanism, k: Any) -> bool:
+    """Whether the epsilon that a mechanism needs for k items is a matter of minutes: where many losses are counted."""
+    return mechanism.form is Form.LOSSES and isinstance(k, Integral) and int(k) >= _LONG
+
+
+def _can_win(cases: list[Case], read: Scores, table: Comparison, aim: Aim) -> bool:
+    """Whether lists reach a goal with the least epsilon in a table."""
+    least = _find_least(table, aim.goal)
+    drawn = [case for case in cases if case.needs_epsilon]
+    return least is None or all(Search.of(case, aim).is_enough(least / read.lists_per_user) for case in drawn)
 
 
 def _find_least(table: Comparison, goal: str) -> Fraction | None:
@@ -295,40 +314,6 @@ def _find_hardest(cases: list[Case], aim: Aim, needed: Fraction) -> int:
     return next(index for index, case in enumerate(cases) if hardest is not None and case is hardest[1])
 
 
-def _describe_goal(tally: Tally, table: Comparison, goal: str) -> str:
-    k, wanted = table.k, goals(tally, table.k, table.share)
-    recall, chance = wanted["recall"], decimal(table.probability)
-    where = "" if table.groups is None else f", in each of {table.groups:,} groups"
-    if goal == "recall" and table.share is None:
-        return f"a list of {k} items of which {chance} are right on average{where}"
-    numbers = {"k": k, "least": recall.least if isinstance(recall, Hits) else None}
-    for name in ("great", "good"):
-        region = wanted[name]
-        if not isinstance(region, Hits):
-            numbers |= {name: region[0], f"{name}_last": region[1]}
-    return f"{_MEANING[goal].format(**numbers)} with probability {chance}{where}"
-
-
-def describe_loss(bound: ItemBound, k: int) -> str:
-    """What holding users to few items does to the list, without noise: "3 items a user alone loses 4 of the 100"."""
-    most = bound.max_items_per_user
-    lost = f"{float(bound.lost):.3g}" if bound.lost else "none"
-    return f"{most} item{'s' if most > 1 else ''} a user alone loses {lost} of the {k}"
-
-
-def describe_events(question: dict[str, Any]) -> str:
-    """The options of the command line that ask the same of events; nothing where there are no events."""
-    if "columns" not in question:
-        return ""
-    columns = {**question["columns"], "domain": "ITEMS"}
-    if question["where"] is not None:
-        columns["where"] = question["where"]
-    if question["clip"] is not None:
-        low, high, unit = question["clip"]
-        columns |= {"clip": ",".join(decimal(end * Fraction(unit)) for end in (low, high)), "resolution": unit}
-    return "".join(f"--{name} {shlex.quote(value)} " for name, value in columns.items())
-
-
 def _say_bound(choice: Choice) -> str:
     return "" if choice.bound is None else f", of events with {choice.bound}"
 
@@ -340,12 +325,3 @@ def _describe_need(needed: Fraction | None) -> str:
 def _usual(mechanism: Mechanism) -> dict[str, Any]:
     """The parameters that the mechanism has where none are given."""
     return type(mechanism)().parameters()
-
-
-def _opinion(epsilon: Fraction) -> str:
-    """What an epsilon of this size means to people; there is no law, so it is worded as custom."""
-    if epsilon <= 1:
-        return "By custom an epsilon up to 1 is strong protection."
-    if epsilon <= 10:
-        return "By custom an epsilon from 1 to 10 is moderate protection: smaller k or another goal would need less."
-    return "An epsilon above 10 protects little: release fewer items, settle for another goal, or collect more users."
