@@ -231,6 +231,11 @@ def _read_as_needed(read: Meter, aim: Aim, errors: tuple[float, ...], epsilon: F
     return shares.values[aim.goal]
 
 
+def find_number_below(number: Fraction) -> Fraction:
+    """The largest number of four digits that is below one."""
+    return _number(_place(number) - 1)
+
+
 def _number(place: int) -> Fraction:
     """Numbers of four digits, counted through from 1.000, which has the place 0."""
     power, digits = divmod(place, 9 * _UNIT)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.analysis.search import Aim, Case, Search, hardest_case
+from discreet.analysis.search import Aim, Case, Search, find_number_below
 
 _GAPS = 3
 _MUCH_LESS = Fraction(7, 10)
@@ -28,16 +28,21 @@ def find_other_k(case: Case, aim: Aim, needed: Fraction) -> OtherK | None:
     around = np.arange(max(1, k // 2), min(tally.d - 1, k + k // 2) + 1)
     gaps = tally.gaps(around - 1, around, Fraction(1))
     widest = [int(one) for one in around[np.argsort(-gaps, kind="stable")][:_GAPS] if one != k]
+    best: OtherK | None = None
+    for other in sorted(widest, key=lambda one: abs(one - k)):
+        enough = _MUCH_LESS * needed if best is None else best.epsilon
+        search = _search_for(case, other, aim)
+        if search.is_enough(enough):
+            cost = search.smallest(enough)
+            if cost is not None and (best is None or cost < best.epsilon) and _is_gap(case, other, aim, cost):
+                best = OtherK(other, cost)
+    return best
 
-    def ask_for(size: int) -> Case:
-        return replace(case, request=replace(case.request, k=size))
 
-    def need(size: int) -> Fraction | None:
-        found = hardest_case([ask_for(size)], aim, needed)
-        return None if found is None else found[0]
+def _search_for(case: Case, k: int, aim: Aim) -> Search:
+    return Search.of(replace(case, request=replace(case.request, k=k)), aim)
 
-    cheap = [other for other in widest if Search.of(ask_for(other), aim).is_enough(_MUCH_LESS * needed)]
-    costs = {other: cost for other in cheap if (cost := need(other)) is not None}
-    # Where the scores fall evenly, fewer items always cost less: it is a gap where one fewer would cost no less.
-    found = [OtherK(other, cost) for other, cost in costs.items() if other == 1 or (need(other - 1) or cost) >= cost]
-    return min(found, key=lambda one: (one.epsilon, abs(one.k - k)), default=None)
+
+def _is_gap(case: Case, k: int, aim: Aim, cost: Fraction) -> bool:
+    """Whether one item fewer would cost no less: where the scores fall evenly, fewer items always do."""
+    return k == 1 or not _search_for(case, k - 1, aim).is_enough(find_number_below(cost))
