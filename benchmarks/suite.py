@@ -55,7 +55,7 @@ class Row:
     @property
     def is_ratio(self) -> bool:
         """Whether it can be compared between machines."""
-        return self.unit not in {"MB", "GB", "ms", "ms a group"}
+        return self.unit not in {"MB", "GB", "s", "ms", "ms a group"}
 
     def cells(self) -> tuple[str, str, str, str, str]:
         """What is shown of it."""

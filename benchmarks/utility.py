@@ -1,4 +1,4 @@
-"""What utility costs: against one scan of all classes, and of a large vector against Netflix."""
+"""What utility costs: against one scan of all classes, of a large vector against Netflix, and a plan for it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,13 @@ K, MANY = 1000, 10**4
 
 
 def rows(run: Run) -> Rows:
-    """Time for Netflix and for a large vector, and the memory of that."""
+    """Time for Netflix and for a large vector, the memory of that, and the time to plan for it."""
     films, large = netflix(), zipf(run.size(10**6))
+    for k in (100, 1000):
+        for goal in ("top", "good", "recall"):
+            task = partial(discreet.plan, large, k, goal=goal, probability="0.9")
+            seconds = run.medians({"plan": task}, repeats=3)["plan"]
+            yield Row(f"plan, d = {power(len(large))}, k = {k}, {goal}", seconds, "s", 10)
     if films is None:
         yield NO_NETFLIX
         return

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.analysis.utility import Precision
+from discreet.sources.arrays.array import array_source
+from discreet.study.tasks import reader
 
 SCORES = (2e3 / np.arange(1, 61)).astype(np.int64)
 
@@ -160,3 +163,55 @@ def test_a_plan_of_groups_is_that_of_the_group_that_needs_most():
     assert "--each-user many --max-groups-per-user 2 -k 3" in found.command
     assert found.curve[min(found.curve)] == alone.curve[min(alone.curve)]
     assert "in each of 2 groups" in found.page()
+
+
+@pytest.fixture
+def loans(tmp_path):
+    """Events in a file, and the options that say what is in it."""
+    rng = np.random.default_rng(3)
+    users = np.repeat(np.arange(300), rng.integers(1, 6, 300))
+    items = np.minimum((rng.pareto(0.8, len(users)) * 2).astype(int), 19)
+    file = tmp_path / "loans.csv"
+    file.write_text("reader,book\n" + "".join(f"{user},{item}\n" for user, item in zip(users, items, strict=True)))
+    return str(file), ["--user", "reader", "--item", "book", "--domain", "integers:0:19"]
+
+
+@pytest.mark.slow
+def test_events_are_planned_with_several_bounds(loans, done, tmp_path):
+    file, options = loans
+    asked = ["plan", file, *options, "-k", "3", "--goal", "recall", "--probability", "0.7"]
+    text = done(*asked, "--out", str(tmp_path / "plan.html"))
+    found = json.loads(done(*asked, "--json"))
+    assert not found["private"]
+    bounds = [row["max_items_per_user"] for row in found["mechanisms"] if "max_items_per_user" in row]
+    assert bounds == [1, 2, 3, 5][: len(bounds)]
+    assert len(bounds) > 1
+    for bound, row in zip(bounds, found["mechanisms"][-len(bounds) :], strict=True):
+        alone = re.search(rf"[ ;] ?{bound} items? a user alone loses (\S+) of the 3", text)[1]
+        assert float(alone.replace("none", "0")) == pytest.approx(row["lost"], abs=0.01)
+    command = re.search(r"^To release: discreet (select FILE .+)$", text, re.MULTILINE)[1]
+    assert command.startswith("select FILE --user reader --item book --domain ITEMS -k 3 --epsilon ")
+    words = shlex.split(command.replace("FILE", file).replace("ITEMS", "integers:0:19"))
+    assert len(json.loads(done(*words, "--json"))["items"]) == 3
+    assert "histogram, at most" in (tmp_path / "plan.html").read_text(encoding="utf-8")
+
+
+def test_options_of_events_and_of_scores_are_not_mixed(loans, scores, refused):
+    file, options = loans
+    assert refused("plan", file, *options, "-k", "3", "--score", "x").startswith("score must be left out with user")
+    assert refused("plan", scores, "-k", "3", "--domain", "integers:0:9").startswith(
+        "domain must be left out without user"
+    )
+    assert refused("plan", scores, "-k", "3", "--max-items-per-user", "2").startswith(
+        "max_items_per_user must be left out without user"
+    )
+
+
+@pytest.mark.slow
+def test_what_takes_minutes_is_left_out_where_it_cannot_win():
+    scores = np.arange(700, 0, -1) * 40
+    found = discreet.plan(scores, 500, goal="recall", probability="0.9")
+    assert found.left_out == [discreet.Joint()]
+    assert found._describe_remarks() == ["Joint() needs more: how much was not computed."]
+    read = reader(array_source(scores).tally(), 500, discreet.Joint(), Precision(goal=0.01), ("recall",))
+    assert read(float(found.epsilon)).values["recall"] < 0.88

@@ -187,10 +187,13 @@ def test_the_examples_in_the_help_run(done, tmp_path, monkeypatch):
     Path("vectors").mkdir()
     np.save("vectors/TEN.n10.npy", np.arange(10))
     np.save("vectors/FIFTY.n50.npy", SMALL.scores[:50])
+    Path("films.csv").write_text(
+        "title,fans\n" + "".join(f"film {i},{score}\n" for i, score in enumerate(SMALL.scores))
+    )
     monkeypatch.setattr("discreet.study.tasks.study_tasks", lambda vectors, full: study_tasks(vectors, full)[-3:])
     lines = map(str.strip, done("study", "--help").splitlines())
     found = [shlex.split(line)[1:] for line in lines if line.startswith("discreet ")]
-    assert len(found) == 3
+    assert len(found) == 4
     for arguments in found:
         assert done(*arguments).startswith("wrote report/index.html and ")
     assert Path("report/index.html").exists()

@@ -87,15 +87,36 @@ def epsilon_for(
 
 
 @dataclass(frozen=True)
+class ItemBound:
+    """At most so many items of each user, and how many of the true list the best k then lack, without any noise."""
+
+    max_items_per_user: int
+    lost: Fraction
+
+    def __str__(self) -> str:
+        return f"at most {self.max_items_per_user} item{'s' if self.max_items_per_user > 1 else ''} a user"
+
+
+@dataclass(frozen=True)
 class Choice:
     """One mechanism: the epsilon it needs for each goal, None where none is enough, and what it reaches at one.
 
-    What a `Sampler` needs is not looked for, and is None too.
+    What a `Sampler` needs is not looked for, and is None too. With a `bound` it is on scores that keep so many items of
+    each user, and is judged by the scores of all their items.
     """
 
     mechanism: Mechanism
     needs: dict[str, Fraction | None]
     reaches: Utility | GroupedUtility | None
+    bound: ItemBound | None = None
+
+    @property
+    def label(self) -> str:
+        """What it is called in legends."""
+        return self.mechanism.label if self.bound is None else f"{self.mechanism.label}, {self.bound}"
+
+    def __str__(self) -> str:
+        return repr(self.mechanism) if self.bound is None else f"{self.mechanism!r}, {self.bound}"
 
 
 @dataclass(frozen=True)
@@ -136,7 +157,7 @@ class Comparison:
             head += [f"{name_goal(goal, self.share)} at {decimal(self.epsilon)}" for goal in GOALS]
         rows = [head]
         for choice in self.choices:
-            row = [repr(choice.mechanism), *(_format_epsilon(choice.needs[goal]) for goal in asked)]
+            row = [str(choice), *(_format_epsilon(choice.needs[goal]) for goal in asked)]
             if choice.reaches is not None:
                 row += [_format_reached(choice.reaches, goal) for goal in GOALS]
             rows.append(row)
@@ -232,11 +253,12 @@ def _guess(choices: list[Choice], mechanism: Mechanism, k: int, goal: str) -> Fr
     known = choices[-1].needs[goal] if choices else None
     if known is None:
         return None
-    return known * _typical_need(mechanism, k) / _typical_need(choices[-1].mechanism, k)
+    return known * _typical_need(mechanism, k, goal) / _typical_need(choices[-1].mechanism, k, goal)
 
 
-def _typical_need(mechanism: Mechanism, k: int) -> Fraction:
-    return {Form.RACE: 1 + Fraction(k, 3), Form.LOSSES: Fraction(2)}.get(mechanism.form, Fraction(1))
+def _typical_need(mechanism: Mechanism, k: int, goal: str) -> Fraction:
+    race = Fraction(3, 2) if goal == "recall" else 1 + Fraction(k, 3)
+    return {Form.RACE: race, Form.LOSSES: Fraction(2)}.get(mechanism.form, Fraction(1))
 
 
 def _need(read: Scores, cases: list[Case], aim: Aim, near: Fraction | None) -> Fraction | None:

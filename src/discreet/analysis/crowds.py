@@ -16,7 +16,7 @@ from math import exp, inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.exact.arrays import Floats
+from discreet.exact.arrays import Floats, Mask
 from discreet.noise import Distribution
 
 Complexes = NDArray[np.complex128]
@@ -25,17 +25,38 @@ _NEAR = 3.0
 _RADIUS, _CIRCLE, _TERMS = 1.0 / 6.0, 64, 20
 """From 3 on, the series in exp(-w) converges like 0.3^n: 20 terms are as good as all."""
 
-_DEEP = 45.0
-_SPREAD = 32.0
-"""What is below exp(-32) of the largest is left out."""
-
-_CLOSE, _TINY = 0.8, 1e-14
+_CLOSE = 0.8
 _TILTS = (0.02, 0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 16.0)
 _FEW = 200
 """So few levels are all taken one by one."""
 
 _CELLS = 1 << 19
 """How many numbers are worked on at once."""
+
+
+@dataclass(frozen=True)
+class Fineness:
+    """What is left out of a law.
+
+    Attributes
+    ----------
+    depth
+        A value further than this from w is above it, or below it, for certain; and of many values further by their log.
+    sigmas, more
+        A number is not further from its mean than so many standard deviations and so many more.
+    spread
+        What is below exp(-spread) of the largest is left out of a generating function.
+    """
+
+    depth: float
+    sigmas: float
+    more: float
+    spread: float
+
+
+FINE = Fineness(depth=45.0, sigmas=9.0, more=20.0, spread=32.0)
+ROUGH = Fineness(depth=16.0, sigmas=5.0, more=10.0, spread=16.0)
+"""All that is left out is below 1e-5: by Bernstein's inequality a number is so far from its mean once in 200,000."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +69,8 @@ class Crowd:
         The noise.
     levels, counts
         The different values, and how many there are of each.
-    marked_from
-        The place of the level from which on all are marked.
+    marked
+        How many of each are marked.
     centre
         A value about which the number of values above w is not certain.
     """
@@ -57,16 +78,39 @@ class Crowd:
     distribution: Distribution
     levels: Floats
     counts: Floats
-    marked_from: int
+    marked: Floats
     centre: float
+    fineness: Fineness = FINE
 
     @classmethod
-    def of(cls, distribution: Distribution, values: Floats, first_marked: int, rank: int) -> Crowd:
-        """Values in descending order, marked from some rank on, of which about `rank` are above the w of interest."""
+    def of(
+        cls,
+        distribution: Distribution,
+        values: Floats,
+        rank: int,
+        marks: Mask | None = None,
+        fineness: Fineness = FINE,
+    ) -> Crowd:
+        """Values in descending order, all marked or some, of which about `rank` are above the w of interest."""
         starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
         counts = np.diff(np.append(starts, len(values))).astype(np.float64)
-        marked_from = int(np.searchsorted(starts, first_marked))
-        return cls(distribution, values[starts], counts, marked_from, float(values[min(rank, len(values) - 1)]))
+        marked = counts if marks is None else np.add.reduceat(marks.astype(np.float64), starts)
+        centre = float(values[min(rank, len(values) - 1)])
+        return cls(distribution, values[starts], counts, marked, centre, fineness)
+
+    @cached_property
+    def _depth(self) -> float:
+        return self.fineness.depth + log(self.counts.sum())
+
+    @cached_property
+    def marked_from(self) -> int:
+        """The place of the first level that has a marked one."""
+        return int(np.argmax(self.marked > 0.0)) if self.marked.any() else len(self.levels)
+
+    @cached_property
+    def _marks_all_from_there(self) -> bool:
+        part = slice(self.marked_from, None)
+        return bool((self.marked[part] == self.counts[part]).all())
 
     def log_few(self, w: float, most: int) -> float:
         """At least the log chance that at most so many are above w (Chernoff); grows with w."""
@@ -87,20 +131,20 @@ class Crowd:
         near = max(self._first_below(w - _NEAR), self.marked_from)
         part = slice(self.marked_from, near)
         _, above, _ = self.distribution.evaluate(w - self.levels[part])
-        expected = float(above @ self.counts[part]) + 2.0 * self._slope * self._tail_sum(near, w)
+        expected = float(above @ self.marked[part]) + 2.0 * self._slope * self._tail_sum(near, w)
         return log(expected) if expected > 0.0 else -np.inf
 
     def expect_marked(self, w: float) -> float:
         """How many marked ones are expected above w."""
         _, above, _ = self.distribution.evaluate(w - self.levels[self.marked_from :])
-        return float(above @ self.counts[self.marked_from :])
+        return float(above @ self.marked[self.marked_from :])
 
     def _around(self, w: float) -> tuple[float, Floats, Floats, float]:
         """How many are certainly above w, the chances of levels about it, how many have each, and about how many more.
 
-        No level is far above w that has a chance below 1 - exp(-45).
+        No level is far above w that is not above it for certain.
         """
-        certain, near = self._first_below(w + _DEEP), self._first_below(w - _NEAR)
+        certain, near = self._first_below(w + self._depth), self._first_below(w - _NEAR)
         _, above, _ = self.distribution.evaluate(w - self.levels[certain:near])
         far = self._slope * self._tail_sum(near, w)
         return float(self.counts[:certain].sum()), above, self.counts[certain:near], far
@@ -125,25 +169,29 @@ class Crowd:
     def spectrum(self, nodes: Floats) -> Spectrum:
         """The law of the number of values above each node; nodes ascend."""
         low, high = float(nodes[0]), float(nodes[-1])
-        certain, near = self._first_below(high + _DEEP), self._first_below(low - _NEAR)
+        certain, near = self._first_below(high + self._depth), self._first_below(low - _NEAR)
         if len(self.levels) < _FEW:
-            near = self._first_below(low - _NEAR - _DEEP)
+            near = self._first_below(low - _NEAR - self._depth)
+        part = slice(certain, near)
         inside = _Near(
-            self.distribution, nodes, self.levels[certain:near], self.counts[certain:near], self.marked_from - certain
-        )
+            self.distribution, nodes, self.levels[part], self.counts[part], self.marked[part],
+            max(self.marked_from - certain, 0),
+        )  # fmt: skip
         far = self._far(near, low, nodes) if len(self.levels) >= _FEW else None
-        return Spectrum.of(inside, far, int(self.counts[:certain].sum()))
+        return Spectrum.of(inside, far, int(self.counts[:certain].sum()), self.fineness)
 
     def _far(self, near: int, low: float, nodes: Floats) -> _Far:
         """The terms of the series of all that are far below: their power sums, brought to each node."""
         edge = low - _NEAR
-        part = slice(near, self._first_below(edge - _DEEP))
+        part = slice(near, self._first_below(edge - self._depth))
         ratio, power = np.exp(self.levels[part] - edge), self.counts[part].copy()
         sums, marked = np.zeros(_TERMS + 1), np.zeros(_TERMS + 1)
-        begin = max(self.marked_from - near, 0)
+        all_marked = self.marked_from <= near and self._marks_all_from_there
+        share = None if all_marked else self.marked[part] / self.counts[part]
         for a in range(1, _TERMS + 1):
             power *= ratio
-            sums[a], marked[a] = power.sum(), power[begin:].sum()
+            sums[a] = power.sum()
+            marked[a] = sums[a] if share is None else power @ share
         powers = np.exp(edge - nodes)[:, None] ** np.arange(_TERMS + 1)
         return _Far(self.distribution, powers * sums, powers * marked * np.arange(_TERMS + 1))
 
@@ -156,6 +204,7 @@ class _Near:
     nodes: Floats
     levels: Floats
     counts: Floats
+    marked: Floats
     marked_from: int
 
     @cached_property
@@ -169,9 +218,9 @@ class _Near:
 
     def _by_powers(self, z: Complexes, close: float) -> tuple[Complexes, Complexes]:
         """By power series in u = z - 1: log(1 + p u) for p up to 1/2, and log z + log(1 - (1-p) u / z) for others."""
-        terms = int(np.ceil(log(_TINY / max(1.0, self.counts.sum())) / log(close / 2.0))) + 1
+        terms = int(np.ceil(log(1e-14 / max(1.0, self.counts.sum())) / log(close / 2.0))) + 1
         _, above, density = self.distribution.evaluate(self.nodes[:, None] - self.levels)
-        weights, rare, marked = density * self.counts, above <= 0.5, slice(max(self.marked_from, 0), None)
+        weights, rare, marked = density * self.marked, above <= 0.5, slice(self.marked_from, None)
         logs = np.asarray(((~rare) @ self.counts)[:, None] * np.log(z), np.complex128)
         rates = np.zeros_like(logs)
         for chosen, small, unit, scale in (
@@ -188,7 +237,7 @@ class _Near:
     def _by_factors(self, z: Complexes) -> tuple[Complexes, Complexes]:
         shape = len(self.nodes), len(z)
         function, rates = np.empty(shape, np.complex128), np.zeros(shape, np.complex128)
-        single, marked = self.counts == 1.0, slice(max(self.marked_from, 0), None)
+        single, marked = self.counts == 1.0, slice(self.marked_from, None)
         rows = max(1, _CELLS // max(1, len(self.levels) * len(z)))
         for row in range(0, len(self.nodes), rows):
             part = slice(row, row + rows)
@@ -197,7 +246,7 @@ class _Near:
             function[part] = factors[:, single].prod(axis=1)
             if not single.all():
                 function[part] *= np.exp((np.log(factors[:, ~single]) * self.counts[~single, None]).sum(axis=1))
-            rates[part] = ((density * self.counts)[:, marked, None] / factors[:, marked]).sum(axis=1)
+            rates[part] = ((density * self.marked)[:, marked, None] / factors[:, marked]).sum(axis=1)
         return function, rates
 
 
@@ -249,17 +298,17 @@ class Spectrum:
     certain: int
 
     @classmethod
-    def of(cls, near: _Near, far: _Far | None, certain: int) -> Spectrum:
+    def of(cls, near: _Near, far: _Far | None, certain: int, fineness: Fineness) -> Spectrum:
         """The spectrum of what is near and what is far together, if anything is."""
         others = np.zeros(len(near.nodes)) if far is None else far.mean
         mean = near.chances @ near.counts + others
         variance = (near.chances * (1.0 - near.chances)) @ near.counts + others
         # No more can be above than there are.
         most = inf if far is not None else float(near.counts.sum()) / 2.0
-        size = 2 * int(min(9.0 * np.sqrt(float(variance.max())) + 20.0, most + 1.0)) + 1
+        size = 2 * int(min(fineness.sigmas * np.sqrt(float(variance.max())) + fineness.more, most + 1.0)) + 1
         angles = 2.0 * np.pi * np.arange(size // 2 + 1) / size
         least = max(0.9 * float(variance.min()), 1e-9)
-        angles = angles[angles <= np.arccos(max(1.0 - _SPREAD / least, -1.0))]
+        angles = angles[angles <= np.arccos(max(1.0 - fineness.spread / least, -1.0))]
         z = np.exp(1j * angles)
         function, rates = near.product(z)
         if far is not None:

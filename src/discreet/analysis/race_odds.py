@@ -18,10 +18,10 @@ from math import log
 
 import numpy as np
 
-from discreet.analysis.crowds import Crowd
+from discreet.analysis.crowds import FINE, ROUGH, Crowd
 from discreet.analysis.goals import Hits, Wanted
 from discreet.analysis.shots import Chance, gauss_rules
-from discreet.exact.arrays import Floats
+from discreet.exact.arrays import Floats, Mask, Ranks
 from discreet.noise import Distribution
 
 _BATCH, _BATCH_CELLS = 64, 1 << 14
@@ -29,29 +29,62 @@ _PANELS, _MOST_PANELS = 6, 500
 _REACH = 60.0
 _HALVINGS = 22
 _ROUNDING = 1e-11
-_ROUGH, _MANY_KINKS = 1e-6, 64
+_EXACT, _MANY_JUMPS, _MANY_KINKS = 1e-6, 300, 12
+_ROUGH, _LEFT_OUT, _LEFT_OUT_ON_AVERAGE = 5e-5, 5e-4, 3e-5
+"""From which goal on a rough law is enough, and what a chance, or an average over k items, may then be off by beside
+what is seen."""
 
 
 @dataclass(frozen=True, eq=False)
 class RaceOdds:
-    """Values before noise in descending order, of which the k largest after noise are released."""
+    """Values before noise in descending order, of which the k largest after noise are released.
+
+    Attributes
+    ----------
+    distribution
+        The noise.
+    values, k
+        The values, and how many are released.
+    goal
+        What the chances may be off by.
+    standings
+        The rank by which each value is judged, where that is another than its place among the values.
+    """
 
     distribution: Distribution
     values: Floats
     k: int
     goal: float = 1e-9
+    standings: Ranks | None = None
 
     def rate(self, wanted: Wanted) -> Chance:
         """The chance of what is wanted, or the expected share that is right."""
-        return self._hits(wanted) if isinstance(wanted, Hits) else self._region(*wanted)
+        found = self._hits(wanted) if isinstance(wanted, Hits) else self._region(*wanted)
+        if not self._is_rough or not found.error:
+            return found
+        is_average = isinstance(wanted, Hits) and wanted.least is None
+        return Chance(found.value, found.error + (_LEFT_OUT_ON_AVERAGE if is_average else _LEFT_OUT))
+
+    @property
+    def _is_rough(self) -> bool:
+        return self.goal >= _ROUGH
+
+    def _crowd(self, values: Floats, rank: int, marks: Mask | None = None) -> Crowd:
+        return Crowd.of(self.distribution, values, rank, marks, ROUGH if self._is_rough else FINE)
+
+    def _between(self, first: int, end: int) -> Floats:
+        """The values of those that are judged by these ranks, in descending order."""
+        if self.standings is None:
+            return self.values[first:end]
+        return self.values[(first <= self.standings) & (self.standings < end)]
 
     def _region(self, h: int, t: int) -> Chance:
         """The chance that all ranks below h are released and none from t on, for h <= k <= t."""
         if self.k == len(self.values) or (h == 0 and t == len(self.values)):
             return Chance(1.0, 0.0)
+        parts = (0, h, h - 1), (h, t, self.k - h), (t, len(self.values), 0)
         inside, between, outside = (
-            Crowd.of(self.distribution, values, 0, rank) if len(values) else None
-            for values, rank in ((self.values[:h], h - 1), (self.values[h:t], self.k - h), (self.values[t:], 0))
+            self._crowd(self._between(first, end), rank) if first < end else None for first, end, rank in parts
         )
         chosen = self.k - h
 
@@ -86,18 +119,19 @@ class RaceOdds:
         return Chance(1.0 - min(missed.value, 1.0), missed.error + _ROUNDING)
 
     def _expect_wrong(self, right: int) -> Chance:
-        everyone = Crowd.of(self.distribution, self.values, right, self.k)
+        ranks = np.arange(len(self.values)) if self.standings is None else self.standings
+        everyone = self._crowd(self.values, self.k, ranks >= right)
         low = self._rise(lambda w: everyone.log_few(w, self.k))
         high = self._fall(lambda w: min(everyone.log_many(w, self.k), everyone.log_marked(w)))
         # Where no k are above any more, a wrong one that is met is released.
         beyond = everyone.expect_marked(high)
-        inside = self._integrate(lambda w: everyone.spectrum(w).rate_upto(self.k - 1), low, high)
+        inside = self._integrate(lambda w: everyone.spectrum(w).rate_upto(self.k - 1), low, high, self.k)
         return Chance(inside.value + beyond, inside.error)
 
     def _chance_of_more_wrong(self, right: int, most: int) -> Chance:
         enough = self.k - most
-        good = Crowd.of(self.distribution, self.values[:right], right, enough - 1)
-        wrong = Crowd.of(self.distribution, self.values[right:], 0, most)
+        good = self._crowd(self._between(0, right), enough - 1)
+        wrong = self._crowd(self._between(right, len(self.values)), most)
         low = self._rise(lambda w: min(good.log_few(w, enough - 1), wrong.log_few(w, most)))
         high = self._fall(lambda w: min(wrong.log_many(w, most + 1), good.log_many(w, enough)))
         beyond = 1.0 - float(wrong.spectrum(np.array([high])).chance_upto(most)[0])
@@ -124,14 +158,16 @@ class RaceOdds:
         """The least w found above which a bound that falls with w is tiny."""
         return _halve(lambda w: log_bound(w) <= self._tiny, *self._range)[1]
 
-    def _integrate(self, density: Callable[[Floats], Floats], low: float, high: float) -> Chance:
+    def _integrate(self, density: Callable[[Floats], Floats], low: float, high: float, unit: int = 1) -> Chance:
+        """The integral of a density; the goal is for it in such units."""
+        goal = unit * self.goal
         if low >= high:
-            return Chance(0.0, self.goal)
+            return Chance(0.0, goal)
         panels, kinks = max(_PANELS, int(np.ceil((high - low) / 3.0))), self._kinks(low, high)
         while True:
             rules = gauss_rules(low, high, panels, kinks)
             fine, coarse = (float(weights @ self._in_batches(density, nodes)) for nodes, weights in rules)
-            if abs(fine - coarse) < self.goal or panels > _MOST_PANELS:
+            if abs(fine - coarse) < goal or panels > _MOST_PANELS:
                 return Chance(max(fine, 0.0), 2.0 * abs(fine - coarse))
             panels *= 2
 
@@ -146,7 +182,9 @@ class RaceOdds:
             return np.empty(0)
         first, last = (int(np.searchsorted(-self.values, -end)) for end in (high, low))
         kinks = np.unique(self.values[first:last])
-        return kinks if len(kinks) < _MANY_KINKS or self.goal < _ROUGH else np.empty(0)
+        # Where noise has a least value, a density jumps there.
+        many = _MANY_JUMPS if self.distribution.lower is None or not self._is_rough else _MANY_KINKS
+        return kinks if len(kinks) < many or self.goal < _EXACT else np.empty(0)
 
 
 def _halve(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:

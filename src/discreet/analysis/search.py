@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
-from math import ceil, floor, log10
+from functools import cache, cached_property, partial
+from itertools import chain, repeat
+from math import ceil, exp, floor, log, log10
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ from discreet.analysis.goals import goals
 from discreet.analysis.joint_sets import make_analysis_request, make_grouped_analysis_request
 from discreet.analysis.statistics import log_odds
 from discreet.analysis.utility import Meter, meter
-from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.base import Form, Mechanism
 from discreet.privacy import Sensitivity
 from discreet.request import Request, find_items_per_user
 from discreet.selection import Selection
 from discreet.sources.base import Source
+from discreet.sources.clipped import Truth
 from discreet.sources.groups import GroupedSource
 from discreet.sources.scores import as_listed_source
 from discreet.tally import Tally
@@ -27,9 +29,13 @@ from discreet.tally import Tally
 LEAST, MOST = Fraction(1, 10**9), Fraction(10**9)
 """Between which an epsilon is looked for."""
 
-_STEP, _UNIT = 4, 1000
+_STEPS, _UNIT = (Fraction(5, 4), Fraction(2), Fraction(4)), 1000
+_BEND, _SLOW = 0.05, 0.7
 _ERRORS = (1e-3, 1e-5, 1e-8)
 """How exactly what a release reaches is computed, as long as that does not decide."""
+
+_COARSE_ERRORS = (0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, *_ERRORS[1:])
+"""The same where losses are counted, which takes long, and what was counted for one error serves for the next."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +49,26 @@ class Aim:
 
 @dataclass(frozen=True)
 class Case:
-    """One list that is asked for, and the scores that say how good it will be."""
+    """One list that is asked for, and the scores that say how good it will be.
+
+    Attributes
+    ----------
+    request
+        What is asked for.
+    tally
+        The scores that the list is drawn by.
+    truth
+        The scores that it is judged by, where those are others.
+    """
 
     request: Request
     tally: Tally
+    truth: Truth | None = None
+
+    @property
+    def judged_by(self) -> Tally:
+        """The scores that say which items are right."""
+        return self.tally if self.truth is None else self.truth.tally
 
     @property
     def needs_epsilon(self) -> bool:
@@ -55,8 +77,10 @@ class Case:
 
     def meter(self, asked: Iterable[str], share: Fraction | None) -> Meter:
         """What the list reaches of some goals, by its epsilon."""
-        wanted = goals(self.tally, self.request.k, share)
-        return meter(self.tally, self.request.k, self.request.guarantee, {goal: wanted[goal] for goal in asked})
+        k, wanted = self.request.k, goals(self.judged_by, self.request.k, share)
+        standings = None if self.truth is None else self.truth.standings
+        some = {goal: wanted[goal] for goal in asked}
+        return meter(self.tally, k, self.request.guarantee, some, standings=standings)
 
 
 @dataclass(frozen=True)
@@ -145,7 +169,11 @@ class Search:
     @classmethod
     def of(cls, case: Case, aim: Aim) -> Search:
         """A search for the epsilon with which a list reaches a goal."""
-        return cls(partial(_read_as_needed, case.meter((aim.goal,), aim.share), aim), float(aim.probability))
+        counts_losses = case.request.guarantee.mechanism.form is Form.LOSSES
+        errors = _COARSE_ERRORS if counts_losses else _ERRORS
+        read = partial(_read_as_needed, case.meter((aim.goal,), aim.share), aim, errors)
+        # What was read where it was looked for first is asked for again.
+        return cls(cache(read), float(aim.probability))
 
     def is_enough(self, epsilon: Fraction) -> bool:
         """Whether an epsilon is large enough."""
@@ -154,20 +182,26 @@ class Search:
     def smallest(self, start: Fraction = Fraction(1)) -> Fraction | None:
         """The epsilon, to four digits; None where the largest is not enough.
 
-        From the start by steps to a pair around it, then by the secant of the log odds against log epsilon, which is
-        nearly straight, kept between two ends. Numbers of four digits are counted through: see `_number`.
+        From the start by growing steps to a pair around it, then by the secant of the log odds against log epsilon,
+        which is nearly straight. Numbers of four digits are counted through: see `_number`.
         """
         low, high = self._bracket(start)
         if high is None or low < _place(LEAST):
             return None if high is None else LEAST
-        left, right = self._distance(low), self._distance(high)
+        left, right, last_step = self._distance(low), self._distance(high), 0.5
         while high - low > 1:
-            step = min(max(left / (left - right), 0.02), 0.98)
-            middle = _place(Fraction(float(_number(low)) * float(_number(high) / _number(low)) ** step))
+            wide = log(float(_number(high) / _number(low)))
+            step = left / (left - right)
+            # A straight line is off by the square of how far it goes. Beside where it points there is a number on the
+            # other side, so that both ends come near; where they did not, the middle helps.
+            aside = min(_BEND * wide, 0.25)
+            step += aside if abs(right) > abs(left) else -aside
+            step = 0.5 if last_step > _SLOW else min(max(step, 0.01), 0.99)
+            middle = _place(Fraction(float(_number(low)) * exp(wide * step)))
             middle = min(max(middle, low + 1), high - 1)
-            value = self._distance(middle)
-            # The end that stays counts for less, so that it does not stay for long.
-            low, high, left, right = (low, middle, left / 2, value) if value >= 0 else (middle, high, value, right / 2)
+            value, before = self._distance(middle), high - low
+            low, high, left, right = (low, middle, left, value) if value >= 0 else (middle, high, value, right)
+            last_step = (high - low) / before if step != 0.5 else 0.5
         return _number(high)
 
     def _distance(self, place: int) -> float:
@@ -176,25 +210,30 @@ class Search:
 
     def _bracket(self, start: Fraction) -> tuple[int, int | None]:
         """An epsilon that is too small and one that is large enough; None for that where the largest is not."""
-        known = _place(start)
+        known, steps = _place(start), chain(_STEPS, repeat(_STEPS[-1]))
         if self.is_enough(_number(known)):
-            low = _place(_number(known) / _STEP)
+            low = _place(_number(known) / next(steps))
             while low >= _place(LEAST) and self.is_enough(_number(low)):
-                known, low = low, _place(_number(low) / _STEP)
+                known, low = low, _place(_number(low) / next(steps))
             return low, known
-        high = _place(_number(known) * _STEP)
+        high = _place(_number(known) * next(steps))
         while high <= _place(MOST) and not self.is_enough(_number(high)):
-            known, high = high, _place(_number(high) * _STEP)
+            known, high = high, _place(_number(high) * next(steps))
         return known, high if high <= _place(MOST) else None
 
 
-def _read_as_needed(read: Meter, aim: Aim, epsilon: Fraction) -> float:
+def _read_as_needed(read: Meter, aim: Aim, errors: tuple[float, ...], epsilon: Fraction) -> float:
     """What is read, so exactly that it is certain on which side of what is wanted it is; 1e-8 is enough in any case."""
-    for error in _ERRORS:
+    for error in errors:
         shares = read(epsilon, error)
         if abs(shares.values[aim.goal] - float(aim.probability)) > shares.error:
             break
     return shares.values[aim.goal]
+
+
+def find_number_below(number: Fraction) -> Fraction:
+    """The largest number of four digits that is below one."""
+    return _number(_place(number) - 1)
 
 
 def _number(place: int) -> Fraction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, log, log1p
+from math import ceil, exp, lgamma, log, log1p
 from typing import Any
 
 from flint import arb
@@ -15,7 +15,7 @@ from discreet.exact.ball import precision
 from discreet.privacy import exact
 
 _BITS = 128
-_HALVINGS = 60
+_MOST_TRIES, _NARROW, _BEYOND = 100, 2.0**-46, 1e-3
 _LEAST = 5.0
 """Outcomes expected less often than this are counted together, so that the chi-square law is a fair one."""
 
@@ -57,19 +57,36 @@ def upper_bound(hits: int, draws: int, alpha: float) -> float:
 
 @lru_cache(maxsize=256)
 def _crossing(a: int, b: int, level: float) -> tuple[float, float]:
-    """An interval around the p at which the incomplete beta function I_p(a, b) reaches a level."""
-    low, high = 0.0, 1.0
+    """An interval around the p at which the incomplete beta function I_p(a, b) reaches a level.
+
+    Balls decide on which side of it a p is. Which p are tried is a matter of speed alone.
+    """
+    low, high, p = 0.0, 1.0, a / (a + b)
     with precision(_BITS):
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2.0
-            share = arb(middle).beta_lower(a, b, regularized=True)
+        for _ in range(_MOST_TRIES):
+            share = arb(p).beta_lower(a, b, regularized=True)
             if share < level:
-                low = middle
+                low = p
             elif share > level:
-                high = middle
+                high = p
             else:
                 break
+            if high - low <= _NARROW * high:
+                break
+            p = _step_across(p, float(share.mid()), level, a, b)
+            p = p if low < p < high else (low + high) / 2.0
     return low, high
+
+
+def _step_across(p: float, share: float, level: float, a: int, b: int) -> float:
+    """Where I_p(a, b) reaches the level, by Newton's method for the log of the smaller tail, and a little beyond."""
+    tail, wanted = (share, level) if level < 0.5 else (1.0 - share, 1.0 - level)
+    if not 0.0 < tail < 1.0:
+        return -1.0
+    log_density = (a - 1) * log(p) + (b - 1) * log1p(-p) - (lgamma(a) + lgamma(b) - lgamma(a + b))
+    slope = exp(min(log_density - log(tail), 700.0)) * (1.0 if level < 0.5 else -1.0)
+    step = (log(wanted) - log(tail)) / slope if slope else 1.0
+    return p + step * (1.0 + _BEYOND) + (_NARROW / 4.0 if step > 0.0 else -_NARROW / 4.0) * p
 
 
 def chi_square_tail(statistic: float, freedom: int) -> float:

@@ -180,13 +180,24 @@ def at_epsilon(meter: Meter, epsilon: Fraction, share: Fraction | None = None, o
 
 
 def meter(
-    tally: Tally, k: int, guarantee: Guarantee, wanted: Mapping[str, Wanted], precision: Precision = _USUAL
+    tally: Tally,
+    k: int,
+    guarantee: Guarantee,
+    wanted: Mapping[str, Wanted],
+    precision: Precision = _USUAL,
+    standings: Ranks | None = None,
 ) -> Meter:
-    """The probability, or the expected share, of what is wanted, for one mechanism on a tally, by epsilon."""
+    """The probability, or the expected share, of what is wanted, for one mechanism on a tally, by epsilon.
+
+    A race can be judged by other scores than those that it is drawn by: `standings` are then the ranks by those of the
+    items at each rank of the tally.
+    """
     mechanism, sensitivity = guarantee.mechanism, guarantee.sensitivity
+    if standings is not None and mechanism.form is not Form.RACE:
+        raise InvalidValueError(f"mechanism must be a race to be judged by other scores, not {mechanism!r}")
     # Of a list that may be shorter than k, only how much of the true one it has is a question.
     asked = {name: one for name, one in wanted.items() if isinstance(one, Hits) or not mechanism.may_release_fewer}
-    compute = _FORMULAS[mechanism.form](_Question(tally, k, mechanism, asked, precision))
+    compute = _FORMULAS[mechanism.form](_Question(tally, k, mechanism, asked, precision, standings))
 
     def read(epsilon: Fraction, goal: float | None = None) -> Shares:
         found = compute(mechanism.prepare(tally, k, epsilon, sensitivity), precision.goal if goal is None else goal)
@@ -204,6 +215,7 @@ class _Question:
     mechanism: Mechanism
     wanted: Mapping[str, Wanted]
     precision: Precision
+    standings: Ranks | None = None
 
 
 def check_computed(mechanism: Mechanism) -> None:
@@ -244,9 +256,9 @@ class Race:
         """Its values, descending, or those at some ranks first."""
         return Shots(self.noise.require_distribution(), self._values(first), self.k, goal)
 
-    def odds(self, goal: float) -> RaceOdds:
-        """What tells how good its k largest values are."""
-        return RaceOdds(self.noise.require_distribution(), self._values(), self.k, goal)
+    def odds(self, goal: float, standings: Ranks | None = None) -> RaceOdds:
+        """What tells how good its k largest values are, by their own order or by other ranks."""
+        return RaceOdds(self.noise.require_distribution(), self._values(), self.k, goal, standings)
 
     def _values(self, first: Ranks | None = None) -> Floats:
         d = self.tally.d
@@ -297,7 +309,7 @@ def _by_integration(question: _Question) -> _Formula:
         return units[0]
 
     def compute(prepared: Any, goal: float) -> Shares:
-        odds = Race.of(prepared, unit_values(prepared)).odds(0.2 * goal)
+        odds = Race.of(prepared, unit_values(prepared)).odds(0.2 * goal, question.standings)
         chances = {wanted: odds.rate(wanted) for wanted in set(question.wanted.values())}
         shares = {name: chances[wanted].value for name, wanted in question.wanted.items()}
         return Shares(shares, max(chance.error for chance in chances.values()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +11,21 @@ import typer
 
 from discreet.cli import options as shared
 from discreet.cli.discovery import DeltaOption, DiscoverOption, DiscoveryEpsilonOption, parse_discovery
-from discreet.cli.errors import first_example
+from discreet.cli.event_options import (
+    ClipOption,
+    ConnectOption,
+    DelimiterOption,
+    DomainOption,
+    EncodingOption,
+    EscapeOption,
+    NameOption,
+    ResolutionOption,
+    UserOption,
+    ValueOption,
+    WhereOption,
+)
+from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
+from discreet.cli.input_kinds import EVENTS_ONLY, SCORES_ONLY, refuse_options
 from discreet.cli.options import (
     check_input_format,
     parse_adjacency,
@@ -20,15 +36,18 @@ from discreet.cli.options import (
     parse_sensitivity,
 )
 from discreet.cli.output import OutputError, check_out, print_json, print_text, progress_bar, save
-from discreet.cli.stdin import input_files, input_name, open_input
+from discreet.cli.select import check_files, open_source
+from discreet.cli.stdin import input_files, input_name, name_input
 from discreet.errors import InvalidValueError
 from discreet.mechanisms.registry import to_dict
 from discreet.progress import show_progress, stage
 from discreet.sketches import Sketch
 from discreet.sources.base import Source
 from discreet.sources.files import file_source, read_sketch
+from discreet.sources.groups import GroupedSource
 
 if TYPE_CHECKING:
+    from discreet.analysis.choose import Choice
     from discreet.discovery_terms import Discovered
     from discreet.study.plan import Plan
 
@@ -40,6 +59,8 @@ Examples:
   discreet plan scores.csv -k 10 --goal recall --probability 0.95 --share 0.8
   discreet plan curve.json -k 10 --goal recall --probability 0.9
   discreet plan films.csv -k 5 --item title --score fans --out plan.html
+  discreet plan ratings.parquet --user user_id --item movie_id --domain movies.csv:movie_id \\
+    -k 3 --goal recall --probability 0.9
   discreet plan - -k 10 --format json < scores.csv
   discreet plan --discover --delta 1e-8 --max-items-per-user 3 -k 20 --epsilon 1
 """
@@ -50,7 +71,10 @@ Examples:
   discreet study --out report
   discreet study GENTLE STEPS --out report --jobs 2
   discreet study --data vectors --out report --full --quiet
+  discreet study --data films.csv --item title --score fans --out report
 """
+
+_NO_COLUMNS = "made-up vectors have no columns"
 
 
 app = typer.Typer(rich_markup_mode=None)
@@ -62,26 +86,26 @@ def _goals() -> list[str]:
     return list(GOALS)
 
 
-def _check_file(context: typer.Context, file: str | None) -> str | None:
+def _check_files(context: typer.Context, files: list[str] | None) -> list[str] | None:
     """The scores must be named, unless only finding items is planned. Options have been parsed before this."""
-    if file is None and not context.params.get("discover"):
-        raise InvalidValueError(f"FILE is missing; for example: {first_example(PLAN_HELP)}")
-    if file is not None and context.params.get("discover"):
+    if not context.params.get("discover"):
+        return check_files(context, files, PLAN_HELP)
+    if files:
         raise InvalidValueError("FILE must be left out with discover: what items need to be found is told by no scores")
-    return file
+    return files
 
 
 @app.command("plan", short_help="Tell which epsilon a release needs.", epilog=PLAN_HELP)
 def plan(
     k: shared.KOption,
-    file: Annotated[
-        str | None,
+    files: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="FILE",
-            callback=_check_file,
+            metavar="FILE...",
+            callback=_check_files,
             show_default=False,
             help="Scores that need no protection: .npy, .csv, .tsv, .json or .parquet, or - for standard input. "
-            "For scores that do need it: what 'discreet sketch' wrote.",
+            "For scores that do need it: what 'discreet sketch' wrote. With --user, events that need none.",
         ),
     ] = None,
     goal: Annotated[
@@ -104,6 +128,21 @@ def plan(
     ] = None,
     item: shared.ItemOption = None,
     score: shared.ScoreOption = None,
+    user: UserOption = None,
+    domain: DomainOption = None,
+    where: WhereOption = None,
+    value: ValueOption = None,
+    clip: ClipOption = None,
+    resolution: ResolutionOption = None,
+    by: ByOption = None,
+    groups: GroupsOption = None,
+    each_user: EachUserOption = None,
+    max_groups_per_user: MaxGroupsOption = None,
+    connect: ConnectOption = None,
+    name: NameOption = None,
+    delimiter: DelimiterOption = None,
+    escape: EscapeOption = None,
+    encoding: EncodingOption = None,
     input_format: shared.InputFormatOption = None,
     sensitivity: shared.SensitivityOption = None,
     adjacency: shared.PlanAdjacencyOption = None,
@@ -116,7 +155,12 @@ def plan(
     discover: DiscoverOption = False,
     delta: DeltaOption = None,
     max_items_per_user: Annotated[
-        str | None, typer.Option(metavar="L", help="With --discover: how many items of a user count for finding them.")
+        str | None,
+        typer.Option(
+            metavar="L",
+            help="With --user: score at most L items of each user; by default several are tried for a histogram, and "
+            "none otherwise. With --discover: how many items of a user count for finding them.",
+        ),
     ] = None,
     discovery_epsilon: DiscoveryEpsilonOption = None,
 ) -> None:
@@ -124,6 +168,7 @@ def plan(
 
     What it prints is computed from the scores, so it is NOT private: use last year's published counts, a sample that
     may be shown, or made-up scores of the same kind. From a sketch it is as private as that, and says what it cost.
+    From events it also tells what noise on all scores needs where users are held to few items, and what that loses.
 
     With --discover it needs no scores: it tells how many people an item that nobody listed needs to be found.
     """
@@ -132,7 +177,7 @@ def plan(
     count, shape = parse_count(k), parse_format(form, as_json, shared.TABLE_OR_JSON)
     finding = {"discover": discover, "delta": delta, "discovery_epsilon": discovery_epsilon}
     terms = parse_discovery({**finding, "kind": None, "spelling": None}, max_items_per_user)
-    if file is None or terms is not None:
+    if terms is not None or discover:
         _print_discovery(terms, count, epsilon, parse_adjacency(adjacency or "add-remove"), shape)
         return
     parse_choice("goal", goal, _goals())
@@ -141,13 +186,35 @@ def plan(
     limits = None if sensitivity is None else parse_sensitivity(sensitivity)
     if out is not None and Path(out).suffix.lower() not in (".html", ".htm"):
         raise InvalidValueError(f"out must be a page, with a name that ends in .html, not {out!r}")
-    check_out(out, {"scores": input_files(file)})
-    check_input_format(file, input_format)
-    with show_progress(not quiet), open_input(file, input_format) as path, stage("computing what each mechanism needs"):
-        scores = read_sketch(path, item, score) or file_source(path, item, score)
+    options = {
+        "domain": domain, "label": None, "where": where, "value": value,
+        "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
+        "connect": connect, "name": name, "delimiter": delimiter, "escape": escape,
+        "encoding": encoding,
+    }  # fmt: skip
+    grouping = {
+        "by": by or None, "groups": groups or None, "each_user": each_user, "max_groups_per_user": max_groups_per_user,
+    }  # fmt: skip
+    file = name_input(files, events=user is not None)
+    check_input_format(file, input_format, events=user is not None)
+    source_of: Callable[[Any], Any]
+    if user is None:
+        refuse_options({**options, **grouping}, EVENTS_ONLY, "without user")
+        check_out(out, {"scores": input_files(file)})
+        source_of = partial(_read_scores, item=item, score=score)
+    else:
+        from discreet.cli.events import prepare_events
+
+        refuse_options({"score": score, "sensitivity": sensitivity}, SCORES_ONLY, "with user")
+        source_of = prepare_events(file, user, item, adjacency or "add-remove", options, None, grouping, out)
+    with (
+        show_progress(not quiet),
+        open_source(file, input_format, source_of) as scores,
+        stage("computing what each mechanism needs"),
+    ):
         found = make_plan(
             scores, count, goal=goal, probability=probability, share=share, epsilon=epsilon,
-            sensitivity=limits, adjacency=adjacency, name=input_name(file),
+            sensitivity=limits, adjacency=adjacency, name=input_name(file, str(name)),
         )  # fmt: skip
     if out is not None:
         save(found.page(), out)
@@ -155,6 +222,11 @@ def plan(
         print_json(_plan_to_dict(found, scores))
     else:
         print_text(str(found), heading=True)
+
+
+def _read_scores(path: str, item: str | None, score: str | None) -> Source:
+    """The scores in a file, or a sketch of some."""
+    return read_sketch(path, item, score) or file_source(path, item, score)
 
 
 def _print_discovery(terms: Discovered | None, k: int, epsilon: str | None, adjacency: str, shape: str) -> None:
@@ -174,7 +246,7 @@ def _sketch_to_dict(sketch: Sketch, k: int) -> dict[str, Any]:
     return {"epsilon": cost, "ranks": list(sketch.ranks), "doubtful": sketch.is_doubtful(k)}
 
 
-def _plan_to_dict(found: Plan, scores: Source) -> dict[str, Any]:
+def _plan_to_dict(found: Plan, scores: Source | GroupedSource) -> dict[str, Any]:
     """What a plan says, in terms that JSON can hold; exact numbers are strings, as in a release."""
     table, best = found.comparison, found.best
     sketch = scores if isinstance(scores, Sketch) else None
@@ -188,12 +260,17 @@ def _plan_to_dict(found: Plan, scores: Source) -> dict[str, Any]:
         "share": table.share and str(table.share),
         "adjacency": found.adjacency,
         "sensitivity": found.sensitivity.to_dict(),
-        "recommended": {"mechanism": to_dict(best.mechanism), "epsilon": str(best.needs[found.goal])},
+        "recommended": {
+            "mechanism": to_dict(best.mechanism),
+            **_bound_to_dict(best),
+            "epsilon": str(best.needs[found.goal]),
+        },
         "command": found.command,
         "other_k": found.other_k and {"k": found.other_k.k, "epsilon": str(found.other_k.epsilon)},
         "mechanisms": [
             {
                 "mechanism": to_dict(choice.mechanism),
+                **_bound_to_dict(choice),
                 "needs": {goal: None if needed is None else str(needed) for goal, needed in choice.needs.items()},
                 "reaches": choice.reaches and {goal: getattr(choice.reaches, goal) for goal in _goals()},
             }
@@ -201,6 +278,12 @@ def _plan_to_dict(found: Plan, scores: Source) -> dict[str, Any]:
         ],
         "curve": [{"epsilon": epsilon, **shares} for epsilon, shares in found.curve.items()],
     }
+
+
+def _bound_to_dict(choice: Choice) -> dict[str, Any]:
+    """How many items of a user are scored where that was tried, and how many of the list it alone loses."""
+    bound = choice.bound
+    return {} if bound is None else {"max_items_per_user": bound.max_items_per_user, "lost": float(bound.lost)}
 
 
 @app.command("study", short_help="Compare all mechanisms on score vectors.", epilog=STUDY_HELP)
@@ -211,8 +294,14 @@ def study(
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="A folder of vectors NAME.nD.npy. By default made-up vectors are used."),
+        typer.Option(
+            metavar="PATH",
+            help="A folder of vectors NAME.nD.npy, a file of scores as for plan (.csv, .tsv, .json, .npy, .parquet), "
+            "or what 'discreet sketch' wrote. By default made-up vectors are used.",
+        ),
     ] = None,
+    item: shared.ItemOption = None,
+    score: shared.ScoreOption = None,
     full: Annotated[
         bool,
         typer.Option(
@@ -234,7 +323,9 @@ def study(
     processes, folder = parse_jobs(jobs), Path(out)
     if folder.exists() and not folder.is_dir():
         raise InvalidValueError(f"out must be a directory, not {str(folder)!r}, a file")
-    vectors = make_vectors(names or []) if data is None else load_vectors(Path(data), names or [])
+    if data is None:
+        refuse_options({"item": item, "score": score}, dict.fromkeys(("item", "score"), _NO_COLUMNS), "without data")
+    vectors = make_vectors(names or []) if data is None else load_vectors(Path(data), names or [], item, score)
     try:
         with show_progress(not quiet):
             files = studied(

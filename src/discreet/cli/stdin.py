@@ -45,9 +45,12 @@ def input_files(file: Input) -> list[str]:
     return ["/dev/stdin"] if file == STANDARD else [file]
 
 
-def input_name(file: str) -> str:
-    """What to call FILE."""
-    return _NAME if file == STANDARD else os.path.basename(file)
+def input_name(file: Input, otherwise: str = "") -> str:
+    """What to call FILE, or a table where there is none; several files are called by the first."""
+    if file == STANDARD:
+        return _NAME
+    named = input_files(file)
+    return os.path.basename(os.path.normpath(named[0])) if named else otherwise
 
 
 def input_suffix(file: Input, kind: str | None) -> str:

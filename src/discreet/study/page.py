@@ -25,7 +25,7 @@ _FROM_SCORES = "Computed from the scores: not private."
 _NONE = '<td class="none">&ndash;</td>'
 
 
-def write_page(results: Results, notes: list[str], path: Path) -> None:
+def write_page(results: Results, notes: list[str], path: Path, sketch: str | None = None) -> None:
     """Writes the page of a study, whole or not at all.
 
     What it shows is computed from the scores, so NOT private: for public or made-up data.
@@ -38,8 +38,10 @@ def write_page(results: Results, notes: list[str], path: Path) -> None:
         What the results say, in sentences or paragraphs of plain text: the top of the page.
     path
         The HTML file to write or to replace.
+    sketch
+        Where all of it comes from a sketch: what that cost, in words.
     """
-    atomic_write(path, page(results, notes))
+    atomic_write(path, page(results, notes, sketch))
 
 
 def page(results: Results, notes: list[str], sketch: str | None = None) -> str:

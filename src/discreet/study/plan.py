@@ -4,48 +4,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import isnan
+from numbers import Integral
 from typing import Any
 
-import numpy as np
-
 from discreet.analysis.choose import Choice, Comparison, compare
-from discreet.analysis.goals import GOALS, Hits, check_goal, goals, name_goal
-from discreet.analysis.search import Aim, Case, Scores, hardest_case
+from discreet.analysis.clipping import compare_bounds
+from discreet.analysis.goals import GOALS, check_goal, name_goal
+from discreet.analysis.search import Aim, Case, Scores, Search, hardest_case
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.registry import all_contenders
 from discreet.privacy import MANY, Number, Sensitivity
 from discreet.sketches import Sketch
 from discreet.sources.groups import GroupedSource
+from discreet.study.other_k import OtherK, find_other_k
 from discreet.study.page import page
+from discreet.study.plan_words import describe_epsilon, describe_events, describe_goal, describe_loss
 from discreet.study.results import Point, Results
-from discreet.tally import Tally
 from discreet.text import decimal
 
-_MEANING = {
-    "top": "exactly the top {k}",
-    "optimal": "a top {k}, whichever of equal scores are in it",
-    "great": "a list with the best {great} in it and nothing beyond rank {great_last}",
-    "good": "a list with the best {good} in it and nothing beyond rank {good_last}",
-    "recall": "a list with at least {least} of the {k} right",
-}
 _SPAN, _STEPS = 8.0, 33
 _ROUGH = 1e-3
 """What the points of a curve may be off by: less than is seen."""
 
+_BOUNDS_DRAWN = 3
+_LONG = 500
+"""From so many items on, a mechanism whose losses are counted is only tried with what the best of the others needs."""
+
 _BARS = " ▁▂▃▄▅▆▇█"
-_GAPS = 3
-_MUCH_LESS = 0.7
-"""Another k is worth telling where it costs this much or less."""
-
-
-@dataclass(frozen=True)
-class OtherK:
-    """Another number of items that costs far less, because the scores have a gap there."""
-
-    k: int
-    epsilon: Fraction
 
 
 @dataclass(frozen=True)
@@ -68,6 +55,10 @@ class Plan:
         What the release must protect.
     other_k
         Another k that would cost far less, or None; of scores by group it is not looked for.
+    left_out
+        Mechanisms that need more than the best, where finding how much more would take minutes.
+    question
+        Of events: what is public about what they are asked, as `Source.description` has it; empty of others.
     each_user, groups_per_user
         Of scores by group: whether a user counts in one or in many, and in how many at most; None and 1 of others.
 
@@ -90,6 +81,8 @@ class Plan:
     adjacency: str
     other_k: OtherK | None
     _cases: list[Case] = field(repr=False, compare=False)
+    left_out: list[Mechanism] = field(default_factory=list)
+    question: dict[str, Any] = field(default_factory=dict, repr=False)
     each_user: str | None = None
     groups_per_user: int = 1
 
@@ -109,15 +102,17 @@ class Plan:
         ranked = self.comparison.ranked(self.goal)
         needed, best = ranked[0]
         sentences = [
-            f"Recommended: {best.mechanism!r} with epsilon = {decimal(needed)}.",
+            f"Recommended: {best.mechanism!r} with epsilon = {decimal(needed)}{_say_bound(best)}.",
             f"On scores like these it releases {self.meaning}.",
         ]
+        if best.bound is not None:
+            sentences.append(f"Keeping {describe_loss(best.bound, self.comparison.k)}; the noise costs the rest.")
         if len(ranked) > 1:
             more, other = ranked[1]
-            sentences.append(f"The next best, {other.mechanism!r}, needs {float(more / needed):.3g} times as much.")
+            sentences.append(f"The next best, {other}, needs {float(more / needed):.3g} times as much.")
         if self.other_k is not None:
             sentences.append(self._describe_other_k(self.other_k))
-        sentences.append(_opinion(needed))
+        sentences.append(describe_epsilon(needed))
         return " ".join(sentences)
 
     @property
@@ -128,13 +123,17 @@ class Plan:
         if self.sensitivity != Sensitivity():
             bound = "" if self.sensitivity.items is None else f",{self.sensitivity.items}"
             options["sensitivity"] = f"{self.sensitivity.down},{self.sensitivity.up}{bound}"
-        if (most := self._cases[0].request.source.max_items_per_user) is not None:
+        if (most := self._best_case.request.source.max_items_per_user) is not None:
             options["max-items-per-user"] = most
         if self.adjacency != "add-remove":
             options["adjacency"] = self.adjacency
         words = "".join(f" --{name} {value}" for name, value in options.items())
         terms = f"-k {self.comparison.k} --epsilon {decimal(self.epsilon)} --mechanism {choice.name}{words}"
-        return f"discreet select FILE {self._group_options()}{terms}"
+        return f"discreet select FILE {self._group_options() or describe_events(self.question)}{terms}"
+
+    @property
+    def _best_case(self) -> Case:
+        return self._cases[self.comparison.choices.index(self.best)]
 
     def _group_options(self) -> str:
         if self.each_user is None:
@@ -149,27 +148,34 @@ class Plan:
 
         Of scores by group it is that of the group that needs most.
         """
-        case = next(one for one in self._cases if one.request.guarantee.mechanism == self.best.mechanism)
-        return self._trace(case, GOALS)
+        return self._trace(self._best_case, GOALS)
 
     @cached_property
     def curves(self) -> dict[str, dict[float, float]]:
-        """The goal with each mechanism, by its name and by epsilon."""
-        traced = {one.request.guarantee.mechanism.label: self._trace(one, (self.goal,)) for one in self._cases}
+        """The goal with each mechanism, by its name and by epsilon; of many bounds, with those that need least."""
+        chosen = self._choose_curves()
+        pairs = zip(self.comparison.choices, self._cases, strict=True)
+        traced = {choice.label: self._trace(case, (self.goal,)) for choice, case in pairs if choice in chosen}
         return {label: {x: shares[self.goal] for x, shares in curve.items()} for label, curve in traced.items()}
+
+    def _choose_curves(self) -> list[Choice]:
+        """The choices that are drawn: all without a bound, and the best few with one."""
+        free = [choice for choice in self.comparison.choices if choice.bound is None]
+        bounded = [choice for _, choice in self.comparison.ranked(self.goal) if choice.bound is not None]
+        return free + bounded[:_BOUNDS_DRAWN]
 
     def page(self) -> str:
         """A page with the curves of all mechanisms and the recommendation, which is marked."""
         curves = self.curves
         points = [self._point(label, x, chance) for label, curve in curves.items() for x, chance in curve.items()]
-        mark = self._point(self.best.mechanism.label, float(self.epsilon), float(self.comparison.probability))
+        mark = self._point(self.best.label, float(self.epsilon), float(self.comparison.probability))
         notes = [self.recommendation, f"To release: {self.command}", "What each mechanism needs:", *self._lines()]
+        notes += self._describe_remarks()
         return page(Results(points, [], [], [mark]), notes, self.comparison.sketch)
 
     def __str__(self) -> str:
-        return "\n".join(
-            [self.recommendation, f"To release: {self.command}", "", str(self.comparison), "", *self._draw_chart()]
-        )
+        table = [str(self.comparison), *self._describe_remarks()]
+        return "\n".join([self.recommendation, f"To release: {self.command}", "", *table, "", *self._draw_chart()])
 
     def _point(self, method: str, x: float, chance: float) -> Point:
         return Point("plan", self.name, self.d, self.comparison.k, method, x, self.goal, chance, 0.0)
@@ -185,9 +191,16 @@ class Plan:
         return f"k = {other.k} costs {cost} of k = {self.comparison.k}: the gap is at {other.k}."
 
     def _lines(self) -> list[str]:
-        return [
-            f"{choice.mechanism!r}: {_describe_need(choice.needs[self.goal])}" for choice in self.comparison.choices
-        ]
+        return [f"{choice}: {_describe_need(choice.needs[self.goal])}" for choice in self.comparison.choices]
+
+    def _describe_remarks(self) -> list[str]:
+        """What the bounds alone do to the list, where some were tried, and what was left out."""
+        remarks = [f"{mechanism!r} needs more: how much was not computed." for mechanism in self.left_out]
+        bounds = [choice.bound for choice in self.comparison.choices if choice.bound is not None]
+        if bounds:
+            losses = "; ".join(describe_loss(bound, self.comparison.k) for bound in bounds)
+            remarks.append(f"Lists of few items a user are judged by the scores of all items. Keeping {losses}.")
+        return remarks
 
     def _draw_chart(self) -> list[str]:
         """The curve of the best mechanism as text: one column an epsilon, a taller bar for a larger probability."""
@@ -250,24 +263,51 @@ def plan(
     read, enough = Scores.of(scores), check_goal(goal, share)
     contenders = all_contenders(read.has_few_items(sensitivity), goal)
     candidates = [contender for contender in contenders if contender.form is not Form.UNKNOWN]
-    table = compare(
-        read, k, epsilon=epsilon, probability=probability, share=share, goal=goal, mechanisms=candidates,
+    quick = [each for each in candidates if not _takes_long(each, k)]
+    judge = partial(
+        compare, read, k, epsilon=epsilon, probability=probability, share=share, goal=goal,
         sensitivity=sensitivity, adjacency=adjacency,
     )  # fmt: skip
-    needed, best = table.ranked(goal)[0]
+    table, left_out = judge(mechanisms=quick), []
+    for slow in (each for each in candidates if each not in quick):
+        if _can_win(read.cases(k, 1, slow, sensitivity, adjacency), read, table, Aim(goal, table.probability, enough)):
+            table = replace(table, choices=[*table.choices, *judge(mechanisms=[slow]).choices])
+        else:
+            left_out.append(slow)
     source, aim = read.source, Aim(goal, table.probability, enough)
-    lists = {each.mechanism: read.cases(k, needed, each.mechanism, sensitivity, adjacency) for each in table.choices}
-    hardest = _find_hardest(lists[best.mechanism], aim, needed / read.lists_per_user)
-    drawn = [cases[hardest] for cases in lists.values()]
-    case = lists[best.mechanism][hardest]
+    bounded = list(compare_bounds(read, table.k, aim, table.epsilon, adjacency, _find_least(table, goal)))
+    lists = [read.cases(k, 1, each.mechanism, sensitivity, adjacency) for each in table.choices]
+    lists += [[case] for _, case in bounded]
+    table = replace(table, choices=[*table.choices, *(choice for choice, _ in bounded)])
+    needed, best = table.ranked(goal)[0]
+    chosen = lists[table.choices.index(best)]
+    hardest = _find_hardest(chosen, aim, needed / read.lists_per_user)
+    drawn, case = [cases[hardest] for cases in lists], chosen[hardest]
     own = source.sensitivity if isinstance(source, Sketch) else sensitivity
     limits, neighbours = own or Sensitivity(), case.request.guarantee.adjacency
-    meaning = _describe_goal(case.tally, table, goal)
+    meaning = describe_goal(case.judged_by, table, goal)
     if isinstance(source, GroupedSource):
         shared = source.each_user, source.groups_per_user
-        return Plan(name, case.request.d, goal, meaning, table, limits, neighbours, None, drawn, *shared)
-    other = _find_other_k(case, aim, needed)
-    return Plan(name, source.d, goal, meaning, table, limits, neighbours, other, drawn)
+        return Plan(name, case.request.d, goal, meaning, table, limits, neighbours, None, drawn, left_out, {}, *shared)
+    other = find_other_k(case, aim, needed)
+    return Plan(name, source.d, goal, meaning, table, limits, neighbours, other, drawn, left_out, source.description())
+
+
+def _takes_long(mechanism: Mechanism, k: Any) -> bool:
+    """Whether the epsilon that a mechanism needs for k items is a matter of minutes: where many losses are counted."""
+    return mechanism.form is Form.LOSSES and isinstance(k, Integral) and int(k) >= _LONG
+
+
+def _can_win(cases: list[Case], read: Scores, table: Comparison, aim: Aim) -> bool:
+    """Whether lists reach a goal with the least epsilon in a table."""
+    least = _find_least(table, aim.goal)
+    drawn = [case for case in cases if case.needs_epsilon]
+    return least is None or all(Search.of(case, aim).is_enough(least / read.lists_per_user) for case in drawn)
+
+
+def _find_least(table: Comparison, goal: str) -> Fraction | None:
+    """The least that any mechanism needs."""
+    return min((needed for choice in table.choices if (needed := choice.needs[goal]) is not None), default=None)
 
 
 def _find_hardest(cases: list[Case], aim: Aim, needed: Fraction) -> int:
@@ -276,38 +316,8 @@ def _find_hardest(cases: list[Case], aim: Aim, needed: Fraction) -> int:
     return next(index for index, case in enumerate(cases) if hardest is not None and case is hardest[1])
 
 
-def _describe_goal(tally: Tally, table: Comparison, goal: str) -> str:
-    k, wanted = table.k, goals(tally, table.k, table.share)
-    recall, chance = wanted["recall"], decimal(table.probability)
-    where = "" if table.groups is None else f", in each of {table.groups:,} groups"
-    if goal == "recall" and table.share is None:
-        if table.best(goal).mechanism.may_release_fewer:
-            return f"a list that has {chance} of the true {k} on average, and may be shorter{where}"
-        return f"a list of {k} items of which {chance} are right on average{where}"
-    numbers = {"k": k, "least": recall.least if isinstance(recall, Hits) else None}
-    for name in ("great", "good"):
-        region = wanted[name]
-        if not isinstance(region, Hits):
-            numbers |= {name: region[0], f"{name}_last": region[1]}
-    return f"{_MEANING[goal].format(**numbers)} with probability {chance}{where}"
-
-
-def _find_other_k(case: Case, aim: Aim, needed: Fraction) -> OtherK | None:
-    """The k from half of this one to half as many again that costs least, if that is much less: tried at large gaps."""
-    tally, k = case.tally, case.request.k
-    around = np.arange(max(1, k // 2), min(tally.d - 1, k + k // 2) + 1)
-    gaps = tally.gaps(around - 1, around, Fraction(1))
-    widest = [int(one) for one in around[np.argsort(-gaps, kind="stable")][:_GAPS] if one != k]
-
-    def need(size: int) -> Fraction | None:
-        other = replace(case, request=replace(case.request, k=size))
-        found = hardest_case([other], aim, needed)
-        return None if found is None else found[0]
-
-    costs = {other: cost for other in widest if (cost := need(other)) is not None and cost <= _MUCH_LESS * needed}
-    # Where the scores fall evenly, fewer items always cost less: it is a gap where one fewer would cost no less.
-    found = [OtherK(other, cost) for other, cost in costs.items() if other == 1 or (need(other - 1) or cost) >= cost]
-    return min(found, key=lambda one: (one.epsilon, abs(one.k - k)), default=None)
+def _say_bound(choice: Choice) -> str:
+    return "" if choice.bound is None else f", of events with {choice.bound}"
 
 
 def _describe_need(needed: Fraction | None) -> str:
@@ -317,12 +327,3 @@ def _describe_need(needed: Fraction | None) -> str:
 def _usual(mechanism: Mechanism) -> dict[str, Any]:
     """The parameters that the mechanism has where none are given."""
     return type(mechanism)().parameters()
-
-
-def _opinion(epsilon: Fraction) -> str:
-    """What an epsilon of this size means to people; there is no law, so it is worded as custom."""
-    if epsilon <= 1:
-        return "By custom an epsilon up to 1 is strong protection."
-    if epsilon <= 10:
-        return "By custom an epsilon from 1 to 10 is moderate protection: smaller k or another goal would need less."
-    return "An epsilon above 10 protects little: release fewer items, settle for another goal, or collect more users."

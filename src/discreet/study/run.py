@@ -18,6 +18,7 @@ from statistics import median
 from typing import Any
 
 from discreet import __version__
+from discreet.sketches import Sketch
 from discreet.study.figures import write_figures
 from discreet.study.page import write_page
 from discreet.study.results import NeededEpsilon, Point, Results, Time
@@ -73,17 +74,25 @@ def study(tasks: list[Task], out: Path, *, jobs: int = 1, progress: Progress = _
     """
     out.mkdir(parents=True, exist_ok=True)
     store = Store(out / KEPT)
-    missing = [task for task in tasks if store.get(task.key) is None]
+    missing = [task for task in tasks if task.is_own or store.get(task.key) is None]
     with progress(len(missing)) as step:
         # What is timed is done last, and alone.
         timed = [task for task in missing if task.figure == "times"]
-        others = [task for task in missing if task.figure != "times"]
-        for task, found in chain(_compute_each(others, jobs), _compute_each(timed, 1)):
+        others = [task for task in missing if task.figure != "times" and not task.is_own]
+        # A function of somebody's own need not be one that another process can be sent.
+        own = [task for task in missing if task.is_own]
+        for task, found in chain(_compute_each(others, jobs), _compute_each(own, 1), _compute_each(timed, 1)):
             store.put(task.key, found)
             step()
     results = gather_results([store.get(task.key) or Results([], [], []) for task in tasks])
-    write_page(results, summarise(results), out / PAGE)
+    write_page(results, summarise(results), out / PAGE, _describe_sketch(tasks))
     return [out / PAGE, *write_figures(results, out)]
+
+
+def _describe_sketch(tasks: list[Task]) -> str | None:
+    """What the sketch cost that a study is of, in words; None where it is of scores."""
+    sketched = [(task.vector.scores, task.k) for task in tasks if isinstance(task.vector.scores, Sketch)]
+    return None if not sketched else sketched[0][0].describe_cost(max(k for _, k in sketched))
 
 
 def _compute_each(tasks: list[Task], jobs: int) -> Iterator[tuple[Task, Results]]:

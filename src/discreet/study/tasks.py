@@ -6,7 +6,7 @@ Most are curves: how likely each goal is at as many epsilons as show its rise, a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -17,13 +17,16 @@ from discreet.analysis.goals import GOALS, goals
 from discreet.analysis.joint_sets import JointOverSets
 from discreet.analysis.statistics import log_odds
 from discreet.analysis.utility import Precision, Shares, meter
+from discreet.errors import InvalidValueError
 from discreet.guarantee import Guarantee
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.registry import all_contenders
+from discreet.mechanisms.sampler import Sampler
 from discreet.noise import NOISES
 from discreet.privacy import Sensitivity
+from discreet.sketches import Sketch
 from discreet.study.results import NeededEpsilon, Point, Results, Time
 from discreet.study.vectors import Vector, zipf
 from discreet.tally import Tally
@@ -63,10 +66,12 @@ PROBABILITIES = (0.5, 0.9, 0.99)
 _NEVER, _ALWAYS = 0.003, 0.997
 _LITTLE = 0.1
 _APART = 0.15
-_MOST = 24
+_MOST, _MOST_DRAWN = 24, 16
 _LEAST_EPSILON = 1e-8
 _PATIENCE, _STILL = 16, 1e-3
 _DIGITS = 1e-4
+
+_COUNTS = Sensitivity()
 
 Read = Callable[[float], Shares]
 
@@ -95,21 +100,46 @@ class Task:
     @property
     def heavy(self) -> bool:
         """Whether it takes minutes: where scores are not whole, losses have far more different values to be counted."""
-        whole = self.vector.scores.dtype.kind != "f"
-        return self.mechanism.form is Form.LOSSES and self.figure != "times" and self.k == max(SIZES) and not whole
+        slow = self.mechanism.form is Form.LOSSES and self.figure != "times" and self.k == max(SIZES)
+        return slow and not self.vector.is_whole
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is of somebody's own sampler, a function that may be another one the next time."""
+        return isinstance(self.mechanism, Sampler)
 
     def compute(self) -> Results:
         """What this piece finds."""
         return _DOING[self.figure](self)
 
 
-def study_tasks(vectors: list[Vector], full: bool) -> list[Task]:
-    """All pieces of a study of these vectors, the longest first."""
+def study_tasks(vectors: list[Vector], full: bool, samplers: Sequence[Sampler] = ()) -> list[Task]:
+    """All pieces of a study of these vectors, the longest first.
+
+    Parameters
+    ----------
+    vectors, full
+        Whose scores, and whether to do what takes long too.
+    samplers
+        Mechanisms of your own, which are estimated from draws and stand beside the others with their intervals.
+    """
+    _check_titles(samplers)
     tasks = [task for vector in vectors for task in _on_every(vector)]
+    tasks += [
+        Task("methods", vector, k, sampler.title, sampler)
+        for vector in vectors for sampler in samplers for k in SIZES if k < vector.d
+    ]  # fmt: skip
     shown = vectors if full else [max(vectors, key=lambda vector: vector.d)]
     tasks += [task for vector in shown for noise in NOISES for task in _with_noise(vector, noise)]
     tasks += [task for k in SIZES for name in METHODS for task in _of_zipf(k, name)]
     return sorted((task for task in tasks if full or not task.heavy), key=lambda task: -task.weight)
+
+
+def _check_titles(samplers: Sequence[Sampler]) -> None:
+    titles = [sampler.title for sampler in samplers]
+    for title in titles:
+        if title in METHODS or titles.count(title) > 1:
+            raise InvalidValueError(f"samplers must have titles of their own, and {title!r} is that of another method")
 
 
 def _on_every(vector: Vector) -> Iterator[Task]:
@@ -117,7 +147,9 @@ def _on_every(vector: Vector) -> Iterator[Task]:
         if k < vector.d:
             yield from (Task("methods", vector, k, name, method) for name, method in METHODS.items())
             yield from (Task("gammas", vector, k, f"gamma = {gamma}", _GAMMAS[gamma]) for gamma in _GAMMAS)
-            yield from (Task("times", vector, k, name, METHODS[name]) for name in METHODS if METHODS[name].is_drawable)
+            if not isinstance(vector.scores, Sketch):
+                drawn = [name for name in METHODS if METHODS[name].is_drawable]
+                yield from (Task("times", vector, k, name, METHODS[name]) for name in drawn)
 
 
 def _of_zipf(k: int, name: str) -> Iterator[Task]:
@@ -143,16 +175,19 @@ def _curve(task: Task) -> Results:
 
 def _trace_from_canonical(task: Task) -> Curve:
     """The curve, begun where it is likely to rise: some multiple of where canonical's does, which is found quickly."""
-    tally, k, mechanism = task.vector.tally, task.k, task.mechanism
+    tally, k, mechanism, limit = task.vector.tally, task.k, task.mechanism, task.vector.limit
     start = 1.0
     if mechanism.form is not Form.CLASSES:
-        known = trace_curve(tally, k, PAPERS, Precision(), 1.0)
+        known = trace_curve(tally, k, PAPERS, Precision(), 1.0, limit=limit)
         middle = next((epsilon for epsilon, shares in known.shares.items() if shares.values["optimal"] > 0.5), 1.0)
         start = middle * (8.0 if mechanism.form is Form.LOSSES else 1.0 + k / 3.0)
-    return trace_curve(tally, k, mechanism, _precision(mechanism), start, with_recall=task.figure == "methods")
+    with_recall = task.figure == "methods"
+    return trace_curve(tally, k, mechanism, _precision(mechanism), start, with_recall=with_recall, limit=limit)
 
 
 def _precision(mechanism: Mechanism) -> Precision:
+    if mechanism.form is Form.UNKNOWN:
+        return _DRAWN
     return Precision(goal=_ERRORS.get(mechanism.form, 1e-7))
 
 
@@ -177,13 +212,13 @@ def _shapes(task: Task) -> Results:
 
 def _rise_of_gumbel(task: Task) -> Results:
     """Where Gumbel noise gives a rise, some points of it; computed for Gumbel itself, drawn for the others."""
-    known = trace_curve(task.vector.tally, task.k, PAPERS, Precision(), 1.0)
+    known = trace_curve(task.vector.tally, task.k, PAPERS, Precision(), 1.0, limit=task.vector.limit)
     if not task.mechanism.needs_integrals:
         return Results([point for x, shares in known.shares.items() for point in _points(task, x, shares)], [], [])
     low, high = min(known.shares), max(known.shares)
     low = max((x for x, shares in known.shares.items() if shares.values["good"] < 0.01), default=low)
     high = min((x for x, shares in known.shares.items() if shares.values["top"] > 0.99), default=high)
-    read = reader(task.vector.tally, task.k, task.mechanism, _DRAWN)
+    read = reader(task.vector.tally, task.k, task.mechanism, _DRAWN, limit=task.vector.limit)
     chosen = [low * (high / low) ** (step / (_POINTS - 1)) for step in range(_POINTS)]
     return Results([point for x in chosen for point in _points(task, x, read(x))], [], [])
 
@@ -219,21 +254,34 @@ class Curve:
 
 
 def reader(
-    tally: Tally, k: int, mechanism: Mechanism, precision: Precision, asked: tuple[str, ...] = (*CURVE_GOALS, "optimal")
+    tally: Tally,
+    k: int,
+    mechanism: Mechanism,
+    precision: Precision,
+    asked: tuple[str, ...] = (*CURVE_GOALS, "optimal"),
+    *,
+    limit: Sensitivity = _COUNTS,
 ) -> Read:
-    """From epsilon to the shares of some goals, for counts of users that are added or removed."""
+    """From epsilon to the shares of some goals; without a limit, for counts of users that are added or removed."""
     wanted = goals(tally, k)
-    guarantee = Guarantee(Fraction(1), "add-remove", Sensitivity(), mechanism, Fraction(0))
+    guarantee = Guarantee(Fraction(1), "add-remove", limit, mechanism, Fraction(0))
     read = meter(tally, k, guarantee, {goal: wanted[goal] for goal in asked}, precision)
     return lambda epsilon: read(Fraction(epsilon))
 
 
 def trace_curve(
-    tally: Tally, k: int, mechanism: Mechanism, precision: Precision, start: float, *, with_recall: bool = False
+    tally: Tally,
+    k: int,
+    mechanism: Mechanism,
+    precision: Precision,
+    start: float,
+    *,
+    with_recall: bool = False,
+    limit: Sensitivity = _COUNTS,
 ) -> Curve:
     """The curve from where no goal is reached to where the best scores are, found from `start`."""
     asked = GOALS if with_recall else (*CURVE_GOALS, "optimal")
-    read, seen = reader(tally, k, mechanism, precision, asked), {}
+    read, seen = reader(tally, k, mechanism, precision, asked, limit=limit), {}
 
     def at(epsilon: float) -> Shares:
         if epsilon not in seen:
@@ -241,14 +289,19 @@ def trace_curve(
         return seen[epsilon]
 
     _bracket(at, start)
-    while len(seen) < _MOST:
+    is_drawn = mechanism.form is Form.UNKNOWN
+    most = _MOST_DRAWN if is_drawn else _MOST
+    while len(seen) < most:
         gaps = [pair for pair in pairwise(sorted(seen)) if _distance(at(pair[0]), at(pair[1])) > _APART]
         if not gaps:
             break
-        for low, high in gaps[: _MOST - len(seen)]:
+        for low, high in gaps[: most - len(seen)]:
             at(sqrt(low * high))
     shares = _trim(seen)
-    return Curve(shares, _crossings(shares, reader(tally, k, mechanism, precision, ("top",))))
+    if is_drawn:
+        # Where a curve of draws crosses a probability, its noise decides.
+        return Curve(shares, {})
+    return Curve(shares, _crossings(shares, reader(tally, k, mechanism, precision, ("top",), limit=limit)))
 
 
 def _bracket(at: Read, start: float) -> None:

@@ -1,4 +1,4 @@
-"""The score vectors of a study: files named NAME.nD.npy, or made-up ones where there are none."""
+"""The score vectors of a study: files named NAME.nD.npy, a file of scores, a sketch, or made-up ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Floats
+from discreet.privacy import Sensitivity
+from discreet.sketches import Sketch
 from discreet.sources.arrays.array import array_source
+from discreet.sources.files import file_source, read_sketch
 from discreet.tally import Tally
 
 ZIPF_TOTAL = 15**7
@@ -23,31 +26,83 @@ ZIPF_TOTAL = 15**7
 
 @dataclass(frozen=True, eq=False)
 class Vector:
-    """Scores and the name they go by."""
+    """Scores, or a sketch that stands for them, and the name they go by."""
 
     name: str
-    scores: NDArray[Any]
+    scores: NDArray[Any] | Sketch
 
     @property
     def d(self) -> int:
         """How many items there are."""
-        return len(self.scores)
+        return self.scores.d if isinstance(self.scores, Sketch) else len(self.scores)
 
     @cached_property
     def tally(self) -> Tally:
         """The scores in descending order."""
-        return array_source(self.scores).tally()
+        return self.scores.tally() if isinstance(self.scores, Sketch) else array_source(self.scores).tally()
+
+    @property
+    def limit(self) -> Sensitivity:
+        """How far scores move between neighbours: as the sketch says, or as counts of users do."""
+        if isinstance(self.scores, Sketch):
+            return self.scores.sensitivity.under(self.scores.adjacency)
+        return Sensitivity()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the scores are known to be whole numbers."""
+        return not isinstance(self.scores, Sketch) and self.scores.dtype.kind != "f"
 
     @property
     def fingerprint(self) -> str:
         """Tells vectors apart whatever their names."""
+        if isinstance(self.scores, Sketch):
+            return hashlib.sha256(self.scores.to_json().encode()).hexdigest()[:16]
         return hashlib.sha256(str(self.scores.dtype).encode() + self.scores.tobytes()).hexdigest()[:16]
 
 
-def load_vectors(folder: Path, names: Sequence[str]) -> list[Vector]:
-    """The vectors in a folder, all of them or those of these names."""
-    if not folder.is_dir():
-        raise InvalidValueError(f"data must be a directory with files NAME.nD.npy, not {str(folder)!r}")
+def load_vectors(
+    data: Path, names: Sequence[str] = (), item: str | None = None, score: str | None = None
+) -> list[Vector]:
+    """The vectors in a folder, all of them or those of these names; or that of a file of scores, or of a sketch.
+
+    Parameters
+    ----------
+    data
+        A folder with files NAME.nD.npy; or a file that `file_source` reads, or a sketch, which has its own name.
+    names
+        Which vectors, all if none are named.
+    item, score
+        The columns of a file of scores.
+    """
+    if data.is_dir():
+        if item is not None or score is not None:
+            given = "item" if item is not None else "score"
+            raise InvalidValueError(f"{given} must be left out where data is a directory: its files have no columns")
+        return _load_folder(data, names)
+    if not data.exists():
+        raise InvalidValueError(
+            f"data must be a directory with files NAME.nD.npy, a file of scores or a sketch, not {str(data)!r}"
+        )
+    _choose_names(names, [data.stem])
+    return [Vector(data.stem, read_sketch(data, item, score) or _read_numbers(data, item, score))]
+
+
+def _read_numbers(file: Path, item: str | None, score: str | None) -> NDArray[Any]:
+    """The scores in a file, as the numbers of the machine that are nearest to them: a study shows three digits."""
+    source = file_source(file, item, score)
+    if source.d < 2:
+        raise InvalidValueError(f"data must hold two scores or more, and {file.name!r} has {source.d}")
+    if source.unit == 1 and source.scores.dtype != object:
+        return source.scores
+    with np.errstate(over="ignore"):
+        numbers = np.array([float(number * source.unit) for number in source.scores.tolist()])
+    if not np.isfinite(numbers).all():
+        raise InvalidValueError(f"data must hold numbers that floats can hold, and {file.name!r} has others")
+    return numbers
+
+
+def _load_folder(folder: Path, names: Sequence[str]) -> list[Vector]:
     paths = sorted(folder.glob("*.n*.npy"))
     files = {path.name.split(".")[0]: path for path in paths}
     if len(files) < len(paths):

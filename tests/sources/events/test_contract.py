@@ -223,6 +223,27 @@ def test_sums_are_of_kept_items(engine, events_on):
     assert source.grid == Fraction(1, 4)
 
 
+@pytest.mark.parametrize("options", [{}, SUMS], ids=["counts", "sums"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_scores_with_a_bound_stand_beside_those_without(engine, options, events_on):
+    """For a plan: both scores of each item, and which items are the best by the scores without the bound."""
+    rows, events, domain = generated(11, "string")
+    source = events_on(engine, events, domain, **options)
+    assert source.can_be_clipped
+    if options:
+        rows = [row for row in rows if row["amount"] is not None and not isnan(row["amount"])]
+    both = [
+        summed(some, domain, *STEPS) if options else counted(some, domain) for some in (rows, kept(rows, domain, 2))
+    ]
+    clipped = source.count_clipped(2)
+    tally, truth = clipped.tally(), clipped.truth
+    assert clipped.max_items_per_user == 2
+    assert not clipped.keeps_all
+    pairs = [(tally.exact(i), truth.tally.exact(rank)) for i, rank in enumerate(truth.standings.tolist())]
+    assert sorted(truth.standings) == list(range(len(domain)))
+    assert sorted(pairs) == sorted((both[1][item], both[0][item]) for item in domain)
+
+
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", ENGINES[-2]])
 @pytest.mark.parametrize("ends", [(-10, 130), (-(2**63), -1), (2**62, 2**63 - 1)], ids=["small", "lowest", "highest"])
 def test_items_of_a_range_are_kept_by_the_definition(engine, ends, events_on):

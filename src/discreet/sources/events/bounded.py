@@ -116,3 +116,12 @@ def keep_first_items(pairs: Any, ordinals: Any, most: int, within: Sequence[str]
     position = ibis.row_number().over(ibis.window(group_by=own, order_by=order))
     ranked = hashed.mutate(position=position)
     return ranked.filter(ranked.position < most)
+
+
+def pair_scores(scores: Any, clipped: Any, dialect: Dialect) -> Any:
+    """How many items have each pair of a score and the score with a bound, which is 0 where nobody keeps the item."""
+    import ibis
+
+    joined = scores.left_join(clipped, dialect.group_key(scores.item) == dialect.group_key(clipped.item))
+    pairs = joined.select(score=scores.score.cast("int64"), kept=ibis.coalesce(clipped.score, 0).cast("int64"))
+    return pairs.group_by("score", "kept").agg(items=pairs.count())

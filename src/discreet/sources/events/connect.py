@@ -58,6 +58,12 @@ class Opened:
         """That of the engine."""
         return dialect_of(self.table)
 
+    def has_numpy_floats(self, column: str) -> bool:
+        """Whether a column is of NumPy's floats in the pandas frame behind it, which merge large whole numbers."""
+        from discreet.sources.events.frames import is_float_column
+
+        return self.frame is not None and is_float_column(self.frame, column)
+
     def adopt(self, rows: Any) -> Any:
         """An Arrow table as a table of this engine, which lasts until this one is closed."""
         local = _import_ibis().memtable(rows)

@@ -271,9 +271,7 @@ def _check_float_users(opened: Opened, user: str, strict: bool) -> None:
 
     Rows without a user, which make floats of whole numbers, are nobody's, so that the type may decide.
     """
-    from discreet.sources.events.frames import is_float_column
-
-    if strict and opened.frame is not None and is_float_column(opened.frame, user):
+    if strict and opened.has_numpy_floats(user):
         raise InvalidTypeError(
             f"user must not be a column of floats with value, max_items_per_user, by or discovered, and {quote(user)} "
             'of the pandas frame is: large ids are merged in it; read it as .astype("Int64"), as text or with Arrow'

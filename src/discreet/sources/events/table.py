@@ -7,20 +7,21 @@ of the chosen items both read. What crosses the wire is the tally, small counts,
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
-from discreet.sources.base import Source
+from discreet.sources.clipped import ClippableSource, ClippedSource
 from discreet.sources.engine import ask
-from discreet.sources.events.bounded import number_items
+from discreet.sources.events.bounded import number_items, pair_scores
 from discreet.sources.events.event_table import ListedEventTable, Question
 from discreet.sources.events.lookup import Lookup
 from discreet.sources.events.scoring import Scoring
 from discreet.tally import Tally
 
 
-class TableSource(ListedEventTable, Source):
+class TableSource(ListedEventTable, ClippableSource):
     """Scores of a public domain from a table of events.
 
     Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
@@ -32,8 +33,12 @@ class TableSource(ListedEventTable, Source):
         super().__init__(question, domain, label)
         self.sensitivity, self.grid, self.adjacency = self._sensitivity, self._grid, question.adjacency
         self.max_items_per_user = most = max_items_per_user
-        ordinals = None if most is None else number_items(self._domain, question.opened, "max_items_per_user")
-        self._scoring = self._make_scoring(most, ordinals)
+        self._scoring = self._make_scoring(most, None if most is None else self._ordinals)
+
+    @cached_property
+    def _ordinals(self) -> Any:
+        """Where each item stands in the order that decides which items of a user are kept."""
+        return number_items(self._domain, self._opened, "max_items_per_user")
 
     @property
     def d(self) -> int:
@@ -55,6 +60,20 @@ class TableSource(ListedEventTable, Source):
         self._snapshots.append(lookup)
         values, counts = ask(self._opened.engine, "counting the scores", lookup.runs)[0]
         return Tally.of_runs(values, counts, self.grid)
+
+    @property
+    def can_be_clipped(self) -> bool:
+        opened, is_bounded = self._opened, self.max_items_per_user is not None
+        tells_items_apart = self._kind != "string" or opened.dialect.text_bytes is not None
+        return not is_bounded and tells_items_apart and not opened.has_numpy_floats(self._columns["user"])
+
+    def count_clipped(self, most: int) -> ClippedSource:
+        """The scores with at most so many items of each user, beside those of all their items, from one query."""
+        self._check_process()
+        clipped = self._make_scoring(most, self._ordinals).scores(self._table)
+        pairs = pair_scores(self._scoring.scores(self._table), clipped, self._opened.dialect)
+        counted = ask(self._opened.engine, "counting the scores of fewer items a user", pairs.to_pyarrow)
+        return ClippedSource(self, most, *(counted[name].to_numpy() for name in ("score", "kept", "items")))
 
     def items(self, ranks: Ranks) -> list[Any]:
         if not self._snapshots:
