@@ -344,7 +344,7 @@ def test_counts_come_back_from_json(grid, values):
     assert [count["value"] for count in release.to_dict()["counts"]] == [
         count.value if isinstance(count.value, int) else str(count.value) for count in counts
     ]
-    assert str(release).count("\n") == len(values) + 2
+    assert str(release).count("\n") == len(values) + 3
 
 
 @pytest.mark.parametrize("wrong", [{"value": "x"}, {"low": None}, {"item": {"type": "no"}}])

@@ -395,7 +395,7 @@ def test_odd_characters_survive_files(tmp_path):
 def test_extreme_epsilons_print_and_survive_json(epsilon):
     release = discreet.top_k([3, 2, 1], 1, epsilon)
     assert discreet.Release.from_json(release.to_json()) == release
-    assert "epsilon = " in str(release)
+    assert "Privacy: epsilon " in str(release)
 
 
 def test_a_label_cannot_write_lines_of_its_own():

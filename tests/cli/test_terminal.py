@@ -48,7 +48,8 @@ def test_a_heading_is_bold_in_a_terminal():
     code, shown = in_terminal(*SELECT)
     assert code == 0
     assert re.match(r"\x1b\[1mTop 2 of 4 items, .+:\x1b\[0m\n  ", shown)
-    assert len(COLOUR.findall(shown)) == 2
+    assert re.search(r"\n\x1b\[2mDrawn by Canonical\(.+\)\x1b\[0m\n$", shown)
+    assert len(COLOUR.findall(shown)) == 4
 
 
 def test_what_other_programs_read_has_no_colours_even_there():
