@@ -401,7 +401,7 @@ def test_the_parts_of_a_lookup_show_no_score(monkeypatch):
     source.close()
 
 
-PUBLIC = {"Grid", "Integers", "ListNames", "PeriodColumn", "PlainColumn", "Product", "Value"}
+PUBLIC = {"Grid", "Integers", "ListNames", "PeriodColumn", "PlainColumn", "Product", "Strings", "Value"}
 """What is made of public arguments alone: a domain of numbers, how groups are said, and the parts of a condition."""
 
 

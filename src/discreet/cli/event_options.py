@@ -16,8 +16,9 @@ DomainOption = Annotated[
     str | None,
     typer.Option(
         metavar="LIST",
-        help="With --user: the public list of items, as FILE:COLUMN or, for all whole numbers from LO to HI, as "
-        "integers:LO:HI. It must not come from the events. Events of other items are dropped without a word.",
+        help="With --user: the public list of items, as FILE:COLUMN; integers:LO:HI are all whole numbers from LO to "
+        "HI, strings:a-z:8 all strings of up to 8 letters (any characters, and a-z, A-Z or 0-9). It must not come from "
+        "the events. Events of other items are dropped without a word.",
     ),
 ]
 LabelOption = Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
 
 from discreet.cli.groups import parse_grouping
@@ -15,6 +16,9 @@ from discreet.errors import InvalidValueError, quote
 from discreet.sources.events.domain import Integers, integers
 from discreet.sources.events.file_paths import list_files
 from discreet.sources.events.source import events
+from discreet.sources.events.strings import Strings, strings
+
+_RANGES = {"a-z": ascii_lowercase, "A-Z": ascii_uppercase, "0-9": digits}
 
 
 def prepare_events(
@@ -78,16 +82,35 @@ def _parse_items(domain: str | None, terms: Discovered | None) -> Any:
 
 
 def _parse_domain(text: str) -> str | Integers:
+    if text.startswith("strings:"):
+        return _parse_strings(text)
     if _is_url(text):
-        raise InvalidValueError("domain must be FILE:COLUMN or integers:LO:HI, not the URL of a database")
+        raise InvalidValueError(
+            "domain must be FILE:COLUMN, integers:LO:HI or strings:ALPHABET:MAX, not the URL of a database"
+        )
     if text.partition(":")[0] == STANDARD:
-        raise InvalidValueError("domain must be FILE:COLUMN or integers:LO:HI: standard input is for FILE alone")
+        raise InvalidValueError(
+            "domain must be FILE:COLUMN, integers:LO:HI or strings:ALPHABET:MAX: standard input is for FILE alone"
+        )
     if not text.startswith("integers:"):
         return text
     ends = re.fullmatch(r"integers:([+-]?[0-9]{1,20}):([+-]?[0-9]{1,20})", text)
     if ends is None:
         raise InvalidValueError(f"domain must be integers:LO:HI such as integers:0:999, not {quote(text)}")
     return integers(int(ends[1]), int(ends[2]))
+
+
+def _parse_strings(text: str) -> Strings:
+    """All strings up to a length; the alphabet may hold colons."""
+    parts = re.fullmatch(r"strings:(.+):([0-9]{1,3})", text, re.DOTALL)
+    if parts is None:
+        raise InvalidValueError(f"domain must be strings:ALPHABET:MAX such as strings:abc:8, not {quote(text)}")
+    return strings(_expand_ranges(parts[1]), int(parts[2]))
+
+
+def _expand_ranges(alphabet: str) -> str:
+    """An alphabet as a shell has it: a-z, A-Z and 0-9 stand for all that lies between."""
+    return re.sub("a-z|A-Z|0-9", lambda ends: _RANGES[ends[0]], alphabet)
 
 
 def _parse_clip(text: str | None) -> tuple[str, str] | None:

@@ -1,5 +1,7 @@
 """The public domain of items: a list, a table's column, or a range of whole numbers that is never written out.
 
+All strings up to a length are such a range (`strings.py`).
+
 The domain must not come from the events: an item that is listed because somebody touched it tells just that, and no
 epsilon covers it. Being public, a domain may be complained about in full, but for a column or a frame: that may be a
 copy of the events that nobody recognised, so no message shows what is in it.
@@ -12,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.labels import is_column, unwrap_label
@@ -21,6 +23,7 @@ from discreet.sources.column_hints import choices, suggestion
 from discreet.sources.engine import ask
 from discreet.sources.events.cells import LARGEST_EXACT, read_cell
 from discreet.sources.events.connect import Opened, is_frame, open_table
+from discreet.sources.events.dialect import Dialect
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 
 
@@ -44,10 +47,36 @@ class Integers:
     lo: int
     hi: int
 
+    kind: ClassVar[str] = "integer"
+    title: ClassVar[str] = "a range of whole numbers"
+
     @property
     def d(self) -> int:
         """How many there are."""
         return self.hi - self.lo + 1
+
+    def description(self) -> list[Any]:
+        """What is public about it, in terms that JSON can hold."""
+        return [self.lo, self.hi]
+
+    def spell(self, number: int) -> Any:
+        """The item of a number."""
+        return number
+
+    def list_items(self) -> list[Any]:
+        """All items, in their order."""
+        return [self.spell(number) for number in range(self.lo, self.hi + 1)]
+
+    def check_engine(self, dialect: Dialect) -> None:
+        """Refuses an engine that is not known to read an item as all of them do."""
+
+    def read_item(self, dialect: Dialect, column: Any) -> Any:
+        """The number of a cell's item, NULL where it is none; it may be outside of the range."""
+        return read_cell(dialect, column, "integer")
+
+    def holds_long_numbers(self) -> bool:
+        """Whether whole numbers beyond 2^53 are in it."""
+        return max(-self.lo, self.hi) > LARGEST_EXACT
 
 
 def integers(lo: int, hi: int) -> Integers:
@@ -257,7 +286,7 @@ def _is_lost(item: Any, kind: str | None) -> Any:
 def holds_long_numbers(domain: Integers | ListedDomain) -> bool:
     """Whether whole numbers beyond 2^53 are in a domain, as numbers or spelled."""
     if isinstance(domain, Integers):
-        return max(-domain.lo, domain.hi) > LARGEST_EXACT
+        return domain.holds_long_numbers()
     if domain.kind not in ("integer", "string"):
         return False
     item = domain.table["item"]

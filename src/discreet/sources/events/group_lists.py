@@ -69,7 +69,7 @@ def read_members(given: Any, column: GroupColumn, opened: Opened) -> NumberedMem
     """The members of the public list of one column."""
     if isinstance(given, Integers):
         check_number(given.d)
-        given = range(given.lo, given.hi + 1)
+        given = given.list_items()
     if isinstance(given, str) and re.fullmatch(r"[^./\\:*]+", given) and not os.path.exists(given):
         raise InvalidValueError(
             f"groups must be a list, a table or a file with its column, not {quote(given)}: pass a list, [{given!r}]"

@@ -90,7 +90,9 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
     def _find_items(self, ranks: list[Ranks]) -> list[list[Any]]:
         lookup = self._snapshots[-1]
         found = ask(self._opened.engine, "looking up the items", lambda: lookup.items(ranks))
-        return found if self._labels is None else [self._labels.take(numbers).to_pylist() for numbers in found]
+        if isinstance(self._domain, Integers):
+            return [[self._domain.spell(number) for number in numbers] for numbers in found]
+        return [self._labels.take(numbers).to_pylist() for numbers in found]
 
     def _number_domain(self) -> tuple[Any, Any]:
         """What to show in place of each ordinal, and the ordinals on the engine; a range of numbers needs none."""
@@ -124,9 +126,7 @@ class GroupMember(Source):
 
     def every_item(self) -> list[Any]:
         domain = self._domain
-        found: list[Any] = (
-            list(range(domain.lo, domain.hi + 1)) if isinstance(domain, Integers) else self._labels.to_pylist()
-        )
+        found: list[Any] = domain.list_items() if isinstance(domain, Integers) else self._labels.to_pylist()
         return found
 
     def _refuse(self) -> NoReturn:

@@ -14,6 +14,7 @@ from discreet.exact.arrays import Ranks
 from discreet.sources.base import Source
 from discreet.sources.engine import ask
 from discreet.sources.events.bounded import number_items
+from discreet.sources.events.domain import Integers
 from discreet.sources.events.event_table import ListedEventTable, Question
 from discreet.sources.events.lookup import Lookup
 from discreet.sources.events.scoring import Scoring
@@ -51,7 +52,7 @@ class TableSource(ListedEventTable, Source):
         self.close()
         # The snapshot is what this query returns; everything after reads its result.
         scores = ask(self._opened.engine, "computing the scores", lambda: self._scoring.scores(self._table).cache())
-        lookup = Lookup(scores, self._kind, self._domain)
+        lookup = Lookup(scores, "integer" if isinstance(self._domain, Integers) else self._domain.kind, self._domain)
         self._snapshots.append(lookup)
         values, counts = ask(self._opened.engine, "counting the scores", lookup.runs)[0]
         return Tally.of_runs(values, counts, self.grid)
@@ -59,8 +60,9 @@ class TableSource(ListedEventTable, Source):
     def items(self, ranks: Ranks) -> list[Any]:
         if not self._snapshots:
             raise InvalidValueError("items must be asked for after the tally, which takes the snapshot they come from")
-        lookup = self._snapshots[-1]
-        return ask(self._opened.engine, "looking up the items", lambda: lookup.items([ranks])[0])
+        lookup, domain = self._snapshots[-1], self._domain
+        found = ask(self._opened.engine, "looking up the items", lambda: lookup.items([ranks])[0])
+        return [domain.spell(number) for number in found] if isinstance(domain, Integers) else found
 
     def every_item(self) -> list[Any]:
         return self._list_items()
