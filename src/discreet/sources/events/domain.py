@@ -126,6 +126,7 @@ def open_listed_domain(given: Any, label: str | None, item: str, events: Opened,
     kind
         What the items of the events were declared to be, or None where nobody has.
     """
+    given = unwrap_categories(given, DOMAIN)
     if is_list(given):
         if label is not None:
             raise InvalidValueError("label must be left out unless domain is a table with that column")
@@ -134,6 +135,20 @@ def open_listed_domain(given: Any, label: str | None, item: str, events: Opened,
         column, own = read_list(given, DOMAIN)
         return ListedDomain(events.adopt(pa.table({"item": column})), own, len(column), False)
     return _open_column(given, label, item, events, kind)
+
+
+def unwrap_categories(given: Any, names: ListNames) -> Any:
+    """The members of a type that declares them, pandas' CategoricalDtype or polars' Enum; anything else as it is."""
+    is_type = type(given).__name__ in ("CategoricalDtype", "Categorical", "Enum") and not isinstance(given, Iterable)
+    if not is_type or not is_column(given):
+        return given
+    # The categories of a polars Categorical are those of the rows that were seen.
+    if type(given).__name__ == "Categorical" or given.categories is None:
+        raise InvalidTypeError(
+            f"{names.argument} must be a type that declares its categories, such as "
+            f"pandas.CategoricalDtype(['a', 'b']) or polars.Enum(['a', 'b']), not {quote(given)}"
+        )
+    return given.categories
 
 
 def is_list(given: Any) -> bool:
@@ -148,6 +163,10 @@ def is_list(given: Any) -> bool:
 
 def read_list(given: Any, names: ListNames) -> tuple[Any, str]:
     """The values of a public list as an Arrow array, each of them once, and the kind that all of them are."""
+    if not isinstance(given, Iterable):
+        raise InvalidTypeError(
+            f"{names.argument} must be a list of {names.member}s, not of the type {type(given).__name__}"
+        )
     raw = given.to_pylist() if hasattr(given, "to_pylist") else given.tolist() if hasattr(given, "tolist") else given
     values = [unwrap_label(value) for value in raw]
     found = read_values(values, names)
@@ -205,13 +224,24 @@ def _kind_of_values(values: list[Any], names: ListNames) -> str:
 
 
 def _open_column(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> ListedDomain:
-    source, column = split_column(given)
+    source, column = split_column(_reset_index(given, {item, label}))
     opened = open_table(source, None, "domain", csv_format=events.csv_format)
     try:
         return _check_table(opened, column, label, item, events, kind)
     except BaseException:
         opened.close()
         raise
+
+
+def _reset_index(given: Any, wanted: set[str | None]) -> Any:
+    """A pandas frame with its index as columns, where one of these is a level of it and no column; others as they are.
+
+    A frame whose index holds the ids would otherwise have its only column taken for them.
+    """
+    if type(given).__module__.partition(".")[0] != "pandas":
+        return given
+    in_index = {level for level in given.index.names if level is not None} - set(given.columns)
+    return given.reset_index() if in_index & wanted else given
 
 
 def split_column(given: Any) -> tuple[Any, str | None]:
@@ -223,7 +253,12 @@ def split_column(given: Any) -> tuple[Any, str | None]:
 def _check_table(
     opened: Opened, column: str | None, label: str | None, item: str, events: Opened, kind: str | None
 ) -> ListedDomain:
-    names, column = list(opened.table.columns), find_list_column(opened, column, item, DOMAIN)
+    names, found = list(opened.table.columns), find_list_column(opened, column, item, DOMAIN)
+    if column is None and found == label != item:
+        raise InvalidValueError(
+            f"domain must have a column of items called {quote(item)} beside the label, and has {choices(names)}"
+        )
+    column = found
     if label is not None and label not in names:
         hint = suggestion(label, names, private=False)
         raise InvalidValueError(
