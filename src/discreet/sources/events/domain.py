@@ -25,6 +25,7 @@ from discreet.sources.events.cells import LARGEST_EXACT, read_cell
 from discreet.sources.events.connect import Opened, is_frame, open_table
 from discreet.sources.events.dialect import Dialect
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
+from discreet.sources.events.public_frames import bring_in_index, unwrap_categories
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def open_listed_domain(given: Any, label: str | None, item: str, events: Opened,
     kind
         What the items of the events were declared to be, or None where nobody has.
     """
-    given = unwrap_categories(given, DOMAIN)
+    given = unwrap_categories(given, "domain")
     if is_list(given):
         if label is not None:
             raise InvalidValueError("label must be left out unless domain is a table with that column")
@@ -135,20 +136,6 @@ def open_listed_domain(given: Any, label: str | None, item: str, events: Opened,
         column, own = read_list(given, DOMAIN)
         return ListedDomain(events.adopt(pa.table({"item": column})), own, len(column), False)
     return _open_column(given, label, item, events, kind)
-
-
-def unwrap_categories(given: Any, names: ListNames) -> Any:
-    """The members of a type that declares them, pandas' CategoricalDtype or polars' Enum; anything else as it is."""
-    is_type = type(given).__name__ in ("CategoricalDtype", "Categorical", "Enum") and not isinstance(given, Iterable)
-    if not is_type or not is_column(given):
-        return given
-    # The categories of a polars Categorical are those of the rows that were seen.
-    if type(given).__name__ == "Categorical" or given.categories is None:
-        raise InvalidTypeError(
-            f"{names.argument} must be a type that declares its categories, such as "
-            f"pandas.CategoricalDtype(['a', 'b']) or polars.Enum(['a', 'b']), not {quote(given)}"
-        )
-    return given.categories
 
 
 def is_list(given: Any) -> bool:
@@ -224,24 +211,13 @@ def _kind_of_values(values: list[Any], names: ListNames) -> str:
 
 
 def _open_column(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> ListedDomain:
-    source, column = split_column(_reset_index(given, {item, label}))
+    source, column = split_column(bring_in_index(given, {item, label}))
     opened = open_table(source, None, "domain", csv_format=events.csv_format)
     try:
         return _check_table(opened, column, label, item, events, kind)
     except BaseException:
         opened.close()
         raise
-
-
-def _reset_index(given: Any, wanted: set[str | None]) -> Any:
-    """A pandas frame with its index as columns, where one of these is a level of it and no column; others as they are.
-
-    A frame whose index holds the ids would otherwise have its only column taken for them.
-    """
-    if type(given).__module__.partition(".")[0] != "pandas":
-        return given
-    in_index = {level for level in given.index.names if level is not None} - set(given.columns)
-    return given.reset_index() if in_index & wanted else given
 
 
 def split_column(given: Any) -> tuple[Any, str | None]:

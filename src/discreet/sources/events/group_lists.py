@@ -24,9 +24,9 @@ from discreet.sources.events.domain import (
     read_values,
     refuse_repetition,
     split_column,
-    unwrap_categories,
 )
 from discreet.sources.events.group_columns import GroupColumn, NumberedMembers
+from discreet.sources.events.public_frames import unwrap_categories
 
 MOST_GROUPS = 1_000_000
 """So many groups at most: each is drawn by itself, and all of them are listed in a release."""
@@ -71,7 +71,7 @@ def read_members(given: Any, column: GroupColumn, opened: Opened) -> NumberedMem
     if isinstance(given, Integers):
         check_number(given.d)
         given = given.list_items()
-    given = unwrap_categories(given, GROUPS)
+    given = unwrap_categories(given, "groups")
     if isinstance(given, str) and re.fullmatch(r"[^./\\:*]+", given) and not os.path.exists(given):
         raise InvalidValueError(
             f"groups must be a list, a table or a file with its column, not {quote(given)}: pass a list, [{given!r}]"
