@@ -15,7 +15,11 @@ PRINTED = {
         "Privacy: epsilon 0.05 for each person",
         " of these are among the 20 most watched",
     ],
-    "words": [f"top 12 of {27**13 - 1:,} possible", "epsilon = 1 for one person", " of these are the 12 most searched"],
+    "words": [
+        f"top 12 of {sum(26**n for n in range(1, 14)):,} possible",
+        "epsilon = 1 for one person",
+        " of these are the 12 most searched",
+    ],
     "features": ["Top 8 of 200 items", "Privacy: epsilon 0.2 for each person", " of these are among the 8 best"],
     "charts": [
         "Top 5 of 36 items in each of 12 groups by country and month",

@@ -68,7 +68,7 @@ def test_the_table_of_epsilons_is_what_the_snippet_prints():
 
 def test_a_word_needs_some_seven_hundred_people():
     assert "some seven hundred people" in (DOCS / "gallery" / "words.md").read_text(encoding="utf-8")
-    assert 650 < discreet.bounds.canonical_tail(27**13 - 1, 12, epsilon=1, alpha="0.05") < 750
+    assert 650 < discreet.bounds.canonical_tail(sum(26**n for n in range(1, 14)), 12, epsilon=1, alpha="0.05") < 750
 
 
 @pytest.mark.parametrize("page", ["comparison.md", "discovery-compared.md"])

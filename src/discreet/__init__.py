@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         years,
     )
     from discreet.sources.events.source import events
+    from discreet.sources.events.strings import strings
     from discreet.sources.events.table import TableSource
     from discreet.sources.groups import GroupedSource
     from discreet.sources.members import grouped
@@ -113,6 +114,7 @@ __all__ = [
     "quarter",
     "quarters",
     "sketch",
+    "strings",
     "subset_probability",
     "top_k",
     "utility",
@@ -166,6 +168,7 @@ _ON_DEMAND = {
     "quarter": "discreet.sources.events.periods",
     "quarters": "discreet.sources.events.periods",
     "sketch": "discreet.sketch_scores",
+    "strings": "discreet.sources.events.strings",
     "subset_probability": "discreet.analysis.details",
     "utility": "discreet.analysis.utility",
     "verify": "discreet.evidence.verify",

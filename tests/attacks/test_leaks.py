@@ -401,8 +401,8 @@ def test_the_parts_of_a_lookup_show_no_score(monkeypatch):
     source.close()
 
 
-PUBLIC = {"Grid", "Integers", "ListNames", "PeriodColumn", "PlainColumn", "Product", "Value"}
-"""What is made of public arguments alone: a domain of numbers, how groups are said, and the parts of a condition."""
+PUBLIC = {"Grid", "Integers", "ListNames", "PeriodColumn", "PlainColumn", "Product", "Strings", "TableName", "Value"}
+"""What is made of public arguments alone: domains, how groups and tables are named, and parts of a condition."""
 
 
 def test_no_dataclass_of_a_source_prints_itself():

@@ -208,6 +208,12 @@ def test_a_range_of_whole_numbers_is_a_domain(call, ratings):
     assert released(call, *FROM_EVENTS, "--domain", "integers:8:100").items == [8]
 
 
+def test_all_strings_up_to_a_length_are_a_domain(call, ratings):
+    release = released(call, *FROM_EVENTS, "--domain", "strings:a-z0-9:3")
+    assert (release.d, release.items) == (36 + 36**2 + 36**3, ["7"])
+    assert released(call, *FROM_EVENTS, "--domain", "strings:8:9:2").items == ["8"], "the last colon counts"
+
+
 def test_adjacency_reaches_the_events(call, ratings):
     guarantee = released(call, *FROM_EVENTS, "--adjacency", "swap").guarantee
     assert (guarantee.adjacency, guarantee.sensitivity) == ("swap", discreet.Sensitivity(1, 1))
@@ -284,8 +290,12 @@ def test_bad_use_is_refused_in_one_sentence(refused, args, sentence):
         (("--domain", "ratings.parquet:movie_id"), "domain must be a public list of items, not the events themselves"),
         (
             ("--domain", "postgres://a/b"),
-            "domain must be FILE:COLUMN, connect:TABLE.COLUMN or integers:LO:HI, not the URL of a database",
+            "domain must be FILE:COLUMN, connect:TABLE.COLUMN, integers:LO:HI or strings:ALPHABET:MAX, not the",
         ),
+        (("--domain", "strings:abc"), "domain must be strings:ALPHABET:MAX such as strings:abc:8, not 'strings:abc'"),
+        (("--domain", "strings:a-za:3"), "alphabet must have each character once, but 'a' is there twice"),
+        (("--domain", "strings:a-z:14"), "max_length must leave fewer than 2^63 strings"),
+        (("--domain", "strings:abc:8", "--label", "title"), "label must be left out when domain is all strings up to"),
         (("--domain", "no.csv:movie_id"), "domain must be a file that exists, not 'no.csv'"),
         (("--domain", "movies.csv:id"), "domain must have a column called 'id', and has movie_id, title"),
         (("--label", "name"), "label must be a column of the domain, one of movie_id, title, not 'name'"),

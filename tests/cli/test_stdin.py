@@ -104,8 +104,16 @@ def test_a_request_is_the_same_wherever_the_events_lay(done, typed, ratings):
         (b"x", ("select", "scores.csv", *READ[2:], "--input-format", "csv"), "input_format must be left out unless"),
         (b"x", (*FROM_EVENTS, "--input-format", "npy"), "input_format must be one of csv, tsv, json, parquet, not"),
         (b"who\n1\n", FROM_EVENTS, "user must be a column of the table, and 'user_id' is not in the header"),
-        (b"x", (*FROM_EVENTS, "--domain", "-"), "domain must be FILE:COLUMN or integers:LO:HI: standard input is for"),
-        (b"x", (*FROM_EVENTS, "--domain", "-:movie_id"), "domain must be FILE:COLUMN or integers:LO:HI: standard inp"),
+        (
+            b"x",
+            (*FROM_EVENTS, "--domain", "-"),
+            "domain must be FILE:COLUMN, integers:LO:HI or strings:ALPHABET:MAX: stand",
+        ),
+        (
+            b"x",
+            (*FROM_EVENTS, "--domain", "-:movie_id"),
+            "domain must be FILE:COLUMN, integers:LO:HI or strings:ALPHABET:MAX: sta",
+        ),
         (b"x", (*READ, "--out", "-"), "out must be a file, not '-'"),
     ],
 )

@@ -18,10 +18,14 @@ from discreet.integrations import cells
 from discreet.integrations.scores import STEPS, ClassCounts, ClippedCorrelation, check_score
 
 NAN, INF = math.nan, math.inf
+HALVES = ClassCounts({1: "1/2"}, threshold=0)
 SCORES = [
-    ClassCounts(),
-    ClassCounts(threshold=0.5, base_rate="1/10"),
-    ClassCounts(positive="yes", base_rate=0.7),
+    HALVES,
+    ClassCounts({1: "1/10"}, threshold=0.5),
+    ClassCounts({"yes": 0.7}, threshold=0),
+    ClassCounts({0: "1/5", 1: "3/10", "yes": "1/2"}, threshold=0),
+    ClassCounts({0: "1/5", 1: "3/10"}, bounds=(-1, 1)),
+    ClassCounts({1: "2/3", "yes": "1/4"}, bounds=(-0.5, 8), cuts=2),
     ClippedCorrelation((-1, 1), (0, 1)),
     ClippedCorrelation((0.1, 0.3), (-2, "1/3")),
 ]
@@ -106,7 +110,16 @@ def test_a_sum_of_floats_would_break_the_sensitivity():
     assert score_of(score, [(almost, 1.0), (1.0, 1.0)]) - score_of(score, [(almost, 1.0)]) == 1
 
 
-@pytest.mark.parametrize("score", [ClassCounts(), ClassCounts(base_rate="3/4"), ClippedCorrelation((-1, 1), (0, 1))])
+@pytest.mark.parametrize(
+    "score",
+    [
+        HALVES,
+        ClassCounts({1: "3/4"}, threshold=0),
+        ClassCounts({0: "1/5", 1: "3/10"}, bounds=(-1, 1)),
+        ClippedCorrelation((-1, 1), (0, 1)),
+    ],
+    ids=repr,
+)
 @pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
 @pytest.mark.parametrize("others", [0, 1, 2])
 def test_the_selection_is_private_for_every_row(score, adjacency, others):
@@ -130,19 +143,19 @@ def test_class_counts_are_what_they_say():
     X = [[1, 0, 1], [1, 1, 0], [0, 1, 1], [0, 0, NAN]]
     y = ["ill", "ill", "well", "well"]
     # Agreements less disagreements, halved: 4 - 0, 2 - 2, and 1 - 2 where one cell is missing.
-    assert ClassCounts(positive="ill").scores(X, y) == [2, 0, Fraction(1, 2)]
+    assert ClassCounts({"ill": "1/2"}, threshold=0).scores(X, y) == [2, 0, Fraction(1, 2)]
     rates = np.random.default_rng(3).integers(0, 2, (200, 5)), np.arange(200) % 4 == 0
     expected = [
         abs(2 * 200 * Fraction(3, 16) * (Fraction(int(x[rates[1]].sum()), 50) - Fraction(int(x[~rates[1]].sum()), 150)))
         for x in rates[0].T
     ]
-    assert ClassCounts(positive=True, base_rate="1/4").scores(*rates) == expected
+    assert ClassCounts({True: "1/4"}, threshold=0).scores(*rates) == expected
 
 
 def test_thresholds_and_bounds_may_differ_between_features():
     X, y = [[5, 0.5], [15, 1.5]], [0, 1]
-    assert ClassCounts(threshold=[10, 1]).scores(X, y) == [1, 1]
-    assert ClassCounts(threshold=10).scores(X, y) == [1, 0]
+    assert ClassCounts({1: "1/2"}, threshold=[10, 1]).scores(X, y) == [1, 1]
+    assert ClassCounts({1: "1/2"}, threshold=10).scores(X, y) == [1, 0]
     assert ClippedCorrelation(([0, 0], [20, 2]), (0, 1)).scores(X, y) == [1, 1]
     # (0.5 - 10) / 10 = -0.95 for a target of -1, and (1.5 - 10) / 10 = -0.85 for one of 1, each rounded to a step.
     second = Fraction(round(0.95 * STEPS) - round(0.85 * STEPS), STEPS)
@@ -151,7 +164,7 @@ def test_thresholds_and_bounds_may_differ_between_features():
 
 def test_blocks_of_rows_add_up(monkeypatch):
     rng = np.random.default_rng(5)
-    X, y = rng.normal(size=(50, 3)), rng.integers(0, 2, 50)
+    X, y = rng.normal(size=(50, 3)), rng.integers(0, 2, 50).astype(object)
     whole = [score.scores(X, y) for score in SCORES]
     for cells_at_a_time in (1, 7, 100):
         monkeypatch.setattr(cells, "_BLOCK", cells_at_a_time)
@@ -187,7 +200,7 @@ COLUMNS = {"a": [1, 0, 1], "b": [0.5, -2.0, 8.0], "c": [None, 3, -1]}
 def test_the_same_table_has_the_same_scores_whatever_holds_it(X, y):
     assert ClippedCorrelation((-4, 4), (0, 1)).scores(X, y) == [Fraction(1, 2), Fraction(13, 8), 1]
     if y[0] == 1:
-        assert ClassCounts().scores(X, y) == [Fraction(3, 2), Fraction(3, 2), 1]
+        assert HALVES.scores(X, y) == [Fraction(3, 2), Fraction(3, 2), 1]
 
 
 def test_one_odd_row_does_not_change_what_the_others_count_for():
@@ -196,7 +209,7 @@ def test_one_odd_row_does_not_change_what_the_others_count_for():
     for odd in ("text", None, {}, 10**400):
         X, y = [*rows, [odd, odd]], [*labels, odd]
         assert cells.numbers(cells.matrix(X), "X")[:2].tolist() == [[1, 2], [1, 3]]
-        assert ClassCounts().scores(X, y)[0] <= Fraction(1, 2)
+        assert HALVES.scores(X, y)[0] <= Fraction(1, 2)
 
 
 def test_what_overflows_is_clipped():
@@ -228,14 +241,29 @@ def test_no_cell_raises():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: ClassCounts(base_rate=1), "base_rate must be above 0 and below 1, not 1"),
-        (lambda: ClassCounts(base_rate=None), "base_rate must be a number or a string"),
-        (lambda: ClassCounts(positive=NAN), "positive must be a label such as 1 or 'yes', not nan"),
-        (lambda: ClassCounts(positive=None), "positive must be a label such as 1 or 'yes', not None"),
-        (lambda: ClassCounts(threshold=INF), "threshold must be a finite number, not inf"),
-        (lambda: ClassCounts(threshold=10**400), "threshold must be within the range of floats, not 1000"),
+        (lambda: ClassCounts({1: 1}, threshold=0), "classes must have shares of at most 1 together, and below 1 each"),
         (
-            lambda: ClassCounts(threshold=[1, 2]).scores([[1]], [1]),
+            lambda: ClassCounts(dict.fromkeys(range(10), 0.1), threshold=0),
+            r"such as 0.1 is not quite .*: write '0.1'\)",
+        ),
+        (lambda: ClassCounts({1: 0}, threshold=0), r"classes must have shares above 0, not \{1: 0\}"),
+        (lambda: ClassCounts({1: None}, threshold=0), "a share of classes must be a number or a string"),
+        (lambda: ClassCounts({NAN: "1/2"}, threshold=0), "classes must hold labels such as 1 or 'yes', not nan"),
+        (lambda: ClassCounts({None: "1/2"}, threshold=0), "classes must hold labels such as 1 or 'yes', not None"),
+        (lambda: ClassCounts({}, threshold=0), r"classes must be labels with their shares, .*, not \{\}"),
+        (lambda: ClassCounts([0, 1], threshold=0), r"classes must be labels with their shares, .*, not \[0, 1\]"),
+        (lambda: ClassCounts({1: "1/2"}), "threshold or bounds must be given, one of the two"),
+        (lambda: ClassCounts({1: "1/2"}, threshold=1, bounds=(0, 1)), "threshold or bounds must be given, one of"),
+        (lambda: ClassCounts({1: "1/2"}, bounds=(0, 1), cuts=0), "cuts must be a whole number from 1 to 100, not 0"),
+        (lambda: ClassCounts({1: "1/2"}, bounds=(1, 1)), "bounds must have lower bounds below the upper ones"),
+        (lambda: ClassCounts({1: "1/2"}, threshold=INF), "threshold must be a finite number, not inf"),
+        (lambda: ClassCounts({1: "1/2"}, threshold=10**400), "threshold must be within the range of floats, not 1000"),
+        (
+            lambda: ClassCounts({1: "1/2"}, bounds=([0, 0], 1)).scores([[1]], [1]),
+            "bounds must have one number for each feature of X, 1, not 2",
+        ),
+        (
+            lambda: ClassCounts({1: "1/2"}, threshold=[1, 2]).scores([[1]], [1]),
             "threshold must have one number for each feature of X, 1, not 2",
         ),
         (
@@ -251,16 +279,16 @@ def test_no_cell_raises():
         (lambda: ClippedCorrelation(1, (0, 1)), "x_bounds must be a pair of a lower and an upper bound, not 1"),
         (lambda: ClippedCorrelation((0, 1), "01"), "y_bounds must be a pair of a lower and an upper bound, not '01'"),
         (lambda: ClippedCorrelation((0, 1), ([0], 1)), "y_bounds must be two numbers, not"),
-        (lambda: ClassCounts().scores([1, 2], [1, 2]), "X must have two dimensions, rows and features, not 1"),
+        (lambda: HALVES.scores([1, 2], [1, 2]), "X must have two dimensions, rows and features, not 1"),
         (
-            lambda: ClassCounts().scores([[1]], [1, 2]),
+            lambda: HALVES.scores([[1]], [1, 2]),
             r"y must have one target for each row of X, 1, not the shape \(2,\)",
         ),
         (
-            lambda: ClassCounts().scores(np.array([["2020"]], "M8[D]"), [1]),
+            lambda: HALVES.scores(np.array([["2020"]], "M8[D]"), [1]),
             r"X must hold numbers, not values of the type datetime64\[D\]",
         ),
-        (lambda: ClassCounts().scores([[1]], np.array([1j])), "Complex data not supported: y must hold real numbers"),
+        (lambda: HALVES.scores([[1]], np.array([1j])), "Complex data not supported: y must hold real numbers"),
         (lambda: check_score(ClassCounts), "score must be ClassCounts"),
         (lambda: check_score("chi2"), "score must be .* or a value with a sensitivity and a method scores, not 'chi2'"),
     ],
@@ -269,3 +297,70 @@ def test_public_mistakes_get_one_sentence(make, sentence):
     with pytest.raises(discreet.Error, match=sentence) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+def test_a_score_that_is_not_halved_by_classes_is_the_sum_of_covariances():
+    rng = np.random.default_rng(4)
+    X, y = rng.integers(0, 17, (300, 4)), rng.permutation(np.repeat([0, 1, 2], [60, 90, 150]))
+    score = ClassCounts({0: "1/5", 1: "3/10", 2: "1/2"}, bounds=(0, 16))
+    cuts = [
+        [sum(abs(_covariance(np.where(x > cut, 1, -1), y == c)) for c in range(3)) / 2 for x in X.T]
+        for cut in (4, 8, 12)
+    ]
+    assert score.scores(X, y) == [max(of_feature) for of_feature in zip(*cuts, strict=True)]
+    assert ClassCounts({0: "1/5", 1: "3/10"}, bounds=(0, 16)).scores(X, y) == score.scores(X, y), "the rest is a class"
+
+
+def _covariance(side, is_of):
+    """The covariance of a side and a class, times the number of rows, exactly."""
+    return Fraction(int(side[is_of].sum())) - Fraction(int(is_of.sum()) * int(side.sum()), len(side))
+
+
+def test_a_constant_feature_scores_nothing_where_the_shares_are_right():
+    X, y = np.column_stack([np.zeros(10), np.ones(10), np.arange(10) > 7]), [0] * 8 + [1] * 2
+    assert ClassCounts({1: "1/5"}, threshold=0.5).scores(X, y) == [0, 0, Fraction(16, 5)]
+    assert ClassCounts({1: "1/2"}, threshold=0.5).scores(X, y)[:2] == [3, 3], "and where they are wrong it does not"
+
+
+def test_a_label_without_a_share_adds_nothing():
+    score = ClassCounts({0: "1/2", 1: "1/2"}, threshold=0)
+    assert score.scores([[1], [1], [0]], [1, 7, 0]) == score.scores([[1], [0]], [1, 0]) == [1]
+
+
+TARGETS = {
+    "ints": (np.array([1, 0]), "numbers"),
+    "floats": (np.array([1.0, NAN]), "numbers"),
+    "booleans": (np.array([True, False]), "numbers"),
+    "text": (np.array(["1", "0"]), "text"),
+    "bytes": (np.array([b"1", b"0"]), "bytes"),
+    "times": (np.array(["2020", "2021"], "M8[D]"), "datetime64[D]"),
+    "objects": (np.array([1, "a"], object), None),
+    "lists": ([1, 0], None),
+    "pandas": (pandas.Series([1, 0], dtype="Int64"), "numbers"),
+    "pandas with a gap": (pandas.Series([1, None], dtype="Int64"), "numbers"),
+    "pandas truths": (pandas.Series([True, False], dtype="boolean"), "numbers"),
+    "pandas truths with a gap": (pandas.Series([True, None], dtype="boolean"), "numbers"),
+    "pandas text": (pandas.Series(["1", None], dtype="string"), "text"),
+    "categories": (pandas.Series([True, None], dtype=pandas.CategoricalDtype([False, True])), "numbers"),
+    "categories of both": (pandas.Series(["a", None], dtype=pandas.CategoricalDtype(["a", 1])), None),
+    "polars": (polars.Series([1, None]), "numbers"),
+    "polars truths": (polars.Series([True, None]), "numbers"),
+    "polars text": (polars.Series(["a", None]), "text"),
+    "polars enum": (polars.Series(["a", None], dtype=polars.Enum(["a"])), "text"),
+    "polars dates": (polars.Series([None, None], dtype=polars.Date), "Date"),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("label", [1, 1.0, True, "1", b"1"], ids=repr)
+def test_a_label_that_the_type_of_y_cannot_hold_is_refused(name, label):
+    y, held = TARGETS[name]
+    assert cells.declared_family(y) == held
+    own = {str: "text", bytes: "bytes"}.get(type(label), "numbers")
+    score = ClassCounts({label: "1/2"}, threshold=0)
+    if held in (None, own):
+        assert score.scores([[1], [1]], y)[0] <= 1
+    else:
+        with pytest.raises(discreet.Error, match="classes must hold labels of the type of y") as caught:
+            score.scores([[1], [1]], y)
+        assert str(caught.value).endswith(f", {held}, not {own} such as {label!r}")

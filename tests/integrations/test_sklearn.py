@@ -24,6 +24,7 @@ import discreet
 from discreet.integrations.sklearn import ClassCounts, ClippedCorrelation, PrivateSelectKBest
 
 PLANTED = [3, 17, 40]
+HALVES = ClassCounts({1: "1/2"}, threshold=0)
 CORRELATION = ClippedCorrelation((98, 102), (0, 1))
 
 
@@ -35,7 +36,7 @@ def data():
 
 
 def selector(**changes):
-    return PrivateSelectKBest(**{"score": ClassCounts(), "k": 3, "epsilon": 10, **changes})
+    return PrivateSelectKBest(**{"score": HALVES, "k": 3, "epsilon": 10, **changes})
 
 
 # One of the checks fits 2 features twice and wants the same: with k = 2 they are all, with a huge epsilon there is no
@@ -43,8 +44,8 @@ def selector(**changes):
 @pytest.mark.filterwarnings("ignore:k=10 is more than:UserWarning")
 @parametrize_with_checks(
     [
-        PrivateSelectKBest(ClassCounts(), k=2, epsilon=1),
-        PrivateSelectKBest(ClassCounts(), epsilon="0.5", adjacency="swap"),
+        PrivateSelectKBest(HALVES, k=2, epsilon=1),
+        PrivateSelectKBest(HALVES, epsilon="0.5", adjacency="swap"),
         PrivateSelectKBest(CORRELATION, k=1, epsilon=10**9, mechanism=discreet.OneShot()),
     ]
 )
@@ -104,7 +105,7 @@ def test_sparse_rows_are_dense_ones(data):
 
 
 def test_the_guarantee_is_the_one_of_the_score(data):
-    fitted = selector(epsilon="0.1", score=ClassCounts(base_rate="1/5"), mechanism=discreet.Joint()).fit(*data)
+    fitted = selector(epsilon="0.1", score=ClassCounts({1: "1/5"}, threshold=0), mechanism=discreet.Joint()).fit(*data)
     guarantee = fitted.release_.guarantee
     assert guarantee.epsilon == Fraction(1, 10)
     assert guarantee.sensitivity == discreet.Sensitivity("4/5", "4/5")
@@ -124,8 +125,8 @@ def test_the_selection_is_what_top_k_draws_from_the_scores(monkeypatch, data):
 
     monkeypatch.setattr("discreet.integrations.sklearn.top_k", top_k)
     selector(epsilon="1/3").fit(*data)
-    assert seen["scores"] == ClassCounts().scores(*data)
-    assert (seen["k"], seen["epsilon"], seen["sensitivity"]) == (3, "1/3", ClassCounts().sensitivity)
+    assert seen["scores"] == HALVES.scores(*data)
+    assert (seen["k"], seen["epsilon"], seen["sensitivity"]) == (3, "1/3", HALVES.sensitivity)
     assert "rng" not in seen
 
 
@@ -154,7 +155,7 @@ def test_what_is_learnt_is_public_or_released(data):
 ODD_CELLS = [np.nan, np.inf, -np.inf, None, "text", pandas.NA, 10**400, 1j, {}, 5e-324]
 
 
-@pytest.mark.parametrize("score", [ClassCounts(), ClippedCorrelation((0, 1), (0, 1))])
+@pytest.mark.parametrize("score", [HALVES, ClippedCorrelation((0, 1), (0, 1))])
 @pytest.mark.parametrize("odd", ODD_CELLS, ids=repr)
 def test_no_row_raises_or_warns(data, score, odd):
     # Warnings are errors here.
@@ -225,6 +226,33 @@ def test_errors_show_no_values(act, sentence):
     assert caught.value.__cause__ is None
 
 
+@pytest.mark.parametrize("gap", [True, False])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda values: pandas.Series(values, dtype="boolean"),
+        lambda values: pandas.Series(values, dtype="Int64"),
+        lambda values: pandas.Series(values, dtype=pandas.CategoricalDtype([False, True])),
+        polars.Series,
+    ],
+)
+def test_whether_a_label_is_refused_does_not_depend_on_a_gap(data, make, gap):
+    # NumPy makes objects of some of these columns where a cell is missing.
+    y = make([None if gap else True, *(data[1][1:] == 1).tolist()])
+    with pytest.raises(discreet.Error, match="classes must hold labels of the type of y, numbers, not text such as"):
+        selector(score=ClassCounts({"ill": "1/2"}, threshold=0)).fit(data[0], y)
+    assert selector().fit(data[0], y).release_.items == PLANTED
+
+
+@pytest.mark.parametrize("gap", [True, False])
+def test_a_column_of_a_type_unknown_here_is_never_refused(data, gap):
+    import pyarrow
+
+    y = pyarrow.array([None if gap else True, *(data[1][1:] == 1).tolist()])
+    selector(score=ClassCounts({"ill": "1/2"}, threshold=0)).fit(data[0], y)
+    assert selector().fit(data[0], y).release_.items == PLANTED
+
+
 def test_a_column_of_targets_is_warned_about_as_everywhere(data):
     with pytest.warns(DataConversionWarning, match="column-vector"):
         assert selector().fit(data[0], data[1][:, None]).release_.items == PLANTED
@@ -233,7 +261,7 @@ def test_a_column_of_targets_is_warned_about_as_everywhere(data):
 def test_more_than_all_features_are_all_and_cost_nothing(data):
     X, y = data[0][:, :3], data[1]
     with pytest.warns(UserWarning, match="^k=10 is more than the 3 features of X: all are kept, and nothing is spent$"):
-        fitted = PrivateSelectKBest(ClassCounts(), epsilon=1).fit(X, y)
+        fitted = PrivateSelectKBest(HALVES, epsilon=1).fit(X, y)
     assert fitted.release_.guarantee.epsilon == 0
     assert fitted.get_support().all()
     assert selector(k=3).fit(X, y).release_.guarantee.epsilon == 0
@@ -241,7 +269,7 @@ def test_more_than_all_features_are_all_and_cost_nothing(data):
 
 def test_epsilon_has_no_default():
     with pytest.raises(TypeError, match="epsilon"):
-        PrivateSelectKBest(ClassCounts())
+        PrivateSelectKBest(HALVES)
 
 
 def test_it_is_cloned_copied_and_pickled_like_any_other(data):
@@ -310,7 +338,8 @@ def test_without_scikit_learn_the_error_has_the_pip_line():
         "import discreet\n"
         "try:\n    import discreet.integrations.sklearn\n"
         "except discreet.Error as error:\n    assert isinstance(error, ImportError); print(error)\n"
-        "from discreet.integrations.scores import ClassCounts; print(ClassCounts().scores([[1]], [1])[0])\n"
+        "from discreet.integrations.scores import ClassCounts\n"
+        "print(ClassCounts({1: '1/2'}, threshold=0).scores([[1]], [1])[0])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
@@ -341,3 +370,11 @@ def test_the_page_runs_as_printed(tmp_path, monkeypatch, capsys):
     assert 0 < float(Fraction(out[4])) < 1
     assert out[5:] == ["epsilon 1 does not fit: 0 of 2 is left, and nothing was drawn"]
     assert names["selector"].release_.private
+
+
+@pytest.mark.slow
+def test_the_table_of_the_page_is_what_the_script_prints():
+    script = Path(__file__).parents[2] / "examples" / "features.py"
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert done.stdout in PAGE
+    assert done.stdout.count("\n") == 11

@@ -16,9 +16,9 @@ DomainOption = Annotated[
     str | None,
     typer.Option(
         metavar="LIST",
-        help="With --user: the public list of items, as FILE:COLUMN or, for all whole numbers from LO to HI, as "
-        "integers:LO:HI; with --connect also connect:TABLE.COLUMN, of the same database. It must not come from the "
-        "events, whose other items are left out.",
+        help="With --user: the public list of items, as FILE:COLUMN; integers:LO:HI are all whole numbers from LO to "
+        "HI, strings:a-z:8 all strings of up to 8 letters (any characters, and a-z, A-Z or 0-9); with --connect also "
+        "connect:TABLE.COLUMN, of the same database. It must not come from the events, whose other items are left out.",
     ),
 ]
 LabelOption = Annotated[

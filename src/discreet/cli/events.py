@@ -11,7 +11,7 @@ from discreet.cli.output import check_out
 from discreet.cli.stdin import STANDARD, Input, input_files
 from discreet.discovery_terms import Discovered
 from discreet.errors import InvalidValueError, quote
-from discreet.sources.events.domain import Integers, parse_domain
+from discreet.sources.events.domain import STRINGS, Integers, parse_domain
 from discreet.sources.events.file_paths import list_files
 from discreet.sources.events.source import events
 
@@ -75,12 +75,15 @@ def _parse_items(domain: str | None, terms: Discovered | None) -> Any:
 
 
 def _parse_domain(text: str) -> str | Integers:
-    if _is_url(text):
+    if _is_url(text) and not text.startswith(STRINGS):
         raise InvalidValueError(
-            "domain must be FILE:COLUMN, connect:TABLE.COLUMN or integers:LO:HI, not the URL of a database"
+            "domain must be FILE:COLUMN, connect:TABLE.COLUMN, integers:LO:HI or strings:ALPHABET:MAX, not the URL of "
+            "a database"
         )
     if text.partition(":")[0] == STANDARD:
-        raise InvalidValueError("domain must be FILE:COLUMN or integers:LO:HI: standard input is for FILE alone")
+        raise InvalidValueError(
+            "domain must be FILE:COLUMN, integers:LO:HI or strings:ALPHABET:MAX: standard input is for FILE alone"
+        )
     return parse_domain(text)
 
 

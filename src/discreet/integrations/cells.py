@@ -22,6 +22,9 @@ from discreet.exact.arrays import Floats
 _BLOCK = 2**20
 """How many cells are turned into numbers at a time."""
 
+_FAMILIES = {**dict.fromkeys("biuf", "numbers"), "U": "text", "S": "bytes", "O": None, "c": None}
+_POLARS_FAMILIES = {**dict.fromkeys(("String", "Categorical", "Enum"), "text"), "Object": None, "Null": None}
+
 _READABLE = (Real, np.bool_, Decimal, str, bytes)
 
 
@@ -47,6 +50,30 @@ def as_array(values: Any, name: str) -> Any:
     if array is None:
         raise InvalidTypeError(f"{name} must be an array, a data frame or a list, not a {kind}")
     return _real(array, name)
+
+
+def declared_family(column: Any) -> str | None:
+    """What a column was declared to hold: "numbers", "text", "bytes" or a type by its name; None for anything.
+
+    Columns of pandas and polars are asked themselves. What NumPy makes of them may depend on whether a cell is missing,
+    and an error that follows from that would tell.
+    """
+    dtype: Any = getattr(column, "dtype", None)
+    if hasattr(dtype, "is_numeric"):
+        return _family_in_polars(dtype)
+    if hasattr(dtype, "categories"):
+        return declared_family(dtype.categories)
+    if getattr(dtype, "type", None) is str:
+        return "text"
+    kind = getattr(dtype, "kind", "O")
+    return _FAMILIES.get(kind, str(dtype))
+
+
+def _family_in_polars(dtype: Any) -> str | None:
+    name = str(dtype.base_type())
+    if dtype.is_numeric() or name == "Boolean":
+        return "numbers"
+    return _POLARS_FAMILIES.get(name, name)
 
 
 def blocks(X: Any, y: NDArray[Any]) -> Iterator[tuple[Floats, NDArray[Any]]]:

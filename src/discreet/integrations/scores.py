@@ -7,9 +7,10 @@ code. What a cell counts for when it is missing, infinite or no number is fixed:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,9 +18,16 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats
-from discreet.integrations.cells import as_array, blocks, matrix, numbers
+from discreet.integrations.cells import as_array, blocks, declared_family, matrix, numbers
 from discreet.labels import unwrap_label
-from discreet.privacy import Number, Sensitivity, exact
+from discreet.privacy import Number, Sensitivity, exact, is_whole_number
+
+Bounds = tuple[float | tuple[float, ...], float | tuple[float, ...]]
+"""A lower and an upper bound, of all features or of each."""
+
+MOST_CUTS = 100
+
+_LABEL_FAMILIES = {bool: "numbers", int: "numbers", float: "numbers", str: "text", bytes: "bytes"}
 
 STEPS = 2**20
 """How many steps a term of a clipped correlation has between 0 and 1."""
@@ -45,81 +53,165 @@ class Score(Protocol):
 class ClassCounts:
     """Counts of a feature with two sides by class: how well the side tells the class, beyond chance.
 
-    A feature is above its threshold or not, a row is of the positive class or of the rest. Let p be the base rate, and
-    let a row add to S
+    A feature is above its threshold or not: let s be 1 or -1. Let p_c be the share of the class c. A row of the class y
+    adds s (1 - p_y) to S_y and -s p_c to S_c for every other class c; it adds nothing where the feature or the label is
+    missing. The score is (|S_1| + ... + |S_C|) / 2, and of several thresholds the largest. Where p_c is the share of
+    the class among the rows, S_c is their number times the covariance of s with "is of the class c": a feature that
+    tells nothing scores 0, and so does one that is constant. With two classes the score is
+    2 n p (1-p) |TPR + TNR - 1|, with the true positive and negative rates of "above means positive".
 
-        +(1-p)  positive class, above          -(1-p)  positive class, not above
-        +p      the rest, not above            -p      the rest, above
+    **Sensitivity.** The shares of all classes add up to 1, so a row of the class y moves the S_c by
+    (1 - p_y) + sum of the others' p_c = 2 (1 - p_y) in all, and the half of the sum of |S_c| by at most 1 - p_y. The
+    largest of several numbers moves no further than one of them. Let p be the least share: adding a row moves the score
+    down by at most 1 - p and up by at most 1 - p, and both are reached. With whole counts U_c of sides and
+    p_c = a_c / b, S_c is (b U_c - a_c (U_1 + ... + U_C)) / b, so the score is exact.
 
-    and 0 where the feature or the label is missing. The score is |S|. Where p is the share of the positive class in n
-    rows, S = 2 n p (1-p) (TPR + TNR - 1), with the true positive and negative rates of "above means positive": a
-    feature that tells nothing scores 0, however unequal the classes are. With p = 1/2 it is half of
-    |agreements - disagreements|.
-
-    **Sensitivity.** Let m = max(p, 1-p). A row adds c with |c| <= m to S, and | |S + c| - |S| | <= |c|. Hence adding a
-    row moves the score down by at most m and up by at most m, and both are reached. S is (b-a) U - a V over b, for
-    p = a/b and whole numbers U and V that are counted, so the score is exact.
+    Nothing here can be guessed, and nothing may come from the rows: shares that are far from those of the rows make a
+    constant feature look good, and thresholds that no row is near make every feature a constant.
 
     Parameters
     ----------
+    classes
+        The labels and their shares as they are publicly known, such as {"ill": "0.1"}: above 0, and at most 1 together.
+        Every other label is one more class, with the share that is left. Where none is left, its rows add nothing.
     threshold
         A feature is above where it is larger than this: one number, or one for each feature.
-    positive
-        The label of the positive class; every other label is the rest.
-    base_rate
-        The share of the positive class as it is publicly known, above 0 and below 1. It must not come from the rows.
+    bounds
+        In place of a threshold: the lower and the upper bound of the features, two numbers, or two lists with one for
+        each feature. The thresholds cut the way between them into equal parts.
+    cuts
+        How many thresholds are made from the bounds.
 
     Examples
     --------
-    >>> ClassCounts().sensitivity
-    Sensitivity(down='1/2', up='1/2')
-    >>> ClassCounts(base_rate="0.1").scores([[1, 0], [1, 1], [0, 1]], [1, 1, 0])
+    >>> score = ClassCounts({"ill": "0.1"}, threshold=0)
+    >>> score.sensitivity
+    Sensitivity(down='9/10', up='9/10')
+    >>> score.scores([[1, 0], [1, 1], [0, 1]], ["ill", "ill", "well"])
     [Fraction(19, 10), Fraction(1, 10)]
+    >>> digits = ClassCounts(dict.fromkeys(range(10), "1/10"), bounds=(0, 16))
+    >>> digits.list_thresholds()
+    [4.0, 8.0, 12.0]
     """
 
-    threshold: float | tuple[float, ...]
-    positive: Any
-    base_rate: Fraction
+    classes: tuple[tuple[Any, Fraction], ...]
+    threshold: float | tuple[float, ...] | None
+    bounds: Bounds | None
+    cuts: int
 
-    def __init__(self, threshold: Any = 0, positive: Any = 1, base_rate: Number = "1/2") -> None:
-        share = exact(base_rate, "base_rate")
-        if not 0 < share < 1:
-            raise InvalidValueError(f"base_rate must be above 0 and below 1, not {quote(base_rate)}")
-        object.__setattr__(self, "threshold", _public(threshold, "threshold"))
-        object.__setattr__(self, "positive", _label(positive))
-        object.__setattr__(self, "base_rate", share)
+    def __init__(
+        self, classes: Mapping[Any, Number], *, threshold: Any = None, bounds: Any = None, cuts: int = 3
+    ) -> None:
+        if (threshold is None) == (bounds is None):
+            raise InvalidValueError("threshold or bounds must be given, one of the two: nothing public says either")
+        if not is_whole_number(cuts) or not 1 <= cuts <= MOST_CUTS:
+            raise InvalidValueError(f"cuts must be a whole number from 1 to {MOST_CUTS}, not {quote(cuts)}")
+        object.__setattr__(self, "classes", _read_classes(classes))
+        object.__setattr__(self, "threshold", None if threshold is None else _public(threshold, "threshold"))
+        object.__setattr__(self, "bounds", None if bounds is None else _bounds(bounds, "bounds"))
+        object.__setattr__(self, "cuts", int(cuts))
 
     def __repr__(self) -> str:
-        return f"ClassCounts(threshold={self.threshold}, positive={self.positive!r}, base_rate='{self.base_rate}')"
+        shares = {label: str(share) for label, share in self.classes}
+        sides = f"bounds={self.bounds}, cuts={self.cuts}" if self.threshold is None else f"threshold={self.threshold}"
+        return f"ClassCounts({shares}, {sides})"
+
+    @property
+    def shares(self) -> list[Fraction]:
+        """The shares of all classes, that of the other labels last where something is left for them."""
+        given = [share for _, share in self.classes]
+        left = 1 - sum(given, Fraction(0))
+        return [*given, left] if left else given
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How far adding one row can move a score: by max(p, 1-p) either way."""
-        most = max(self.base_rate, 1 - self.base_rate)
+        """How far adding one row can move a score: by 1 less the least share either way."""
+        most = 1 - min(self.shares)
         return Sensitivity(down=most, up=most)
+
+    def list_thresholds(self) -> list[Any]:
+        """The thresholds: each a number, or an array with one for each feature."""
+        if self.bounds is None:
+            return [self.threshold]
+        low, high = (np.asarray(bound, np.float64)[()] for bound in self.bounds)
+        parts = [(cut + 1) / (self.cuts + 1) for cut in range(self.cuts)]
+        cuts = [low * (1 - part) + high * part for part in parts]
+        return [cut if cut.ndim else float(cut) for cut in cuts]
+
+    def check_labels(self, y: Any) -> None:
+        """Raises where the type that the targets were declared with, which is public, cannot hold a label.
+
+        Parameters
+        ----------
+        y
+            The targets, as the caller has them. Not one of them is looked at.
+        """
+        held = declared_family(y)
+        for label, _ in self.classes:
+            own = _LABEL_FAMILIES[type(label)]
+            if held not in (None, own):
+                raise InvalidTypeError(
+                    f"classes must hold labels of the type of y, {held}, not {own} such as {label!r}"
+                )
 
     def scores(self, X: Any, y: Any) -> list[Fraction]:
         """The score of each feature, exactly. Not private by itself."""
+        self.check_labels(y)
         X, y = _check_pairs(X, y)
-        threshold = _for_each(self.threshold, X.shape[1], "threshold")
-        of_positive, of_rest = np.zeros((2, X.shape[1]), np.int64)
+        thresholds = [_for_each(cut, X.shape[1], self._sides_from) for cut in self.list_thresholds()]
+        shares = self.shares
+        counts = np.zeros((len(thresholds), len(shares), X.shape[1]), np.int64)
         for values, labels in blocks(X, y):
-            side = np.where(np.isnan(values), 0, np.where(values > threshold, 1, -1))
-            kind = np.array([self._kind(label) for label in labels.tolist()], np.int8)
-            of_positive += side[kind > 0].sum(axis=0)
-            of_rest += side[kind < 0].sum(axis=0)
-        a, b = self.base_rate.numerator, self.base_rate.denominator
-        pairs = zip(of_positive.tolist(), of_rest.tolist(), strict=True)
-        return [Fraction(abs((b - a) * u - a * v), b) for u, v in pairs]
+            numbers_of_classes = self._number_labels(labels)
+            for cut, threshold in enumerate(thresholds):
+                side = np.where(np.isnan(values), 0, np.where(values > threshold, 1, -1))
+                for number in range(len(shares)):
+                    counts[cut, number] += side[numbers_of_classes == number].sum(axis=0)
+        by_cut = [_half_sums(each.T.tolist(), shares) for each in counts]
+        return [max(of_feature) for of_feature in zip(*by_cut, strict=True)]
 
-    def _kind(self, label: Any) -> int:
-        """1 for the positive class, -1 for the rest, 0 where there is no label."""
-        try:
-            if label is None or isinstance(label, np.ndarray) or label != label:
-                return 0
-            return 1 if label == self.positive else -1
-        except Exception:  # pandas' NA is neither equal nor not
-            return 0
+    @property
+    def _sides_from(self) -> str:
+        return "threshold" if self.bounds is None else "bounds"
+
+    def _number_labels(self, labels: NDArray[Any]) -> NDArray[np.int64]:
+        """The number of each row's class, -1 where it has no label or one without a share."""
+        numbered = {label: number for number, (label, _) in enumerate(self.classes)}
+        other = len(numbered) if len(self.shares) > len(numbered) else -1
+        return np.array([_find_label(label, numbered, other) for label in labels.tolist()], np.int64)
+
+
+def _find_label(label: Any, numbered: dict[Any, int], other: int) -> int:
+    try:
+        missing = label is None or isinstance(label, np.ndarray) or label != label
+        return -1 if missing else numbered.get(label, other)
+    except Exception:  # pandas' NA is neither equal nor not, and some values have no hash
+        return -1
+
+
+def _half_sums(counts: list[list[int]], shares: list[Fraction]) -> list[Fraction]:
+    """Half of the sum of |S_c| over the classes, of each feature, from its counts of sides by class."""
+    b = lcm(*(share.denominator for share in shares))
+    whole = [int(share * b) for share in shares]
+    sums = [sum(abs(b * u - a * sum(each)) for a, u in zip(whole, each, strict=True)) for each in counts]
+    return [Fraction(total, 2 * b) for total in sums]
+
+
+def _read_classes(given: Any) -> tuple[tuple[Any, Fraction], ...]:
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidTypeError(
+            f"classes must be labels with their shares, such as {{'ill': '0.1'}}, not {quote(given)}"
+        )
+    classes = tuple((_label(label), exact(share, "a share of classes")) for label, share in given.items())
+    if not all(share > 0 for _, share in classes):
+        raise InvalidValueError(f"classes must have shares above 0, not {quote(given)}")
+    total = sum(share for _, share in classes)
+    if total > 1 or classes[0][1] == 1:
+        raise InvalidValueError(
+            "classes must have shares of at most 1 together, and below 1 each (a float such as 0.1 is not quite what "
+            f"it says: write '0.1'), not {quote(given)}"
+        )
+    return classes
 
 
 @dataclass(frozen=True, init=False)
@@ -153,7 +245,7 @@ class ClippedCorrelation:
     [Fraction(5, 2), Fraction(838861, 1048576)]
     """
 
-    x_bounds: tuple[float | tuple[float, ...], float | tuple[float, ...]]
+    x_bounds: Bounds
     y_bounds: tuple[float, float]
 
     def __init__(self, x_bounds: Any, y_bounds: Any) -> None:
@@ -205,13 +297,15 @@ def _check_pairs(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     return X, y
 
 
-def _for_each(value: float | tuple[float, ...], features: int, name: str) -> Any:
-    if isinstance(value, tuple) and len(value) != features:
-        raise InvalidValueError(f"{name} must have one number for each feature of X, {features}, not {len(value)}")
-    return np.array(value, np.float64)
+def _for_each(value: Any, features: int, name: str) -> Any:
+    """A public number, or one for each feature, as an array."""
+    array = np.array(value, np.float64)
+    if array.ndim and len(array) != features:
+        raise InvalidValueError(f"{name} must have one number for each feature of X, {features}, not {len(array)}")
+    return array
 
 
-def _bounds(given: Any, name: str) -> tuple[float | tuple[float, ...], float | tuple[float, ...]]:
+def _bounds(given: Any, name: str) -> Bounds:
     if isinstance(given, str | bytes) or not isinstance(given, Iterable) or len(pair := list(given)) != 2:
         raise InvalidTypeError(f"{name} must be a pair of a lower and an upper bound, not {quote(given)}")
     low, high = _public(pair[0], name), _public(pair[1], name)
@@ -239,6 +333,6 @@ def _float(given: Any, name: str) -> float:
 
 def _label(given: Any) -> Any:
     label = unwrap_label(given)
-    if not isinstance(label, str | bytes | int | float) or label != label:
-        raise InvalidTypeError(f"positive must be a label such as 1 or 'yes', not {quote(given)}")
+    if type(label) not in _LABEL_FAMILIES or label != label:
+        raise InvalidTypeError(f"classes must hold labels such as 1 or 'yes', not {quote(given)}")
     return label

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidValueError, MissingExtraError, quote
-from discreet.integrations.cells import as_array, matrix
+from discreet.integrations.cells import as_array, declared_family, matrix
 from discreet.integrations.scores import ClassCounts, ClippedCorrelation, Score, check_score
 from discreet.mechanisms.base import Mechanism
 from discreet.privacy import Number, is_whole_number
@@ -105,7 +105,7 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
     >>> import numpy as np
     >>> X = np.random.default_rng(0).integers(0, 2, size=(500, 6))
     >>> y = X[:, 4] | X[:, 2]
-    >>> selector = PrivateSelectKBest(ClassCounts(base_rate="0.75"), k=2, epsilon=1).fit(X, y)
+    >>> selector = PrivateSelectKBest(ClassCounts({1: "0.75"}, threshold=0), k=2, epsilon=1).fit(X, y)
     >>> selector.get_support(indices=True)
     array([2, 4])
     >>> selector.release_.guarantee.epsilon
@@ -154,7 +154,7 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         rows = check_array(matrix(X), accept_sparse="csr", dtype=None, ensure_all_finite=False, estimator=self)
         _check_names(X)
         validate_data(self, X, y, skip_check_array=True)
-        targets = column_or_1d(as_array(y, "y"), warn=True)
+        targets = _read_targets(score, y)
         check_consistent_length(rows, targets)
         self.release_ = top_k(
             score.scores(rows, targets),
@@ -254,6 +254,15 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         # A cell of text counts as missing, or as the number that it spells: refusing it would tell about its row.
         tags.input_tags.string = True
         return tags
+
+
+def _read_targets(score: Score, y: Any) -> Any:
+    """The targets as an array, of a type that must not tell of their values, and that can hold the score's labels."""
+    if hasattr(score, "check_labels"):
+        score.check_labels(y)
+    targets = column_or_1d(as_array(y, "y"), warn=True)
+    # What type NumPy gives to a column of a type unknown here may depend on the rows, and then a refusal would.
+    return targets.astype(object) if declared_family(y) is None else targets
 
 
 def _check_names(X: Any) -> None:

@@ -189,7 +189,7 @@ TIMES = (
         ("country", pd.period_range("2026-01", periods=3, freq="M"), TIMES),
         ("country", pd.date_range("2026-01-01", periods=3), TIMES),
         ("on", ["2026-01", "2026-02"], "groups must hold dates, like those of the column 'on', not periods; for its "),
-        ("country", 7, "groups must be a path, a connection URL, a pandas, polars or pyarrow table"),
+        ("country", 7, "groups must be a path or a list of paths, a connection URL, a pandas, polars or pyarrow table"),
         ("country", discreet.product(["a"], ["b"]), "groups must be one list where by is one column, not a product"),
         ("country", discreet.integers(1, MOST_GROUPS + 1), "groups must hold at most 1,000,000 groups, not 1,000,001"),
         ("shop", range(MOST_GROUPS + 1), "groups must hold at most 1,000,000 groups, not 1,000,001"),

@@ -45,6 +45,7 @@ DOMAINS = {
     "strings": ["1", "01", "2", "3", "n-a", "none"],
     "whole numbers": [1, 2, 3, 7],
     "range": discreet.integers(0, 9),
+    "all strings": discreet.strings("0123n-a", 3),
     "dates": [date(2024, 1, 31), date(2024, 2, 29)],
     "booleans": [True, False],
 }

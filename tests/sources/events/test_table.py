@@ -18,6 +18,7 @@ import duckdb
 import ibis
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -592,3 +593,76 @@ def test_a_source_says_in_short_what_is_public_about_it():
     events = pa.table({"who": [1], "what": ["a"]})
     source = discreet.events(events, user="who", item="what", domain=[f"item {i}" for i in range(1000)])
     assert repr(source) == "TableSource(1,000 items, user='who', item='what')"
+
+
+FILMS = {"what": ["dune", "heat", "alien"], "title": ["Dune (2021)", "Heat (1995)", "Alien (1979)"]}
+WATCHED = pa.table({"who": ["ann", "bob", "eve"], "what": ["heat", "heat", "dune"]})
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        pd.Index(FILMS["what"]),
+        pd.CategoricalIndex(FILMS["what"]),
+        pd.Series(FILMS["what"]).astype("category"),
+        pd.CategoricalDtype(FILMS["what"]),
+        pd.Categorical(["dune"], categories=FILMS["what"]).categories,
+        pl.Enum(FILMS["what"]),
+        pl.Enum(FILMS["what"]).categories,
+        pl.Series(FILMS["what"], dtype=pl.Enum(FILMS["what"])),
+    ],
+    ids=lambda domain: type(domain).__module__ + "." + type(domain).__name__,
+)
+def test_a_list_may_be_an_index_or_declared_categories(domain):
+    source = discreet.events(WATCHED, user="who", item="what", domain=domain)
+    assert sorted(source.every_item()) == sorted(FILMS["what"])
+    assert discreet.top_k(source, 1, 10**6).items == ["heat"]
+    split = {"by": "what", "groups": domain, "each_user": "one"}
+    assert discreet.events(WATCHED, user="who", item="what", domain=["heat"], **split).keys == tuple(FILMS["what"])
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        pd.DataFrame(FILMS),
+        pd.DataFrame(FILMS).astype({"what": "category"}),
+        pd.DataFrame(FILMS).set_index("what"),
+        pd.DataFrame({**FILMS, "year": [2021, 1995, 1979]}).set_index(["what", "year"]),
+        pd.DataFrame(FILMS).set_index("title"),
+        pd.DataFrame(FILMS).set_index("title", drop=False),
+        pl.DataFrame(FILMS),
+        pl.DataFrame(FILMS, schema_overrides={"what": pl.Enum(FILMS["what"])}),
+        pl.LazyFrame(FILMS),
+        pa.table(FILMS),
+    ],
+)
+def test_a_frame_has_its_items_and_labels_in_columns_or_in_its_index(domain):
+    source = discreet.events(WATCHED, user="who", item="what", domain=domain, label="title")
+    assert sorted(source.every_item()) == sorted(FILMS["title"])
+    assert discreet.top_k(source, 1, 10**6).items == ["Heat (1995)"]
+
+
+def test_the_categories_of_the_events_themselves_are_no_domain():
+    events = WATCHED.to_pandas().astype({"what": "category"})
+    for own in (events["what"].dtype, events["what"].cat.categories):
+        with pytest.raises(discreet.Error, match="domain must be a public list of items, not the events themselves"):
+            discreet.events(events, user="who", item="what", domain=own)
+
+
+@pytest.mark.parametrize(
+    ("domain", "sentence"),
+    [
+        (pd.CategoricalDtype(), "domain must be a type that declares its categories, such as pandas.Categorical"),
+        (pl.Categorical(), "domain must be a type that declares its categories, .* not Categorical"),
+        (pl.Int64(), "domain must be a list of items, not of the type Int64"),
+    ],
+)
+def test_a_type_that_declares_nothing_is_no_domain(domain, sentence):
+    with pytest.raises(discreet.Error, match=sentence):
+        discreet.events(WATCHED, user="who", item="what", domain=domain)
+
+
+def test_labels_are_not_taken_for_items():
+    titles = pd.DataFrame(FILMS)[["title"]]
+    with pytest.raises(discreet.Error, match="domain must have a column of items called 'what' beside the label"):
+        discreet.events(WATCHED, user="who", item="what", domain=titles, label="title")

@@ -94,12 +94,14 @@ class _Inspection:
         """Of the rows that the condition keeps, how many lack what."""
         rows = self._laid
         usable = rows.who.notnull() & rows.item.notnull()
+        # A text that is no item of all strings up to a length is text all the same.
+        read = rows.spelled if self._reading.kind == "string" else rows.item
         asked = {
             "kept": rows.count(),
             "users": rows.who.nunique(),
             "without_user": count_if(rows.who.isnull()),
             "without_item": count_if(rows.gap),
-            "other_kind": count_if(rows.item.isnull() & ~rows.gap),
+            "other_kind": count_if(read.isnull() & ~rows.gap),
             "usable": count_if(usable if self._reading.steps is None else usable & rows.steps.notnull()),
         }
         if self._reading.steps is not None:

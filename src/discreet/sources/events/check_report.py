@@ -12,7 +12,7 @@ WARNING = "NOT private, for the data holder alone: this is read off the rows, an
 _WIDTH = 40
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Frequent:
     """A value of the events, and in how many rows it is."""
 
@@ -23,7 +23,7 @@ class Frequent:
         return f"{_show(self.value)} ({_count_rows(self.rows)})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NearMatch:
     """An item of the events that would be one of the domain if case and spaces were ignored."""
 
@@ -32,7 +32,7 @@ class NearMatch:
     rows: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DateText:
     """A column of text that looks like dates as they are not read, and one of them; `order` is what comes first."""
 
@@ -42,7 +42,7 @@ class DateText:
     order: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OtherColumn:
     """A column of the domain's file that has more of the items than the one that was given."""
 
@@ -51,7 +51,7 @@ class OtherColumn:
     tried: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GroupCheck:
     """Rows and groups that do not meet.
 
@@ -71,7 +71,7 @@ class GroupCheck:
     outside: dict[str, list[Frequent]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Check:
     """What `check_events` found. NOT private: it is for the data holder alone.
 

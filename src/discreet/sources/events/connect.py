@@ -228,7 +228,7 @@ def _open_files(given: Any, argument: str, wanted: Collection[str] | None, csv_f
 def files_of(given: Any) -> set[str]:
     """The real paths of the files that a path, a pattern or a folder stands for."""
     path = os.fspath(given)
-    return {os.path.realpath(each) for each in list_files(path) or [path]}
+    return {os.path.realpath(each) for each in list_files(path)} or {path}
 
 
 def _read_files(

@@ -68,6 +68,9 @@ class Dialect:
         where it is not known how.
     drop_broken_text
         A text, NULL where its bytes are no text: what is found must be read outside of the engine.
+    number_string
+        The number of a text among all strings over an alphabet up to a length (`strings.py`), NULL where it is none of
+        them, by a function of its own; None where it is a sum over the places of the text.
     equates_by_bytes
         Whether a condition compares text by its bytes for = too, because a column may ignore case.
     like, fold_case, trim
@@ -107,6 +110,7 @@ class Dialect:
     bytes_text: Callable[[Any], Any] | None = None
     digest: Callable[[Any], Any] | None = None
     drop_broken_text: Callable[[Any], Any] = lambda text: text
+    number_string: Callable[[Any, str, int], Any] | None = None
     equates_by_bytes: bool = False
     like: Callable[[Any, str], Any] = _like
     fold_case: Callable[[Any, str], Any] = _translate_case

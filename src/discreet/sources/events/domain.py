@@ -1,5 +1,7 @@
 """The public domain of items: a list, a table's column, or a range of whole numbers that is never written out.
 
+All strings up to a length are such a range (`strings.py`).
+
 The domain must not come from the events: an item that is listed because somebody touched it tells just that, and no
 epsilon covers it. Being public, a domain may be complained about in full, but for a column or a frame: that may be a
 copy of the events that nobody recognised, so no message shows what is in it.
@@ -12,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.labels import is_column, unwrap_label
@@ -21,7 +23,9 @@ from discreet.sources.column_hints import choices, suggestion
 from discreet.sources.engine import ask
 from discreet.sources.events.cells import LARGEST_EXACT, read_cell
 from discreet.sources.events.connect import Opened, is_frame, open_table
+from discreet.sources.events.dialect import Dialect
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
+from discreet.sources.events.public_frames import bring_in_index, unwrap_categories
 from discreet.sources.events.table_names import open_named_table, parse_listed_column
 
 
@@ -45,10 +49,36 @@ class Integers:
     lo: int
     hi: int
 
+    kind: ClassVar[str] = "integer"
+    title: ClassVar[str] = "a range of whole numbers"
+
     @property
     def d(self) -> int:
         """How many there are."""
         return self.hi - self.lo + 1
+
+    def description(self) -> list[Any]:
+        """What is public about it, in terms that JSON can hold."""
+        return [self.lo, self.hi]
+
+    def spell(self, number: int) -> Any:
+        """The item of a number."""
+        return number
+
+    def list_items(self) -> list[Any]:
+        """All items, in their order."""
+        return [self.spell(number) for number in range(self.lo, self.hi + 1)]
+
+    def check_engine(self, dialect: Dialect) -> None:
+        """Refuses an engine that is not known to read an item as all of them do."""
+
+    def read_item(self, dialect: Dialect, column: Any) -> Any:
+        """The number of a cell's item, NULL where it is none; it may be outside of the range."""
+        return read_cell(dialect, column, "integer")
+
+    def holds_long_numbers(self) -> bool:
+        """Whether whole numbers beyond 2^53 are in it."""
+        return max(-self.lo, self.hi) > LARGEST_EXACT
 
 
 def integers(lo: int, hi: int) -> Integers:
@@ -72,8 +102,16 @@ def integers(lo: int, hi: int) -> Integers:
     return Integers(int(lo), int(hi))
 
 
+STRINGS = "strings:"
+"""What a text begins with that stands for all strings up to a length."""
+
+
 def parse_domain(text: str) -> str | Integers:
-    """The domain that a text stands for: integers:LO:HI, or a file with its column, as it is."""
+    """The domain that a text stands for: integers:LO:HI, strings:ALPHABET:MAX, or a file with its column, as it is."""
+    if text.startswith(STRINGS):
+        from discreet.sources.events.strings import parse_strings
+
+        return parse_strings(text)
     if not text.startswith("integers:"):
         return text
     ends = re.fullmatch(r"integers:([+-]?[0-9]{1,20}):([+-]?[0-9]{1,20})", text)
@@ -109,6 +147,7 @@ def open_listed_domain(given: Any, label: str | None, item: str, events: Opened,
     kind
         What the items of the events were declared to be, or None where nobody has.
     """
+    given = unwrap_categories(given, "domain")
     if is_list(given):
         if label is not None:
             raise InvalidValueError("label must be left out unless domain is a table with that column")
@@ -131,6 +170,10 @@ def is_list(given: Any) -> bool:
 
 def read_list(given: Any, names: ListNames) -> tuple[Any, str]:
     """The values of a public list as an Arrow array, each of them once, and the kind that all of them are."""
+    if not isinstance(given, Iterable):
+        raise InvalidTypeError(
+            f"{names.argument} must be a list of {names.member}s, not of the type {type(given).__name__}"
+        )
     raw = given.to_pylist() if hasattr(given, "to_pylist") else given.tolist() if hasattr(given, "tolist") else given
     values = [unwrap_label(value) for value in raw]
     found = read_values(values, names)
@@ -188,7 +231,7 @@ def _kind_of_values(values: list[Any], names: ListNames) -> str:
 
 
 def _open_column(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> ListedDomain:
-    source, column = split_column(given)
+    source, column = split_column(bring_in_index(given, {item, label}))
     named = parse_listed_column(given)
     if named is None:
         opened = open_table(source, None, "domain", csv_format=events.csv_format)
@@ -212,7 +255,12 @@ def split_column(given: Any) -> tuple[Any, str | None]:
 def _check_table(
     opened: Opened, column: str | None, label: str | None, item: str, events: Opened, kind: str | None
 ) -> ListedDomain:
-    names, column = list(opened.table.columns), find_list_column(opened, column, item, DOMAIN)
+    names, found = list(opened.table.columns), find_list_column(opened, column, item, DOMAIN)
+    if column is None and found == label != item:
+        raise InvalidValueError(
+            f"domain must have a column of items called {quote(item)} beside the label, and has {choices(names)}"
+        )
+    column = found
     if label is not None and label not in names:
         hint = suggestion(label, names, private=False)
         raise InvalidValueError(
@@ -275,7 +323,7 @@ def _is_lost(item: Any, kind: str | None) -> Any:
 def holds_long_numbers(domain: Integers | ListedDomain) -> bool:
     """Whether whole numbers beyond 2^53 are in a domain, as numbers or spelled."""
     if isinstance(domain, Integers):
-        return max(-domain.lo, domain.hi) > LARGEST_EXACT
+        return domain.holds_long_numbers()
     if domain.kind not in ("integer", "string"):
         return False
     item = domain.table["item"]

@@ -190,12 +190,11 @@ class ListedEventTable(EventTable):
         if isinstance(domain, range) and domain.step == 1 and len(domain) and label is None:
             domain = integers(domain.start, domain.stop - 1)
         self._domain = (
-            _check_range(domain, label)
+            _check_range(domain, label, opened)
             if isinstance(domain, Integers)
             else open_listed_domain(domain, label, item, opened, self._declared_kind())
         )
-        self._kind = "integer" if isinstance(self._domain, Integers) else self._domain.kind
-        self._check_kind(self._kind)
+        self._check_kind(self._domain.kind)
         _check_long_numbers(opened, item, self._domain)
 
     def _make_scoring(self, max_items_per_user: int | None, ordinals: Any) -> Scoring:
@@ -203,7 +202,7 @@ class ListedEventTable(EventTable):
         return Scoring(
             columns=self._columns,
             domain=self._domain,
-            kind=self._kind,
+            kind=self._domain.kind,
             steps=self._steps,
             dialect=self._opened.dialect,
             undeclared=self._opened.undeclared,
@@ -214,14 +213,14 @@ class ListedEventTable(EventTable):
     def _describe(self, max_items_per_user: int | None) -> dict[str, Any]:
         """What is public about the question, in terms that JSON can hold."""
         domain = self._domain
-        listed = [domain.lo, domain.hi] if isinstance(domain, Integers) else domain.kind
+        listed = domain.description() if isinstance(domain, Integers) else domain.kind
         bound = {} if max_items_per_user is None else {"max_items_per_user": max_items_per_user}
         return {**self._describe_question(), "domain": listed, "label": self._label, **bound}
 
     def _list_items(self) -> list[Any]:
         """The labels of the whole domain."""
         if isinstance(self._domain, Integers):
-            return list(range(self._domain.lo, self._domain.hi + 1))
+            return self._domain.list_items()
         table, shown_as = self._domain.table, "label" if self._domain.labelled else "item"
         backend = self._opened.table.get_backend()
         with self.exclusive():
@@ -232,9 +231,10 @@ class ListedEventTable(EventTable):
         return found
 
 
-def _check_range(domain: Integers, label: str | None) -> Integers:
+def _check_range(domain: Integers, label: str | None, opened: Opened) -> Integers:
     if label is not None:
-        raise InvalidValueError("label must be left out when domain is a range of whole numbers")
+        raise InvalidValueError(f"label must be left out when domain is {domain.title}")
+    domain.check_engine(opened.dialect)
     return domain
 
 

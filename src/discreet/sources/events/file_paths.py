@@ -19,7 +19,7 @@ ENDINGS = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 _COMPRESSIONS = (".gz", ".zst", ".bz2", ".xz")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FoundFiles:
     """The files that a caller means.
 
@@ -64,6 +64,9 @@ def find_files(given: Any, argument: str) -> FoundFiles:
 
 def list_files(path: str) -> list[str]:
     """The files that a path, a pattern or a folder stands for, in the order of their names."""
+    # Half of a surrogate pair is in no name of a file.
+    if not _is_nameable(path):
+        return []
     matches = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
     return [file for match in matches for file in (_list_folder(match) if os.path.isdir(match) else [match])]
 
@@ -86,6 +89,14 @@ def _list_folder(folder: str) -> list[str]:
     """The files of a known kind below a folder; what tools put beside them, such as _SUCCESS, is none."""
     below = (os.path.join(where, name) for where, _, names in os.walk(folder) for name in names)
     return sorted(file for file in below if ending_of(file) and not os.path.basename(file).startswith((".", "_")))
+
+
+def _is_nameable(path: str) -> bool:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in path
 
 
 def _is_several(path: str) -> bool:

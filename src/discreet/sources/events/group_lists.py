@@ -26,6 +26,7 @@ from discreet.sources.events.domain import (
     split_column,
 )
 from discreet.sources.events.group_columns import GroupColumn, NumberedMembers
+from discreet.sources.events.public_frames import unwrap_categories
 
 MOST_GROUPS = 1_000_000
 """So many groups at most: each is drawn by itself, and all of them are listed in a release."""
@@ -69,7 +70,8 @@ def read_members(given: Any, column: GroupColumn, opened: Opened) -> NumberedMem
     """The members of the public list of one column."""
     if isinstance(given, Integers):
         check_number(given.d)
-        given = range(given.lo, given.hi + 1)
+        given = given.list_items()
+    given = unwrap_categories(given, "groups")
     if isinstance(given, str) and re.fullmatch(r"[^./\\:*]+", given) and not os.path.exists(given):
         raise InvalidValueError(
             f"groups must be a list, a table or a file with its column, not {quote(given)}: pass a list, [{given!r}]"

@@ -90,8 +90,8 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
     def _find_items(self, ranks: list[Ranks]) -> list[list[Any]]:
         lookup = self._snapshots[-1]
         found = ask(self._opened.engine, "looking up the items", lambda: lookup.items(ranks))
-        if self._labels is None:
-            return found
+        if isinstance(self._domain, Integers):
+            return [[self._domain.spell(number) for number in numbers] for numbers in found]
         # Arrow takes no list without a type for numbers.
         return [self._labels.take(numbers).to_pylist() if numbers else [] for numbers in found]
 
@@ -127,9 +127,7 @@ class GroupMember(Source):
 
     def every_item(self) -> list[Any]:
         domain = self._domain
-        found: list[Any] = (
-            list(range(domain.lo, domain.hi + 1)) if isinstance(domain, Integers) else self._labels.to_pylist()
-        )
+        found: list[Any] = domain.list_items() if isinstance(domain, Integers) else self._labels.to_pylist()
         return found
 
     def _refuse(self) -> NoReturn:

@@ -120,6 +120,12 @@ class Scoring(RowReading):
     max_items_per_user: int | None
     ordinals: Any
 
+    def _read_item(self, item: Any) -> Any:
+        """The item of a row as the domain spells it, by its number where the domain is never written out."""
+        if isinstance(self.domain, Integers):
+            return self.domain.read_item(self.dialect, item)
+        return super()._read_item(item)
+
     def scores(self, table: Any) -> Any:
         """The expression of the scores: one row for each item of a listed domain, or each touched item of a range."""
         import ibis

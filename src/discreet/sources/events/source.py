@@ -100,8 +100,10 @@ def events(
         The columns that say who and what. Rows without either are dropped, and so are items outside the domain.
     domain
         The public list of items: a list, a table, a file with its column ("movies.csv:movie_id"), a column in the
-        database of the events ("connect:mart.products.id"), or `discreet.integers(lo, hi)`. It must not come from the
-        events. Where there is no list, `discreet.discovered` has the items found, for a delta.
+        database of the events ("connect:mart.products.id"), `discreet.integers(lo, hi)`,
+        `discreet.strings(alphabet, max_length)`, or a type that declares its categories (`pandas.CategoricalDtype`,
+        `polars.Enum`). It must not come from the events. Where there is no list, `discreet.discovered` has the items
+        found, for a delta.
     label
         A column of the domain to show in place of the item.
     where

@@ -97,6 +97,7 @@ def _register(connection: Any) -> None:
     """Gives a connection the functions that read cells."""
     for name, function in _FUNCTIONS.items():
         connection.create_function(name, 1, function, deterministic=True)
+    connection.create_function(_NUMBER, 3, _number_string, deterministic=True)
 
 
 def _decode_spelling(cell: Any, kind: str) -> str | None:
@@ -180,6 +181,19 @@ def _decode_text(cell: Any) -> str | None:
         return None
 
 
+def _number_string(cell: Any, alphabet: str, longest: int) -> int | None:
+    """The number of a text of bytes among all strings over an alphabet, None where it is longer or none of them."""
+    text = _decode_text(cell)
+    if text is None or len(text) > longest or not set(text) <= set(alphabet):
+        return None
+    number = 0
+    for character in text:
+        number = number * len(alphabet) + alphabet.index(character) + 1
+    return number
+
+
+_NUMBER = "discreet_number"
+
 _FUNCTIONS = {
     "discreet_md5": _digest_blob,
     "discreet_text": _decode_text,
@@ -234,6 +248,12 @@ def digest(value: Any) -> Any:
 def drop_broken_text(text: Any) -> Any:
     """A text, NULL where its bytes are not UTF-8, or where it has a NUL, at which SQLite's own functions end it."""
     return _call("discreet_text", "string", text.cast("binary"))
+
+
+def number_string(text: Any, alphabet: str, longest: int) -> Any:
+    """The number of a text among all strings: SQLite's parser does not go deep enough for a sum over its places."""
+    call = engine_function(_NUMBER, "int64", "binary", "string", "int64")
+    return call(text.cast("binary"), alphabet, longest)
 
 
 def spell_user(column: Any) -> Any:

@@ -15,6 +15,7 @@ from discreet.exact.arrays import Ranks
 from discreet.sources.clipped import ClippableSource, ClippedSource
 from discreet.sources.engine import ask
 from discreet.sources.events.bounded import number_items, pair_scores
+from discreet.sources.events.domain import Integers
 from discreet.sources.events.event_table import ListedEventTable, Question
 from discreet.sources.events.lookup import Lookup
 from discreet.sources.events.scoring import Scoring
@@ -56,7 +57,7 @@ class TableSource(ListedEventTable, ClippableSource):
         self.close()
         # The snapshot is what this query returns; everything after reads its result.
         scores = ask(self._opened.engine, "computing the scores", lambda: self._scoring.scores(self._table).cache())
-        lookup = Lookup(scores, self._kind, self._domain)
+        lookup = Lookup(scores, "integer" if isinstance(self._domain, Integers) else self._domain.kind, self._domain)
         self._snapshots.append(lookup)
         values, counts = ask(self._opened.engine, "counting the scores", lookup.runs)[0]
         return Tally.of_runs(values, counts, self.grid)
@@ -64,7 +65,7 @@ class TableSource(ListedEventTable, ClippableSource):
     @property
     def can_be_clipped(self) -> bool:
         opened, is_bounded = self._opened, self.max_items_per_user is not None
-        tells_items_apart = self._kind != "string" or opened.dialect.text_bytes is not None
+        tells_items_apart = self._domain.kind != "string" or opened.dialect.text_bytes is not None
         return not is_bounded and tells_items_apart and not opened.has_numpy_floats(self._columns["user"])
 
     def count_clipped(self, most: int) -> ClippedSource:
@@ -78,8 +79,9 @@ class TableSource(ListedEventTable, ClippableSource):
     def items(self, ranks: Ranks) -> list[Any]:
         if not self._snapshots:
             raise InvalidValueError("items must be asked for after the tally, which takes the snapshot they come from")
-        lookup = self._snapshots[-1]
-        return ask(self._opened.engine, "looking up the items", lambda: lookup.items([ranks])[0])
+        lookup, domain = self._snapshots[-1], self._domain
+        found = ask(self._opened.engine, "looking up the items", lambda: lookup.items([ranks])[0])
+        return [domain.spell(number) for number in found] if isinstance(domain, Integers) else found
 
     def every_item(self) -> list[Any]:
         return self._list_items()

@@ -27,7 +27,7 @@ _SAMPLE = 1000
 """How many records of a JSON file stand for its header, and how many of their keys at most."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Layout:
     """How a file is laid out: the names of its columns, and what is between fields."""
 

@@ -81,6 +81,7 @@ DIALECT = Dialect(
     bytes_text=cast_to_text,
     digest=sqlite_cells.digest,
     drop_broken_text=sqlite_cells.drop_broken_text,
+    number_string=sqlite_cells.number_string,
     equates_by_bytes=True,
     like=_glob,
     # SQLite knows no other letters than these 26.
