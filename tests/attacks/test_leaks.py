@@ -401,7 +401,18 @@ def test_the_parts_of_a_lookup_show_no_score(monkeypatch):
     source.close()
 
 
-PUBLIC = {"Grid", "Integers", "ListNames", "PeriodColumn", "PlainColumn", "Product", "Strings", "TableName", "Value"}
+PUBLIC = {
+    "Grid",
+    "Integers",
+    "ListNames",
+    "OnePeriod",
+    "PeriodColumn",
+    "PlainColumn",
+    "Product",
+    "Strings",
+    "TableName",
+    "Value",
+}
 """What is made of public arguments alone: domains, how groups and tables are named, and parts of a condition."""
 
 
