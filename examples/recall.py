@@ -137,12 +137,16 @@ def cell(value: float | None, least: float | None) -> str:
 
 def draw(folder: Path, k: int, found: dict[str, dict[str, Curve]]) -> None:
     """A panel for each vector, and the legend in the last one."""
-    with drawing(folder, f"recall-{k}", height=8.4, rows=3, columns=2) as axes:
+    from matplotlib.ticker import LogLocator
+
+    with drawing(folder, f"recall-{k}", height=8.4, rows=3, columns=2, shared=False) as axes:
         panels = list(axes.flat)
         for panel, (name, curves) in zip(panels, found.items(), strict=False):
             for (method, curve), look in zip(curves.items(), LOOKS, strict=True):
                 panel.plot(*zip(*curve, strict=True), label=method, **look)
             panel.set(xscale="log", ylim=(0, 1.02))
+            panel.xaxis.set_major_locator(LogLocator(numticks=5))
+            panel.minorticks_off()
             panel.set_title(f"{name.title()}, k = {k}")
         for panel in panels[len(found) :]:
             panel.axis("off")

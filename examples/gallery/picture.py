@@ -22,15 +22,17 @@ STYLE = {
 
 
 @contextmanager
-def drawing(folder: Path, name: str, height: float = 4.2, rows: int = 1, columns: int = 1) -> Iterator[Any]:
-    """One pair of axes, or rows of several that share what is below them, which end up as `name`.svg in the folder."""
+def drawing(
+    folder: Path, name: str, height: float = 4.2, rows: int = 1, columns: int = 1, shared: bool = True
+) -> Iterator[Any]:
+    """One pair of axes, or rows of several that may share what is below them, which end up as `name`.svg."""
     import matplotlib
 
     matplotlib.use("svg")
     from matplotlib import pyplot
 
     with pyplot.rc_context(STYLE):
-        figure, axes = pyplot.subplots(rows, columns, sharex="row", figsize=(7.2, height))
+        figure, axes = pyplot.subplots(rows, columns, sharex="row" if shared else False, figsize=(7.2, height))
         try:
             yield axes
             folder.mkdir(parents=True, exist_ok=True)

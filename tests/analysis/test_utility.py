@@ -188,3 +188,13 @@ def test_what_is_drawn_for_groups_covers_all_of_them_at_once():
     alone = discreet.utility([9, 7, 6], 1, 1, discreet.Canonical(noise="laplace"), width="0.5", confidence="0.95")
     assert found.error == pytest.approx(alone.error, abs=0.05)
     assert "with confidence 0.9" in str(found)
+
+
+@pytest.mark.parametrize("epsilon", ["30", "300", "700", "3000", "1e6"])
+@pytest.mark.parametrize("mechanism", [discreet.Histogram(), discreet.OneShot(), discreet.OneShot("laplace")], ids=str)
+def test_no_noise_makes_a_list_wrong_at_a_large_epsilon(mechanism, epsilon):
+    """Above the wrong ones lies a wide gap, and above it more that are right than are released."""
+    scores, few = [40] * 5 + [7] * 8 + [0] * 300, discreet.Sensitivity(items=1)
+    asked = str(Fraction(epsilon) * (1 if isinstance(mechanism, discreet.Histogram) else 10))
+    found = discreet.utility(scores, 10, asked, mechanism, sensitivity=few)
+    assert found.recall == pytest.approx(1.0, abs=1e-9)

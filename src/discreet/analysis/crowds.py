@@ -30,6 +30,9 @@ _TILTS = (0.02, 0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 16.0)
 _FEW = 200
 """So few levels are all taken one by one."""
 
+_FAR_BELOW = 300.0
+"""Further below the centre than this, sums that are counted from there are lost in what floats hold."""
+
 _CELLS = 1 << 19
 """How many numbers are worked on at once."""
 
@@ -155,11 +158,14 @@ class Crowd:
     @cached_property
     def _tails(self) -> Floats:
         """Sums of exp(value - centre) from each level on."""
-        weights = self.counts * np.exp(np.clip(self.levels - self.centre, -700.0, 300.0))
+        weights = self.counts * np.exp(np.clip(self.levels - self.centre, -700.0, _FAR_BELOW))
         return np.append(np.cumsum(weights[::-1])[::-1], 0.0)
 
     def _tail_sum(self, place: int, w: float) -> float:
-        return float(self._tails[place]) * exp(min(self.centre - w, 300.0))
+        """The sum of exp(value - w) from a level on that is below w."""
+        if self.centre - w > _FAR_BELOW:
+            return float(self.counts[place:] @ np.exp(self.levels[place:] - w))
+        return float(self._tails[place]) * exp(self.centre - w)
 
     @cached_property
     def _slope(self) -> float:
