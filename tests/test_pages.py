@@ -18,8 +18,14 @@ PAGES = [
 BY_HAND = {"mkdir canteen", "cd canteen", "python3 -m venv .venv", ". .venv/bin/activate", "pip install ."}
 
 
+SLOW = {"own-mechanism.md"}
+"""What draws so often that it waits for the long tests."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.long) if page in SLOW else page for page in PAGES]
+)
 def test_a_page_runs_as_printed(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
