@@ -70,8 +70,14 @@ def test_without_a_mechanism_it_is_the_least_over_gammas():
 
 
 def test_what_ties_forbid_is_said():
-    with pytest.raises(discreet.Error, match="these scores and ties do not let it"):
+    tied = "^k must not be 2 for goal 'top': ranks 2 and 3 are tied; ask for goal 'optimal'"
+    with pytest.raises(discreet.Error, match=f"{tied}$"):
         discreet.epsilon_for([3, 3, 3, 3], 2, goal="top")
+    for scores, others in (([9, 3, 3, 3, 1], "1 or 4"), ([3, 3, 3, 1], "3"), ([9, 3, 3], "1")):
+        with pytest.raises(discreet.Error, match=f"{tied}, or k = {others}$"):
+            discreet.epsilon_for(scores, 2, goal="top")
+        with pytest.raises(discreet.Error, match=f"{tied}, or k = {others}$"):
+            discreet.plan(scores, 2, goal="top")
     assert discreet.epsilon_for([3, 3, 3, 3], 2, goal="optimal") < Fraction(2, 10**9)
 
 
@@ -101,7 +107,7 @@ def test_goals_that_ties_forbid_are_dashes():
     assert [choice.needs["top"] for choice in table.choices] == [None, None]
     assert all(choice.needs["optimal"] is not None for choice in table.choices)
     assert "  -  " in str(table)
-    with pytest.raises(discreet.Error, match="do not let it"):
+    with pytest.raises(discreet.Error, match=r"^k must not be 1 for goal 'top': ranks 1 and 2 are tied"):
         table.best("top")
 
 

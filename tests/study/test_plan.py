@@ -77,7 +77,7 @@ def test_ties_leave_the_goals_that_can_be_reached(done, refused, tmp_path):
     file = tmp_path / "tied.csv"
     file.write_text("item,score\na,5\nb,5\nc,5\nd,1\n")
     assert "a top 1, whichever of equal scores" in done("plan", str(file), "-k", "1", "--goal", "optimal")
-    assert "do not let it" in refused("plan", str(file), "-k", "1")
+    assert "are tied; ask for goal" in refused("plan", str(file), "-k", "1")
 
 
 def test_a_page_is_written_whole(scores, done, tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from discreet.analysis.goals import GOALS, check_goal, check_share, name_goal
+from discreet.analysis.goals import GOALS, Hits, check_goal, check_share, goals, name_goal
 from discreet.analysis.joint_sets import check_comparable
 from discreet.analysis.results import NOT_PRIVATE, GroupedUtility, Utility, describe_origin
 from discreet.analysis.search import LEAST, MOST, Aim, Case, Scores, Search, hardest_case
@@ -19,9 +19,23 @@ from discreet.mechanisms.sampler import Sampler
 from discreet.privacy import Number, Sensitivity, exact, positive
 from discreet.sources.base import Source
 from discreet.sources.groups import GroupedSource
+from discreet.tally import Tally
 from discreet.text import align_columns, decimal
 
 _UNREACHED = f"probability must be one that epsilon = {MOST} reaches, and these scores and ties do not let it"
+
+
+def describe_ties(tallies: Iterable[Tally], k: int) -> str | None:
+    """Why no epsilon makes a list certain, where the k-th score of one of them is that of the next, and what does."""
+    for tally in tallies:
+        optimal = goals(tally, k)["optimal"] if k < tally.d else (k, k)
+        assert not isinstance(optimal, Hits), "it is a region"
+        first, end = optimal
+        if end > k:
+            instead = " or ".join(str(size) for size in (first, end) if 0 < size < tally.d)
+            fits = f", or k = {instead}" if instead else ""
+            return f"k must not be {k} for goal 'top': ranks {k} and {k + 1} are tied; ask for goal 'optimal'{fits}"
+    return None
 
 
 def epsilon_for(
@@ -82,7 +96,8 @@ def epsilon_for(
             hardest = hardest_case(drawn, aim, needed)
             needed = needed if hardest is None else hardest[0]
     if needed is None:
-        raise InvalidValueError(_UNREACHED)
+        ties = None if goal != "top" else describe_ties(read.tallies, k)
+        raise InvalidValueError(ties or _UNREACHED)
     return needed * read.lists_per_user
 
 
@@ -133,6 +148,7 @@ class Comparison:
     share: Fraction | None = None
     groups: int | None = None
     origin: str = field(default=NOT_PRIVATE, repr=False)
+    ties: str | None = field(default=None, repr=False)
 
     @property
     def sketch(self) -> str | None:
@@ -147,7 +163,7 @@ class Comparison:
         """The choices that reach a goal, with the epsilon each needs, the least first."""
         needs = [(needed, choice) for choice in self.choices if (needed := choice.needs[goal]) is not None]
         if not needs:
-            raise InvalidValueError(_UNREACHED)
+            raise InvalidValueError((goal == "top" and self.ties) or _UNREACHED)
         return sorted(needs, key=lambda pair: pair[0])
 
     def __str__(self) -> str:
@@ -230,7 +246,8 @@ def compare(
         if not isinstance(mechanism, Sampler):
             needs = {aim.goal: _need(read, cases, aim, _guess(choices, mechanism, int(k), aim.goal)) for aim in aims}
         choices.append(Choice(mechanism, needs, None if spent is None else _reach(read.source, cases, enough)))
-    return Comparison(int(k), wanted, spent, choices, enough, read.groups, describe_origin(read.source, int(k)))
+    origin, ties = describe_origin(read.source, int(k)), describe_ties(read.tallies, int(k))
+    return Comparison(int(k), wanted, spent, choices, enough, read.groups, origin, ties)
 
 
 def _quick_contenders(few_items: bool, goal: str) -> list[Mechanism]:
