@@ -181,7 +181,7 @@ def test_a_release_of_those_found():
     assert found.guarantee.threshold == found.guarantee.discovery.threshold > 1
     assert "Top 2 of those found" in str(found)
     assert "will hardly be seen" in str(found)
-    assert "delta = 1e-08" in str(found)
+    assert "delta 1e-08" in str(found)
     assert discreet.Release.from_json(found.to_json()) == found
 
 

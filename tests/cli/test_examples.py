@@ -98,7 +98,11 @@ def quick(monkeypatch):
     monkeypatch.setattr("discreet.study.tasks.study_tasks", lambda vectors, full: study_tasks(vectors, full)[-3:])
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(each, marks=pytest.mark.long) if each == ("verify",) else each for each in COMMANDS],
+    ids=" ".join,
+)
 def test_the_help_ends_with_examples_that_run(done, files, quick, command):
     text = done(*command, "--help")
     found = examples(text)

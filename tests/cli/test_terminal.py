@@ -167,6 +167,7 @@ def test_a_bar_that_is_not_shown_counts_nothing():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_publishing_asks_in_a_terminal(folder):
     fill_folder(folder, ARTISTS)
     for answer, said, released in ((b"n\n", "nothing was released", 0), (b"y\n", "artists 2026-10: released", 1)):

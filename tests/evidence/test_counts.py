@@ -39,8 +39,9 @@ def test_both_epsilons_together_hold_and_the_counts_use_all_of_theirs(mechanism,
 @pytest.mark.parametrize("per_user", [1, 2])
 @pytest.mark.parametrize(
     ("adjacency", "sensitivity"),
-    [("add-remove", (0, 1)), ("add-remove", (1, 2)), ("swap", (0, 1)), ("swap", (1, 1)), ("swap", (1, 2))],
-)
+    [("add-remove", (0, 1)), ("add-remove", (1, 2)), ("swap", (0, 1)), ("swap", (1, 1)),
+     pytest.param("swap", (1, 2), marks=pytest.mark.long)],
+)  # fmt: skip
 def test_users_of_few_items_are_protected_with_less_noise(adjacency, sensitivity, per_user, k):
     vectors = VECTORS[:1]
     found = verify_counts(
@@ -50,6 +51,7 @@ def test_users_of_few_items_are_protected_with_less_noise(adjacency, sensitivity
     assert found.counts == 1
 
 
+@pytest.mark.long
 def test_scores_off_the_grid_are_protected_too():
     """Random real changes, rounded to steps of one half and of one."""
     real = Family(VECTORS[:2], "add-remove", Sensitivity("1/3", "3/4"), random=24)

@@ -76,7 +76,7 @@ def test_the_defaults():
         (
             lambda: registry.check_mechanism("canonical"),
             InvalidTypeError,
-            "one of Canonical(), OneShot(), Peeling(), Joint(), Histogram(), Core(), not 'canonical'; ",
+            "mechanism must be one of Canonical(), OneShot(), Peeling(), Joint(), Histogram(), Core(), not 'canonical'",
         ),
     ],
 )

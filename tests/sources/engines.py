@@ -28,9 +28,6 @@ LONG_ON_SPARK = [on_server("postgres"), on_server("spark", pytest.mark.long)]
 ENGINES = [*LOCAL, *LONG_ON_SPARK]
 """Every engine; a query on Spark takes seconds, so that make test-long asks it most of this."""
 
-ALWAYS = [*LOCAL, *map(on_server, SERVERS)]
-"""Every engine, for what make test asks Spark too: whole releases, from the same bits."""
-
 
 def on(engine, events, folder, request):
     """The arguments of `discreet.events` that hand over a pyarrow table of events on an engine."""

@@ -9,7 +9,7 @@ from math import floor, isnan
 import numpy as np
 import pyarrow as pa
 import pytest
-from engines import ALWAYS, ENGINES, LOCAL, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
+from engines import ENGINES, LOCAL, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -158,7 +158,7 @@ def test_counts_are_those_of_the_definition(engine, kind, events_on):
         assert releases[0].order == releases[1].order
 
 
-@pytest.mark.parametrize("engine", ALWAYS)
+@pytest.mark.parametrize("engine", ENGINES)
 def test_sums_are_those_of_the_definition(engine, events_on):
     rows, events, domain = generated(2, "string")
     source = events_on(engine, events, domain, **SUMS)

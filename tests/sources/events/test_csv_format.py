@@ -204,6 +204,19 @@ def test_an_encoding_is_what_the_caller_says(tmp_path, encoding):
     assert {item: int(tally.exact(rank)) for rank, item in enumerate(items)} == {"süß": 2, "klein": 1}
 
 
+@pytest.mark.parametrize("row", ["5,5,1", "5,6,7", "who,what,x", "whoa,what,x"])
+def test_a_header_that_is_no_text_is_refused_whatever_the_rows_are(tmp_path, row):
+    """An engine would pass over it, and take somebody's row for the header."""
+    (tmp_path / "e.csv").write_bytes(f"who,what,été\n{row}\n1,a,b\n".encode("latin-1"))
+    with pytest.raises(discreet.Error) as raised:
+        scores(tmp_path / "e.csv", ["a", "b"])
+    assert str(raised.value).endswith(
+        "e.csv' must begin with a header in utf-8, and does not: say its encoding, as 'latin-1'"
+    )
+    found = scores(tmp_path / "e.csv", ["a", "b"], encoding="latin-1")
+    assert found == {"a": 1, "b": 0}
+
+
 def test_sums_from_a_file_with_semicolons(tmp_path):
     (tmp_path / "e.csv").write_text('who;what;amount\n1;a;"1.5"\n2;a;2\n3;a;1,5\n')
     assert scores(

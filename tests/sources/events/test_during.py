@@ -4,7 +4,7 @@ from datetime import date, datetime
 
 import pyarrow as pa
 import pytest
-from engines import ALWAYS, on, postgres, spark  # noqa: F401  # fixtures
+from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
 from test_group_periods import NEAR, TEXTS, expected
 
 import discreet
@@ -28,7 +28,7 @@ def table_of(cells):
     return pa.table({"who": rows, "what": rows, "when": cells})
 
 
-@pytest.mark.parametrize("engine", ALWAYS)
+@pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_keeps_the_rows_of_the_period(engine, tmp_path, request):
     # SQLite has no timestamps but text, and the tests hand Spark none.
     events = table_of(list(map(str, CELLS)) if engine in ("sqlite", "spark") else CELLS)

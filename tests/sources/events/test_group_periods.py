@@ -361,7 +361,6 @@ BASES = {
 }
 
 
-@cache
 def release_frame(base, cell=()):
     """The groups of a pandas column of these moments, and of one more cell."""
     cells = [*BASES[base], *cell]
@@ -372,11 +371,17 @@ def release_frame(base, cell=()):
     return {row: key for row, key in found.items() if row < len(BASES[base])}
 
 
+@cache
+def release_base(base):
+    """The groups without a further cell; those with one may be of what has no hash."""
+    return release_frame(base)
+
+
 @pytest.mark.parametrize("base", BASES)
 @settings(max_examples=8)
 @given(cell=CELLS)
 def test_a_row_of_pandas_changes_the_group_of_no_other(base, cell):
-    assert release_frame(base, (cell,)) == release_frame(base)
+    assert release_frame(base, (cell,)) == release_base(base)
 
 
 @settings(max_examples=15)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from engines import ALWAYS, ENGINES, LOCAL, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
+from engines import ENGINES, LOCAL, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_contract import (
@@ -249,7 +249,7 @@ def test_labels_are_shown_in_place_of_items(engine, grouped_on):
     assert sorted(source.members[0].every_item()) == sorted(titles.values())
 
 
-@pytest.mark.parametrize("engine", ["parquet", "csv", "pandas", "duckdb", "sqlite", *ALWAYS[-2:]])
+@pytest.mark.parametrize("engine", ["parquet", "csv", "pandas", "duckdb", "sqlite", *LONG_ON_SPARK])
 def test_the_same_bits_choose_the_same_items_on_every_engine(engine, grouped_on):
     rows, events, domain = with_lands(32, "string")
     options = {"each_user": "many", "max_groups_per_user": 2}

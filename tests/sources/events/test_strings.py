@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 import pytest
-from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
+from engines import ENGINES, on, on_server, postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 from discreet.sources.events.dialect import Dialect
@@ -85,7 +85,7 @@ def test_scores_and_items_are_those_of_a_plain_loop(engine, tmp_path, request):
     assert source.every_item() == items
 
 
-@pytest.mark.parametrize("engine", ["arrow", "sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["arrow", "sqlite", on_server("postgres")])
 def test_no_number_overflows(engine, tmp_path, request):
     # As many places as there can be, and a text that is longer yet.
     words = ["1" * 62, "0", "1" * 63, "1" * 200, "01" * 31]

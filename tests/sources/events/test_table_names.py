@@ -6,7 +6,7 @@ import duckdb
 import ibis
 import numpy as np
 import pytest
-from engines import postgres  # noqa: F401  # a fixture
+from engines import on_server, postgres  # noqa: F401  # a fixture
 
 import discreet
 from discreet.errors import Error
@@ -24,7 +24,7 @@ STATEMENTS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(params=["duckdb", "postgres"])
+@pytest.fixture(params=["duckdb", on_server("postgres")])
 def url(request, tmp_path):
     """A database with the events in a schema of its own, and an empty table of the same name in the usual one."""
     if request.param == "duckdb":
@@ -121,6 +121,10 @@ def test_names_are_read_as_people_write_them():
         ("postgres://db.example.org/sales?password=secret", "db.example.org"),
         ("postgres://ann:se:cret@[::1]:5432/sales", "[::1], port 5432"),
         ("postgres:///sales", "localhost"),
+        ("postgres://ann:pa@ss@db.example.org:1/sales", "db.example.org, port 1"),
+        ("postgres://ann:pa/s@s?x#@db.example.org/sales", "the server of that URL"),
+        ("postgres://db.example.org/sales?user=ann@work&password=a:b@c", "the server of that URL"),
+        ("postgres://ann:secret@db:x/sales", "the server of that URL"),
     ],
 )
 def test_a_server_is_named_by_host_and_port_alone(url, server):

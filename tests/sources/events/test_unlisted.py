@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from engines import ALWAYS, ENGINES, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
+from engines import ENGINES, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -156,7 +156,7 @@ def test_groups_have_items_of_their_own(engine, tmp_path, request):
         assert find_everything(one, index) == define([row for row in inside if main.get(row["who"]) == land], 3)
 
 
-@pytest.mark.parametrize("engine", ALWAYS)
+@pytest.mark.parametrize("engine", ENGINES)
 def test_the_same_bits_give_the_same_release(engine, tmp_path, request):
     _, table = make_rows(5, rows=600)
     terms = discreet.discovered("1e-6", 3)

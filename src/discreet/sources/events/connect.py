@@ -22,7 +22,7 @@ from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvFormat
 from discreet.sources.events.dialect import Dialect, dialect_named, dialect_of
 from discreet.sources.events.embedded import connect_in_memory
 from discreet.sources.events.file_paths import FoundFiles, find_files, is_path, is_paths, list_files
-from discreet.sources.events.table_names import open_named_table, parse_table_name, server_of
+from discreet.sources.events.table_names import find_named_table, open_named_table, parse_table_name, server_of
 
 
 @dataclass(eq=False, repr=False)
@@ -260,13 +260,16 @@ def _open_url(url: str, name: Any, argument: str) -> Opened:
         _check_database_file(url, argument)
     connection, close = _connect(url, dialect, argument)
     try:
-        table = open_named_table(connection, engine, wanted, "name")
+        found = find_named_table(connection, engine, wanted, "name")
         declare = dialect.declare_types
-        declared, undeclared = (table, frozenset()) if declare is None else declare(connection, table)
+        if declare is None:
+            table, undeclared = open_named_table(connection, engine, found, "name"), frozenset[str]()
+        else:
+            table, undeclared = declare(connection, found.table)
     except BaseException:
         close()
         raise
-    return Opened(declared, engine, undeclared, cleanup=[close])
+    return Opened(table, engine, undeclared, cleanup=[close])
 
 
 def _connect(url: str, dialect: Dialect, argument: str) -> tuple[Any, Callable[[], None]]:

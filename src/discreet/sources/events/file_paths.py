@@ -67,7 +67,7 @@ def list_files(path: str) -> list[str]:
     # Half of a surrogate pair is in no name of a file.
     if not _is_nameable(path):
         return []
-    matches = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
+    matches = sorted(glob.glob(path, recursive=True)) or ([path] if os.path.exists(path) else [])
     return [file for match in matches for file in (_list_folder(match) if os.path.isdir(match) else [match])]
 
 

@@ -51,7 +51,14 @@ def parse_listed_column(given: Any) -> tuple[TableName, str | None] | None:
 
 
 def open_named_table(connection: Any, engine: str, name: TableName, argument: str) -> Any:
-    """The ibis table of that name; one that is not there is refused without a word about others."""
+    """The ibis table of that name."""
+    found = find_named_table(connection, engine, name, argument)
+    schema = {} if found.schema is None else {"database": found.schema}
+    return ask(engine, "opening the table", lambda: connection.table(found.table, **schema))
+
+
+def find_named_table(connection: Any, engine: str, name: TableName, argument: str) -> TableName:
+    """The name as the engine has it; of a table that is not there it is refused without a word about others."""
     if str(name) != name.table and str(name) in ask(engine, "listing tables", connection.list_tables):
         # A name may have a dot in it.
         name = TableName(str(name))
@@ -59,11 +66,15 @@ def open_named_table(connection: Any, engine: str, name: TableName, argument: st
     known = name.schema is None or name.schema in ask(engine, "listing schemas", connection.list_databases)
     if not known or name.table not in ask(engine, "listing tables", lambda: connection.list_tables(**schema)):
         raise InvalidValueError(f"{argument} must be a table of {engine}, and {quote(str(name))} is none")
-    return ask(engine, "opening the table", lambda: connection.table(name.table, **schema))
+    return name
 
 
 def server_of(url: str) -> str:
     """The host and the port of a URL, which say who does not answer; nothing else of it may be shown."""
-    found = re.match(r"[a-z0-9+]+://(?:[^@/]*@)?(\[[^\]]*\]|[^:/?]*)(?::(\d+))?", url)
-    host, port = (found[1], found[2]) if found else ("", None)
-    return f"{host or 'localhost'}{'' if port is None else f', port {port}'}"
+    rest = url.partition("://")[2]
+    authority = re.split("[/?#]", rest)[0]
+    found = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d+))?", authority.rpartition("@")[2])
+    # A password may hold a slash, and then what looks like the host is part of it.
+    if found is None or "@" in rest[len(authority) :]:
+        return "the server of that URL"
+    return f"{found[1] or 'localhost'}{'' if found[2] is None else f', port {found[2]}'}"

@@ -7,8 +7,10 @@ value, and broken as a whole.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import glob
+import re
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -23,6 +25,9 @@ from discreet.sources.events.file_paths import FoundFiles
 _FIXED = {"auto_detect": False, "ignore_errors": True, "null_padding": False, "strict_mode": False}
 _LONGEST_LINE = 2**24
 _LARGEST_IN_ARRAY = 2**26
+_UNREADABLE = "\ufffd"
+"""What stands for bytes that are no text."""
+
 _SAMPLE = 1000
 """How many records of a JSON file stand for its header, and how many of their keys at most."""
 
@@ -47,8 +52,13 @@ def read_delimited(
 
     groups = defaultdict(list)
     for file in found.files:
-        layout = _read_layout(connection, file, csv_format.delimiter_for(found.ending), csv_format)
+        layout = _read_layout(file, csv_format.delimiter_for(found.ending), csv_format)
         header = layout.header
+        if any(_UNREADABLE in each for each in header):
+            spelled = csv_format.encoding or "utf-8"
+            raise InvalidValueError(
+                f"{found.given} must begin with a header in {spelled}, and does not: say its encoding, as 'latin-1'"
+            )
         if not header or not all(header) or len(set(header)) < len(header):
             # Named as the caller did: which files a pattern finds may tell who is there.
             raise InvalidValueError(f"{found.given} must begin with a header of different column names, and does not")
@@ -77,14 +87,31 @@ def literal_paths(files: list[str]) -> list[str]:
     return list(map(glob.escape, files))
 
 
-def _read_layout(connection: Any, file: str, delimiter: str | None, csv_format: CsvFormat) -> _Layout:
+def _read_layout(file: str, delimiter: str | None, csv_format: CsvFormat) -> _Layout:
     """The header of a file, and its delimiter where it was not said: the first line shows it, and no other is read."""
-    lines = _read_lines(connection, [file], apart_from=delimiter or "", encoding=csv_format.encoding)
-    first = lines.limit(1).to_pyarrow()["line"].to_pylist()
-    own = delimiter or sniff_delimiter("".join(first))
+    first = _read_first_line(file, csv_format.encoding or "utf-8")
+    own = delimiter or sniff_delimiter(first)
     escape = None if csv_format.escape in (None, QUOTE) else csv_format.escape
-    reader = csv.reader(first, delimiter=own, escapechar=escape, doublequote=escape is None)
+    reader = csv.reader([first], delimiter=own, escapechar=escape, doublequote=escape is None)
     return _Layout(tuple(name.removeprefix("\ufeff") for name in next(reader, [])), own)
+
+
+def _read_first_line(file: str, encoding: str) -> str:
+    """The first line of a file, compressed or not; what cannot be decoded in it is marked, and no other line counts.
+
+    An engine would pass over a line that is no text, and take somebody's row for the header.
+    """
+    import pyarrow as pa
+
+    text, decoder = "", codecs.getincrementaldecoder(encoding)(errors="replace")
+    with pa.input_stream(file) as stream:
+        while len(text) < _LONGEST_LINE:
+            part = stream.read(2**16)
+            text += decoder.decode(part, final=not part)
+            line, *rest = re.split("[\r\n]", text, maxsplit=1)
+            if rest or not part:
+                return line
+    return text
 
 
 def _read_group(connection: Any, files: list[str], layout: _Layout, csv_format: CsvFormat) -> Any:
@@ -149,13 +176,12 @@ def quote_identifier(name: str) -> str:
     return str(exp.to_identifier(name, quoted=True).sql("duckdb"))
 
 
-def _read_lines(connection: Any, files: list[str], apart_from: str = "", encoding: str | None = None) -> Any:
+def _read_lines(connection: Any, files: list[str]) -> Any:
     """The lines of text files, less those that are no text or too long."""
-    # No line of a table of text has the delimiter of this one, a control character that is not the table's own.
-    delimiter = next(mark for mark in "\x1f\x1e" if mark != apart_from)
-    plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": delimiter, "quote": "", "escape": ""}
+    # No record of JSON has a control character, so that none has the delimiter of this table.
+    plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": "\x1f", "quote": "", "escape": ""}
     sizes = {"max_line_size": _LONGEST_LINE, "buffer_size": 2 * _LONGEST_LINE}
-    return connection.read_csv(literal_paths(files), **plain, **sizes, **_encoded(encoding), **_FIXED)
+    return connection.read_csv(literal_paths(files), **plain, **sizes, **_FIXED)
 
 
 def _opens_an_array(file: str) -> bool:
