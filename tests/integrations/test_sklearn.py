@@ -192,7 +192,7 @@ SECRET = 8675309
         (lambda X, y: selector().fit(X.astype(complex), y), "Complex data not supported: X must hold real numbers"),
         (lambda X, y: selector().fit(X, y.astype(complex)), "Complex data not supported: y must hold real numbers"),
         (lambda X, y: selector().fit(X, X), r"y should be a 1d array, got an array of shape \(5, 4\) instead"),
-        (lambda X, y: selector().fit(X, y[:2]), r"inconsistent numbers of samples: \[5, 2\]"),
+        (lambda X, y: selector().fit(X, y[:2]), r"^y must have one target for each row of X$"),
         (lambda X, y: selector().fit(X, None), "requires y to be passed"),
         (lambda X, y: selector().fit(X[:0], y[:0]), r"Found array with 0 sample\(s\)"),
         (lambda X, y: selector().fit(X[:, :0], y), r"Found array with 0 feature\(s\)"),

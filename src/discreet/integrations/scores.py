@@ -293,7 +293,8 @@ def _clip(values: Floats, low: Any, high: Any) -> Floats:
 def _check_pairs(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     X, y = matrix(X), as_array(y, "y")
     if y.shape != (X.shape[0],):
-        raise InvalidValueError(f"y must have one target for each row of X, {X.shape[0]}, not the shape {y.shape}")
+        # How many people there are is not for a message, though that both have as many is.
+        raise InvalidValueError("y must have one target for each row of X")
     return X, y
 
 

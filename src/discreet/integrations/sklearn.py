@@ -25,7 +25,6 @@ try:
     from sklearn.feature_selection import SelectorMixin
     from sklearn.utils.validation import (
         check_array,
-        check_consistent_length,
         check_is_fitted,
         column_or_1d,
         validate_data,
@@ -155,7 +154,9 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         _check_names(X)
         validate_data(self, X, y, skip_check_array=True)
         targets = _read_targets(score, y)
-        check_consistent_length(rows, targets)
+        if rows.shape[0] != len(targets):
+            # How many people there are is not for a message, though that both have as many is.
+            raise InvalidValueError("y must have one target for each row of X")
         self.release_ = top_k(
             score.scores(rows, targets),
             self._limit_k(),
