@@ -48,6 +48,24 @@ def test_a_swap_is_about_what_the_rows_are():
     assert "add-remove" not in text
 
 
+@pytest.mark.parametrize(
+    ("adjacency", "told"),
+    [
+        (
+            "add-remove",
+            "Adding one user moves a score down by at most 0 and up by at most 1, and at most 2 scores; removing one "
+            "reverses that.",
+        ),
+        ("swap", "Between neighbours a score moves down by at most 1 and up by at most 1, and at most 4 scores."),
+    ],
+)
+def test_which_way_scores_move_is_told_of_whoever_comes_or_changes(adjacency, told):
+    sensitivity = discreet.Sensitivity(down=0, up=1, items=2)
+    release = discreet.top_k(SCORES, k=2, epsilon=1, adjacency=adjacency, sensitivity=sensitivity)
+    assert f"- {told}\n" in release.statement()
+    assert release.registry()["deployment"]["privacy_loss"]["privacy_unit_details"].endswith(f" {told}")
+
+
 def test_what_is_not_private_promises_nothing():
     text = discreet.top_k(SCORES, k=2, epsilon=1, rng=np.random.default_rng(1)).statement()
     assert section(text, "What is promised").strip().startswith("NOT PRIVATE")

@@ -165,11 +165,13 @@ def _list_terms(subject: Subject) -> list[str]:
 
 
 def describe_sensitivity(terms: Guarantee) -> str:
-    """How far one user moves scores between neighbours, in a sentence."""
+    """How far one user moves scores, in a sentence: by coming, or by having other rows."""
     moved = terms.sensitivity
     sides = f"down by at most {decimal(moved.down)} and up by at most {decimal(moved.up)}"
     most = "" if moved.items is None else f", and at most {moved.items:,} scores"
     whole = "" if moved.l1 is None else f", all of them together by at most {decimal(moved.l1)}"
+    if terms.adjacency == "add-remove":
+        return f"Adding one user moves a score {sides}{most}{whole}; removing one reverses that."
     return f"Between neighbours a score moves {sides}{most}{whole}."
 
 
