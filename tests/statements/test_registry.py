@@ -1,5 +1,7 @@
 """The entry of the registry: its fields and choices, what is filled in, what is asked, and the same as YAML."""
 
+import math
+
 import numpy as np
 import pytest
 import yaml
@@ -95,6 +97,24 @@ def test_yaml_reads_back_and_has_the_questions_beside_the_fields(release, answer
         assert any(
             line.strip().startswith(f"{name}:") and line.endswith(f"  # {question}") for line in text.split("\n")
         )
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        *[(1e-8, "1.0e-08"), (1.5e-8, "1.5e-08"), (1e16, "1.0e+16"), (5e-324, "5.0e-324")],
+        *[(0.0, "0.0"), (3.0, "3.0"), (0.1, "0.1"), (2.0**53, "9007199254740992.0"), (math.inf, ".inf")],
+    ],
+)
+def test_yaml_reads_every_float_as_a_number(number, text):
+    assert entry_to_yaml({"delta": number}) == f"delta: {text}\n"
+    assert yaml.safe_load(f"delta: {text}") == {"delta": number}
+
+
+def test_an_epsilon_beyond_all_floats_is_infinite_in_yaml():
+    entry = discreet.top_k(SCORES, k=1, epsilon=10**400).registry()
+    parameters = yaml.safe_load(entry_to_yaml(entry))["deployment"]["privacy_loss"]["privacy_parameters"]
+    assert parameters == {"epsilon": math.inf}
 
 
 def test_a_delta_and_a_ledger_are_told(tmp_path):
