@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +122,18 @@ def test_a_ledger_tells_what_all_releases_promise(tmp_path):
     assert "charge 2 of the ledger" in text
     assert "Who is one user" not in text
     assert release.statement(ledger.path) == text
+
+
+def test_no_promised_number_is_below_the_exact_one(tmp_path):
+    little_above = Fraction(10**18 + 1, 10**18)
+    ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=3 * little_above, unit="readers")
+    release = discreet.top_k(SCORES, k=2, epsilon=little_above, ledger=ledger)
+    text, entry = release.statement(ledger), release.registry(ledger)["deployment"]
+    assert "- epsilon = 1.00000000001 (rounded up)\n" in text
+    assert "rho = 0.125000000001 (rounded up) of zCDP" in text
+    assert "epsilon = 3.00000000001 (rounded up), for readers; 1.00000000001 (rounded up) is spent" in text
+    assert "epsilon = 1.00000000001 (rounded up), delta = 0" in entry["privacy_loss"]["privacy_parameters_details"]
+    assert "Privacy: epsilon 1.00000000001 (rounded up) for each person" in str(release)
 
 
 def test_a_ledger_that_does_not_hold_the_release_says_nothing_about_it(tmp_path):

@@ -27,7 +27,7 @@ from discreet.statements.statement import (
     promise_to_people,
 )
 from discreet.statements.subject import Statable, Subject, check_answers, make_subject
-from discreet.text import decimal, printable
+from discreet.text import decimal_above, printable
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
@@ -136,8 +136,8 @@ def _find_known(subject: Subject) -> dict[str, Any]:
 def _find_promise(subject: Subject) -> dict[str, Any]:
     """The variant and its parameters, which what is not private does not have; no number is below the exact one."""
     terms = subject.guarantee
-    rho = f"rho = {decimal(terms.zcdp)} of zero-concentrated differential privacy."
-    exact = f"epsilon = {decimal(terms.epsilon)}{subject.parts}, delta = {decimal(terms.delta)}, {rho}"
+    rho = f"rho = {decimal_above(terms.zcdp)} of zero-concentrated differential privacy."
+    exact = f"epsilon = {decimal_above(terms.epsilon)}{subject.parts}, delta = {decimal_above(terms.delta)}, {rho}"
     people = promise_to_people(terms.epsilon, terms.delta, terms.adjacency, subject.word)
     delta = {"delta": float_above(terms.delta)} if terms.delta else {}
     return {
