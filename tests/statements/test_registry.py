@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -131,6 +132,20 @@ def test_what_is_not_private_has_no_variant_and_no_epsilon():
     assert deployment["administrative"]["notes"].startswith("NOT PRIVATE")
     assert deployment["dp_variant"]["variant_name"] == ""
     assert deployment["privacy_loss"]["privacy_parameters"] == {}
+
+
+@pytest.mark.parametrize(("mechanism", "told"), [(discreet.Core(), "asked for"), (discreet.Canonical(), "released")])
+def test_how_many_are_released_is_public_only_where_it_is_not_drawn(mechanism, told):
+    entry = discreet.top_k(SCORES, k=2, epsilon=1, mechanism=mechanism).registry()
+    assert f"the list of items, how many are {told}, the" in entry["deployment"]["dp_variant"]["unprotected_quantities"]
+
+
+def test_how_many_are_found_is_not_public():
+    rows = pa.table({"who": list(range(3000)), "what": ["a", "b", "c"] * 1000})
+    source = discreet.events(rows, user="who", item="what", domain=discreet.discovered("1e-6", max_items_per_user=1))
+    entry = discreet.top_k(source, k=2, epsilon=1).registry()
+    told = entry["deployment"]["dp_variant"]["unprotected_quantities"]
+    assert told.startswith("Public by assumption: how many are asked for, the mechanism")
 
 
 def test_groups_and_sketches_have_entries_too():

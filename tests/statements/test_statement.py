@@ -91,6 +91,17 @@ def test_groups_promise_as_a_whole(each_user, told):
     assert "Groups are public, and who is in them rests on rows." in text
 
 
+def test_lists_of_groups_of_which_one_is_shorter_are_up_to_k():
+    clear = {str(i): 10**6 if i < 3 else 0 for i in range(6)}
+    source = discreet.grouped({"DE": clear, "FR": clear}, each_user="one")
+    core, rng = discreet.Core("0.9", otherwise=None), np.random.default_rng(1)
+    drawn = [discreet.top_k(source, k=5, epsilon=1, mechanism=core, rng=rng) for _ in range(20)]
+    titles = {
+        min(release.k for release in charts.values()) < 5: charts.statement().partition("\n")[0] for charts in drawn
+    }
+    assert titles == {True: "# Up to 5 in each of 2 groups", False: "# Top 5 in each of 2 groups"}
+
+
 def test_found_items_have_a_delta_and_the_promise_is_about_guesses():
     text = found_release().statement()
     assert "guesses, from even odds, whether you are in the data, is right with a chance of at most 73.2%." in text

@@ -153,8 +153,12 @@ def _describe_domain(subject: Subject) -> str:
 
 
 def _describe_unprotected(subject: Subject) -> str:
-    listed = "the list of items, " if subject.guarantee.discovery is None else ""
-    known = f"Public by assumption: {listed}how many are released, the mechanism and all of its parameters."
+    terms = subject.guarantee
+    listed = "the list of items, " if terms.discovery is None else ""
+    # Where fewer may be released than were asked for, how many are is drawn from the data.
+    fewer = terms.mechanism.may_release_fewer or terms.discovery is not None
+    size = "how many are asked for" if fewer else "how many are released"
+    known = f"Public by assumption: {listed}{size}, the mechanism and all of its parameters."
     limits = [*find_limits(PROMISE, subject.traits), *find_limits(OUTSIDE, subject.traits)]
     return f"{known} Known limits of the library: {' '.join(limits)}"
 

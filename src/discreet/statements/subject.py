@@ -89,7 +89,8 @@ def _describe(release: Statable) -> tuple[set[str], str, str, str | None, int | 
         return counted, describe_size(release), "this list", None, release.d
     traits, _, _, _, d = _describe(next(iter(release.values())))
     by = "" if release.names == ("group",) else f" by {' and '.join(map(printable, release.names))}"
-    title = f"Top {release.k:,} in each of {count_groups(len(release))}{by}"
+    size = "Up to" if any(each.k < release.k for each in release.values()) else "Top"
+    title = f"{size} {release.k:,} in each of {count_groups(len(release))}{by}"
     return traits | {GROUPS}, title, "these lists", _describe_share(release), d
 
 
