@@ -155,6 +155,14 @@ def test_a_ledger_that_does_not_hold_the_release_says_nothing_about_it(tmp_path)
         discreet.top_k(SCORES, k=2, epsilon=1).statement(7)
 
 
+def test_one_period_without_groups_depends_on_time_zones_too():
+    rows = pa.table({"who": [1, 2], "what": ["a", "b"], "at": ["2026-10-31T23:30:00Z", "2026-10-02T00:00:00Z"]})
+    october = discreet.month("at", zone="Europe/Berlin").only("2026-10")
+    source = discreet.events(rows, user="who", item="what", domain=["a", "b"], during=october)
+    text = discreet.top_k(source, k=1, epsilon=1).statement()
+    assert "- Days depend on the database of time zones.\n" in section(text, "What the data holder answers for")
+
+
 def test_a_limit_that_does_not_matter_is_not_listed():
     assert find_limits("promise", {"found"})[0].startswith("Items that are found")
     assert not any("Groups" in heading for heading in find_limits("promise", set()))
