@@ -1,8 +1,10 @@
 """A look at the rows finds the same on every engine: what is dropped, what is outside, and what nearly fits."""
 
 import random
+import re
 from collections import Counter
 
+import ibis
 import pyarrow as pa
 import pytest
 from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
@@ -76,6 +78,17 @@ def test_what_is_looked_for_in_other_columns_stands_in_no_statement(tmp_path, mo
     assert (column.spelling, column.found, column.tried) == (f"{tmp_path / 'films.csv'}:title", 2, 3)
     assert any("title" in statement for statement in log)
     assert not any(item in statement for statement in log for item in ("Dune", "Heat", "zorro"))
+
+
+def test_the_items_are_kept_in_a_temporary_table_that_is_dropped_at_the_end():
+    connection = ibis.duckdb.connect()
+    events = connection.create_table("events", EVENTS)
+    connection.con.execute("CALL enable_logging('QueryLog')")
+    check(events)
+    log = connection.con.execute("SELECT message FROM duckdb_logs WHERE type = 'QueryLog'").fetchall()
+    assert any(re.match("CREATE TEMP(ORARY)? TABLE .*ibis_cached", statement) for (statement,) in log)
+    assert connection.con.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("events",)]
+    connection.disconnect()
 
 
 def test_a_range_of_numbers_is_a_domain_too():
