@@ -9,6 +9,7 @@ from discreet.text import (
     count_for_programs,
     count_with_commas,
     decimal,
+    decimal_above,
     duration,
     escape_line,
     printable,
@@ -30,6 +31,23 @@ from discreet.text import (
 )
 def test_a_fraction_is_a_decimal_where_that_is_exact_and_short(number, text):
     assert decimal(number) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        *[(Fraction(0), "0"), (Fraction(1, 10), "0.1"), (Fraction(2, 3), "2/3")],
+        (Fraction(10**18 + 1, 10**18), "1.00000000001 (rounded up)"),
+        (Fraction(10**13 - 1, 10**13) + Fraction(1, 10**30), "1 (rounded up)"),
+        (Fraction(1, 3 * 10**30), "3.33333333334e-31 (rounded up)"),
+        (Fraction(1, 3 * 10**400), "3.33333333334e-401 (rounded up)"),
+        (Fraction(3 * 10**300 + 1), "3.00000000001e+300 (rounded up)"),
+    ],
+)
+def test_a_promised_number_is_never_below_the_exact_one(number, text):
+    assert decimal_above(number) == text
+    exact = Fraction(text.removesuffix(" (rounded up)"))
+    assert number <= exact <= number * (1 + Fraction(1, 10**11))
 
 
 @pytest.mark.parametrize(

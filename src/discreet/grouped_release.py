@@ -25,7 +25,7 @@ from discreet.release import (
     items_to_dict,
     to_json_text,
 )
-from discreet.text import decimal, printable
+from discreet.text import decimal_above, printable
 
 FORMAT = 2
 """What a release by group is written as."""
@@ -200,7 +200,7 @@ class GroupedRelease(Mapping[Any, Release]):
         if self.each_user == ONE:
             user = ", who counts in one group alone"
         else:
-            share = decimal(max(release.guarantee.epsilon for release in self.values()))
+            share = decimal_above(max(release.guarantee.epsilon for release in self.values()))
             user = f", who counts in up to {count_groups(self.groups_per_user)} at {share} each"
         terms, drawn_by, *warnings = describe_terms(self.guarantee, self.private, user)
         first = next(iter(self.values()))

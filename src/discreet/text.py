@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 _LINE_BREAKING = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What could end a line or change a terminal, half of a surrogate pair, and the sign that escapes begin with."""
+
+_UPWARD = Context(prec=12, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
 def decimal(number: Fraction) -> str:
@@ -29,6 +32,21 @@ def decimal(number: Fraction) -> str:
     if Fraction(text) == number:
         return text
     return str(number) if len(str(number)) < 20 else f"about {text}" if float(number) else "almost 0"
+
+
+def decimal_above(number: Fraction) -> str:
+    """A number that is promised, zero or more: as `decimal` has it where that is exact, else rounded up, never down.
+
+    Examples
+    --------
+    >>> decimal_above(Fraction(1, 3)), decimal_above(Fraction(10**18 + 1, 10**18))
+    ('1/3', '1.00000000001 (rounded up)')
+    """
+    text = decimal(number)
+    if text[:1].isdigit():
+        return text
+    above = _UPWARD.divide(Decimal(number.numerator), Decimal(number.denominator))
+    return f"{above.normalize(_UPWARD):g} (rounded up)"
 
 
 def count_with_commas(count: int | Fraction) -> str:

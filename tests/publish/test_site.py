@@ -6,6 +6,7 @@ import json
 import re
 import time
 from dataclasses import replace
+from fractions import Fraction
 from importlib.resources import files
 from urllib.parse import unquote
 
@@ -53,6 +54,14 @@ def make_files(tmp_path, editions, title="Films"):
     write_charts(tmp_path, ARTISTS.replace('"Artists"', json.dumps(title)))
     file = read_charts(tmp_path / "charts.toml")
     return list_files(Site(file, [ChartPages(file.charts[0], editions)], None))
+
+
+def test_every_page_tells_a_budget_that_is_not_below_the_exact_one(tmp_path):
+    write_charts(tmp_path, ARTISTS)
+    ledger = discreet.Ledger.create(tmp_path / "b.db", epsilon=3 + Fraction(1, 10**18), unit="readers")
+    discreet.top_k({"abba": 3, "bach": 2}, k=1, epsilon=1 + Fraction(1, 10**18), ledger=ledger)
+    page = list_files(Site(read_charts(tmp_path / "charts.toml"), [], ledger))["index.html"]
+    assert "epsilon = 3.00000000001 (rounded up), of which 1.00000000001 (rounded up) is spent" in page
 
 
 def test_nothing_is_loaded_from_elsewhere_and_every_link_leads_somewhere(site):

@@ -1,6 +1,9 @@
 """The entry of the registry: its fields and choices, what is filled in, what is asked, and the same as YAML."""
 
+import math
+
 import numpy as np
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -97,6 +100,24 @@ def test_yaml_reads_back_and_has_the_questions_beside_the_fields(release, answer
         )
 
 
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        *[(1e-8, "1.0e-08"), (1.5e-8, "1.5e-08"), (1e16, "1.0e+16"), (5e-324, "5.0e-324")],
+        *[(0.0, "0.0"), (3.0, "3.0"), (0.1, "0.1"), (2.0**53, "9007199254740992.0"), (math.inf, ".inf")],
+    ],
+)
+def test_yaml_reads_every_float_as_a_number(number, text):
+    assert entry_to_yaml({"delta": number}) == f"delta: {text}\n"
+    assert yaml.safe_load(f"delta: {text}") == {"delta": number}
+
+
+def test_an_epsilon_beyond_all_floats_is_infinite_in_yaml():
+    entry = discreet.top_k(SCORES, k=1, epsilon=10**400).registry()
+    parameters = yaml.safe_load(entry_to_yaml(entry))["deployment"]["privacy_loss"]["privacy_parameters"]
+    assert parameters == {"epsilon": math.inf}
+
+
 def test_a_delta_and_a_ledger_are_told(tmp_path):
     ledger = discreet.Ledger.create(tmp_path / "b.db", epsilon=3, unit="readers")
     release = discreet.top_k(SCORES, k=1, epsilon=1, ledger=ledger)
@@ -111,6 +132,20 @@ def test_what_is_not_private_has_no_variant_and_no_epsilon():
     assert deployment["administrative"]["notes"].startswith("NOT PRIVATE")
     assert deployment["dp_variant"]["variant_name"] == ""
     assert deployment["privacy_loss"]["privacy_parameters"] == {}
+
+
+@pytest.mark.parametrize(("mechanism", "told"), [(discreet.Core(), "asked for"), (discreet.Canonical(), "released")])
+def test_how_many_are_released_is_public_only_where_it_is_not_drawn(mechanism, told):
+    entry = discreet.top_k(SCORES, k=2, epsilon=1, mechanism=mechanism).registry()
+    assert f"the list of items, how many are {told}, the" in entry["deployment"]["dp_variant"]["unprotected_quantities"]
+
+
+def test_how_many_are_found_is_not_public():
+    rows = pa.table({"who": list(range(3000)), "what": ["a", "b", "c"] * 1000})
+    source = discreet.events(rows, user="who", item="what", domain=discreet.discovered("1e-6", max_items_per_user=1))
+    entry = discreet.top_k(source, k=2, epsilon=1).registry()
+    told = entry["deployment"]["dp_variant"]["unprotected_quantities"]
+    assert told.startswith("Public by assumption: how many are asked for, the mechanism")
 
 
 def test_groups_and_sketches_have_entries_too():

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,24 @@ def test_a_swap_is_about_what_the_rows_are():
     assert "add-remove" not in text
 
 
+@pytest.mark.parametrize(
+    ("adjacency", "told"),
+    [
+        (
+            "add-remove",
+            "Adding one user moves a score down by at most 0 and up by at most 1, and at most 2 scores; removing one "
+            "reverses that.",
+        ),
+        ("swap", "Between neighbours a score moves down by at most 1 and up by at most 1, and at most 4 scores."),
+    ],
+)
+def test_which_way_scores_move_is_told_of_whoever_comes_or_changes(adjacency, told):
+    sensitivity = discreet.Sensitivity(down=0, up=1, items=2)
+    release = discreet.top_k(SCORES, k=2, epsilon=1, adjacency=adjacency, sensitivity=sensitivity)
+    assert f"- {told}\n" in release.statement()
+    assert release.registry()["deployment"]["privacy_loss"]["privacy_unit_details"].endswith(f" {told}")
+
+
 def test_what_is_not_private_promises_nothing():
     text = discreet.top_k(SCORES, k=2, epsilon=1, rng=np.random.default_rng(1)).statement()
     assert section(text, "What is promised").strip().startswith("NOT PRIVATE")
@@ -70,6 +89,17 @@ def test_groups_promise_as_a_whole(each_user, told):
     assert "whoever looks at these lists can become at most 88.1% sure" in text
     assert told in section(text, "In numbers")
     assert "Groups are public, and who is in them rests on rows." in text
+
+
+def test_lists_of_groups_of_which_one_is_shorter_are_up_to_k():
+    clear = {str(i): 10**6 if i < 3 else 0 for i in range(6)}
+    source = discreet.grouped({"DE": clear, "FR": clear}, each_user="one")
+    core, rng = discreet.Core("0.9", otherwise=None), np.random.default_rng(1)
+    drawn = [discreet.top_k(source, k=5, epsilon=1, mechanism=core, rng=rng) for _ in range(20)]
+    titles = {
+        min(release.k for release in charts.values()) < 5: charts.statement().partition("\n")[0] for charts in drawn
+    }
+    assert titles == {True: "# Up to 5 in each of 2 groups", False: "# Top 5 in each of 2 groups"}
 
 
 def test_found_items_have_a_delta_and_the_promise_is_about_guesses():
@@ -105,12 +135,32 @@ def test_a_ledger_tells_what_all_releases_promise(tmp_path):
     assert release.statement(ledger.path) == text
 
 
+def test_no_promised_number_is_below_the_exact_one(tmp_path):
+    little_above = Fraction(10**18 + 1, 10**18)
+    ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=3 * little_above, unit="readers")
+    release = discreet.top_k(SCORES, k=2, epsilon=little_above, ledger=ledger)
+    text, entry = release.statement(ledger), release.registry(ledger)["deployment"]
+    assert "- epsilon = 1.00000000001 (rounded up)\n" in text
+    assert "rho = 0.125000000001 (rounded up) of zCDP" in text
+    assert "epsilon = 3.00000000001 (rounded up), for readers; 1.00000000001 (rounded up) is spent" in text
+    assert "epsilon = 1.00000000001 (rounded up), delta = 0" in entry["privacy_loss"]["privacy_parameters_details"]
+    assert "Privacy: epsilon 1.00000000001 (rounded up) for each person" in str(release)
+
+
 def test_a_ledger_that_does_not_hold_the_release_says_nothing_about_it(tmp_path):
     ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=3, unit="users")
     with pytest.raises(ValueError, match="does not hold the release"):
         discreet.top_k(SCORES, k=2, epsilon=1).statement(ledger)
     with pytest.raises(TypeError, match="ledger must be a Ledger or the path of one, not 7"):
         discreet.top_k(SCORES, k=2, epsilon=1).statement(7)
+
+
+def test_one_period_without_groups_depends_on_time_zones_too():
+    rows = pa.table({"who": [1, 2], "what": ["a", "b"], "at": ["2026-10-31T23:30:00Z", "2026-10-02T00:00:00Z"]})
+    october = discreet.month("at", zone="Europe/Berlin").only("2026-10")
+    source = discreet.events(rows, user="who", item="what", domain=["a", "b"], during=october)
+    text = discreet.top_k(source, k=1, epsilon=1).statement()
+    assert "- Days depend on the database of time zones.\n" in section(text, "What the data holder answers for")
 
 
 def test_a_limit_that_does_not_matter_is_not_listed():

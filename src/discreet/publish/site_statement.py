@@ -12,7 +12,7 @@ from discreet.statements.registry import write_registry_entry
 from discreet.statements.statement import promise_to_people, write_statement
 from discreet.statements.subject import make_subject
 from discreet.statements.yaml_text import entry_to_yaml
-from discreet.text import decimal, printable
+from discreet.text import decimal_above, printable
 
 if TYPE_CHECKING:
     from discreet.publish.site import Site
@@ -29,12 +29,13 @@ def protect_in_words(site: Site) -> str:
     delta = budget.delta or Fraction(0)
     lists = "all lists that are ever charged to this budget"
     promise = escape(promise_to_people(budget.epsilon, delta, budget.adjacency, lists))
-    beside = "" if budget.delta is None else f" and delta = {decimal(budget.delta)}"
-    terms = escape(f"epsilon = {decimal(budget.epsilon)}{beside}")
+    beside = "" if budget.delta is None else f" and delta = {decimal_above(budget.delta)}"
+    spent = escape(decimal_above(site.ledger.spent))
+    terms = escape(f"epsilon = {decimal_above(budget.epsilon)}{beside}")
     return (
         "Every list is drawn at random in a way that hides, as far as the next sentence says, whether any single one "
-        f"of the {whose} is in the data. {promise} That budget is {terms}, of which "
-        f"{escape(decimal(site.ledger.spent))} is spent: {_LINK} says what that means, and what it does not protect."
+        f"of the {whose} is in the data. {promise} That budget is {terms}, of which {spent} is spent: "
+        f"{_LINK} says what that means, and what it does not protect."
     )
 
 

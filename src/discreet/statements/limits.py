@@ -51,7 +51,8 @@ LIMITS = (
     Limit("Counts cost extra, and an interval is about one item.", PROMISE, COUNTS),
     Limit("What tells how good a release will be is not private.", DATA),
     Limit("Groups are public, and who is in them rests on rows.", PROMISE, GROUPS),
-    Limit("Days depend on the database of time zones.", DATA, GROUPS),
+    # One period of the rows can be in a time zone too, and no release tells whether it was.
+    Limit("Days depend on the database of time zones.", DATA),
     Limit("A dataset is a name.", DATA, LEDGER),
     Limit("Every release costs.", PROMISE),
     Limit("Epsilon is about one person.", PROMISE),

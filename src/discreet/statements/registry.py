@@ -27,7 +27,7 @@ from discreet.statements.statement import (
     promise_to_people,
 )
 from discreet.statements.subject import Statable, Subject, check_answers, make_subject
-from discreet.text import decimal, printable
+from discreet.text import decimal_above, printable
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
@@ -136,8 +136,8 @@ def _find_known(subject: Subject) -> dict[str, Any]:
 def _find_promise(subject: Subject) -> dict[str, Any]:
     """The variant and its parameters, which what is not private does not have; no number is below the exact one."""
     terms = subject.guarantee
-    rho = f"rho = {decimal(terms.zcdp)} of zero-concentrated differential privacy."
-    exact = f"epsilon = {decimal(terms.epsilon)}{subject.parts}, delta = {decimal(terms.delta)}, {rho}"
+    rho = f"rho = {decimal_above(terms.zcdp)} of zero-concentrated differential privacy."
+    exact = f"epsilon = {decimal_above(terms.epsilon)}{subject.parts}, delta = {decimal_above(terms.delta)}, {rho}"
     people = promise_to_people(terms.epsilon, terms.delta, terms.adjacency, subject.word)
     delta = {"delta": float_above(terms.delta)} if terms.delta else {}
     return {
@@ -153,8 +153,12 @@ def _describe_domain(subject: Subject) -> str:
 
 
 def _describe_unprotected(subject: Subject) -> str:
-    listed = "the list of items, " if subject.guarantee.discovery is None else ""
-    known = f"Public by assumption: {listed}how many are released, the mechanism and all of its parameters."
+    terms = subject.guarantee
+    listed = "the list of items, " if terms.discovery is None else ""
+    # Where fewer may be released than were asked for, how many are is drawn from the data.
+    fewer = terms.mechanism.may_release_fewer or terms.discovery is not None
+    size = "how many are asked for" if fewer else "how many are released"
+    known = f"Public by assumption: {listed}{size}, the mechanism and all of its parameters."
     limits = [*find_limits(PROMISE, subject.traits), *find_limits(OUTSIDE, subject.traits)]
     return f"{known} Known limits of the library: {' '.join(limits)}"
 

@@ -10,7 +10,7 @@ from discreet.release import describe_user
 from discreet.statements.belief import belief_percent
 from discreet.statements.limits import DATA, OUTSIDE, PROMISE, find_limits
 from discreet.statements.subject import Statable, Subject, make_subject
-from discreet.text import decimal, printable
+from discreet.text import decimal, decimal_above, printable
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -112,12 +112,13 @@ def describe_ledger(ledger: Ledger) -> list[str]:
     budget, spent = ledger.budget, ledger.spent
     delta = budget.delta or budget.epsilon * 0
     lists = "all lists that are ever charged to this budget"
-    beside = "" if budget.delta is None else f" and delta = {decimal(budget.delta)}"
+    beside = "" if budget.delta is None else f" and delta = {decimal_above(budget.delta)}"
     return [
         promise_to_people(budget.epsilon, delta, budget.adjacency, lists),
         "",
-        f"The budget of all of them is epsilon = {decimal(budget.epsilon)}{beside}, for {printable(budget.unit)}; "
-        f"{decimal(spent)} is spent. A release that does not fit is refused before anything is drawn.",
+        f"The budget of all of them is epsilon = {decimal_above(budget.epsilon)}{beside}, for "
+        f"{printable(budget.unit)}; {decimal_above(spent)} is spent. A release that does not fit is refused "
+        "before anything is drawn.",
     ]
 
 
@@ -149,9 +150,9 @@ def _list_terms(subject: Subject) -> list[str]:
     terms = subject.guarantee
     variant = "pure epsilon-differential privacy" if not terms.delta else "(epsilon, delta)-differential privacy"
     lines = [
-        f"- epsilon = {decimal(terms.epsilon)}{subject.parts}",
-        f"- delta = {decimal(terms.delta)}",
-        f"- {variant}, for one user {describe_user(terms.adjacency)}; rho = {decimal(terms.zcdp)} of zCDP",
+        f"- epsilon = {decimal_above(terms.epsilon)}{subject.parts}",
+        f"- delta = {decimal_above(terms.delta)}",
+        f"- {variant}, for one user {describe_user(terms.adjacency)}; rho = {decimal_above(terms.zcdp)} of zCDP",
         f"- {describe_adjacency(terms.adjacency)}",
         f"- {describe_sensitivity(terms)}",
         *([] if subject.share is None else [f"- {subject.share}"]),
@@ -165,11 +166,13 @@ def _list_terms(subject: Subject) -> list[str]:
 
 
 def describe_sensitivity(terms: Guarantee) -> str:
-    """How far one user moves scores between neighbours, in a sentence."""
+    """How far one user moves scores, in a sentence: by coming, or by having other rows."""
     moved = terms.sensitivity
     sides = f"down by at most {decimal(moved.down)} and up by at most {decimal(moved.up)}"
     most = "" if moved.items is None else f", and at most {moved.items:,} scores"
     whole = "" if moved.l1 is None else f", all of them together by at most {decimal(moved.l1)}"
+    if terms.adjacency == "add-remove":
+        return f"Adding one user moves a score {sides}{most}{whole}; removing one reverses that."
     return f"Between neighbours a score moves {sides}{most}{whole}."
 
 

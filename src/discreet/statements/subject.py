@@ -15,7 +15,7 @@ from discreet.privacy import ONE
 from discreet.release import Release, describe_parts, describe_size
 from discreet.sketches import Sketch
 from discreet.statements.limits import COUNTS, FOUND, GROUPS, LEDGER, LISTED, SEEDED, VALUES
-from discreet.text import decimal, printable
+from discreet.text import decimal_above, printable
 
 if TYPE_CHECKING:
     from discreet.ledger.account import Entry
@@ -89,14 +89,15 @@ def _describe(release: Statable) -> tuple[set[str], str, str, str | None, int | 
         return counted, describe_size(release), "this list", None, release.d
     traits, _, _, _, d = _describe(next(iter(release.values())))
     by = "" if release.names == ("group",) else f" by {' and '.join(map(printable, release.names))}"
-    title = f"Top {release.k:,} in each of {count_groups(len(release))}{by}"
+    size = "Up to" if any(each.k < release.k for each in release.values()) else "Top"
+    title = f"{size} {release.k:,} in each of {count_groups(len(release))}{by}"
     return traits | {GROUPS}, title, "these lists", _describe_share(release), d
 
 
 def _describe_share(release: GroupedRelease) -> str:
     if release.each_user == ONE:
         return "A user counts in one group alone, so that all groups together cost what one of them does."
-    share = decimal(max(each.guarantee.epsilon for each in release.values()))
+    share = decimal_above(max(each.guarantee.epsilon for each in release.values()))
     most = count_groups(release.groups_per_user)
     return f"A user counts in up to {most}, each of which costs at most epsilon {share}; the epsilon above is for all."
 

@@ -7,6 +7,7 @@ double quotes, as JSON has them, which YAML reads as well; those of several line
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -48,11 +49,17 @@ def _is_block(text: str) -> bool:
 
 
 def _quote(value: Any) -> str:
-    """A value on one line, in a form that JSON and YAML share."""
-    if isinstance(value, float) and value == int(value) and abs(value) < 2**53:
-        return f"{int(value)}.0"
+    """A value on one line, in a form that JSON and YAML share, but for infinity, which JSON does not have."""
+    if isinstance(value, float):
+        return _write_float(value)
     text = json.dumps(value, ensure_ascii=False)
     # YAML does not take these as they are, and their escapes are those of JSON.
-    return re.sub(
-        r"[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]", lambda found: f"\\u{ord(found[0]):04x}", text
-    )
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _write_float(value: float) -> str:
+    """A float that is not negative, as readers of YAML 1.1 know it: with a point and a signed exponent."""
+    if math.isinf(value):
+        return ".inf"
+    mantissa, sign, exponent = repr(value).partition("e")
+    return f"{mantissa if '.' in mantissa else f'{mantissa}.0'}{sign}{exponent}"

@@ -1,14 +1,18 @@
 """A look at the rows finds the same on every engine: what is dropped, what is outside, and what nearly fits."""
 
 import random
+import re
 from collections import Counter
 
+import ibis
 import pyarrow as pa
 import pytest
 from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
 
 import discreet
+from discreet.sources.events import check_items
 from discreet.sources.events.check_report import WARNING, Frequent, NearMatch
+from discreet.sources.events.connect import open_table
 
 ROWS = [
     *[(1, "dune", "DE", "31/01/2026"), (1, "Dune ", "DE", "30/01/2026"), (2, "Dune ", "FR", "02/01/2026")],
@@ -53,6 +57,38 @@ def test_every_engine_finds_the_same_by_group(engine, tmp_path, request):
     found = check(**on(engine, EVENTS, tmp_path, request), **options).groups
     assert (found.rows_outside, found.empty, found.number) == (3, 1, 3)
     assert found.outside["land"] == [Frequent("XX", 2), Frequent("(no text)", 1)]
+
+
+def test_what_is_looked_for_in_other_columns_stands_in_no_statement(tmp_path, monkeypatch):
+    (tmp_path / "films.csv").write_text("id,title,year\n1,Dune,1984\n2,Heat,1995\n3,Ran,1985\n")
+    log = []
+
+    def open_with_log(*given, **options):
+        opened = open_table(*given, **options)
+        connection = opened.table.get_backend().con
+        connection.execute("CALL enable_logging('QueryLog')")
+        told = "SELECT message FROM duckdb_logs WHERE type = 'QueryLog'"
+        opened.cleanup.append(lambda: log.extend(row[0] for row in connection.execute(told).fetchall()))
+        return opened
+
+    monkeypatch.setattr(check_items, "open_table", open_with_log)
+    table = pa.table({"who": [1, 2, 3, 4], "film": ["Dune", "Heat", "Heat", "zorro"]})
+    found = check(table, domain=f"{tmp_path / 'films.csv'}:id")
+    [column] = found.other_columns
+    assert (column.spelling, column.found, column.tried) == (f"{tmp_path / 'films.csv'}:title", 2, 3)
+    assert any("title" in statement for statement in log)
+    assert not any(item in statement for statement in log for item in ("Dune", "Heat", "zorro"))
+
+
+def test_the_items_are_kept_in_a_temporary_table_that_is_dropped_at_the_end():
+    connection = ibis.duckdb.connect()
+    events = connection.create_table("events", EVENTS)
+    connection.con.execute("CALL enable_logging('QueryLog')")
+    check(events)
+    log = connection.con.execute("SELECT message FROM duckdb_logs WHERE type = 'QueryLog'").fetchall()
+    assert any(re.match("CREATE TEMP(ORARY)? TABLE .*ibis_cached", statement) for (statement,) in log)
+    assert connection.con.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("events",)]
+    connection.disconnect()
 
 
 def test_a_range_of_numbers_is_a_domain_too():

@@ -1,6 +1,7 @@
 """Tables by name: of other schemas, and as the public list beside the events."""
 
 import sqlite3
+from contextlib import closing
 
 import duckdb
 import ibis
@@ -10,6 +11,7 @@ from engines import on_server, postgres  # noqa: F401  # a fixture
 
 import discreet
 from discreet.errors import Error
+from discreet.sources.events.check_report import Frequent
 from discreet.sources.events.table_names import TableName, parse_listed_column, parse_table_name, server_of
 
 EVENTS = [(1, 7), (2, 7), (2, 8), (3, 9)]
@@ -61,6 +63,14 @@ def test_the_list_may_be_a_table_beside_the_events(url):
     assert scores(url, "mart.visits", "connect:mart.pages.id") == EXPECTED
     labelled = scores(url, "mart.visits", "connect:mart.pages.id", label="title")
     assert labelled == {"home": 2, "help": 1}
+
+
+def test_a_list_beside_the_events_can_be_checked(url):
+    domain = "connect:mart.pages.id"
+    with closing(discreet.events(url, name="mart.visits", user="who", item="page", domain=domain)) as source:
+        found = discreet.check_events(source)
+    assert (found.rows_inside, found.rows_outside, found.outside) == (3, 1, [Frequent("9", 1)])
+    assert found.other_columns == []
 
 
 BAD = [

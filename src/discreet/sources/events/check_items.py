@@ -13,6 +13,7 @@ from discreet.sources.events.connect import Opened, open_table
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.domain import DOMAIN, Integers, ListedDomain, find_list_column, split_column
 from discreet.sources.events.event_table import TableParts
+from discreet.sources.events.lookup import read_matching
 
 _TRIED = 100
 """How many items are looked for in other columns of the domain's file."""
@@ -123,11 +124,18 @@ def _search_file(parts: TableParts, outside: Any) -> list[OtherColumn]:
     opened = open_table(file, None, "domain", csv_format=parts.opened.csv_format)
     try:
         given = find_list_column(opened, column, parts.reading.columns["item"], DOMAIN)
-        spelled = {
-            name: read_cell(DUCKDB, opened.table[name], "string") for name in opened.table.columns if name != given
-        }
-        asked = {name: text.nunique(where=text.isin(tried)) for name, text in spelled.items()}
-        found = fetch_counts(opened, opened.table, **asked) if asked and tried else {}
+        others = [name for name in opened.table.columns if name != given] if tried else []
+        found = {name: _count_matching(opened, name, tried) for name in others}
     finally:
         opened.close()
     return [OtherColumn(f"{file}:{name}", n, len(tried)) for name, n in found.items() if 2 * n > len(tried)]
+
+
+def _count_matching(opened: Opened, column: str, tried: list[str]) -> int:
+    """How many of some texts, which no statement may show, a column has."""
+    import pyarrow as pa
+
+    texts = opened.table.select(value=read_cell(DUCKDB, opened.table[column], "string")).distinct()
+    wanted = pa.table({"value": pa.array(tried, pa.string())})
+    found = ask(opened.engine, "checking the items", lambda: read_matching(texts, wanted))
+    return int(found.num_rows)

@@ -29,6 +29,7 @@ from discreet.sources.events.lookup import Lookup
 from discreet.sources.events.periods import OnePeriod
 from discreet.sources.events.scoring import RowReading, Scoring
 from discreet.sources.events.steps import Steps
+from discreet.sources.events.table_names import PREFIX
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,7 +187,8 @@ class ListedEventTable(EventTable):
     def __init__(self, question: Question, domain: Any, label: str | None) -> None:
         super().__init__(question)
         opened, item, self._label = question.opened, question.columns["item"], label
-        self._domain_file = domain if isinstance(domain, str) else None
+        in_file = isinstance(domain, str) and not domain.startswith(PREFIX)
+        self._domain_file = domain if in_file else None
         if isinstance(domain, range) and domain.step == 1 and len(domain) and label is None:
             domain = integers(domain.start, domain.stop - 1)
         self._domain = (
