@@ -114,6 +114,63 @@ def test_a_charge_without_a_release_is_spent_and_charged_again(folder, capsys, m
     assert len(entries()) == 3
 
 
+@pytest.fixture
+def mend_events(folder):
+    """Events whose file has its schema and no longer its rows, which shows when the release is charged already."""
+    path = Path("streams/all.parquet")
+    whole = path.read_bytes()
+    foot = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    path.write_bytes(whole[:4] + bytes(foot - 4) + whole[foot:])
+    return lambda: path.write_bytes(whole)
+
+
+def test_a_query_that_always_fails_is_charged_twice_and_no_more(folder, capsys, mend_events):
+    write_charts(folder, SONGS)
+    for _ in range(4):
+        assert publish(*OCTOBER) == 1
+    assert request_ids() == ["songs/2026-10", "songs/2026-10/2"]
+    assert Ledger("budget.db").spent == 1
+    capsys.readouterr()
+    assert publish("--dry-run", *OCTOBER) == 1
+    out = capsys.readouterr().out
+    told = "songs/2026-10 was charged twice and not stored; `--charge-again songs` draws it once more"
+    assert f"songs: {told}" in out
+    assert "this run costs epsilon 0;" in out
+    assert publish("--dry-run", *OCTOBER, "--charge-again", "songs") == 0
+    out = capsys.readouterr().out
+    assert "songs: charged before and not stored, which is spent; charged again as songs/2026-10/3" in out
+    assert "this run costs epsilon 0.5;" in out
+    assert publish(*OCTOBER, "--charge-again", "songs") == 1
+    capsys.readouterr()
+    assert publish(*OCTOBER, "--log", "json") == 1
+    assert request_ids() == ["songs/2026-10", "songs/2026-10/2", "songs/2026-10/3"]
+    assert read_log(capsys.readouterr().out)[0]["error"] == told.replace("twice", "3 times")
+    mend_events()
+    assert publish(*OCTOBER, "--charge-again", "songs") == 0
+    assert request_ids()[3:] == ["songs/2026-10/4"]
+
+
+@pytest.mark.usefixtures("mend_events")
+def test_of_many_periods_none_is_charged_after_one_that_is_lost_twice(folder):
+    write_charts(folder, SONGS.replace('every = "month"', 'every = "month"\nfrom = "2026-08"'))
+    for _ in range(3):
+        assert publish(*OCTOBER) == 1
+    assert request_ids() == ["songs/2026-08", "songs/2026-08/2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("song", "charge_again must be the id of a chart of the file, not 'song'"),
+        ("songs", "charge_again must be a chart that was charged twice for a period and not stored, which 'songs' was"),
+    ],
+)
+def test_only_what_was_lost_twice_is_charged_again(folder, capsys, name, message):
+    assert publish(*OCTOBER, "--charge-again", name) == 2
+    assert message in capsys.readouterr().err
+    assert request_ids() == []
+
+
 def test_one_chart_that_fails_does_not_stop_the_others(folder, capsys):
     write_charts(folder, SONGS.replace('item = "song_id"', 'item = "song"') + ARTISTS)
     assert publish(*OCTOBER) == 1

@@ -49,6 +49,13 @@ def publish(
         str | None,
         typer.Option(metavar="TIME", help="Publish what is over at this time, such as 2026-11-01. By default now."),
     ] = None,
+    charge_again: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHART",
+            help="Charge a period of this chart once more that was charged twice and not stored. May be repeated.",
+        ),
+    ] = None,
     wait: Annotated[
         str, typer.Option(metavar="S", help="How many seconds to wait for another run on the same budget.")
     ] = "600",
@@ -76,11 +83,13 @@ def publish(
     with show_progress(not quiet):
         if dummy:
             _rehearse(charts, moment, told)
-        elif _publish(charts, moment, told, dry_run, _asks(yes, log_as), seconds):
+        elif _publish(charts, moment, told, dry_run, _asks(yes, log_as), seconds, charge_again or []):
             raise typer.Exit(FAILURE)
 
 
-def _publish(charts: ChartsFile, moment: datetime, told: Teller, dry_run: bool, asks: bool, wait: float) -> bool:
+def _publish(
+    charts: ChartsFile, moment: datetime, told: Teller, dry_run: bool, asks: bool, wait: float, charge_again: list[str]
+) -> bool:
     """Publishes, and returns whether something failed."""
     from discreet.ledger.ledger import Ledger
     from discreet.publish.lock import lock_publishing
@@ -100,7 +109,7 @@ def _publish(charts: ChartsFile, moment: datetime, told: Teller, dry_run: bool, 
     with ExitStack() as held:
         if not dry_run:
             held.enter_context(lock_publishing(charts.ledger, wait, told))
-        price = make_price(charts.charts, ledger, moment)
+        price = make_price(charts.charts, ledger, moment, charge_again)
         told.price(charts, price, moment)
         if dry_run:
             return any(row.error is not None for row in price.charts)

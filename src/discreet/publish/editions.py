@@ -1,7 +1,8 @@
 """What a ledger holds of a chart: the release of each period, under request ids such as songs/2026-10.
 
-A charge whose release was never stored is spent, and the period is charged again as songs/2026-10/2. A period has one
-stored release at most, and it is that, whatever the chart says by now.
+A charge whose release was never stored is spent, and the period is charged again as songs/2026-10/2: once, because what
+fails every time would else spend all of a budget. A period has one stored release at most, and it is that, whatever the
+chart says by now.
 """
 
 from __future__ import annotations
@@ -68,9 +69,11 @@ class ChartRecord:
             tried += 1
         return found
 
-    def is_lost(self, chart: str, period: str | None) -> bool:
-        """Whether a period was charged and has no release."""
-        return period not in self.periods and name_request(chart, period) in self.request_ids
+    def count_lost(self, chart: str, period: str | None) -> int:
+        """How often a period was charged, where it has no release."""
+        if period in self.periods:
+            return 0
+        return sum(_match_request(each, chart) == (period,) for each in self.request_ids)
 
 
 def name_request(chart: str, period: str | None) -> str:
