@@ -125,10 +125,8 @@ def _rehearse(charts: ChartsFile, moment: datetime, told: Teller) -> None:
     from discreet.publish.dummy import make_dummy_site
     from discreet.publish.site_folder import check_site
 
-    # What is published stays: a rehearsal has a folder of its own.
-    out = charts.out.with_name(f"{charts.out.name}-dummy")
-    check_site(out)
-    _write(out, make_dummy_site(charts, moment), told)
+    check_site(charts.dummy_out)
+    _write(charts.dummy_out, make_dummy_site(charts, moment), told)
 
 
 def _write(out: Path, site: Site, told: Teller) -> None:
