@@ -159,6 +159,28 @@ def test_of_many_periods_none_is_charged_after_one_that_is_lost_twice(folder):
 
 
 @pytest.mark.parametrize(
+    ("request_id", "purpose"),
+    [
+        ("artists/2026-10", "for the board alone"),
+        ("artists/2026-10", "Artists (settings 01234567) of the board"),
+        ("artists/2026-10/2", None),
+    ],
+)
+def test_a_release_of_somebody_else_is_not_published(folder, capsys, request_id, purpose):
+    """Ids are anybody's to choose: what publishing charged says so in its purpose."""
+    secret = {"Merger A": 9, "Merger B": 8, "Merger C": 1}
+    discreet.top_k(secret, k=2, epsilon=1, ledger="budget.db", request_id=request_id, purpose=purpose)
+    assert publish(*OCTOBER) == 1
+    assert f"artists: failed: request id '{request_id}' is used by another release" in capsys.readouterr().out
+    assert request_ids() == [request_id, "songs/2026-10"]
+    site = read_site()
+    assert "artists.html" not in site
+    assert not any(b"Merger" in text for text in site.values())
+    assert publish("--as-of", "2026-10-01") == 0
+    assert "artists/2026-09" in request_ids()
+
+
+@pytest.mark.parametrize(
     ("name", "message"),
     [
         ("song", "charge_again must be the id of a chart of the file, not 'song'"),

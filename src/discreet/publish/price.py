@@ -124,7 +124,17 @@ def _price_chart(chart: Chart, record: ChartRecord, moment: datetime, charge_aga
         row = ChartPrice(chart, record, due, find_cost(chart))
     except Error as error:
         return ChartPrice(chart, record, due, None, error)
-    return _stop_at_lost(row, charge_again)
+    return _stop_at_other(_stop_at_lost(row, charge_again))
+
+
+def _stop_at_other(row: ChartPrice) -> ChartPrice:
+    """The price of a chart up to the first period whose request id was charged for something else."""
+    for place, period in enumerate(row.due):
+        other = row.record.find_other(row.chart.id, period)
+        if other is not None:
+            error = LedgerError(f"request id {quote(other)} is used by another release, which is not of this chart")
+            return replace(row, due=row.due[:place], error=error)
+    return row
 
 
 def _stop_at_lost(row: ChartPrice, charge_again: bool) -> ChartPrice:
