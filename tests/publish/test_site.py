@@ -31,8 +31,8 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("charts")
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
-        fill_folder(folder, SONGS.replace('every = "month"', 'every = "month"\nfrom = "2026-08"') + ARTISTS)
-        assert publish("--as-of", "2026-11-01") == 0
+        fill_folder(folder, SONGS.replace('every = "month"', 'every = "month"\nfrom = "2025-08"') + ARTISTS)
+        assert publish("--as-of", "2025-11-01") == 0
     return folder / "site"
 
 
@@ -69,8 +69,8 @@ def test_nothing_is_loaded_from_elsewhere_and_every_link_leads_somewhere(site):
 
 def test_downloads_hold_what_was_released(site):
     found = read_site(site)
-    release = discreet.GroupedRelease.from_json(found["data/songs.2026-10.json"].decode())
-    rows = list(csv.DictReader(io.StringIO(found["data/songs.2026-10.csv"].decode())))
+    release = discreet.GroupedRelease.from_json(found["data/songs.2025-10.json"].decode())
+    rows = list(csv.DictReader(io.StringIO(found["data/songs.2025-10.csv"].decode())))
     assert list(rows[0]) == ["country", "item", "count", "low", "high"]
     assert [row["item"] for row in rows if row["country"] == "FR"] == [count.item for count in release["FR"].counts]
 
@@ -197,7 +197,7 @@ def test_a_group_is_chosen_and_stays_chosen_in_other_periods(chromium, site):
     assert unquote(chromium.ask("location.hash")) == "#FR"
     chromium.ask("document.querySelector('.periods a:not([aria-current])').click()")
     deadline = time.monotonic() + 30
-    while not chromium.ask("location.pathname + document.readyState").endswith("songs.2026-09.htmlcomplete"):
+    while not chromium.ask("location.pathname + document.readyState").endswith("songs.2025-09.htmlcomplete"):
         assert time.monotonic() < deadline, "the other period does not open"
     assert chromium.ask(SHOWN) == ["FR"]
     chromium.ask("group.value = ''; group.dispatchEvent(new Event('change'))")

@@ -60,7 +60,7 @@ def run(folder, month, moment, options):
     if moment is not None:
         plant_kill(*MOMENTS[moment])
     # The first of the next month, at which the month is over.
-    os._exit(publish("--as-of", f"{2026 + month // 12}-{month % 12 + 1:02}-01", *options))
+    os._exit(publish("--as-of", f"{2025 + month // 12}-{month % 12 + 1:02}-01", *options))
 
 
 def plant_kill(owner, name, side):
@@ -100,7 +100,7 @@ def check_ledger(folder, months):
     """One release for each chart and month; all other charges have none. Returns how many those are."""
     entries = Ledger(folder / "budget.db").history()
     stored = Counter("/".join(entry.request_id.split("/")[:2]) for entry in entries if entry.stored is not None)
-    assert stored == {f"{chart}/2026-{month:02}": 1 for chart in ("songs", "artists") for month in months}
+    assert stored == {f"{chart}/2025-{month:02}": 1 for chart in ("songs", "artists") for month in months}
     return len(entries) - sum(stored.values())
 
 

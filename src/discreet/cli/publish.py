@@ -47,7 +47,7 @@ def publish(
     ] = False,
     as_of: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Publish what is over at this time, such as 2026-11-01. By default now."),
+        typer.Option(metavar="TIME", help="Publish what was over at this time, such as 2026-11-01. By default now."),
     ] = None,
     charge_again: Annotated[
         list[str] | None,
@@ -75,9 +75,11 @@ def publish(
     fails does not stop the others, and the exit code is then 1.
     """
     from discreet.publish.charts_file import read_charts
-    from discreet.publish.due_periods import parse_moment
+    from discreet.publish.due_periods import check_is_past, parse_moment
 
     log_as, seconds, moment = parse_choice("log", log, LOGS), parse_seconds(wait), parse_moment(as_of)
+    if not (dry_run or dummy):
+        check_is_past(moment)
     charts = read_charts(file)
     told = Teller(log_as)
     with show_progress(not quiet):
