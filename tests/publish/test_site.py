@@ -19,7 +19,8 @@ from discreet.publish.bars import Earlier, list_to_html
 from discreet.publish.chart_page import ChartPages, chart_to_html
 from discreet.publish.charts_file import read_charts
 from discreet.publish.editions import Edition
-from discreet.publish.site import Site, list_files
+from discreet.publish.site import Site, list_files, make_site
+from discreet.publish.site_statement import protect_in_words
 from discreet.publish.wording import name_period
 
 ODD = "<script>alert('x')</script> & \"y\""
@@ -86,6 +87,24 @@ def test_the_statement_is_of_each_chart(site):
     assert 'release_type: "Many releases"' in entries[0]
     assert b"How is my privacy protected?" in found["songs.html"]
     assert b"of the listeners is in the data" in found["songs.html"]
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "hidden", "kept"),
+    [
+        ("add-remove", "whether any single one of the R&amp;D staff is in the data", "what the rows of"),
+        ("swap", "what the rows of any single one of the R&amp;D staff are", "in the data"),
+    ],
+)
+@pytest.mark.parametrize("delta", [None, "1e-6"])
+def test_a_site_says_it_hides_what_the_adjacency_hides(tmp_path, adjacency, hidden, kept, delta):
+    """With swap, who is in the data is no secret."""
+    write_charts(tmp_path, ARTISTS)
+    terms = {"epsilon": 1, "unit": "R&D staff", "adjacency": adjacency, "delta": delta}
+    ledger = discreet.Ledger.create(tmp_path / "budget.db", **terms)
+    words = protect_in_words(make_site(read_charts(tmp_path / "charts.toml"), ledger))
+    assert f"as far as the next sentence says, {hidden}. Whoever looks at" in words
+    assert kept not in words
 
 
 def test_names_cannot_end_a_tag(tmp_path):
