@@ -41,7 +41,7 @@ TITLES = [f"Song {letter}" for letter in "ABCDEFGH"]
 
 
 def fill_folder(folder, charts=SONGS + ARTISTS, epsilon=20):
-    """Writes events of 2026, lists, a charts file and a budget."""
+    """Writes events of 2025, lists, a charts file and a budget."""
     write_charts(folder, charts)
     rows = [
         {
@@ -50,7 +50,7 @@ def fill_folder(folder, charts=SONGS + ARTISTS, epsilon=20):
             "artist": ["abba", "bach", "cure", "dido"][(user + month) % 4],
             "country": ["DE", "FR"][user % 2],
             "seconds": 20 + user,
-            "played_at": datetime(2026, month, 1 + user % 28, 12),
+            "played_at": datetime(2025, month, 1 + user % 28, 12),
         }
         for user in range(40)
         for month in range(1, 13)

@@ -170,11 +170,11 @@ def test_a_bar_that_is_not_shown_counts_nothing():
 @pytest.mark.long
 def test_publishing_asks_in_a_terminal(folder):
     fill_folder(folder, ARTISTS)
-    for answer, said, released in ((b"n\n", "nothing was released", 0), (b"y\n", "artists 2026-10: released", 1)):
-        code, shown = in_terminal("publish", "charts.toml", "--as-of", "2026-11-01", stdin=answer)
+    for answer, said, released in ((b"n\n", "nothing was released", 0), (b"y\n", "artists 2025-10: released", 1)):
+        code, shown = in_terminal("publish", "charts.toml", "--as-of", "2025-11-01", stdin=answer)
         assert code == 0
         assert "Release them? [y/N]" in shown
         assert said in shown
         assert len(Ledger("budget.db").history()) == released
     # There is nothing to ask about any more.
-    assert "Release them?" not in in_terminal("publish", "charts.toml", "--as-of", "2026-11-01")[1]
+    assert "Release them?" not in in_terminal("publish", "charts.toml", "--as-of", "2025-11-01")[1]

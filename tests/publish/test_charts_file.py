@@ -1,6 +1,7 @@
 """A charts file: everything is checked before anything is read, and an error says where it is."""
 
 import json
+import os
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from discreet.publish.chart_source import find_table, list_public_options
 from discreet.publish.charts_file import read_charts
 from discreet.publish.keys import CHART, FILE
 from discreet.publish.schema import to_text
+from discreet.publish.site_folder import write_site
 
 
 def edit(old, new, charts=SONGS):
@@ -58,6 +60,31 @@ WRONG = [
     ("[chart]\n", "chart must be one or more tables"),
     ("[[chart]\n", "charts.toml must be TOML, and is not at line 4, column"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("folder", ["direct", "behind a link"])
+@pytest.mark.parametrize(
+    "ledger", ["site/budget.db", "draft/budget.db", "draft/data/budget.db", "link.db", "old", "site-dummy/x.db"]
+)
+def test_a_ledger_in_the_site_is_refused_after_the_first_run_too(tmp_path, ledger, folder):
+    """The site is a link by then, to a folder that the next run removes."""
+    charts = tmp_path / "charts"
+    charts.mkdir()
+    write_site(charts / "site", {"index.html": "", "data/a.csv": ""})
+    draft = os.readlink(charts / "site")
+    (charts / "link.db").symlink_to("site/budget.db")
+    if folder != "direct":
+        (tmp_path / "link").symlink_to(charts)
+        charts = tmp_path / "link"
+    name = ledger.replace("draft", draft).replace("old", ".site-0123456789abcdef.old/budget.db")
+    with pytest.raises(discreet.Error, match=r"ledger must be outside of out"):
+        read(charts, SONGS, HEAD.replace("budget.db", name))
+
+
+def test_a_ledger_beside_the_site_is_fine(tmp_path):
+    write_site(tmp_path / "site", {"index.html": ""})
+    for name in ("budget.db", "site.db", ".site-0123.db", "../budget.db"):
+        assert read(tmp_path, SONGS, HEAD.replace("budget.db", name)).ledger == tmp_path / name
 
 
 @pytest.mark.parametrize(("charts", "message"), WRONG, ids=[message for _, message in WRONG])

@@ -6,6 +6,7 @@ import sqlite3
 import threading
 import time
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from chart_folder import ARTISTS, HEAD, SONGS, TITLES, publish, read_log, read_s
 from discreet.ledger.ledger import Ledger
 from discreet.publish.lock import find_lock
 
-OCTOBER, NOVEMBER = ("--as-of", "2026-11-01"), ("--as-of", "2026-12-01")
+OCTOBER, NOVEMBER = ("--as-of", "2025-11-01"), ("--as-of", "2025-12-01")
 
 
 def entries():
@@ -32,11 +33,11 @@ def test_a_dry_run_reads_no_events_and_spends_nothing(folder, capsys):
     before = Path("budget.db").read_bytes()
     assert publish("--dry-run", *OCTOBER) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "What people listen to: the privacy of listeners, as of 2026-11-01 00:00 UTC"
+    assert lines[0] == "What people listen to: the privacy of listeners, as of 2025-11-01 00:00 UTC"
     assert [line.split()[:5] for line in lines[1:4]] == [
         ["chart", "period", "epsilon", "released", "this"],
-        ["songs", "2026-10", "0.5", "none", "0.5"],
-        ["artists", "2026-10", "0.1", "none", "0.1"],
+        ["songs", "2025-10", "0.5", "none", "0.5"],
+        ["artists", "2025-10", "0.1", "none", "0.1"],
     ]
     assert all("32 more months" in line for line in lines[2:4])  # (20 - 0.6) / 0.6
     assert lines[4].strip() == "this run costs epsilon 0.6; 19.4 of 20 is left after it"
@@ -47,11 +48,11 @@ def test_a_dry_run_reads_no_events_and_spends_nothing(folder, capsys):
 @pytest.mark.slow
 def test_each_period_is_released_once(folder, capsys):
     assert publish(*OCTOBER) == 0
-    assert request_ids() == ["songs/2026-10", "artists/2026-10"]
-    assert entries()[0].purpose.startswith("Most played songs, 2026-10 (settings ")
+    assert request_ids() == ["songs/2025-10", "artists/2025-10"]
+    assert entries()[0].purpose.startswith("Most played songs, 2025-10 (settings ")
     site = read_site()
-    assert {"index.html", "songs.html", "songs.2026-10.html", "data/songs.2026-10.csv", "statement.md"} < set(site)
-    release = discreet.GroupedRelease.from_json(site["data/songs.2026-10.json"].decode())
+    assert {"index.html", "songs.html", "songs.2025-10.html", "data/songs.2025-10.csv", "statement.md"} < set(site)
+    release = discreet.GroupedRelease.from_json(site["data/songs.2025-10.json"].decode())
     assert release == entries()[0].release
     assert set(release["DE"].items) <= set(TITLES)
     capsys.readouterr()
@@ -60,10 +61,10 @@ def test_each_period_is_released_once(folder, capsys):
     assert read_site() == site
     assert len(entries()) == 2
     assert publish(*NOVEMBER) == 0
-    assert request_ids()[2:] == ["songs/2026-11", "artists/2026-11"]
+    assert request_ids()[2:] == ["songs/2025-11", "artists/2025-11"]
     later = read_site()
-    assert later["songs.html"] == later["songs.2026-11.html"]
-    assert later["data/songs.2026-10.json"] == site["data/songs.2026-10.json"]
+    assert later["songs.html"] == later["songs.2025-11.html"]
+    assert later["data/songs.2025-10.json"] == site["data/songs.2025-10.json"]
 
 
 def test_the_release_is_of_the_events_of_the_period(folder):
@@ -83,14 +84,14 @@ def test_a_period_that_is_released_stays_when_the_chart_is_edited(folder):
     write_charts(folder, SONGS.replace("k = 3", "k = 5").replace("Most played songs", "Hits"))
     assert publish(*NOVEMBER) == 0
     site = read_site()
-    assert site["data/songs.2026-10.json"] == before["data/songs.2026-10.json"]
-    old, new = site["songs.2026-10.html"].decode(), site["songs.2026-11.html"].decode()
+    assert site["data/songs.2025-10.json"] == before["data/songs.2025-10.json"]
+    old, new = site["songs.2025-10.html"].decode(), site["songs.2025-11.html"].decode()
     assert "have changed since this period was released" in old
     assert "k 3, not 5" in old
     assert "have changed" not in new
     assert "<h1>Hits</h1>" in old
     assert "artists.html" not in site
-    assert "artists/2026-10" in request_ids()
+    assert "artists/2025-10" in request_ids()
 
 
 def test_a_charge_without_a_release_is_spent_and_charged_again(folder, capsys, monkeypatch):
@@ -102,29 +103,108 @@ def test_a_charge_without_a_release_is_spent_and_charged_again(folder, capsys, m
     with monkeypatch.context() as patched:
         patched.setattr(Ledger, "keep", end)
         assert publish(*OCTOBER) == 130
-    assert request_ids() == ["songs/2026-10"]
+    assert request_ids() == ["songs/2025-10"]
     capsys.readouterr()
     assert publish(*OCTOBER) == 0
     out = capsys.readouterr().out
-    assert "songs 2026-10: was charged before and no release was stored" in out
-    assert "charged again as songs/2026-10/2" in out
-    assert request_ids() == ["songs/2026-10", "songs/2026-10/2", "artists/2026-10"]
+    assert "songs 2025-10: was charged before and no release was stored" in out
+    assert "charged again as songs/2025-10/2" in out
+    assert request_ids() == ["songs/2025-10", "songs/2025-10/2", "artists/2025-10"]
     assert [entry.stored is None for entry in entries()] == [True, False, False]
     assert publish(*OCTOBER) == 0
     assert len(entries()) == 3
 
 
+@pytest.fixture
+def mend_events(folder):
+    """Events whose file has its schema and no longer its rows, which shows when the release is charged already."""
+    path = Path("streams/all.parquet")
+    whole = path.read_bytes()
+    foot = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    path.write_bytes(whole[:4] + bytes(foot - 4) + whole[foot:])
+    return lambda: path.write_bytes(whole)
+
+
+def test_a_query_that_always_fails_is_charged_twice_and_no_more(folder, capsys, mend_events):
+    write_charts(folder, SONGS)
+    for _ in range(4):
+        assert publish(*OCTOBER) == 1
+    assert request_ids() == ["songs/2025-10", "songs/2025-10/2"]
+    assert Ledger("budget.db").spent == 1
+    capsys.readouterr()
+    assert publish("--dry-run", *OCTOBER) == 1
+    out = capsys.readouterr().out
+    told = "songs/2025-10 was charged twice and not stored; `--charge-again songs` draws it once more"
+    assert f"songs: {told}" in out
+    assert "this run costs epsilon 0;" in out
+    assert publish("--dry-run", *OCTOBER, "--charge-again", "songs") == 0
+    out = capsys.readouterr().out
+    assert "songs: charged before and not stored, which is spent; charged again as songs/2025-10/3" in out
+    assert "this run costs epsilon 0.5;" in out
+    assert publish(*OCTOBER, "--charge-again", "songs") == 1
+    capsys.readouterr()
+    assert publish(*OCTOBER, "--log", "json") == 1
+    assert request_ids() == ["songs/2025-10", "songs/2025-10/2", "songs/2025-10/3"]
+    assert read_log(capsys.readouterr().out)[0]["error"] == told.replace("twice", "3 times")
+    mend_events()
+    assert publish(*OCTOBER, "--charge-again", "songs") == 0
+    assert request_ids()[3:] == ["songs/2025-10/4"]
+
+
+@pytest.mark.usefixtures("mend_events")
+def test_of_many_periods_none_is_charged_after_one_that_is_lost_twice(folder):
+    write_charts(folder, SONGS.replace('every = "month"', 'every = "month"\nfrom = "2025-08"'))
+    for _ in range(3):
+        assert publish(*OCTOBER) == 1
+    assert request_ids() == ["songs/2025-08", "songs/2025-08/2"]
+
+
+@pytest.mark.parametrize(
+    ("request_id", "purpose"),
+    [
+        ("artists/2025-10", "for the board alone"),
+        ("artists/2025-10", "Artists (settings 01234567) of the board"),
+        ("artists/2025-10/2", None),
+    ],
+)
+def test_a_release_of_somebody_else_is_not_published(folder, capsys, request_id, purpose):
+    """Ids are anybody's to choose: what publishing charged says so in its purpose."""
+    secret = {"Merger A": 9, "Merger B": 8, "Merger C": 1}
+    discreet.top_k(secret, k=2, epsilon=1, ledger="budget.db", request_id=request_id, purpose=purpose)
+    assert publish(*OCTOBER) == 1
+    assert f"artists: failed: request id '{request_id}' is used by another release" in capsys.readouterr().out
+    assert request_ids() == [request_id, "songs/2025-10"]
+    site = read_site()
+    assert "artists.html" not in site
+    assert not any(b"Merger" in text for text in site.values())
+    assert publish("--as-of", "2025-10-01") == 0
+    assert "artists/2025-09" in request_ids()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("song", "charge_again must be the id of a chart of the file, not 'song'"),
+        ("songs", "charge_again must be a chart that was charged twice for a period and not stored, which 'songs' was"),
+    ],
+)
+def test_only_what_was_lost_twice_is_charged_again(folder, capsys, name, message):
+    assert publish(*OCTOBER, "--charge-again", name) == 2
+    assert message in capsys.readouterr().err
+    assert request_ids() == []
+
+
 def test_one_chart_that_fails_does_not_stop_the_others(folder, capsys):
     write_charts(folder, SONGS.replace('item = "song_id"', 'item = "song"') + ARTISTS)
     assert publish(*OCTOBER) == 1
-    assert "songs 2026-10: failed: item must be a column of the table" in capsys.readouterr().out
-    assert request_ids() == ["artists/2026-10"]
+    assert "songs 2025-10: failed: item must be a column of the table" in capsys.readouterr().out
+    assert request_ids() == ["artists/2025-10"]
     assert {"artists.html", "index.html"} < set(read_site())
     write_charts(folder, SONGS.replace("songs.csv", "gone.csv") + ARTISTS)
     assert publish("--dry-run", *NOVEMBER) == 1
     assert publish(*NOVEMBER) == 1
     assert "songs: domain must be a file that exists" in capsys.readouterr().out
-    assert request_ids() == ["artists/2026-10", "artists/2026-11"]
+    assert request_ids() == ["artists/2025-10", "artists/2025-11"]
 
 
 def test_what_the_budget_does_not_allow_is_refused(folder, capsys):
@@ -133,14 +213,14 @@ def test_what_the_budget_does_not_allow_is_refused(folder, capsys):
     assert publish(*OCTOBER) == 1
     out = capsys.readouterr().out
     assert "more than is left: what does not fit is refused before anything is drawn" in out
-    assert "artists 2026-10: failed: epsilon 0.1 does not fit" in out
-    assert request_ids() == ["songs/2026-10"]
+    assert "artists 2025-10: failed: epsilon 0.1 does not fit" in out
+    assert request_ids() == ["songs/2025-10"]
 
 
 def test_all_periods_from_the_first_are_released(folder):
-    write_charts(folder, ARTISTS.replace('every = "month"', 'every = "month"\nfrom = "2026-08"'))
+    write_charts(folder, ARTISTS.replace('every = "month"', 'every = "month"\nfrom = "2025-08"'))
     assert publish(*OCTOBER) == 0
-    assert request_ids() == ["artists/2026-08", "artists/2026-09", "artists/2026-10"]
+    assert request_ids() == ["artists/2025-08", "artists/2025-09", "artists/2025-10"]
     assert b"Came in since" in read_site()["artists.html"] or b"The same items as in" in read_site()["artists.html"]
 
 
@@ -157,10 +237,10 @@ def test_the_log_is_json_and_holds_what_happened(folder, capsys):
     log = read_log(capsys.readouterr().out)
     assert [each["event"] for each in log] == ["price", "price", "total", "released", "released", "written"]
     assert log[0] | {"time": ""} == {
-        "time": "", "event": "price", "chart": "songs", "due": ["2026-10"], "released": 0, "epsilon": "0.5",
+        "time": "", "event": "price", "chart": "songs", "due": ["2025-10"], "released": 0, "epsilon": "0.5",
         "delta": "0", "cost": "0.5", "lasts": 32,
     }  # fmt: skip
-    assert log[3]["request_id"] == "songs/2026-10"
+    assert log[3]["request_id"] == "songs/2025-10"
     words = json.dumps(log)
     assert not any(title in words for title in TITLES)
 
@@ -173,7 +253,8 @@ def test_no_password_is_told(folder, capsys, monkeypatch):
         assert publish(*OCTOBER, "--log", log) == 1
         captured = capsys.readouterr()
         assert "failed" in captured.out
-        assert "s3cret" not in captured.out + captured.err
+        assert "does not answer at 127.0.0.1, port 1," in captured.out
+        assert not any(each in captured.out + captured.err for each in ("s3cret", "ada"))
     assert request_ids() == []
     assert "s3cret" not in json.dumps(Ledger("budget.db").export())
 
@@ -191,7 +272,7 @@ def test_events_in_a_database_beside_the_file(folder, capsys):
     charts = ARTISTS.replace('table = "streams/*.parquet"', connect)
     write_charts(folder, charts)
     assert publish(*OCTOBER) == 0
-    assert request_ids() == ["artists/2026-10"]
+    assert request_ids() == ["artists/2025-10"]
     with closing(sqlite3.connect("data.db")) as connection:
         connection.execute("CREATE TABLE artists (name TEXT)")
         connection.executemany("INSERT INTO artists VALUES (?)", [("abba",), ("bach",), ("cure",)])
@@ -260,6 +341,19 @@ def test_a_rehearsal_touches_neither_data_nor_ledger(folder, capsys):
     again = read_site("site-dummy")
     publish("--dummy", *OCTOBER)
     assert read_site("site-dummy") == again
+
+
+def test_a_period_that_is_not_over_cannot_be_released(folder, capsys):
+    """What it will cost may be asked."""
+    soon = (datetime.now(UTC) + timedelta(minutes=10)).isoformat()
+    for moment in (soon, "2999-01-01", "9999-12-31T23:59:59-12:00"):
+        assert publish("--as-of", moment) == 2
+        assert "as_of must not be after now except with --dry-run or --dummy" in capsys.readouterr().err
+    assert request_ids() == []
+    assert not Path("site").exists()
+    for option in ("--dry-run", "--dummy"):
+        assert publish("--as-of", "2999-01-01", option) == 0
+    assert publish("--as-of", (datetime.now(UTC) - timedelta(seconds=1)).isoformat()) == 0
 
 
 @pytest.mark.parametrize(

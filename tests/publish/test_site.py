@@ -20,7 +20,8 @@ from discreet.publish.bars import Earlier, list_to_html
 from discreet.publish.chart_page import ChartPages, chart_to_html
 from discreet.publish.charts_file import read_charts
 from discreet.publish.editions import Edition
-from discreet.publish.site import Site, list_files
+from discreet.publish.site import Site, list_files, make_site
+from discreet.publish.site_statement import protect_in_words
 from discreet.publish.wording import name_period
 
 ODD = "<script>alert('x')</script> & \"y\""
@@ -32,8 +33,8 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("charts")
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
-        fill_folder(folder, SONGS.replace('every = "month"', 'every = "month"\nfrom = "2026-08"') + ARTISTS)
-        assert publish("--as-of", "2026-11-01") == 0
+        fill_folder(folder, SONGS.replace('every = "month"', 'every = "month"\nfrom = "2025-08"') + ARTISTS)
+        assert publish("--as-of", "2025-11-01") == 0
     return folder / "site"
 
 
@@ -78,8 +79,8 @@ def test_nothing_is_loaded_from_elsewhere_and_every_link_leads_somewhere(site):
 
 def test_downloads_hold_what_was_released(site):
     found = read_site(site)
-    release = discreet.GroupedRelease.from_json(found["data/songs.2026-10.json"].decode())
-    rows = list(csv.DictReader(io.StringIO(found["data/songs.2026-10.csv"].decode())))
+    release = discreet.GroupedRelease.from_json(found["data/songs.2025-10.json"].decode())
+    rows = list(csv.DictReader(io.StringIO(found["data/songs.2025-10.csv"].decode())))
     assert list(rows[0]) == ["country", "item", "count", "low", "high"]
     assert [row["item"] for row in rows if row["country"] == "FR"] == [count.item for count in release["FR"].counts]
 
@@ -95,6 +96,24 @@ def test_the_statement_is_of_each_chart(site):
     assert 'release_type: "Many releases"' in entries[0]
     assert b"How is my privacy protected?" in found["songs.html"]
     assert b"of the listeners is in the data" in found["songs.html"]
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "hidden", "kept"),
+    [
+        ("add-remove", "whether any single one of the R&amp;D staff is in the data", "what the rows of"),
+        ("swap", "what the rows of any single one of the R&amp;D staff are", "in the data"),
+    ],
+)
+@pytest.mark.parametrize("delta", [None, "1e-6"])
+def test_a_site_says_it_hides_what_the_adjacency_hides(tmp_path, adjacency, hidden, kept, delta):
+    """With swap, who is in the data is no secret."""
+    write_charts(tmp_path, ARTISTS)
+    terms = {"epsilon": 1, "unit": "R&D staff", "adjacency": adjacency, "delta": delta}
+    ledger = discreet.Ledger.create(tmp_path / "budget.db", **terms)
+    words = protect_in_words(make_site(read_charts(tmp_path / "charts.toml"), ledger))
+    assert f"as far as the next sentence says, {hidden}. Whoever looks at" in words
+    assert kept not in words
 
 
 def test_names_cannot_end_a_tag(tmp_path):
@@ -206,7 +225,7 @@ def test_a_group_is_chosen_and_stays_chosen_in_other_periods(chromium, site):
     assert unquote(chromium.ask("location.hash")) == "#FR"
     chromium.ask("document.querySelector('.periods a:not([aria-current])').click()")
     deadline = time.monotonic() + 30
-    while not chromium.ask("location.pathname + document.readyState").endswith("songs.2026-09.htmlcomplete"):
+    while not chromium.ask("location.pathname + document.readyState").endswith("songs.2025-09.htmlcomplete"):
         assert time.monotonic() < deadline, "the other period does not open"
     assert chromium.ask(SHOWN) == ["FR"]
     chromium.ask("group.value = ''; group.dispatchEvent(new Event('change'))")

@@ -47,7 +47,14 @@ def publish(
     ] = False,
     as_of: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Publish what is over at this time, such as 2026-11-01. By default now."),
+        typer.Option(metavar="TIME", help="Publish what was over at this time, such as 2026-11-01. By default now."),
+    ] = None,
+    charge_again: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHART",
+            help="Charge a period of this chart once more that was charged twice and not stored. May be repeated.",
+        ),
     ] = None,
     wait: Annotated[
         str, typer.Option(metavar="S", help="How many seconds to wait for another run on the same budget.")
@@ -68,19 +75,23 @@ def publish(
     fails does not stop the others, and the exit code is then 1.
     """
     from discreet.publish.charts_file import read_charts
-    from discreet.publish.due_periods import parse_moment
+    from discreet.publish.due_periods import check_is_past, parse_moment
 
     log_as, seconds, moment = parse_choice("log", log, LOGS), parse_seconds(wait), parse_moment(as_of)
+    if not (dry_run or dummy):
+        check_is_past(moment)
     charts = read_charts(file)
     told = Teller(log_as)
     with show_progress(not quiet):
         if dummy:
             _rehearse(charts, moment, told)
-        elif _publish(charts, moment, told, dry_run, _asks(yes, log_as), seconds):
+        elif _publish(charts, moment, told, dry_run, _asks(yes, log_as), seconds, charge_again or []):
             raise typer.Exit(FAILURE)
 
 
-def _publish(charts: ChartsFile, moment: datetime, told: Teller, dry_run: bool, asks: bool, wait: float) -> bool:
+def _publish(
+    charts: ChartsFile, moment: datetime, told: Teller, dry_run: bool, asks: bool, wait: float, charge_again: list[str]
+) -> bool:
     """Publishes, and returns whether something failed."""
     from discreet.ledger.ledger import Ledger
     from discreet.publish.lock import lock_publishing
@@ -100,7 +111,7 @@ def _publish(charts: ChartsFile, moment: datetime, told: Teller, dry_run: bool, 
     with ExitStack() as held:
         if not dry_run:
             held.enter_context(lock_publishing(charts.ledger, wait, told))
-        price = make_price(charts.charts, ledger, moment)
+        price = make_price(charts.charts, ledger, moment, charge_again)
         told.price(charts, price, moment)
         if dry_run:
             return any(row.error is not None for row in price.charts)
@@ -116,10 +127,8 @@ def _rehearse(charts: ChartsFile, moment: datetime, told: Teller) -> None:
     from discreet.publish.dummy import make_dummy_site
     from discreet.publish.site_folder import check_site
 
-    # What is published stays: a rehearsal has a folder of its own.
-    out = charts.out.with_name(f"{charts.out.name}-dummy")
-    check_site(out)
-    _write(out, make_dummy_site(charts, moment), told)
+    check_site(charts.dummy_out)
+    _write(charts.dummy_out, make_dummy_site(charts, moment), told)
 
 
 def _write(out: Path, site: Site, told: Teller) -> None:

@@ -63,6 +63,7 @@ def _price_facts(row: ChartPrice) -> dict[str, Any]:
         "delta": None if cost is None else decimal(cost.delta),
         "cost": None if cost is None else decimal(cost.epsilon * len(row.due)),
         "lasts": row.lasts,
+        **({"charged_again": row.charged_again} if row.charged_again else {}),
         **({} if row.error is None else {"error": describe_error(row.error)}),
         **({} if row.warning is None else {"warning": row.warning}),
     }
@@ -86,6 +87,7 @@ def _price_lines(charts: ChartsFile, price: Price, moment: datetime) -> list[str
     if not price.fits:
         rest = "more than is left: what does not fit is refused before anything is drawn"
     errors = [f"{row.chart.id}: {describe_error(row.error)}" for row in price.charts if row.error is not None]
+    errors += [f"{row.chart.id}: {_describe_again(row)}" for row in price.charts if row.charged_again]
     errors += [f"{row.chart.id}: {row.warning}" for row in price.charts if row.warning is not None]
     total = f"this run costs epsilon {decimal(run.epsilon)}{beside}; {rest}"
     return [title, *(f"  {line}" for line in [*align_columns(rows), *errors, total])]
@@ -110,6 +112,10 @@ def _describe_due(row: ChartPrice) -> str:
     if len(periods) > 2:
         return f"{periods[0]} to {periods[-1]} ({len(periods)})"
     return " and ".join(periods) or "nothing due"
+
+
+def _describe_again(row: ChartPrice) -> str:
+    return f"charged before and not stored, which is spent; charged again as {' and '.join(row.charged_again)}"
 
 
 def _describe_released(row: ChartPrice) -> str:
@@ -141,8 +147,8 @@ _SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
     "waiting": lambda facts: f"another run is at work on this budget; waiting up to {facts['seconds']:g} seconds",
     "declined": lambda _: "nothing was released",
     "lost": lambda facts: (
-        f"{_name_release(facts)}: was charged before and no release was stored, which a crash does; that is spent, and "
-        f"it is charged again as {facts['request_id']}"
+        f"{_name_release(facts)}: was charged before and no release was stored, which a crash or a query that fails "
+        f"does; that is spent, and it is charged again as {facts['request_id']}"
     ),
     "released": lambda facts: f"{_name_release(facts)}: released for epsilon {facts['epsilon']}",
     "failed": lambda facts: f"{_name_release(facts)}: failed: {facts['error']}",

@@ -25,6 +25,7 @@ from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import DEFAULT, make_mechanism
 from discreet.privacy import positive, whole_number
 from discreet.publish.keys import CHART, FILE, TERMS, check_keys
+from discreet.publish.site_folder import is_in_site
 from discreet.sources.events.local_days import open_zone
 from discreet.sources.events.periods import UNITS, Unit
 
@@ -106,6 +107,11 @@ class ChartsFile:
     out: Path
     charts: tuple[Chart, ...]
 
+    @property
+    def dummy_out(self) -> Path:
+        """The folder of a rehearsal, which leaves alone what is published."""
+        return self.out.with_name(f"{self.out.name}-dummy")
+
 
 def read_charts(given: str | os.PathLike[str]) -> ChartsFile:
     """Reads a charts file and checks all of it; no other file is opened."""
@@ -121,9 +127,10 @@ def read_charts(given: str | os.PathLike[str]) -> ChartsFile:
     ]  # fmt: skip
     _check_ids([chart.id for chart in charts], place)
     ledger, out = folder / data["ledger"], folder / data["out"]
-    if Path(os.path.realpath(ledger)).is_relative_to(os.path.abspath(out)):
-        raise InvalidValueError(f"{place}ledger must be outside of out, which is published")
-    return ChartsFile(path, data["title"], data.get("note"), ledger, out, tuple(charts))
+    file = ChartsFile(path, data["title"], data.get("note"), ledger, out, tuple(charts))
+    if is_in_site(ledger, out) or is_in_site(ledger, file.dummy_out):
+        raise InvalidValueError(f"{place}ledger must be outside of out, which is published and replaced")
+    return file
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -42,6 +42,15 @@ def first_day(unit: Unit, day: date) -> date:
     return unit.parse(unit.spell(day)) or day
 
 
+def check_is_past(moment: datetime) -> None:
+    """Raises where a moment is to come: periods that end before it may not be over, and a release of one is final."""
+    if moment > datetime.now(UTC):
+        raise InvalidValueError(
+            f"as_of must not be after now except with --dry-run or --dummy, not {moment.isoformat()}: a period that is "
+            "not over would be released for good"
+        )
+
+
 def parse_moment(text: str | None) -> datetime:
     """The moment that a text stands for: a day, at its begin, or a time, in UTC unless it has a zone; None is now."""
     if text is None:

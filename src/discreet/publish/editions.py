@@ -1,7 +1,8 @@
 """What a ledger holds of a chart: the release of each period, under request ids such as songs/2026-10.
 
-A charge whose release was never stored is spent, and the period is charged again as songs/2026-10/2. A period has one
-stored release at most, and it is that, whatever the chart says by now.
+A charge whose release was never stored is spent, and the period is charged again as songs/2026-10/2: once, because what
+fails every time would else spend all of a budget. A period has one stored release at most, and it is that, whatever the
+chart says by now. Request ids are anybody's to choose: what was not charged for a chart is never shown as one.
 """
 
 from __future__ import annotations
@@ -40,8 +41,7 @@ class Edition:
     @property
     def fingerprint(self) -> str | None:
         """That of the chart at the time, None where it is not known."""
-        found = re.search(r"\(settings ([0-9a-f]{8})\)$", (self.entry and self.entry.purpose) or "")
-        return None if found is None else found[1]
+        return None if self.entry is None else _find_fingerprint(self.entry)
 
     @property
     def first(self) -> date:
@@ -51,10 +51,21 @@ class Edition:
 
 @dataclass(frozen=True)
 class ChartRecord:
-    """What a ledger holds of one chart: its editions, the oldest first, and all request ids that are used up."""
+    """What a ledger holds of one chart.
+
+    Attributes
+    ----------
+    editions
+        The released periods, the oldest first.
+    request_ids
+        All request ids that were charged for the chart.
+    other_ids
+        Request ids that look like them, and were charged for something else.
+    """
 
     editions: tuple[Edition, ...] = ()
     request_ids: frozenset[str] = field(default_factory=frozenset)
+    other_ids: frozenset[str] = field(default_factory=frozenset)
 
     @property
     def periods(self) -> set[str | None]:
@@ -68,9 +79,15 @@ class ChartRecord:
             tried += 1
         return found
 
-    def is_lost(self, chart: str, period: str | None) -> bool:
-        """Whether a period was charged and has no release."""
-        return period not in self.periods and name_request(chart, period) in self.request_ids
+    def count_lost(self, chart: str, period: str | None) -> int:
+        """How often a period was charged, where it has no release."""
+        if period in self.periods:
+            return 0
+        return sum(_match_request(each, chart) == (period,) for each in self.request_ids)
+
+    def find_other(self, chart: str, period: str | None) -> str | None:
+        """A request id of a period that was charged for something else, None where there is none."""
+        return min((each for each in self.other_ids if _match_request(each, chart) == (period,)), default=None)
 
 
 def name_request(chart: str, period: str | None) -> str:
@@ -85,16 +102,25 @@ def describe_purpose(chart: Chart, period: str | None) -> str:
 
 def read_record(entries: Iterable[Entry], chart: Chart) -> ChartRecord:
     """What the entries of a ledger hold of a chart."""
-    editions, used = [], set()
+    editions, used, others = [], set(), set()
     for entry in entries:
         found = _match_request(entry.request_id, chart.id)
         if found is None:
+            continue
+        if _find_fingerprint(entry) is None:
+            others.add(str(entry.request_id))
             continue
         used.add(str(entry.request_id))
         release = entry.release
         if release is not None and not isinstance(release, Sketch):
             editions.append(Edition(found[0], release, entry))
-    return ChartRecord(tuple(sorted(editions, key=lambda each: each.first)), frozenset(used))
+    return ChartRecord(tuple(sorted(editions, key=lambda each: each.first)), frozenset(used), frozenset(others))
+
+
+def _find_fingerprint(entry: Entry) -> str | None:
+    """The fingerprint of settings that `describe_purpose` wrote into a charge; None where it was not charged so."""
+    found = re.search(r"\(settings ([0-9a-f]{8})\)\Z", entry.purpose or "")
+    return None if found is None else found[1]
 
 
 def _match_request(request_id: str | None, chart: str) -> tuple[str | None] | None:

@@ -7,25 +7,29 @@ alone, so that no event is read.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
 from discreet.any_request import make_any_request
-from discreet.errors import Error
+from discreet.errors import Error, InvalidValueError, quote
 from discreet.ledger.account import Budget
 from discreet.ledger.composition import Composition
+from discreet.ledger.errors import LedgerError
 from discreet.ledger.ledger import Ledger
 from discreet.mechanisms.discovery import delta_warning
 from discreet.publish.chart_source import has_lists_in_database, list_terms, open_chart_source, open_stand_in
 from discreet.publish.charts_file import Chart
 from discreet.publish.due_periods import find_due_periods, find_last_ended, find_next_end
-from discreet.publish.editions import ChartRecord, read_record
+from discreet.publish.editions import ChartRecord, name_request, read_record
 
 MOST_PERIODS = 1000
 """So far ahead the budget is followed."""
+
+MOST_CHARGES = 2
+"""So often a period is charged without being asked for: what fails after its charge would fail again."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +41,11 @@ class ChartPrice:
     chart, record
         The chart, and what the ledger holds of it.
     due
-        The periods that this run is to release, in order.
+        The periods that this run is to release, in order, up to the first that must not be charged again.
     cost
         What the release of one period costs; None where that cannot be said.
     error
-        Why not.
+        Why not, or why a period is not released.
     lasts
         For how many more periods the budget lasts after this run, if all charts go on; None for a chart without.
     """
@@ -52,6 +56,12 @@ class ChartPrice:
     cost: Composition | None
     error: Error | None = None
     lasts: int | None = None
+
+    @property
+    def charged_again(self) -> list[str]:
+        """The request ids of this run's periods that were charged before, and have no release."""
+        lost = [period for period in self.due if self.record.count_lost(self.chart.id, period)]
+        return [self.record.next_request_id(self.chart.id, period) for period in lost]
 
     @property
     def warning(self) -> str | None:
@@ -84,10 +94,16 @@ class Price:
         return max(Fraction(0), self.budget.epsilon - after)
 
 
-def make_price(charts: Sequence[Chart], ledger: Ledger, moment: datetime) -> Price:
-    """What a run at a moment will cost; the ledger and public lists are read, and no events."""
+def make_price(charts: Sequence[Chart], ledger: Ledger, moment: datetime, charge_again: Collection[str] = ()) -> Price:
+    """What a run at a moment will cost; the ledger and public lists are read, and no events.
+
+    `charge_again` has the ids of charts of which one period may be charged once more than `MOST_CHARGES` times.
+    """
+    for name in charge_again:
+        if name not in [chart.id for chart in charts]:
+            raise InvalidValueError(f"charge_again must be the id of a chart of the file, not {quote(name)}")
     entries = ledger.history()
-    rows = [_price_chart(chart, read_record(entries, chart), moment) for chart in charts]
+    rows = [_price_chart(chart, read_record(entries, chart), moment, chart.id in charge_again) for chart in charts]
     price = Price(tuple(rows), ledger.budget, ledger.composition)
     return Price(_follow_budget(price, moment), price.budget, price.spent)
 
@@ -102,12 +118,46 @@ def add_up(costs: Sequence[tuple[Composition | None, int]]) -> Composition:
     return total
 
 
-def _price_chart(chart: Chart, record: ChartRecord, moment: datetime) -> ChartPrice:
+def _price_chart(chart: Chart, record: ChartRecord, moment: datetime, charge_again: bool) -> ChartPrice:
     due = tuple(each for each in find_due_periods(chart, moment) if each not in record.periods)
     try:
-        return ChartPrice(chart, record, due, find_cost(chart))
+        row = ChartPrice(chart, record, due, find_cost(chart))
     except Error as error:
         return ChartPrice(chart, record, due, None, error)
+    return _stop_at_other(_stop_at_lost(row, charge_again))
+
+
+def _stop_at_other(row: ChartPrice) -> ChartPrice:
+    """The price of a chart up to the first period whose request id was charged for something else."""
+    for place, period in enumerate(row.due):
+        other = row.record.find_other(row.chart.id, period)
+        if other is not None:
+            error = LedgerError(f"request id {quote(other)} is used by another release, which is not of this chart")
+            return replace(row, due=row.due[:place], error=error)
+    return row
+
+
+def _stop_at_lost(row: ChartPrice, charge_again: bool) -> ChartPrice:
+    """The price of a chart up to the first period that is charged often enough, or, if one may be again, the second."""
+    chart, record = row.chart, row.record
+    stuck = [period for period in row.due if record.count_lost(chart.id, period) >= MOST_CHARGES]
+    if charge_again and not stuck:
+        raise InvalidValueError(
+            f"charge_again must be a chart that was charged {_name_times(MOST_CHARGES)} for a period and not stored, "
+            f"which {quote(chart.id)} was not"
+        )
+    if not stuck[charge_again:]:
+        return row
+    period = stuck[charge_again]
+    error = LedgerError(
+        f"{name_request(chart.id, period)} was charged {_name_times(record.count_lost(chart.id, period))} and not "
+        f"stored; `--charge-again {chart.id}` draws it once more"
+    )
+    return replace(row, due=row.due[: row.due.index(period)], error=error)
+
+
+def _name_times(count: int) -> str:
+    return "twice" if count == 2 else f"{count} times"
 
 
 def find_cost(chart: Chart) -> Composition:
@@ -167,7 +217,7 @@ def _follow_budget(price: Price, moment: datetime) -> tuple[ChartPrice, ...]:
         following = find_next_end(row.chart.unit, soonest.first)
         heapq.heappush(coming, _Next(find_next_end(row.chart.unit, following), soonest.place, following))
     return tuple(
-        ChartPrice(row.chart, row.record, row.due, row.cost, row.error, None if row.chart.unit is None else count)
+        replace(row, lasts=None if row.chart.unit is None else count)
         for row, count in zip(price.charts, counts, strict=True)
     )
 

@@ -42,19 +42,19 @@ def release_due(price: Price, ledger: Ledger, report: Report) -> list[Failure]:
 
 def _release_chart(row: ChartPrice, ledger: Ledger, report: Report) -> Failure | None:
     """Releases the periods of one chart, up to the first that fails, which the later ones would do as well."""
-    if row.error is not None:
+    if row.cost is None and row.error is not None:
         return Failure(row.chart.id, None, row.error)
     for period in row.due:
         try:
             _release_period(row.chart, row.record, period, ledger, report)
         except Exception as error:  # whatever it is, the next chart has its turn
             return Failure(row.chart.id, period, error)
-    return None
+    return None if row.error is None else Failure(row.chart.id, None, row.error)
 
 
 def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledger: Ledger, report: Report) -> None:
     request = record.next_request_id(chart.id, period)
-    if record.is_lost(chart.id, period):
+    if record.count_lost(chart.id, period):
         report("lost", chart=chart.id, period=period, request_id=request)
     source = open_chart_source(chart, period)
     release = top_k(

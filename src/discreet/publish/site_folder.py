@@ -33,6 +33,15 @@ def check_site(out: Path) -> None:
         )
 
 
+def is_in_site(path: Path, out: Path) -> bool:
+    """Whether a file is in a site at `out`, or in a folder beside it that is replaced with it, by whichever links."""
+    real, place = Path(os.path.realpath(path)), Path(os.path.realpath(out.parent)) / out.name
+    if real.is_relative_to(place) or real.is_relative_to(os.path.realpath(out)):
+        return True
+    beside = real.parts[len(place.parent.parts) :] if real.is_relative_to(place.parent) else ()
+    return bool(beside) and _is_draft(beside[0], out)
+
+
 def write_site(out: Path, files: dict[str, str]) -> bool:
     """Writes files into the folder `out`, by their names in it, in place of all that was there.
 

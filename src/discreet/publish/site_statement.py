@@ -15,6 +15,7 @@ from discreet.statements.yaml_text import entry_to_yaml
 from discreet.text import decimal_above, printable
 
 if TYPE_CHECKING:
+    from discreet.ledger.account import Budget
     from discreet.publish.site import Site
 
 _LINK = '<a href="statement.html">the statement</a>'
@@ -25,7 +26,6 @@ def protect_in_words(site: Site) -> str:
     if site.ledger is None:
         return f"These pages are a rehearsal. Nobody's data were read for them. What will be promised is in {_LINK}."
     budget = site.ledger.budget
-    whose = escape(printable(budget.unit))
     delta = budget.delta or Fraction(0)
     lists = "all lists that are ever charged to this budget"
     promise = escape(promise_to_people(budget.epsilon, delta, budget.adjacency, lists))
@@ -33,10 +33,16 @@ def protect_in_words(site: Site) -> str:
     spent = escape(decimal_above(site.ledger.spent))
     terms = escape(f"epsilon = {decimal_above(budget.epsilon)}{beside}")
     return (
-        "Every list is drawn at random in a way that hides, as far as the next sentence says, whether any single one "
-        f"of the {whose} is in the data. {promise} That budget is {terms}, of which {spent} is spent: "
-        f"{_LINK} says what that means, and what it does not protect."
+        "Every list is drawn at random in a way that hides, as far as the next sentence says, "
+        f"{escape(_name_secret(budget))}. {promise} That budget is {terms}, of which {spent} is spent: {_LINK} says "
+        "what that means, and what it does not protect."
     )
+
+
+def _name_secret(budget: Budget) -> str:
+    """What is hidden of a person: with swap it is no secret who is in the data."""
+    person = f"any single one of the {printable(budget.unit)}"
+    return f"whether {person} is in the data" if budget.adjacency == "add-remove" else f"what the rows of {person} are"
 
 
 def make_statements(site: Site) -> dict[str, str]:
