@@ -9,6 +9,17 @@ settings.register_profile("steady", deadline=None, derandomize=True, suppress_he
 settings.load_profile("steady")
 
 
+ON_SPARK = "test_many_tables_in_one_query_on_spark"
+"""The one test that make test asks Spark: its session takes long to start, and each query seconds."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) and item.originalname != ON_SPARK:
+            item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture
 def call(monkeypatch, capsys):
     """Runs the command line in this process: (exit code, standard output, standard error)."""
