@@ -23,7 +23,7 @@ SECONDS ?= 60
 EVENTS := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
   --domain demo/movies.csv:movie_id --label title --ledger demo/budget.db
 DEMO := $(EVENTS) -k 20 --epsilon 1
-SITE := publish demo/charts.toml --yes --as-of 2026-12-01
+SITE := publish demo/charts.toml --yes --as-of 2026-07-01
 CHARTS := $(EVENTS) -k 3 --epsilon 0.5 --by country --groups demo/countries.csv:code --each-user one
 
 demo: .venv/.installed
