@@ -22,7 +22,7 @@ import numpy as np
 
 import discreet
 from discreet.analysis.goals import goals
-from discreet.analysis.utility import meter
+from discreet.analysis.meters import meter
 from discreet.mechanisms.base import Mechanism
 from discreet.request import make_request
 from discreet.study.vectors import Vector, load_vectors, make_vectors

@@ -13,18 +13,8 @@ from discreet.grouped_listing import GroupedListing
 from discreet.guarantee import Guarantee
 from discreet.labels import label_from_json, label_to_json
 from discreet.privacy import MANY, ONE, sum_of_largest
-from discreet.release import (
-    MALFORMED,
-    Release,
-    describe_doubts,
-    describe_support,
-    describe_terms,
-    describe_values,
-    from_json_text,
-    items_from_dict,
-    items_to_dict,
-    to_json_text,
-)
+from discreet.release import MALFORMED, Release, from_json_text, items_from_dict, items_to_dict, to_json_text
+from discreet.release_words import describe_doubts, describe_support, describe_terms, describe_values
 from discreet.text import decimal_above, printable
 
 FORMAT = 2

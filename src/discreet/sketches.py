@@ -18,7 +18,8 @@ from discreet.exact.laplace import interval_half_width
 from discreet.guarantee import Guarantee
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.privacy import Sensitivity, check_adjacency
-from discreet.release import MALFORMED, describe_user, from_json_text, to_json_text
+from discreet.release import MALFORMED, from_json_text, to_json_text
+from discreet.release_words import describe_user
 from discreet.sources.base import Source, refuse_curve
 from discreet.tally import Tally
 from discreet.text import align_columns, count_with_commas, decimal

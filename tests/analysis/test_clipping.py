@@ -16,8 +16,8 @@ from discreet.analysis.choose import ItemBound
 from discreet.analysis.clipping import BOUNDS, make_clipped_case
 from discreet.analysis.goals import GOALS, goals
 from discreet.analysis.joint_sets import make_analysis_request
+from discreet.analysis.meters import meter
 from discreet.analysis.race_odds import RaceOdds
-from discreet.analysis.utility import meter
 from discreet.evidence import definition
 from discreet.noise import NOISES
 from discreet.sources.arrays.array import array_source

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis.utility import Precision
+from discreet.analysis.meters import Precision
 from discreet.study import tasks
 from discreet.study.run import KEPT, study
 from discreet.study.tasks import METHODS, Task, study_tasks

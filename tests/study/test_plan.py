@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis.utility import Precision
+from discreet.analysis.meters import Precision
 from discreet.sources.arrays.array import array_source
 from discreet.study.tasks import reader
 

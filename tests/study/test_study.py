@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis.utility import Precision
+from discreet.analysis.meters import Precision
 from discreet.study.run import KEPT, Store, gather_results, study, summarise
 from discreet.study.tasks import METHODS, PROBABILITIES, Task, study_tasks, trace_curve
 from discreet.study.vectors import ZIPF_TOTAL, Vector, load_vectors, make_vectors, zipf

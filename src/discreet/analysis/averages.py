@@ -15,9 +15,10 @@ import numpy as np
 from discreet.analysis.classes import Cells, cells_of
 from discreet.analysis.goals import Hits, count_right_ranks
 from discreet.analysis.joint_sets import draw_by
+from discreet.analysis.meters import check_always_k, meter
 from discreet.analysis.results import Expected, GroupedExpected, describe_origin
 from discreet.analysis.statistics import check_confidence, draws_needed
-from discreet.analysis.utility import check_always_k, check_width, measure_groups, meter
+from discreet.analysis.utility import check_width, measure_groups
 from discreet.counts import MISS_PROBABILITY
 from discreet.errors import InvalidTypeError
 from discreet.exact.arrays import Ranks

@@ -9,9 +9,10 @@ from typing import Any
 
 from discreet.analysis.goals import GOALS, Hits, check_goal, check_share, goals, name_goal
 from discreet.analysis.joint_sets import check_comparable
+from discreet.analysis.meters import Precision, check_computed
 from discreet.analysis.results import NOT_PRIVATE, GroupedUtility, Utility, describe_origin
 from discreet.analysis.search import LEAST, MOST, Aim, Case, Scores, Search, hardest_case
-from discreet.analysis.utility import Precision, check_computed, measure_list
+from discreet.analysis.utility import measure_list
 from discreet.errors import InvalidValueError, quote
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.registry import DEFAULT, all_contenders

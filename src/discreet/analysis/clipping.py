@@ -13,8 +13,9 @@ from typing import Any
 from discreet.analysis.choose import Choice, ItemBound
 from discreet.analysis.goals import GOALS, count_right_ranks
 from discreet.analysis.joint_sets import make_analysis_request
+from discreet.analysis.meters import MOST_VALUES
 from discreet.analysis.search import MOST, Aim, Case, Scores, Search
-from discreet.analysis.utility import MOST_VALUES, Utility, at_epsilon
+from discreet.analysis.utility import Utility, at_epsilon
 from discreet.mechanisms.histogram import Histogram
 from discreet.sources.clipped import ClippableSource, ClippedSource
 

@@ -17,9 +17,9 @@ from discreet.analysis.classes import cells_of
 from discreet.analysis.goals import describe_ranks
 from discreet.analysis.joint_sets import make_analysis_request
 from discreet.analysis.layers import Layers
+from discreet.analysis.meters import MOST_VALUES, Race, check_always_k, check_computed
 from discreet.analysis.results import NOT_PRIVATE
 from discreet.analysis.shots import Chance
-from discreet.analysis.utility import MOST_VALUES, Race, check_always_k, check_computed
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
 from discreet.mechanisms import canonical, joint

@@ -18,9 +18,10 @@ from math import log
 
 import numpy as np
 
-from discreet.analysis.crowds import FINE, ROUGH, Crowd
+from discreet.analysis.crowds import Crowd
 from discreet.analysis.goals import Hits, Wanted
 from discreet.analysis.shots import Chance, gauss_rules
+from discreet.analysis.spectra import FINE, ROUGH
 from discreet.exact.arrays import Floats, Mask, Ranks
 from discreet.noise import Distribution
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from discreet.analysis.goals import goals
 from discreet.analysis.joint_sets import make_analysis_request, make_grouped_analysis_request
+from discreet.analysis.meters import Meter, meter
 from discreet.analysis.statistics import log_odds
-from discreet.analysis.utility import Meter, meter
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.privacy import Sensitivity
 from discreet.request import Request, find_items_per_user

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidValueError
 from discreet.progress import is_shown
-from discreet.release import DRAWN_BY
 from discreet.release_csv import format_csv
+from discreet.release_words import DRAWN_BY
 from discreet.text import escape_line
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from discreet.guarantee import Guarantee
-from discreet.release import describe_user
+from discreet.release_words import describe_user
 from discreet.statements.belief import belief_percent
 from discreet.statements.limits import DATA, OUTSIDE, PROMISE, find_limits
 from discreet.statements.subject import Statable, Subject, make_subject

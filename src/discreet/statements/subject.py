@@ -12,7 +12,8 @@ from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.grouped_release import GroupedRelease, count_groups
 from discreet.guarantee import Guarantee
 from discreet.privacy import ONE
-from discreet.release import Release, describe_parts, describe_size
+from discreet.release import Release
+from discreet.release_words import describe_parts, describe_size
 from discreet.sketches import Sketch
 from discreet.statements.limits import COUNTS, FOUND, GROUPS, LEDGER, LISTED, SEEDED, VALUES
 from discreet.text import decimal_above, printable

@@ -15,8 +15,8 @@ from statistics import median
 
 from discreet.analysis.goals import GOALS, goals
 from discreet.analysis.joint_sets import JointOverSets
+from discreet.analysis.meters import Precision, Shares, meter
 from discreet.analysis.statistics import log_odds
-from discreet.analysis.utility import Precision, Shares, meter
 from discreet.errors import InvalidValueError
 from discreet.guarantee import Guarantee
 from discreet.mechanisms.base import Form, Mechanism
