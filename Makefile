@@ -7,7 +7,7 @@
 # make docs   builds the documentation, with its pictures, into site/; make docs-check looks at it
 # make package  builds the wheel, and tries it in an empty environment, README and types included
 # make fuzz   looks for inputs that break discreet, for SECONDS=60 in all
-# make test-long  what takes long: most of what Spark is asked, and longer draws and integrals; .ci/run runs it too
+# make test-long  what takes long: all that Spark is asked, and longer draws and integrals; .ci/run runs it too
 # make test-torch  the tests of torch tensors, in an environment of their own: several gigabytes
 # make peers  sets up the libraries that make test compares with where they are there
 # make mutants  counts the small wrong changes of the sampler that the tests find; ARGS=--help says more

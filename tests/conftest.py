@@ -9,14 +9,11 @@ settings.register_profile("steady", deadline=None, derandomize=True, suppress_he
 settings.load_profile("steady")
 
 
-ON_SPARK = "test_many_tables_in_one_query_on_spark"
-"""The one test that make test asks Spark: its session takes long to start, and each query seconds."""
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    """What is asked of Spark waits for the long tests: its session takes long to start, and each query seconds."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()) and item.originalname != ON_SPARK:
+        if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.long)
 
 

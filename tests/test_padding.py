@@ -259,7 +259,7 @@ def power(times, n):
     return np.mean(found)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("d", "k", "epsilon"), [(10_000, 100, 1), (17_770, 1000, "0.01")])
 def test_neighbours_are_not_told_apart_by_the_clock(d, k, epsilon):
     """What is larger takes longer to test: benchmarks/clock.py."""

@@ -18,7 +18,7 @@ PAGES = [
 BY_HAND = {"mkdir canteen", "cd canteen", "python3 -m venv .venv", ". .venv/bin/activate", "pip install ."}
 
 
-SLOW = {"own-mechanism.md", "publish.md"}
+SLOW = {"choosing.md", "groups.md", "own-mechanism.md", "publish.md"}
 """What draws so often, or calls so many programs, that it waits for the long tests."""
 
 

@@ -110,6 +110,7 @@ def same_law(one, other):
     return stats.chi2_contingency(table, correction=False).pvalue > FRESH
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("fresh")
 def test_our_draws_and_those_of_opendp_are_alike():
     mechanism, k, ours = discreet.OneShot("exponential"), 1, 6000

@@ -33,10 +33,8 @@ def test_nothing_is_found_in_the_shipped_sampler(mechanism):
     assert "no violation at confidence 0.9999999" in str(found)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "mechanism", [discreet.Canonical(), pytest.param(discreet.OneShot(), marks=pytest.mark.long)], ids=str
-)
+@pytest.mark.long
+@pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.OneShot()], ids=str)
 def test_ten_percent_too_little_noise_is_found(mechanism):
     def hasty(scores):
         return discreet.top_k(scores, 2, "4.4", mechanism=mechanism, rng=random.Random(generator.getrandbits(64)))

@@ -284,7 +284,7 @@ def test_the_command_exits_with_1_where_one_is_missed_or_the_code_is_accused(mon
     assert [one["verdict"] for one in found["findings"]] == ["MISSED" if case.is_faulty else "ACCUSED"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_processes_find_the_same():
     chosen = [CASES[name] for name in ("counts: half the noise planned", "counts: half the noise drawn")]
     assert list(selftest.each_finding(chosen, 2)) == list(selftest.each_finding(chosen))

@@ -37,7 +37,7 @@ def test_epsilon_holds_without_integrals(mechanism, k):
     "mechanism",
     [
         discreet.Canonical(noise="exponential"),
-        discreet.Canonical("1/3", "half-logistic"),
+        pytest.param(discreet.Canonical("1/3", "half-logistic"), marks=pytest.mark.long),
     ],
     ids=str,
 )

@@ -372,7 +372,7 @@ def test_the_page_runs_as_printed(tmp_path, monkeypatch, capsys):
     assert names["selector"].release_.private
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_table_of_the_page_is_what_the_script_prints():
     script = Path(__file__).parents[2] / "examples" / "features.py"
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)

@@ -23,6 +23,9 @@ ONE = [0, 10] + [1] * 4 + [0] * 40
 
 OTHERS = [noise for noise in NOISES if noise != "gumbel"]
 
+MANY = pytest.mark.long
+"""Lists of two of fifteen: shorter ones are drawn in every run."""
+
 # mechanism, scores, k, epsilon
 CASES = (
     [
@@ -36,8 +39,11 @@ CASES = (
     + [(discreet.Canonical(noise=noise), TWO, 2, 1) for noise in OTHERS]
     + [(discreet.Canonical(gamma=1, noise=noise), TWO, 2, 1) for noise in OTHERS]
     + [(discreet.OneShot(noise), ONE, 1, "1/2") for noise in NOISES]
-    + [(discreet.OneShot(noise), TWO + [0] * 5, 2, 2 if noise == "logistic" else 1) for noise in NOISES]
-    + [(discreet.Peeling(noise), TWO + [0] * 5, 2, 2 if noise == "logistic" else 1) for noise in NOISES]
+    + [
+        pytest.param(cls(noise), TWO + [0] * 5, 2, 2 if noise == "logistic" else 1, marks=MANY)
+        for cls in (discreet.OneShot, discreet.Peeling)
+        for noise in NOISES
+    ]
 )
 
 
@@ -74,7 +80,7 @@ def test_counts_of_a_sampler_with_too_little_noise_do_not_fit(mechanism, k):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("word", [1, 3])
+@pytest.mark.parametrize("word", [pytest.param(1, marks=pytest.mark.long), 3])
 def test_few_bits_at_a_time_give_the_same_distribution(noise, word):
     """With a word of one or three bits nearly every comparison has to be refined: the exact path alone decides."""
     scores = [4, 2, 2, 0]

@@ -222,7 +222,7 @@ def test_duckdb_by_group(kind, domain, narrow):
     assert "SEMI JOIN" in first
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.xdist_group("postgres")
 def test_postgresql_by_group(logging_database, narrow):
     for kind, domain in CASES[::2]:
