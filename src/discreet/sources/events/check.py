@@ -76,6 +76,7 @@ class _Inspection:
             rows_without_user=counted["without_user"],
             rows_without_item=counted["without_item"],
             rows_without_value=counted.get("without_value"),
+            value_texts=self._find_value_texts() if counted.get("without_value") else [],
             placeholder_users=self._find_placeholders(),
             kind=self._reading.kind,
             rows_of_other_kind=counted["other_kind"],
@@ -111,6 +112,15 @@ class _Inspection:
     def _find_placeholders(self) -> list[Frequent]:
         rows = self._laid.filter(self._laid.user.notnull())
         return find_frequent(self._opened, rows.filter(rows.user.strip().lower().isin(_PLACEHOLDERS)), "user")
+
+    def _find_value_texts(self) -> list[Frequent]:
+        """Text of the value column that is no number."""
+        column, rows = self._reading.columns["value"], self._parts.kept
+        if not self._is_text(column):
+            return []
+        number = read_cell(self._dialect, rows[column], "float")
+        texts = rows.filter(number.isnull()).select(value=read_cell(self._dialect, rows[column], "string"))
+        return find_frequent(self._opened, texts.filter(texts.value.notnull()), "value")
 
     def _list_date_columns(self) -> list[str]:
         """The columns that may be meant as dates."""

@@ -116,10 +116,14 @@ def _fold(text: Any) -> Any:
 
 
 def _search_file(parts: TableParts, outside: Any) -> list[OtherColumn]:
-    """The columns of the domain's file that have most of what the given one lacks: ids in place of names."""
+    """The columns of the domain's file that have most of what the given one lacks: ids in place of names.
+
+    Case and spaces do not matter here: where they differ too, the next check says so.
+    """
     if parts.domain_file is None:
         return []
-    tried = [each.value for each in _list_outside(parts.opened, outside, _TRIED)]
+    folded = outside.mutate(spelled=_fold(outside.spelled)).group_by("spelled").agg(n=outside.n.sum())
+    tried = [each.value for each in _list_outside(parts.opened, folded, _TRIED)]
     file, column = split_column(parts.domain_file)
     opened = open_table(file, None, "domain", csv_format=parts.opened.csv_format)
     try:
@@ -135,7 +139,7 @@ def _count_matching(opened: Opened, column: str, tried: list[str]) -> int:
     """How many of some texts, which no statement may show, a column has."""
     import pyarrow as pa
 
-    texts = opened.table.select(value=read_cell(DUCKDB, opened.table[column], "string")).distinct()
+    texts = opened.table.select(value=_fold(read_cell(DUCKDB, opened.table[column], "string"))).distinct()
     wanted = pa.table({"value": pa.array(tried, pa.string())})
     found = ask(opened.engine, "checking the items", lambda: read_matching(texts, wanted))
     return int(found.num_rows)
