@@ -17,7 +17,11 @@ subprocess.run([sys.executable, str(root / "examples" / "ratings.py"), "demo"], 
 script = "\n".join(text for language, text in blocks if language == "python")
 subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
 commands = [
-    line for language, text in blocks if not language for line in text.splitlines() if not line.startswith("make ")
+    line
+    for language, text in blocks
+    if not language
+    for line in text.replace("\\\n", "").splitlines()
+    if not line.startswith("make ")
 ]
 for command in commands:
     ran = subprocess.run(["bash", "-euo", "pipefail", "-c", command], capture_output=True, text=True)

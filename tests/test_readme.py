@@ -3,7 +3,9 @@
 import json
 import re
 import shlex
+import sys
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from math import log
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,8 +14,8 @@ import pytest
 
 import discreet
 from discreet import cli
+from site_pages import ROOT, run
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -54,7 +56,8 @@ def test_the_call_in_a_sentence_runs():
 
 
 def test_the_command_lines_run(monkeypatch, capsys):
-    lines = [line for block in blocks("") for line in block.splitlines() if line.startswith("discreet ")]
+    joined = [line for block in blocks("") for line in block.replace("\\\n", "").splitlines()]
+    lines = [line for line in joined if line.startswith("discreet ")]
     assert [line.split()[1] for line in lines] == ["check", "select"]
     for line in lines:
         monkeypatch.setattr("sys.argv", shlex.split(line))
@@ -74,6 +77,20 @@ def test_what_it_links_to_is_there():
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", README)
     assert len(links) > 20
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_picture_is_what_its_script_draws(tmp_path):
+    printed = run(sys.executable, ROOT / "examples" / "one_person.py", tmp_path, folder=tmp_path)
+    drawn, shown = (
+        re.findall("<!-- (.*) -->", (folder / "one-person.svg").read_text(encoding="utf-8"))
+        for folder in (tmp_path, ROOT / "docs" / "assets")
+    )
+    assert drawn == shown
+    assert len(shown) > 40
+    private = re.findall(r"([\d.]+)% without Ann +([\d.]+)% with her", printed.partition("epsilon 0.5")[2])
+    assert len(private) == 6
+    # Each chance is printed to a tenth of a percent.
+    assert all(abs(log((float(a) + 0.05) / (float(b) + 0.05))) < 0.5 for a, b in private)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/scale.md"])

@@ -1,7 +1,7 @@
 """Looking at events before a release, to see whether the columns, the domain, the condition and the groups fit.
 
-A release drops what does not fit without a word, because to say so would tell about rows. Here it is said, to the data
-holder alone. All is counted on the engine; what is fetched is counts and the most frequent few values.
+A release leaves out what does not fit and cannot report it, because the report would be about private rows. Here it is
+reported, to the data holder alone. All is counted on the engine; what is fetched is counts and the most frequent few values.
 """
 
 from __future__ import annotations
