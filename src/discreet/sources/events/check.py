@@ -1,7 +1,8 @@
 """Looking at events before a release, to see whether the columns, the domain, the condition and the groups fit.
 
 A release leaves out what does not fit and cannot report it, because the report would be about private rows. Here it is
-reported, to the data holder alone. All is counted on the engine; what is fetched is counts and the most frequent few values.
+reported, to the data holder alone. All is counted on the engine; what is fetched is counts and the most frequent few
+values.
 """
 
 from __future__ import annotations
