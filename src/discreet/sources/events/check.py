@@ -73,6 +73,7 @@ class _Inspection:
         return Check(
             rows=rows,
             rows_kept=kept,
+            rows_unreadable=rows - self._count_readable() if self._opened.is_text else 0,
             users=counted["users"],
             rows_without_user=counted["without_user"],
             rows_without_item=counted["without_item"],
@@ -87,6 +88,14 @@ class _Inspection:
             groups=self._check_groups(kept),
             **self._check_items(domain, counted["usable"]),
         )
+
+    def _count_readable(self) -> int:
+        """The rows of a text file whose user and item are text: the engine passes over others only as it reads them."""
+        user, item = (self._opened.table[self._reading.columns[name]] for name in ("user", "item"))
+        counted = fetch_counts(
+            self._opened, self._opened.table, gaps=count_if(user.isnull()), users=user.count(), items=item.count()
+        )
+        return counted["gaps"] + counted["users"]
 
     def _check_items(self, domain: Integers | ListedDomain | None, usable: int) -> dict[str, Any]:
         """What there is to say of items; where they are to be found, any row with one counts."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from discreet.sources.engine import ask
+from discreet.sources.engine import EngineError, ask
 from discreet.sources.events.cells import read_cell
 from discreet.sources.events.check_queries import FEW, count_if, fetch, fetch_counts, in_descending_order, list_first
 from discreet.sources.events.check_report import Frequent, NearMatch, OtherColumn
@@ -141,5 +141,7 @@ def _count_matching(opened: Opened, column: str, tried: list[str]) -> int:
 
     texts = opened.table.select(value=_fold(read_cell(DUCKDB, opened.table[column], "string"))).distinct()
     wanted = pa.table({"value": pa.array(tried, pa.string())})
-    found = ask(opened.engine, "checking the items", lambda: read_matching(texts, wanted))
-    return int(found.num_rows)
+    try:
+        return int(ask(opened.engine, "checking the items", lambda: read_matching(texts, wanted)).num_rows)
+    except EngineError:
+        return 0  # A column that nobody asked for may be in another encoding.

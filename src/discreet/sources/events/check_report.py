@@ -80,6 +80,8 @@ class Check:
     ----------
     rows, rows_kept
         Rows read, and those of them that `where` keeps; all that follows is about the latter.
+    rows_unreadable
+        Rows of a text file whose user or item cannot be read as text, in most cases for another encoding.
     users
         How many users there are.
     rows_without_user, rows_without_item, rows_without_value
@@ -110,6 +112,7 @@ class Check:
 
     rows: int
     rows_kept: int
+    rows_unreadable: int = 0
     users: int
     rows_without_user: int
     rows_without_item: int
@@ -194,6 +197,11 @@ def _list_examples(check: Check) -> Iterator[str]:
 def _advise_on_rows(check: Check) -> Iterator[str]:
     if not check.rows:
         yield "The table has no rows: is it the right file, pattern or table?"
+    elif check.rows_unreadable:
+        yield (
+            f"{_share(check.rows_unreadable, check.rows)} cannot be read and are dropped: is the file in utf-8? If "
+            "not, say its encoding, such as 'latin-1'"
+        )
     elif not check.rows_kept:
         yield f"where keeps none of {check.rows:,} rows.{_describe_values(check)}"
     if check.rows_without_user:
