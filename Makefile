@@ -80,6 +80,7 @@ study: .venv/.installed
 docs: .venv/.installed-docs
 	@$(BIN)/python docs/_build/pictures.py
 	@$(BIN)/python docs/_build/command_line.py > docs/cli.md
+	@$(BIN)/python docs/_build/notebook_page.py docs
 	@rm -rf site && $(BIN)/zensical build --strict --clean
 	@echo 'Open site/index.html in a browser.'
 
@@ -101,7 +102,7 @@ house: .venv/.installed-test
 	@$(BIN)/python tools/house.py $(REVS:%=--rev %) $(ARGS)
 
 clean:
-	rm -rf .venv .venv-peers .venv-torch mutants demo report site docs/cli.md docs/pictures dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-torch mutants demo report site docs/cli.md docs/notebook.md docs/pictures dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("discreet needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'

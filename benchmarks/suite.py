@@ -22,6 +22,7 @@ PARTS = {
     "start": "Start",
     "small": "Few items: 10^4, and Netflix",
     "large": "Many items",
+    "shapes": "Every shape",
     "growth": "Growth",
     "memory": "Memory",
     "tables": "Events",

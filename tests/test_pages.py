@@ -12,7 +12,7 @@ from site_pages import DOCS, ROOT, blocks, run, with_programs
 
 PAGES = [
     *("index.md", "tutorial.md", "choosing.md", "concepts.md", "discovery.md", "groups.md"),
-    *("check.md", "own-mechanism.md", "publish.md", "statements.md"),
+    *("check.md", "own-mechanism.md", "publish.md", "scores.md", "shell.md", "statements.md"),
     *("gallery/index.md", "gallery/messages.md"),
 ]
 BY_HAND = {"mkdir canteen", "cd canteen", "python3 -m venv .venv", ". .venv/bin/activate", "pip install ."}

@@ -11,6 +11,8 @@ import discreet
 from site_pages import DOCS, ROOT, run
 
 pytestmark = pytest.mark.site
+MADE = {"cli.md", "notebook.md"}
+"""The pages that are made when the site is built."""
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +25,17 @@ def site():
 
 
 def test_every_page_is_there(site):
-    pages = {str(page.relative_to(DOCS).with_suffix(".html")) for page in DOCS.rglob("*.md")} | {"cli.html"}
+    pages = {str(Path(page).with_suffix(".html")) for page in all_pages()}
     assert {str(page.relative_to(site)) for page in site.rglob("*.html")} == pages | {"404.html"}
 
 
 def test_every_page_is_in_the_navigation():
     listed = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted(listed) == sorted({str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} | {"cli.md"})
+    assert sorted(listed) == sorted(all_pages())
+
+
+def all_pages():
+    return {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} | MADE
 
 
 def test_every_picture_is_there(site):

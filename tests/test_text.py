@@ -105,3 +105,8 @@ def test_columns_are_as_wide_as_their_widest_cell():
 def test_rows_of_a_table_have_as_many_cells():
     with pytest.raises(ValueError, match="shorter"):
         align_columns([("a", "b"), ("c",)])
+
+
+def test_columns_are_aligned_by_the_places_that_characters_take():
+    rows = [("寿司", "7"), ("cre\u0300me", "12"), ("pizza", "3")]
+    assert align_columns(rows, numbers=True) == ["寿司    7", "cre\u0300me  12", "pizza   3"]

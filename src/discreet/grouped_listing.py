@@ -8,7 +8,7 @@ from itertools import islice, zip_longest
 from typing import Any
 
 from discreet.listing import Listing
-from discreet.text import printable
+from discreet.text import measure_width, pad_cell, printable
 
 _ALL, _FEW, _FOLDED = 12, 3, 200
 """Up to how many groups are printed whole, how many of more, and how many a page has to unfold."""
@@ -109,7 +109,7 @@ def _put_side_by_side(blocks: list[list[str]], width: int) -> list[str]:
     lines = []
     for first in range(0, len(blocks), across):
         row = zip_longest(*blocks[first : first + across], fillvalue="")
-        lines += ["".join(f"{cell:<{widest + _GAP}}" for cell in cells).rstrip() for cells in row]
+        lines += ["".join(pad_cell(cell, widest + _GAP) for cell in cells).rstrip() for cells in row]
     return lines
 
 
@@ -119,4 +119,4 @@ def _count_across(blocks: list[list[str]], width: int) -> int:
 
 
 def _find_widest(blocks: list[list[str]]) -> int:
-    return max(len(line) for block in blocks for line in block)
+    return max(measure_width(line) for block in blocks for line in block)

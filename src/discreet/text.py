@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
+from unicodedata import combining, east_asian_width
 
 _LINE_BREAKING = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What could end a line or change a terminal, half of a surrogate pair, and the sign that escapes begin with."""
@@ -121,9 +122,23 @@ def align_columns(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> li
     numbers
         Whether all columns but the first hold numbers, which are moved to the right.
     """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(measure_width, column)) for column in zip(*rows, strict=True)]
     sides = "<" + (">" if numbers else "<") * (len(widths) - 1)
-    return [
-        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    return ["  ".join(map(pad_cell, row, widths, sides)).rstrip() for row in rows]
+
+
+def pad_cell(text: str, width: int, side: str = "<") -> str:
+    """A text with blanks after it, or before it with the side ">", that takes so many places in a terminal.
+
+    Examples
+    --------
+    >>> pad_cell("寿司", 6), pad_cell("7", 3, ">")
+    ('寿司  ', '  7')
+    """
+    blanks = " " * (width - measure_width(text))
+    return blanks + text if side == ">" else text + blanks
+
+
+def measure_width(text: str) -> int:
+    """How many places a text takes in a terminal: a wide character takes two, and a combining accent none."""
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)

@@ -24,6 +24,7 @@ READ = ("--user", "who", "--item", "film")
 IDS = ("--domain", "films.csv:id")
 MISTAKES = {
     "names in place of ids": (SEEN, ("--domain", "films.csv:title"), "is the domain 'films.csv:id'?", 1),
+    "names in place of ids in lower case": (SEEN, ("--domain", "lower.csv:title"), "is the domain 'lower.csv:id'?", 1),
     "lower case": (
         SEEN,
         ("--domain", "lower.csv:id"),
@@ -61,7 +62,7 @@ MISTAKES = {
 def events(request):
     """Writes rows to an engine, and gives the arguments that name them."""
     Path("films.csv").write_text("id,title\n" + "".join(f"{key},{name}\n" for key, name in FILMS.items()))
-    Path("lower.csv").write_text("id\n" + "".join(f"{key.lower()}\n" for key in FILMS))
+    Path("lower.csv").write_text("id,title\n" + "".join(f"{key.lower()},{name}\n" for key, name in FILMS.items()))
 
     def write(engine, rows):
         columns = [pa.array([row[place] for row in rows], pa.string()) for place in range(len(COLUMNS))]
@@ -101,6 +102,16 @@ def test_each_planted_mistake_is_found(call, events, engine, mistake):
     assert (actual, err) == (code, "")
     assert out.startswith(WARNING)
     assert told in out.partition("What to change:")[2]
+
+
+def test_a_decimal_comma_is_told(call, events):
+    rows = [(who, film, at, "17,29" if i % 4 else "17.29") for i, (who, film, at, _) in enumerate(SEEN)]
+    code, out, _ = call("check", *events("csv", rows), *READ, *IDS, "--value", "land", "--clip", "0,50")
+    assert code == 0
+    assert (
+        "6 of 8 rows (75.0%) have no number as value and are dropped, such as '17,29' (6 rows): numbers are written "
+        "like 1234.5, without unit or decimal comma" in out
+    )
 
 
 @pytest.mark.parametrize("engine", ["csv", "sqlite"])

@@ -35,7 +35,7 @@ GroupsOption = Annotated[
         show_default=False,
         help="With --by: the public list of groups, as FILE:COLUMN or as FIRST..LAST, of whole numbers or periods, "
         "such as 2026-01..2026-12. Give it once for each --by, for all combinations, or once as a FILE that has all "
-        "the columns. Rows of other groups are dropped without a word.",
+        "the columns. Rows of other groups are left out.",
     ),
 ]
 EachUserOption = Annotated[

@@ -104,6 +104,7 @@ def test_values_that_are_no_numbers_are_counted():
     found = check(table, value="stars", clip=(0, 5))
     assert (found.rows_without_value, found.rows_inside, found.items_untouched) == (2, 1, 3)
     assert "2 of 3 rows (66.7%) have no number as value and are dropped" in found.advice
+    assert found.value_texts == []
 
 
 def test_items_that_are_to_be_found_have_no_domain():

@@ -194,7 +194,7 @@ def test_no_row_changes_the_delimiter(tmp_path):
     assert scores(other, ["a", "a,b"]) == {"a": 1, "a,b": 2}
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1", "latin1", "ISO-8859-1", "UTF8", "utf-8-sig"])
 def test_an_encoding_is_what_the_caller_says(tmp_path, encoding):
     text = "who;größe\n1;süß\n2;süß\n3;klein\n"
     (tmp_path / "e.csv").write_text(text, encoding=encoding, newline="")
@@ -222,3 +222,49 @@ def test_sums_from_a_file_with_semicolons(tmp_path):
     assert scores(
         tmp_path / "e.csv", ["a", "b"], delimiter=";", value="amount", clip=(0, 5), resolution="0.5"
     ) == {"a": Fraction(7, 2), "b": 0}  # fmt: skip
+
+
+UNREADABLE = {
+    "in another encoding": ("what,no\nsüß,1\nklein,2\n", "latin-1", {}),
+    "in another than is said": ("what,no\ns\u0096ß,1\nklein,2\n", "utf-8", {"encoding": "latin-1"}),
+    "with a field too few": ("no,what\n1,klein\n2\n", "utf-8", {}),
+}
+
+
+@pytest.mark.parametrize("mistake", UNREADABLE)
+def test_a_public_list_is_read_whole_or_refused(tmp_path, mistake):
+    """A row of events that cannot be read is passed over; an item of the list would be missing from all releases."""
+    text, encoding, options = UNREADABLE[mistake]
+    (tmp_path / "list.csv").write_text(text, encoding=encoding)
+    (tmp_path / "e.csv").write_text("who,what\n1,klein\n", encoding="utf-8")
+    told = f"must be a file in {options.get('encoding', 'utf-8')}, like the events, with as many fields in each row as"
+    columns = {"user": "who", "item": "what", **options}
+    with pytest.raises(discreet.Error, match=f"domain {told}"):
+        discreet.events(tmp_path / "e.csv", domain=f"{tmp_path / 'list.csv'}:what", **columns)
+    with pytest.raises(discreet.Error, match=f"groups {told}"):
+        discreet.events(
+            tmp_path / "e.csv",
+            domain=["klein"],
+            by="what",
+            groups=f"{tmp_path / 'list.csv'}:what",
+            each_user="one",
+            **columns,
+        )
+
+
+def test_rows_of_events_in_another_encoding_are_found_by_a_check(tmp_path):
+    (tmp_path / "e.csv").write_text("who,what\n1,süß\n2,süß\n", encoding="latin-1")
+    source = discreet.events(tmp_path / "e.csv", user="who", item="what", domain=["süß", "klein"])
+    found = discreet.check_events(source)
+    assert (found.rows, found.rows_unreadable, found.is_noise) == (2, 2, True)
+    assert found.advice[0] == (
+        "2 of 2 rows (100.0%) cannot be read and are dropped: is the file in utf-8? If not, say its encoding, such as "
+        "'latin-1'"
+    )
+
+
+def test_a_check_passes_over_other_columns_of_the_domain_in_another_encoding(tmp_path):
+    (tmp_path / "list.csv").write_text("what,name\nsalz,süß\nbrot,klein\n", encoding="latin-1")
+    (tmp_path / "e.csv").write_text("who,what\n1,klein\n", encoding="utf-8")
+    source = discreet.events(tmp_path / "e.csv", user="who", item="what", domain=f"{tmp_path / 'list.csv'}:what")
+    assert discreet.check_events(source).other_columns == []

@@ -1,7 +1,8 @@
 """Looking at events before a release, to see whether the columns, the domain, the condition and the groups fit.
 
-A release drops what does not fit without a word, because to say so would tell about rows. Here it is said, to the data
-holder alone. All is counted on the engine; what is fetched is counts and the most frequent few values.
+A release leaves out what does not fit and cannot report it, because the report would be about private rows. Here it is
+reported, to the data holder alone. All is counted on the engine; what is fetched is counts and the most frequent few
+values.
 """
 
 from __future__ import annotations
@@ -72,10 +73,12 @@ class _Inspection:
         return Check(
             rows=rows,
             rows_kept=kept,
+            rows_unreadable=rows - self._count_readable() if self._opened.is_text else 0,
             users=counted["users"],
             rows_without_user=counted["without_user"],
             rows_without_item=counted["without_item"],
             rows_without_value=counted.get("without_value"),
+            value_texts=self._find_value_texts() if counted.get("without_value") else [],
             placeholder_users=self._find_placeholders(),
             kind=self._reading.kind,
             rows_of_other_kind=counted["other_kind"],
@@ -85,6 +88,14 @@ class _Inspection:
             groups=self._check_groups(kept),
             **self._check_items(domain, counted["usable"]),
         )
+
+    def _count_readable(self) -> int:
+        """The rows of a text file whose user and item are text: the engine passes over others only as it reads them."""
+        user, item = (self._opened.table[self._reading.columns[name]] for name in ("user", "item"))
+        counted = fetch_counts(
+            self._opened, self._opened.table, gaps=count_if(user.isnull()), users=user.count(), items=item.count()
+        )
+        return counted["gaps"] + counted["users"]
 
     def _check_items(self, domain: Integers | ListedDomain | None, usable: int) -> dict[str, Any]:
         """What there is to say of items; where they are to be found, any row with one counts."""
@@ -111,6 +122,15 @@ class _Inspection:
     def _find_placeholders(self) -> list[Frequent]:
         rows = self._laid.filter(self._laid.user.notnull())
         return find_frequent(self._opened, rows.filter(rows.user.strip().lower().isin(_PLACEHOLDERS)), "user")
+
+    def _find_value_texts(self) -> list[Frequent]:
+        """Text of the value column that is no number."""
+        column, rows = self._reading.columns["value"], self._parts.kept
+        if not self._is_text(column):
+            return []
+        number = read_cell(self._dialect, rows[column], "float")
+        texts = rows.filter(number.isnull()).select(value=read_cell(self._dialect, rows[column], "string"))
+        return find_frequent(self._opened, texts.filter(texts.value.notnull()), "value")
 
     def _list_date_columns(self) -> list[str]:
         """The columns that may be meant as dates."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from discreet.sources.engine import ask
+from discreet.sources.engine import EngineError, ask
 from discreet.sources.events.cells import read_cell
 from discreet.sources.events.check_queries import FEW, count_if, fetch, fetch_counts, in_descending_order, list_first
 from discreet.sources.events.check_report import Frequent, NearMatch, OtherColumn
@@ -116,10 +116,14 @@ def _fold(text: Any) -> Any:
 
 
 def _search_file(parts: TableParts, outside: Any) -> list[OtherColumn]:
-    """The columns of the domain's file that have most of what the given one lacks: ids in place of names."""
+    """The columns of the domain's file that have most of what the given one lacks: ids in place of names.
+
+    Case and spaces do not matter here: where they differ too, the next check says so.
+    """
     if parts.domain_file is None:
         return []
-    tried = [each.value for each in _list_outside(parts.opened, outside, _TRIED)]
+    folded = outside.mutate(spelled=_fold(outside.spelled)).group_by("spelled").agg(n=outside.n.sum())
+    tried = [each.value for each in _list_outside(parts.opened, folded, _TRIED)]
     file, column = split_column(parts.domain_file)
     opened = open_table(file, None, "domain", csv_format=parts.opened.csv_format)
     try:
@@ -135,7 +139,9 @@ def _count_matching(opened: Opened, column: str, tried: list[str]) -> int:
     """How many of some texts, which no statement may show, a column has."""
     import pyarrow as pa
 
-    texts = opened.table.select(value=read_cell(DUCKDB, opened.table[column], "string")).distinct()
+    texts = opened.table.select(value=_fold(read_cell(DUCKDB, opened.table[column], "string"))).distinct()
     wanted = pa.table({"value": pa.array(tried, pa.string())})
-    found = ask(opened.engine, "checking the items", lambda: read_matching(texts, wanted))
-    return int(found.num_rows)
+    try:
+        return int(ask(opened.engine, "checking the items", lambda: read_matching(texts, wanted)).num_rows)
+    except EngineError:
+        return 0  # A column that nobody asked for may be in another encoding.

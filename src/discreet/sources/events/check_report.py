@@ -10,6 +10,7 @@ from discreet.text import align_columns, printable, shorten
 
 WARNING = "NOT private, for the data holder alone: this is read off the rows, and must not be published"
 _WIDTH = 40
+_MENDING = " (docs/check.md shows how)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,10 +80,14 @@ class Check:
     ----------
     rows, rows_kept
         Rows read, and those of them that `where` keeps; all that follows is about the latter.
+    rows_unreadable
+        Rows of a text file whose user or item cannot be read as text, in most cases for another encoding.
     users
         How many users there are.
     rows_without_user, rows_without_item, rows_without_value
         Rows that are dropped because something is missing; the last is None without `value`.
+    value_texts
+        The most frequent texts of the value column that are no numbers, such as "17,29".
     placeholder_users
         Text that stands for no user, such as an empty one or "null": all of its rows count as one person.
     rows_inside
@@ -107,10 +112,12 @@ class Check:
 
     rows: int
     rows_kept: int
+    rows_unreadable: int = 0
     users: int
     rows_without_user: int
     rows_without_item: int
     rows_without_value: int | None
+    value_texts: list[Frequent] = field(default_factory=list)
     placeholder_users: list[Frequent]
     rows_inside: int
     kind: str
@@ -190,6 +197,11 @@ def _list_examples(check: Check) -> Iterator[str]:
 def _advise_on_rows(check: Check) -> Iterator[str]:
     if not check.rows:
         yield "The table has no rows: is it the right file, pattern or table?"
+    elif check.rows_unreadable:
+        yield (
+            f"{_share(check.rows_unreadable, check.rows)} cannot be read and are dropped: is the file in utf-8? If "
+            "not, say its encoding, such as 'latin-1'"
+        )
     elif not check.rows_kept:
         yield f"where keeps none of {check.rows:,} rows.{_describe_values(check)}"
     if check.rows_without_user:
@@ -205,7 +217,16 @@ def _advise_on_rows(check: Check) -> Iterator[str]:
     if check.rows_without_item:
         yield f"{_share(check.rows_without_item, check.rows_kept)} have no item and are dropped"
     if check.rows_without_value:
-        yield f"{_share(check.rows_without_value, check.rows_kept)} have no number as value and are dropped"
+        yield (
+            f"{_share(check.rows_without_value, check.rows_kept)} have no number as value and are dropped"
+            f"{_describe_value_texts(check)}"
+        )
+
+
+def _describe_value_texts(check: Check) -> str:
+    if not check.value_texts:
+        return ""
+    return f", such as {_join(check.value_texts[:2])}: numbers are written like 1234.5, without unit or decimal comma"
 
 
 def _describe_values(check: Check) -> str:
@@ -222,6 +243,7 @@ def _advise_on_items(check: Check) -> Iterator[str]:
         yield (
             f"{_count_rows(check.rows_near)} would be inside the domain if case and spaces were ignored, such as "
             f"{_show(first.found)}, which the domain has as {_show(first.listed)}: spell both alike"
+            f"{_MENDING}"
         )
     for other in check.other_columns:
         yield (
@@ -242,7 +264,7 @@ def _advise_on_dates(check: Check) -> Iterator[str]:
         yield (
             f"{_count_rows(each.rows)} of {_show(each.column)} look like dates with the {each.order} first, such as "
             f"{_show(each.example)}: only dates like 2026-01-31 are read, and all others are missing to a condition, a "
-            "period or a domain of dates"
+            f"period or a domain of dates{_MENDING}"
         )
 
 

@@ -245,7 +245,7 @@ def _read_files(
         return read_parquet(connection, files, wanted or (), several, _unused_name("files"))
     if found.ending in DELIMITERS:
         names = (wanted or ()) if several else ()
-        table = read_delimited(connection, found, csv_format, _unused_name("files"), names)
+        table = read_delimited(connection, found, csv_format, _unused_name("files"), names, is_public=wanted is None)
     else:
         table = read_json(connection, files, found.ending, wanted, _unused_name("json"))
     return table, frozenset(table.columns)

@@ -5,6 +5,7 @@ Nothing of it is guessed from rows: one user's row could change how all are read
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,9 @@ QUOTE = '"'
 
 ENCODINGS = ("utf-8", "utf-16", "latin-1")
 """What DuckDB reads without an extension."""
+
+_NAMES = {"iso8859-1": "latin-1", "utf-8-sig": "utf-8"}
+"""Names of Python for encodings that are one of those; a byte order mark is read over anyway."""
 
 _POSSIBLE = (",", ";", "\t")
 """What a header may have between names, the first of which that it has is meant."""
@@ -57,11 +61,21 @@ def check_csv_format(delimiter: Any, escape: Any, encoding: Any, endings: Collec
         if not escape.isascii() or escape == delimiter or escape in _POSSIBLE:
             raise InvalidValueError(f"escape must be an ASCII character other than the delimiter, not {quote(escape)}")
     if encoding is not None:
+        encoding = _name_encoding(encoding)
         if encoding not in ENCODINGS:
             raise InvalidValueError(f"encoding must be {', '.join(map(repr, ENCODINGS))}, not {quote(encoding)}")
         if not tabular:
             raise InvalidValueError("encoding must be left out unless the table or the domain is a .csv or .tsv file")
     return CsvFormat(delimiter, escape, encoding)
+
+
+def _name_encoding(given: Any) -> Any:
+    """An encoding by the name that DuckDB has for it, whichever of its names was given; what is none stays as it is."""
+    try:
+        name = codecs.lookup(given).name
+    except (LookupError, TypeError, ValueError):
+        return given
+    return _NAMES.get(name, name)
 
 
 def _check_character(argument: str, given: Any, example: str, forbidden: str = "") -> None:

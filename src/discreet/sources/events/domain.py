@@ -20,7 +20,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.labels import is_column, unwrap_label
 from discreet.privacy import is_whole_number
 from discreet.sources.column_hints import choices, suggestion
-from discreet.sources.engine import ask
+from discreet.sources.engine import EngineError, ask
 from discreet.sources.events.cells import LARGEST_EXACT, read_cell
 from discreet.sources.events.connect import Opened, is_frame, open_table
 from discreet.sources.events.dialect import Dialect
@@ -300,6 +300,8 @@ def convert_kind(
         raise InvalidTypeError(
             f"{names.argument} must hold strings, whole numbers, dates or booleans, not a column of {listed.type()}"
         )
+    if opened.is_text:
+        _check_text(table, opened, events, names)
     if not opened.is_text or kind == "string" or (kind is None and events.is_text):
         return table, own
     cast = table.mutate(**{column: read_cell(DUCKDB, listed, kind or "integer")})
@@ -312,6 +314,22 @@ def convert_kind(
             f"{names.argument} must hold {names.member}s like those of the events, {kind}s, and one is not"
         )
     return cast, kind
+
+
+def _check_text(table: Any, opened: Opened, events: Opened, names: ListNames) -> None:
+    """Refuses a public file with a row that cannot be read, whose item would be missing from the list."""
+
+    def read_all() -> None:
+        table.aggregate([table[column].count() for column in table.columns]).to_pyarrow()
+
+    try:
+        ask(opened.engine, f"reading the {names.argument}", read_all)
+    except EngineError:
+        encoding = events.csv_format.encoding or "utf-8"
+        raise InvalidValueError(
+            f"{names.argument} must be a file in {encoding}, like the events, with as many fields in each row as in "
+            "the header, and a row of it is not"
+        ) from None
 
 
 def _is_lost(item: Any, kind: str | None) -> Any:

@@ -12,7 +12,7 @@ import csv
 import glob
 import re
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,9 @@ from discreet.errors import InvalidValueError, quote
 from discreet.sources.events.csv_format import QUOTE, CsvFormat, sniff_delimiter
 from discreet.sources.events.file_paths import FoundFiles
 
-_FIXED = {"auto_detect": False, "ignore_errors": True, "null_padding": False, "strict_mode": False}
+_FIXED = {"auto_detect": False, "null_padding": False, "strict_mode": False}
+_PASS_OVER = {"ignore_errors": True}
+"""A row that cannot be read must not stop the others."""
 _LONGEST_LINE = 2**24
 _LARGEST_IN_ARRAY = 2**26
 _UNREADABLE = "\ufffd"
@@ -41,12 +43,18 @@ class _Layout:
 
 
 def read_delimited(
-    connection: Any, found: FoundFiles, csv_format: CsvFormat, name: str, wanted: Collection[str] = ()
+    connection: Any,
+    found: FoundFiles,
+    csv_format: CsvFormat,
+    name: str,
+    wanted: Collection[str] = (),
+    is_public: bool = False,
 ) -> Any:
     """A CSV or TSV table, each file by its own header, whose format depends on headers and the caller alone.
 
     DuckDB would guess quotes, delimiters and types from rows, and one user's row could change how all are read. The
-    wanted columns are spelled as they are here, whatever capitals a header has.
+    wanted columns are spelled as they are here, whatever capitals a header has. In a public file a row that cannot be
+    read is an error of the query, in others it is passed over.
     """
     import ibis
 
@@ -63,7 +71,8 @@ def read_delimited(
             # Named as the caller did: which files a pattern finds may tell who is there.
             raise InvalidValueError(f"{found.given} must begin with a header of different column names, and does not")
         groups[layout].append(file)
-    parts = [_read_group(connection, group, layout, csv_format) for layout, group in groups.items()]
+    on_error = {} if is_public else _PASS_OVER
+    parts = [_read_group(connection, group, layout, csv_format, on_error) for layout, group in groups.items()]
     if len(parts) == 1 and not wanted:
         return parts[0]
     columns = {column.casefold(): column for part in reversed(parts) for column in part.columns}
@@ -114,13 +123,15 @@ def _read_first_line(file: str, encoding: str) -> str:
     return text
 
 
-def _read_group(connection: Any, files: list[str], layout: _Layout, csv_format: CsvFormat) -> Any:
+def _read_group(
+    connection: Any, files: list[str], layout: _Layout, csv_format: CsvFormat, on_error: Mapping[str, bool]
+) -> Any:
     """Files of one layout, all of whose columns are text."""
     columns = dict.fromkeys(layout.header, "VARCHAR")
     # In one piece: a piece that begins inside a quoted field would take its lines for rows.
     quotes = {"quote": QUOTE, "escape": csv_format.escape or QUOTE, "parallel": False}
     options = {"header": True, "columns": columns, "delim": layout.delimiter, **_encoded(csv_format.encoding)}
-    return connection.read_csv(literal_paths(files), **options, **quotes, **_FIXED)
+    return connection.read_csv(literal_paths(files), **options, **quotes, **_FIXED, **on_error)
 
 
 def _encoded(encoding: str | None) -> dict[str, str]:
@@ -181,7 +192,7 @@ def _read_lines(connection: Any, files: list[str]) -> Any:
     # No record of JSON has a control character, so that none has the delimiter of this table.
     plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": "\x1f", "quote": "", "escape": ""}
     sizes = {"max_line_size": _LONGEST_LINE, "buffer_size": 2 * _LONGEST_LINE}
-    return connection.read_csv(literal_paths(files), **plain, **sizes, **_FIXED)
+    return connection.read_csv(literal_paths(files), **plain, **sizes, **_FIXED, **_PASS_OVER)
 
 
 def _opens_an_array(file: str) -> bool:
