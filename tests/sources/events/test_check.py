@@ -59,6 +59,15 @@ def test_every_engine_finds_the_same_by_group(engine, tmp_path, request):
     assert found.outside["land"] == [Frequent("XX", 2), Frequent("(no text)", 1)]
 
 
+@pytest.mark.parametrize(("lines", "header"), [("Dune\nheat\nran\n", "Dune"), ("title\ndune\nheat\n", None)])
+def test_a_list_without_a_header_is_noticed(lines, header, tmp_path):
+    (tmp_path / "films.csv").write_text(lines)
+    table = pa.table({"who": [1, 2, 3, 4], "film": [" dune", "heat", "heat", "zorro"]})
+    found = check(table, domain=str(tmp_path / "films.csv"))
+    assert found.header_item == header
+    assert ("no header line, add one" in str(found)) == (header is not None)
+
+
 def test_what_is_looked_for_in_other_columns_stands_in_no_statement(tmp_path, monkeypatch):
     (tmp_path / "films.csv").write_text("id,title,year\n1,Dune,1984\n2,Heat,1995\n3,Ran,1985\n")
     log = []

@@ -77,7 +77,7 @@ def _compare(parts: TableParts, touched: Any, domain: Integers | ListedDomain) -
         "untouched": _list_untouched(parts, touched.filter(inside), domain),
         "rows_near": rows_near,
         "near": near,
-        "other_columns": _search_file(parts, outside),
+        **_search_file(parts, outside),
     }
 
 
@@ -115,13 +115,13 @@ def _fold(text: Any) -> Any:
     return folded
 
 
-def _search_file(parts: TableParts, outside: Any) -> list[OtherColumn]:
-    """The columns of the domain's file that have most of what the given one lacks: ids in place of names.
+def _search_file(parts: TableParts, outside: Any) -> dict[str, Any]:
+    """What of a domain's file may be meant: columns with most of what the given one lacks, or its header as an item.
 
     Case and spaces do not matter here: where they differ too, the next check says so.
     """
     if parts.domain_file is None:
-        return []
+        return {}
     folded = outside.mutate(spelled=_fold(outside.spelled)).group_by("spelled").agg(n=outside.n.sum())
     tried = [each.value for each in _list_outside(parts.opened, folded, _TRIED)]
     file, column = split_column(parts.domain_file)
@@ -132,7 +132,9 @@ def _search_file(parts: TableParts, outside: Any) -> list[OtherColumn]:
         found = {name: _count_matching(opened, name, tried) for name in others}
     finally:
         opened.close()
-    return [OtherColumn(f"{file}:{name}", n, len(tried)) for name, n in found.items() if 2 * n > len(tried)]
+    columns = [OtherColumn(f"{file}:{name}", n, len(tried)) for name, n in found.items() if 2 * n > len(tried)]
+    header = "".join(given.lower().split())
+    return {"other_columns": columns, "header_item": given if header in tried else None}
 
 
 def _count_matching(opened: Opened, column: str, tried: list[str]) -> int:

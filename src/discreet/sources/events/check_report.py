@@ -102,6 +102,8 @@ class Check:
         Rows that would be inside if case and spaces were ignored, and a few.
     other_columns
         Columns of the domain's file that have the items which the given one lacks.
+    header_item
+        The header of the domain's file, where events have an item of that name: the file may have no header.
     dates
         Text that looks like dates in another order than 2026-01-31.
     where_values
@@ -131,6 +133,7 @@ class Check:
     rows_near: int = 0
     near: list[NearMatch] = field(default_factory=list)
     other_columns: list[OtherColumn] = field(default_factory=list)
+    header_item: str | None = None
     dates: list[DateText] = field(default_factory=list)
     where_values: dict[str, list[Frequent]] = field(default_factory=dict)
     groups: GroupCheck | None = None
@@ -249,6 +252,11 @@ def _advise_on_items(check: Check) -> Iterator[str]:
         yield (
             f"Of the {other.tried:,} most frequent items outside the domain {other.found:,} are in another column of "
             f"its file: is the domain {_show(other.spelling)}?"
+        )
+    if check.header_item is not None:
+        yield (
+            f"The first line of the domain's file, {_show(check.header_item)}, is taken for the name of its column, and "
+            "events have an item of that name: if the file has no header line, add one"
         )
     if check.d is not None and check.rows_kept and check.items_untouched == check.d:
         yield "No item of the domain is in the events: a release would be noise alone"
