@@ -255,8 +255,8 @@ def _advise_on_items(check: Check) -> Iterator[str]:
         )
     if check.header_item is not None:
         yield (
-            f"The first line of the domain's file, {_show(check.header_item)}, is taken for the name of its column, and "
-            "events have an item of that name: if the file has no header line, add one"
+            f"The first line of the domain's file, {_show(check.header_item)}, is taken for the name of its column, "
+            "and events have an item of that name: if the file has no header line, add one"
         )
     if check.d is not None and check.rows_kept and check.items_untouched == check.d:
         yield "No item of the domain is in the events: a release would be noise alone"
