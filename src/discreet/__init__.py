@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from discreet.sources.engine import EngineError
     from discreet.sources.events.check import check_events
     from discreet.sources.events.check_report import Check
-    from discreet.sources.events.domain import integers
     from discreet.sources.events.group_lists import product
     from discreet.sources.events.periods import (
         day,
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
         year,
         years,
     )
+    from discreet.sources.events.ranges import integers
     from discreet.sources.events.source import events
     from discreet.sources.events.strings import strings
     from discreet.sources.events.table import TableSource
@@ -160,7 +160,7 @@ _ON_DEMAND = {
     "events": "discreet.sources.events.source",
     "expected": "discreet.analysis.averages",
     "grouped": "discreet.sources.members",
-    "integers": "discreet.sources.events.domain",
+    "integers": "discreet.sources.events.ranges",
     "month": "discreet.sources.events.periods",
     "months": "discreet.sources.events.periods",
     "plan": "discreet.study.plan",

@@ -11,9 +11,11 @@ from discreet.cli.output import check_out
 from discreet.cli.stdin import STANDARD, Input, input_files
 from discreet.discovery_terms import Discovered
 from discreet.errors import InvalidValueError, quote
-from discreet.sources.events.domain import STRINGS, Integers, parse_domain
+from discreet.sources.events.domain import parse_domain
 from discreet.sources.events.file_paths import list_files
+from discreet.sources.events.ranges import Integers
 from discreet.sources.events.source import events
+from discreet.sources.events.strings import STRINGS
 
 
 def prepare_events(

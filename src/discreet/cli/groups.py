@@ -81,8 +81,8 @@ def parse_grouping(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _count_groups(groups: Any) -> str:
     """How many groups a list has, as far as that is known before a file is read."""
-    from discreet.sources.events.domain import Integers
     from discreet.sources.events.group_lists import Product
+    from discreet.sources.events.ranges import Integers
 
     lists = groups.lists if isinstance(groups, Product) else [groups]
     if any(isinstance(each, str) for each in lists):

@@ -11,9 +11,10 @@ from discreet.sources.events.check_queries import FEW, count_if, fetch, fetch_co
 from discreet.sources.events.check_report import Frequent, NearMatch, OtherColumn
 from discreet.sources.events.connect import Opened, open_table
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
-from discreet.sources.events.domain import DOMAIN, Integers, ListedDomain, find_list_column, split_column
+from discreet.sources.events.domain import DOMAIN, ListedDomain, find_list_column, split_column
 from discreet.sources.events.event_table import TableParts
 from discreet.sources.events.lookup import read_matching
+from discreet.sources.events.ranges import Integers
 
 _TRIED = 100
 """How many items are looked for in other columns of the domain's file."""
