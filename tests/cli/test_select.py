@@ -338,7 +338,7 @@ def test_bad_use_with_events_is_refused_in_one_sentence(refused, ratings, args, 
         (("select", *FROM_EVENTS[2:]), "FILE is missing; for example: discreet select scores.csv -k 10 --epsilon 1"),
         (
             ("select", "postgres://h/db", *FROM_EVENTS[2:]),
-            "FILE must be a file; the URL of a database goes with --connect",
+            "FILE must be a file, or the URL of one by https, s3 or gs; the URL of a database goes with --connect",
         ),
         ((*SELECT, *MOVIES), "domain must be left out without user: a file of scores lists its own items"),
         ((*SELECT, "--label", "title"), "label must be left out without user: a file of scores has its own labels"),

@@ -55,6 +55,7 @@ from discreet.errors import InvalidValueError
 from discreet.padding import Padding, check_auto
 from discreet.privacy import Sensitivity, positive
 from discreet.progress import show_progress
+from discreet.sources.events.remote_files import is_remote
 from discreet.sources.files import TEXTS, file_source
 from discreet.topk import plan_charge, release_from
 
@@ -122,8 +123,10 @@ def check_files(context: typer.Context, files: list[str] | None, examples: str) 
         raise InvalidValueError(f"FILE is missing; for example: {first_example(examples)}")
     if files and connect is not None:
         raise InvalidValueError("connect must be left out with FILE: the input is one of the two")
-    if any("://" in file for file in files or []):
-        raise InvalidValueError("FILE must be a file; the URL of a database goes with --connect")
+    if any("://" in file and not is_remote(file) for file in files or []):
+        raise InvalidValueError(
+            "FILE must be a file, or the URL of one by https, s3 or gs; the URL of a database goes with --connect"
+        )
     return files
 
 

@@ -15,6 +15,7 @@ from discreet.sources.events.domain import DOMAIN, ListedDomain, find_list_colum
 from discreet.sources.events.event_table import TableParts
 from discreet.sources.events.lookup import read_matching
 from discreet.sources.events.ranges import Integers
+from discreet.sources.events.remote_files import redact_url
 
 _TRIED = 100
 """How many items are looked for in other columns of the domain's file."""
@@ -129,7 +130,7 @@ def _search_file(parts: TableParts, outside: Any) -> list[OtherColumn]:
         found = {name: _count_matching(opened, name, tried) for name in others}
     finally:
         opened.close()
-    return [OtherColumn(f"{file}:{name}", n, len(tried)) for name, n in found.items() if 2 * n > len(tried)]
+    return [OtherColumn(f"{redact_url(file)}:{name}", n, len(tried)) for name, n in found.items() if 2 * n > len(tried)]
 
 
 def _count_matching(opened: Opened, column: str, tried: list[str]) -> int:

@@ -23,6 +23,7 @@ from discreet.sources.events.connect import Opened, is_frame, open_table
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.public_frames import bring_in_index, unwrap_categories
 from discreet.sources.events.ranges import Integers, integers
+from discreet.sources.events.remote_files import is_remote
 from discreet.sources.events.strings import STRINGS, parse_strings
 from discreet.sources.events.table_names import open_named_table, parse_listed_column
 
@@ -180,6 +181,10 @@ def _open_column(given: Any, label: str | None, item: str, events: Opened, kind:
 
 def split_column(given: Any) -> tuple[Any, str | None]:
     """The path and the column of "movies.csv:movie_id"; anything else as it is."""
+    if is_remote(given):
+        # After the last colon there is a column, unless that colon is one of the scheme or of a port.
+        path, _, column = given.rpartition(":")
+        return (given, None) if re.search(r"[/\\]", column) else (path, column)
     split = re.fullmatch(r"(.+\.[A-Za-z0-9.]+):([^:/\\]+)", given) if isinstance(given, str) else None
     return (given, None) if split is None else (split.group(1), split.group(2))
 

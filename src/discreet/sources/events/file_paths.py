@@ -1,4 +1,4 @@
-"""Which files a caller means: a path, a pattern, a folder, or several of these.
+"""Which files a caller means: a path, a pattern, a folder, a URL, or several of these.
 
 Which files a pattern or a folder holds is not for all to see, because they may be named after people: messages name
 what the caller gave.
@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InvalidValueError, quote
+from discreet.errors import InvalidValueError
+from discreet.sources.events.remote_files import (
+    check_remote_file,
+    is_remote,
+    is_remote_pattern,
+    quote_path,
+)
 
 ENDINGS = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 _COMPRESSIONS = (".gz", ".zst", ".bz2", ".xz")
@@ -26,7 +33,7 @@ class FoundFiles:
     Attributes
     ----------
     files
-        Their paths, each once.
+        Their paths, each once; a pattern of a bucket is listed where it is opened.
     ending
         What all of them end in, compression aside.
     given
@@ -54,11 +61,11 @@ def is_paths(given: Any) -> bool:
 def find_files(given: Any, argument: str) -> FoundFiles:
     """The files behind a path or a list of paths; `argument` is what messages call it."""
     paths = [os.fspath(each) for each in given] if is_paths(given) else [os.fspath(given)]
-    found = [(path, list_files(path)) for path in paths]
+    found = [(path, [path] if is_remote(path) else list_files(path)) for path in paths]
     for path, files in found:
         _check_files(path, files, argument)
     files = list(dict.fromkeys(file for _, each in found for file in each))
-    named = quote(paths[0]) if len(paths) == 1 else f"{quote(paths[0])} and {len(paths) - 1} more"
+    named = quote_path(paths[0]) + ("" if len(paths) == 1 else f" and {len(paths) - 1} more")
     return FoundFiles(files, _find_ending(files, named, argument), named, len(paths) > 1 or _is_several(paths[0]))
 
 
@@ -73,7 +80,8 @@ def list_files(path: str) -> list[str]:
 
 def ending_of(path: str) -> str | None:
     """The ending that says what is inside, looking through compression and patterns."""
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    named = re.split("[?#]", path)[0] if is_remote(path) else path
+    suffixes = [suffix.lower() for suffix in Path(named).suffixes]
     while suffixes and suffixes[-1] in _COMPRESSIONS:
         suffixes.pop()
     return suffixes[-1] if suffixes and suffixes[-1] in ENDINGS else None
@@ -100,21 +108,26 @@ def _is_nameable(path: str) -> bool:
 
 
 def _is_several(path: str) -> bool:
+    if is_remote(path):
+        return is_remote_pattern(path)
     return os.path.isdir(path) or (glob.has_magic(path) and not os.path.exists(path))
 
 
 def _check_files(path: str, files: Sequence[str], argument: str) -> None:
+    if is_remote(path):
+        check_remote_file(path, ending_of(path), ENDINGS, argument)
+        return
     if not files and os.path.isdir(path):
         raise InvalidValueError(
-            f"{argument} must be a folder with files that end in one of {', '.join(ENDINGS)}, and {quote(path)} has "
-            "none"
+            f"{argument} must be a folder with files that end in one of {', '.join(ENDINGS)}, and {quote_path(path)} "
+            "has none"
         )
     if not files:
-        raise InvalidValueError(f"{argument} must be a file that exists, not {quote(path)}")
+        raise InvalidValueError(f"{argument} must be a file that exists, not {quote_path(path)}")
     if not os.path.isdir(path) and ending_of(path) is None and not all(map(ending_of, files)):
-        raise InvalidValueError(f"{argument} must end in one of {', '.join(ENDINGS)}, not be {quote(path)}")
+        raise InvalidValueError(f"{argument} must end in one of {', '.join(ENDINGS)}, not be {quote_path(path)}")
     if not all(os.access(each, os.R_OK) for each in files):
-        raise InvalidValueError(f"{argument} must be a file that can be read, not {quote(path)}")
+        raise InvalidValueError(f"{argument} must be a file that can be read, not {quote_path(path)}")
 
 
 def _find_ending(files: Sequence[str], named: str, argument: str) -> str:
