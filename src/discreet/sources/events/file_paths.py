@@ -23,7 +23,8 @@ from discreet.sources.events.remote_files import (
 )
 
 ENDINGS = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson")
-_COMPRESSIONS = (".gz", ".zst", ".bz2", ".xz")
+_READABLE = (".gz", ".zst")
+_COMPRESSIONS = (*_READABLE, ".bz2", ".xz", ".lz4", ".br", ".zip")
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,11 +81,14 @@ def list_files(path: str) -> list[str]:
 
 def ending_of(path: str) -> str | None:
     """The ending that says what is inside, looking through compression and patterns."""
-    named = re.split("[?#]", path)[0] if is_remote(path) else path
-    suffixes = [suffix.lower() for suffix in Path(named).suffixes]
+    suffixes = [suffix.lower() for suffix in _suffixes_of(path)]
     while suffixes and suffixes[-1] in _COMPRESSIONS:
         suffixes.pop()
     return suffixes[-1] if suffixes and suffixes[-1] in ENDINGS else None
+
+
+def _suffixes_of(path: str) -> list[str]:
+    return Path(re.split("[?#]", path)[0] if is_remote(path) else path).suffixes
 
 
 def endings_of(given: Any) -> set[str | None]:
@@ -114,6 +118,7 @@ def _is_several(path: str) -> bool:
 
 
 def _check_files(path: str, files: Sequence[str], argument: str) -> None:
+    _check_compression(path, files, argument)
     if is_remote(path):
         check_remote_file(path, ending_of(path), ENDINGS, argument)
         return
@@ -128,6 +133,22 @@ def _check_files(path: str, files: Sequence[str], argument: str) -> None:
         raise InvalidValueError(f"{argument} must end in one of {', '.join(ENDINGS)}, not be {quote_path(path)}")
     if not all(os.access(each, os.R_OK) for each in files):
         raise InvalidValueError(f"{argument} must be a file that can be read, not {quote_path(path)}")
+
+
+def _check_compression(path: str, files: Sequence[str], argument: str) -> None:
+    """Refuses what DuckDB would read as the bytes that it is, and find no rows in."""
+    for file in files:
+        suffix = _suffixes_of(file)[-1:]
+        if not suffix or suffix[0].lower() not in _COMPRESSIONS:
+            continue
+        if ending_of(file) == ".parquet":
+            raise InvalidValueError(
+                f"{argument} must end in .parquet, which is compressed inside, not be {quote_path(path)}"
+            )
+        if suffix[0] not in _READABLE:
+            raise InvalidValueError(
+                f"{argument} must end in .gz or .zst where it is compressed, not be {quote_path(path)}"
+            )
 
 
 def _find_ending(files: Sequence[str], named: str, argument: str) -> str:
