@@ -35,7 +35,7 @@ from discreet.cli.options import (
     parse_jobs,
     parse_sensitivity,
 )
-from discreet.cli.output import OutputError, check_out, print_json, print_text, progress_bar, save
+from discreet.cli.output import OutputError, check_out, print_json, print_notes, print_text, progress_bar, save
 from discreet.cli.select import check_files, open_source
 from discreet.cli.stdin import input_files, input_name, name_input
 from discreet.errors import InvalidValueError
@@ -207,15 +207,17 @@ def plan(
 
         refuse_options({"score": score, "sensitivity": sensitivity}, SCORES_ONLY, "with user")
         source_of = prepare_events(file, user, item, adjacency or "add-remove", options, None, grouping, out)
+    notes: list[str] = []
     with (
         show_progress(not quiet),
-        open_source(file, input_format, source_of) as scores,
+        open_source(file, input_format, source_of, notes) as scores,
         stage("computing what each mechanism needs"),
     ):
         found = make_plan(
             scores, count, goal=goal, probability=probability, share=share, epsilon=epsilon,
             sensitivity=limits, adjacency=adjacency, name=input_name(file, str(name)),
         )  # fmt: skip
+    print_notes(notes, quiet)
     if out is not None:
         save(found.page(), out)
     if shape == "json":

@@ -34,7 +34,7 @@ from discreet.cli.event_options import (
 from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
 from discreet.cli.input_kinds import SCORES_ONLY, refuse_options
 from discreet.cli.options import check_input_format, parse_adjacency, parse_format
-from discreet.cli.output import FORMATS, OutputError, print_json, print_text
+from discreet.cli.output import FORMATS, OutputError, print_json, print_notes, print_text
 from discreet.cli.select import check_files, open_source
 from discreet.cli.stdin import name_input
 from discreet.errors import InvalidValueError
@@ -192,8 +192,10 @@ def check(
     source_of = prepare_events(
         file, user, item, adjacency, options, parse_discovery(finding, max_items_per_user), grouping, out
     )
-    with show_progress(not quiet), open_source(file, input_format, source_of) as source:
+    notes: list[str] = []
+    with show_progress(not quiet), open_source(file, input_format, source_of, notes) as source:
         found = check_events(source)
+    print_notes(notes, quiet)
     _deliver({"": found}, shape, out)
 
 

@@ -49,7 +49,7 @@ from discreet.cli.options import (
     parse_mechanism,
     parse_sensitivity,
 )
-from discreet.cli.output import FORMATS, check_out, deliver
+from discreet.cli.output import FORMATS, check_out, deliver, print_notes
 from discreet.cli.stdin import Input, input_files, input_suffix, name_input, open_input
 from discreet.errors import InvalidValueError
 from discreet.padding import Padding, check_auto
@@ -288,15 +288,27 @@ def select(
             sensitivity=limits if user is None else None, counts=counts, split=split,
         )  # fmt: skip
         charge = plan_charge(book, purpose, request_id, dataset, delta=Fraction(0) if terms is None else terms.delta)
-        release = release_from(partial(open_source, file, input_format, source_of), ask, padding, charge)
+        notes: list[str] = []
+        opened = partial(open_source, file, input_format, source_of, notes)
+        release = release_from(opened, ask, padding, charge)
+    print_notes(notes, quiet)
     deliver(release, shape, out)
 
 
 @contextmanager
-def open_source(file: Input, kind: str | None, source_of: Callable[[Any], Any]) -> Iterator[Any]:
-    """The source behind FILE; a copy of standard input is there until it is let go."""
+def open_source(
+    file: Input, kind: str | None, source_of: Callable[[Any], Any], notes: list[str] | None = None
+) -> Iterator[Any]:
+    """The source behind FILE; a copy of standard input is there until it is let go.
+
+    What there is to say about the source is added to `notes`, for `print_notes` to print when nothing can be told from
+    the time: opening takes as long as the data ask for.
+    """
     with open_input(file, kind) as path:
-        yield source_of(path)
+        source = source_of(path)
+        if notes is not None:
+            notes += source.notes()
+        yield source
 
 
 def open_ledger(ledger: str | None, out: str | None) -> Ledger | None:

@@ -28,7 +28,7 @@ from discreet.cli.event_options import (
 )
 from discreet.cli.input_kinds import EVENTS_ONLY, SCORES_ONLY, refuse_options
 from discreet.cli.options import check_input_format, parse_adjacency, parse_count, parse_format, parse_sensitivity
-from discreet.cli.output import check_out, print_json, print_text, save
+from discreet.cli.output import check_out, print_json, print_notes, print_text, save
 from discreet.cli.select import check_files, open_ledger, open_source
 from discreet.cli.stdin import input_files, name_input
 from discreet.padding import Padding
@@ -154,7 +154,9 @@ def sketch(
     )  # fmt: skip
     with show_progress(not quiet and pad_to is None):
         charge = plan_charge(book, purpose, request_id, dataset)
-        made = release_from(partial(open_source, file, input_format, source_of), ask, padding, charge)
+        notes: list[str] = []
+        made = release_from(partial(open_source, file, input_format, source_of, notes), ask, padding, charge)
+    print_notes(notes, quiet)
     if out is not None:
         save(made.to_json(indent=2), out)
     if shape == "json":

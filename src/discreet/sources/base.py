@@ -45,6 +45,10 @@ class AnySource:
         """What is public about the question that the scores answer, in terms that JSON can hold; never the data."""
         return {}
 
+    def notes(self) -> list[str]:
+        """What has to be known to trust the scores, in sentences that depend on what was asked and declared alone."""
+        return []
+
     @property
     def delta(self) -> Fraction:
         """The delta that finding the items costs: 0 where somebody listed them."""

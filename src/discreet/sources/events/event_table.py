@@ -114,6 +114,16 @@ class EventTable:
         self._check_process()
         return self._lock
 
+    def notes(self) -> list[str]:
+        """How the condition reads columns without a declared type, where it does."""
+        if self._where is None:
+            return []
+        from discreet.sources.events.where import describe_readings
+
+        opened = self._opened
+        said = describe_readings(self._where, opened.table, undeclared=opened.undeclared, is_text=opened.is_text)
+        return [] if said is None else [said]
+
     def list_parts(self) -> TableParts:
         """What it is made of."""
         return TableParts(
