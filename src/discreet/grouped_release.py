@@ -13,7 +13,15 @@ from discreet.grouped_listing import GroupedListing
 from discreet.guarantee import Guarantee
 from discreet.labels import label_from_json, label_to_json
 from discreet.privacy import MANY, ONE, sum_of_largest
-from discreet.release import MALFORMED, Release, from_json_text, items_from_dict, items_to_dict, to_json_text
+from discreet.release import (
+    MALFORMED,
+    Release,
+    explain_malformed,
+    from_json_text,
+    items_from_dict,
+    items_to_dict,
+    to_json_text,
+)
 from discreet.release_words import describe_doubts, describe_support, describe_terms, describe_values
 from discreet.text import decimal_above, printable
 
@@ -145,10 +153,9 @@ class GroupedRelease(Mapping[Any, Release]):
         """The release that `to_dict` wrote."""
         try:
             return _read_groups(data)
-        except MALFORMED:
-            raise InvalidValueError(
-                "data must be a release by group as GroupedRelease.to_dict or to_json writes it"
-            ) from None
+        except MALFORMED as error:
+            said = explain_malformed(error)
+        raise InvalidValueError(f"data must be a release by group as GroupedRelease.to_dict or to_json writes it{said}")
 
     @classmethod
     def from_json(cls, text: str) -> GroupedRelease:

@@ -14,6 +14,7 @@ from discreet.errors import InvalidValueError
 from discreet.guarantee import Guarantee
 from discreet.labels import label_from_json, label_to_json
 from discreet.listing import Listing
+from discreet.privacy import fraction_from_json
 from discreet.release_words import describe_doubts, describe_size, describe_support, describe_terms, describe_values
 from discreet.selection import CORE, OTHERWISE
 from discreet.text import decimal
@@ -64,10 +65,8 @@ class Count:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Count:
         """The count that `to_dict` wrote."""
-        figures = (data[name] for name in ("value", "low", "high"))
-        return cls(
-            label_from_json(data["item"]), *(Fraction(one) if isinstance(one, str) else int(one) for one in figures)
-        )
+        figures = (read_figure(data[name], name) for name in ("value", "low", "high"))
+        return cls(label_from_json(data["item"]), *figures)
 
 
 @dataclass(frozen=True, repr=False)
@@ -185,8 +184,9 @@ class Release:
             if data["format"] != FORMAT:
                 raise ValueError
             return items_from_dict(data, Guarantee.from_dict(data["guarantee"]), bool(data["private"]))
-        except MALFORMED:
-            raise InvalidValueError("data must be a release as Release.to_dict or to_json writes it") from None
+        except MALFORMED as error:
+            said = explain_malformed(error)
+        raise InvalidValueError(f"data must be a release as Release.to_dict or to_json writes it{said}")
 
     @classmethod
     def from_json(cls, text: str) -> Release:
@@ -256,6 +256,16 @@ class Release:
         terms = describe_terms(self.guarantee, self.private)
         said = [*([] if support is None else [support]), *terms, *describe_values(self)]
         return [*said, *describe_doubts(self)]
+
+
+def read_figure(figure: Any, name: str) -> int | Fraction:
+    """A number of JSON: a whole one, or a fraction in a text."""
+    return fraction_from_json(figure, name) if isinstance(figure, str) else int(figure)
+
+
+def explain_malformed(error: Exception) -> str:
+    """What is wrong with data of JSON, to be added to a message, where that is a sentence of discreet's own."""
+    return f": {error}" if isinstance(error, InvalidValueError) else ""
 
 
 def items_to_dict(release: Release) -> tuple[dict[str, Any], dict[str, Any]]:

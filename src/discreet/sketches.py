@@ -17,8 +17,8 @@ from discreet.exact.arrays import Ranks
 from discreet.exact.laplace import interval_half_width
 from discreet.guarantee import Guarantee
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
-from discreet.privacy import Sensitivity, check_adjacency
-from discreet.release import MALFORMED, from_json_text, to_json_text
+from discreet.privacy import Sensitivity, check_adjacency, fraction_from_json
+from discreet.release import MALFORMED, explain_malformed, from_json_text, read_figure, to_json_text
 from discreet.release_words import describe_user
 from discreet.sources.base import Source, refuse_curve
 from discreet.tally import Tally
@@ -151,8 +151,9 @@ class Sketch(Source):
         """The sketch that `to_dict` wrote."""
         try:
             return _read_sketch(data)
-        except MALFORMED:
-            raise InvalidValueError("data must be a sketch as Sketch.to_dict or to_json writes it") from None
+        except MALFORMED as error:
+            said = explain_malformed(error)
+        raise InvalidValueError(f"data must be a sketch as Sketch.to_dict or to_json writes it{said}")
 
     @classmethod
     def from_json(cls, text: str) -> Sketch:
@@ -214,12 +215,13 @@ def is_sketch(data: Any) -> bool:
 
 
 def _read_sketch(data: dict[str, Any]) -> Sketch:
-    promised, grid, most = data["guarantee"], Fraction(data["grid"]), data["max_items_per_user"]
-    epsilon, mechanism, adjacency = Fraction(promised["epsilon"]), DiscreteLaplace(), promised["adjacency"]
+    promised, grid, most = data["guarantee"], fraction_from_json(data["grid"], "grid"), data["max_items_per_user"]
+    mechanism, adjacency = DiscreteLaplace(), promised["adjacency"]
+    epsilon = fraction_from_json(promised["epsilon"], "epsilon")
     sensitivity = Sensitivity(data["sensitivity"]["down"], data["sensitivity"]["up"])
     check_adjacency(adjacency)
     ranks = tuple(map(int, data["ranks"]))
-    noisy = tuple(Fraction(score) if isinstance(score, str) else int(score) for score in data["noisy"])
+    noisy = tuple(read_figure(score, "noisy") for score in data["noisy"])
     d, limit = int(data["d"]), sensitivity.under(adjacency)
     rho = mechanism.zcdp(epsilon, len(ranks))
     guarantee = Guarantee(epsilon, adjacency, limit, mechanism, rho, epsilon)

@@ -159,3 +159,10 @@ def test_evidence_as_json(done):
     audit = json.loads(done("audit", *options.split(), "--format", "json"))
     assert (audit["holds"], audit["epsilon"], audit["neighbour"]) == (True, "1/2", ["2", "1", "1"])
     assert 0 <= audit["spent"] <= 0.5
+
+
+def test_a_plan_has_null_where_there_is_no_number(done):
+    write_table("many.csv", ("item", "score"), {f"film {i}": 100 - 9 * i for i in range(10)})
+    text = done("plan", "many.csv", "-k", "2", "--epsilon", "0.5", "--goal", "recall", "--probability", "0.9", "--json")
+    found = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert None in [one["reaches"]["top"] for one in found["mechanisms"]]
