@@ -23,7 +23,7 @@ from discreet.release import (
     to_json_text,
 )
 from discreet.release_words import describe_doubts, describe_support, describe_terms, describe_values
-from discreet.text import decimal_above, printable
+from discreet.text import printable, round_up
 
 FORMAT = 2
 """What a release by group is written as."""
@@ -163,7 +163,7 @@ class GroupedRelease(Mapping[Any, Release]):
         return cls.from_dict(from_json_text(text, "GroupedRelease"))
 
     def __repr__(self) -> str:
-        return f"GroupedRelease({len(self)} groups, k={self.k}, epsilon={self.guarantee.epsilon})"
+        return f"GroupedRelease({count_groups(len(self))}, k={self.k}, epsilon={round_up(self.guarantee.epsilon)})"
 
     def __str__(self) -> str:
         return "\n".join([f"{self._title()}:", *self.listing.to_lines(), *self.notes()])
@@ -197,7 +197,7 @@ class GroupedRelease(Mapping[Any, Release]):
         if self.each_user == ONE:
             user = ", who counts in one group alone"
         else:
-            share = decimal_above(max(release.guarantee.epsilon for release in self.values()))
+            share = round_up(max(release.guarantee.epsilon for release in self.values()))
             user = f", who counts in up to {count_groups(self.groups_per_user)} at {share} each"
         terms, drawn_by, *warnings = describe_terms(self.guarantee, self.private, user)
         first = next(iter(self.values()))

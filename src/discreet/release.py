@@ -17,7 +17,7 @@ from discreet.listing import Listing
 from discreet.privacy import fraction_from_json
 from discreet.release_words import describe_doubts, describe_size, describe_support, describe_terms, describe_values
 from discreet.selection import CORE, OTHERWISE
-from discreet.text import decimal
+from discreet.text import round_up
 
 FORMAT = 1
 """What a release of one list is written as; one by group is of format 2 (`grouped_release`)."""
@@ -136,7 +136,7 @@ class Release:
     def __repr__(self) -> str:
         few = ", ".join(map(repr, islice(self, _SHOWN)))
         more = ", ..." if self.k > _SHOWN else ""
-        return f"Release([{few}{more}], k={self.k}, epsilon={decimal(self.guarantee.epsilon)})"
+        return f"Release([{few}{more}], k={self.k}, epsilon={round_up(self.guarantee.epsilon)})"
 
     @property
     def listing(self) -> Listing:

@@ -22,7 +22,7 @@ from discreet.release import MALFORMED, explain_malformed, from_json_text, read_
 from discreet.release_words import describe_user
 from discreet.sources.base import Source, refuse_curve
 from discreet.tally import Tally
-from discreet.text import align_columns, count_with_commas, decimal
+from discreet.text import align_columns, count_with_commas, round_up
 
 FORMAT = 3
 """What a sketch is written as; releases have formats 1 and 2."""
@@ -173,20 +173,20 @@ class Sketch(Source):
 
     def describe_cost(self, k: int) -> str:
         """What it cost, in words, for what is computed from it about k items, and whether that can be relied on."""
-        cost = f"computed from a sketch that cost epsilon = {decimal(self.guarantee.epsilon)}"
+        cost = f"computed from a sketch that cost epsilon = {round_up(self.guarantee.epsilon)}"
         origin = cost if self.private else f"NOT private: {cost} and was drawn with the caller's random generator"
         doubt = f"; DOUBTFUL: it does not show how the scores fall around rank {k}, so spend more or give fewer ranks"
         return origin + (doubt if self.is_doubtful(k) else "")
 
     def __repr__(self) -> str:
         size = f"{len(self.ranks)} ranks of {self.domain_size:,} items"
-        return f"<Sketch: {size}, epsilon = {decimal(self.guarantee.epsilon)}>"
+        return f"<Sketch: {size}, epsilon = {round_up(self.guarantee.epsilon)}>"
 
     def __str__(self) -> str:
         rows = [(f"{rank:,}", count_with_commas(score)) for rank, score in zip(self.ranks, self.scores, strict=True)]
         within = f"noise within {count_with_commas(self.half_width)} with a chance of 95% for each"
         title = f"Scores at {len(self.ranks)} ranks of {self.domain_size:,} items, {within}:"
-        cost = f"Privacy: epsilon {decimal(self.guarantee.epsilon)} for each person {describe_user(self.adjacency)}."
+        cost = f"Privacy: epsilon {round_up(self.guarantee.epsilon)} for each person {describe_user(self.adjacency)}."
         warning = [] if self.private else ["NOT PRIVATE: drawn with the caller's random generator"]
         table = align_columns([("rank", "score"), *rows], numbers=True)
         return "\n".join([title, *(f"  {line}" for line in table), cost, *warning])

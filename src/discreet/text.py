@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +16,9 @@ _LINE_BREAKING = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What could end a line or change a terminal, half of a surrogate pair, and the sign that escapes begin with."""
 
 _UPWARD = Context(prec=12, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
+
+
+_FEW_DIGITS = 4
 
 
 def decimal(number: Fraction) -> str:
@@ -49,14 +52,46 @@ def decimal_above(number: Fraction) -> str:
     return f"{above.normalize(_UPWARD):g} (rounded up)"
 
 
+def round_up(number: Fraction) -> str:
+    """What is spent or promised, zero or more, for people: an exact decimal of few digits, else four, never too low.
+
+    Examples
+    --------
+    >>> round_up(Fraction(949, 2500)), round_up(Fraction(1, 3)), round_up(Fraction(10**18 + 1, 10**18))
+    ('0.3796', '0.3334', '1.001')
+    """
+    return _round(number, ROUND_CEILING)
+
+
+def round_down(number: Fraction) -> str:
+    """What is left, zero or more, for people: an exact decimal of few digits, else four, never too high.
+
+    Examples
+    --------
+    >>> round_down(Fraction(1, 4)), round_down(Fraction(2, 3)), round_down(Fraction(10**18 - 1, 10**18))
+    ('0.25', '0.6666', '0.9999')
+    """
+    return _round(number, ROUND_FLOOR)
+
+
+def _round(number: Fraction, rounding: str) -> str:
+    exact = decimal(number)
+    if exact[:1].isdigit() and "/" not in exact:
+        return exact
+    context = Context(prec=_FEW_DIGITS, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    found = context.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize(context)
+    # A power of ten after many zeros, none after a few.
+    return f"{found:f}" if -5 <= found.adjusted() < 12 else f"{found:e}"
+
+
 def count_with_commas(count: int | Fraction) -> str:
     """A count for people: a whole number with commas between thousands, a fraction as `decimal` has it."""
     sign = "-" if count < 0 else ""
     return f"{count:,}" if isinstance(count, int) else sign + decimal(abs(count))
 
 
-def count_for_programs(count: int | Fraction) -> str:
-    """A count that a program can read: no commas, a decimal where that is exact and short, else a fraction."""
+def number_for_programs(count: int | Fraction) -> str:
+    """A number that a program can read, exactly: no commas, a decimal where that is short, else a fraction."""
     text = str(count) if isinstance(count, int) else decimal(count)
     return text if text[:1] in "-0123456789" else str(count)
 

@@ -126,6 +126,10 @@ def test_a_plan_as_json(done, refused):
     plan = ("plan", "many.csv", "-k", "2", "--epsilon", "0.5", "--goal", "good")
     found = json.loads(done(*plan, "--format", "json"))
     best = found["recommended"]
+    assert Fraction(best["epsilon"]) <= Fraction(best["decimals"]["epsilon"]) < Fraction(best["epsilon"]) * 1.0001
+    assert [one["decimals"].keys() for one in found["mechanisms"]] == [
+        one["needs"].keys() for one in found["mechanisms"]
+    ]
     assert f"epsilon = {float(Fraction(best['epsilon'])):g}" in done(*plan)
     needs = {json.dumps(one["mechanism"]): one["needs"]["good"] for one in found["mechanisms"]}
     assert (
@@ -146,6 +150,22 @@ def test_a_budget_as_json(done):
     assert (found["epsilon"], found["spent"], found["left"], found["delta"]) == ("3", "1", "2", None)
     assert (found["rho"], found["by_zcdp"], found["releases"], found["without_release"]) == ("1/8", None, 1, 0)
     assert (found["head"], found["unit"], found["adjacency"]) == (ledger.head, "users", "add-remove")
+
+
+def test_a_budget_never_tells_less_than_is_spent_or_more_than_is_left(done):
+    done("budget", "init", "budget.db", "--epsilon", "1", "--unit", "users")
+    done(*SELECT[:-1], "1/3", "--ledger", "budget.db")
+    shown = done("budget", "show", "budget.db")
+    assert "  spent     0.3334\n  left      0.6666\n" in shown
+    assert "epsilon 0.3334" in done("budget", "history", "budget.db")
+    found = json.loads(done("budget", "show", "budget.db", "--json"))
+    assert (found["spent"], found["left"]) == ("1/3", "2/3")
+    assert (
+        Fraction(found["decimals"]["spent"])
+        > Fraction(1, 3)
+        > Fraction(found["decimals"]["spent"]) - Fraction(1, 10**9)
+    )
+    assert Fraction(found["decimals"]["left"]) <= Fraction(2, 3)
 
 
 def test_evidence_as_json(done):

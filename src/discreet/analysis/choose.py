@@ -21,7 +21,7 @@ from discreet.privacy import Number, Sensitivity, exact, positive
 from discreet.sources.base import Source
 from discreet.sources.groups import GroupedSource
 from discreet.tally import Tally
-from discreet.text import align_columns, decimal
+from discreet.text import align_columns, decimal, round_up
 
 _UNREACHED = f"probability must be one that epsilon = {MOST} reaches, and these scores and ties do not let it"
 
@@ -171,7 +171,7 @@ class Comparison:
         asked = list(self.choices[0].needs) if self.choices else []
         head = ["mechanism", *(f"epsilon for {name_goal(goal, self.share)}" for goal in asked)]
         if self.epsilon is not None:
-            head += [f"{name_goal(goal, self.share)} at {decimal(self.epsilon)}" for goal in GOALS]
+            head += [f"{name_goal(goal, self.share)} at {round_up(self.epsilon)}" for goal in GOALS]
         rows = [head]
         for choice in self.choices:
             row = [str(choice), *(_format_epsilon(choice.needs[goal]) for goal in asked)]
@@ -304,7 +304,7 @@ def _format_reached(reached: Utility | GroupedUtility, goal: str) -> str:
 
 
 def _format_epsilon(needed: Fraction | None) -> str:
-    return "-" if needed is None else f"{float(needed):.4g}"
+    return "-" if needed is None else round_up(needed)
 
 
 def _probability(value: Any) -> Fraction:

@@ -22,6 +22,9 @@ from discreet.cli.discovery import (
 )
 from discreet.cli.errors import first_example
 from discreet.cli.event_options import (
+    FINDING,
+    GROUPING,
+    TABLE,
     ClipOption,
     ConnectOption,
     DatasetOption,
@@ -38,6 +41,7 @@ from discreet.cli.event_options import (
     UserOption,
     ValueOption,
     WhereOption,
+    gather_options,
 )
 from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
 from discreet.cli.input_kinds import EVENTS_ONLY, SCORES_ONLY, refuse_options
@@ -253,23 +257,10 @@ def select(
     file = name_input(files, events=user is not None)
     check_input_format(file, input_format, events=user is not None)
     book = open_ledger(ledger, out)
-    options = {
-        "domain": domain, "label": label, "where": where, "value": value,
-        "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
-        "connect": connect, "name": name, "delimiter": delimiter, "escape": escape,
-        "encoding": encoding,
-    }  # fmt: skip
     if padding.is_auto:
         check_auto(user is None and input_suffix(file, input_format) not in TEXTS)
     limits = Sensitivity() if sensitivity is None else parse_sensitivity(sensitivity)
-    # An option that can be repeated is an empty list where it is not given.
-    grouping = {
-        "by": by or None, "groups": groups or None, "each_user": each_user, "max_groups_per_user": max_groups_per_user,
-    }  # fmt: skip
-    finding = {
-        "discover": discover or None, "delta": delta, "kind": kind, "spelling": spelling,
-        "discovery_epsilon": discovery_epsilon,
-    }  # fmt: skip
+    options, grouping, finding = (gather_options(context, names) for names in (TABLE, GROUPING, FINDING))
     terms = None if user is None else parse_discovery(finding, max_items_per_user)
     source_of: Callable[[Any], Any]
     if user is None:

@@ -22,7 +22,7 @@ from discreet.study.other_k import OtherK, find_other_k
 from discreet.study.page import page
 from discreet.study.plan_words import describe_epsilon, describe_events, describe_goal, describe_loss
 from discreet.study.results import Point, Results
-from discreet.text import decimal
+from discreet.text import round_up
 
 _SPAN, _STEPS = 8.0, 33
 _ROUGH = 1e-3
@@ -102,7 +102,7 @@ class Plan:
         ranked = self.comparison.ranked(self.goal)
         needed, best = ranked[0]
         sentences = [
-            f"Recommended: {best.mechanism!r} with epsilon = {decimal(needed)}{_say_bound(best)}.",
+            f"Recommended: {best.mechanism!r} with epsilon = {round_up(needed)}{_say_bound(best)}.",
             f"On scores like these it releases {self.meaning}.",
         ]
         if best.bound is not None:
@@ -128,7 +128,7 @@ class Plan:
         if self.adjacency != "add-remove":
             options["adjacency"] = self.adjacency
         words = "".join(f" --{name} {value}" for name, value in options.items())
-        terms = f"-k {self.comparison.k} --epsilon {decimal(self.epsilon)} --mechanism {choice.name}{words}"
+        terms = f"-k {self.comparison.k} --epsilon {round_up(self.epsilon)} --mechanism {choice.name}{words}"
         return f"discreet select FILE {self._group_options() or describe_events(self.question)}{terms}"
 
     @property
@@ -321,7 +321,7 @@ def _say_bound(choice: Choice) -> str:
 
 
 def _describe_need(needed: Fraction | None) -> str:
-    return "never" if needed is None else decimal(needed)
+    return "never" if needed is None else round_up(needed)
 
 
 def _usual(mechanism: Mechanism) -> dict[str, Any]:
