@@ -17,7 +17,8 @@ from discreet.topk import top_k
 if TYPE_CHECKING:
     from discreet.analysis import bounds
     from discreet.analysis.averages import expected
-    from discreet.analysis.choose import Comparison, compare, epsilon_for
+    from discreet.analysis.choose import compare, epsilon_for
+    from discreet.analysis.comparison import Comparison
     from discreet.analysis.details import ClassProbabilities, class_probabilities, subset_probability
     from discreet.analysis.results import Expected, GroupedUtility, Utility
     from discreet.analysis.shots import Chance
@@ -131,7 +132,7 @@ _ON_DEMAND = {
     "Chance": "discreet.analysis.shots",
     "Check": "discreet.sources.events.check_report",
     "ClassProbabilities": "discreet.analysis.details",
-    "Comparison": "discreet.analysis.choose",
+    "Comparison": "discreet.analysis.comparison",
     "Discovered": "discreet.discovery_terms",
     "EngineError": "discreet.sources.engine",
     "Expected": "discreet.analysis.results",

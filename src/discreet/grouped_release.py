@@ -89,18 +89,7 @@ class GroupedRelease(Mapping[Any, Release]):
         return all(release.private for release in self.releases.values())
 
     def to_frame(self, library: str | None = None) -> Any:
-        """The items of all groups as one table.
-
-        Parameters
-        ----------
-        library
-            "pandas", "polars" or "pyarrow"; by default the first of these that is installed.
-
-        Returns
-        -------
-        DataFrame or pyarrow.Table
-            A row for each group and item: the group, the item, and order, count, low and high where these were
-            released. Counts that are fractions become floats.
+        """The items of all groups as one table, as `Release.to_frame` has it, with the group before the item.
 
         Examples
         --------
@@ -170,10 +159,9 @@ class GroupedRelease(Mapping[Any, Release]):
 
     def _repr_html_(self) -> str:
         """The notebook view."""
-        from html import escape
+        from discreet.html_text import make_html_view
 
-        notes = "<br>".join(map(escape, self.notes()))
-        return f"<b>{escape(self._title())}</b>{self.listing.to_html()}<small>{notes}</small>"
+        return make_html_view(self._title(), self.listing.to_html(), self.notes())
 
     @property
     def listing(self) -> GroupedListing:

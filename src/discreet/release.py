@@ -242,10 +242,9 @@ class Release:
 
     def _repr_html_(self) -> str:
         """The notebook view."""
-        from html import escape
+        from discreet.html_text import make_html_view
 
-        notes = "<br>".join(map(escape, self.notes()))
-        return f"<b>{escape(self._title())}</b>{self.listing.to_html()}<small>{notes}</small>"
+        return make_html_view(self._title(), self.listing.to_html(), self.notes())
 
     def _title(self) -> str:
         return f"{describe_size(self)}, {self.listing.describe_order()}"

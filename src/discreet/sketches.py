@@ -182,14 +182,30 @@ class Sketch(Source):
         size = f"{len(self.ranks)} ranks of {self.domain_size:,} items"
         return f"<Sketch: {size}, epsilon = {round_up(self.guarantee.epsilon)}>"
 
-    def __str__(self) -> str:
-        rows = [(f"{rank:,}", count_with_commas(score)) for rank, score in zip(self.ranks, self.scores, strict=True)]
+    def _title(self) -> str:
         within = f"noise within {count_with_commas(self.half_width)} with a chance of 95% for each"
-        title = f"Scores at {len(self.ranks)} ranks of {self.domain_size:,} items, {within}:"
+        return f"Scores at {len(self.ranks)} ranks of {self.domain_size:,} items, {within}"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [(f"{rank:,}", count_with_commas(score)) for rank, score in zip(self.ranks, self.scores, strict=True)]
+
+    def _describe_privacy(self) -> list[str]:
         cost = f"Privacy: epsilon {round_up(self.guarantee.epsilon)} for each person {describe_user(self.adjacency)}."
         warning = [] if self.private else ["NOT PRIVATE: drawn with the caller's random generator"]
-        table = align_columns([("rank", "score"), *rows], numbers=True)
-        return "\n".join([title, *(f"  {line}" for line in table), cost, *warning])
+        return [cost, *warning]
+
+    def __str__(self) -> str:
+        table = align_columns([_HEAD, *self._rows()], numbers=True)
+        return "\n".join([f"{self._title()}:", *(f"  {line}" for line in table), *self._describe_privacy()])
+
+    def _repr_html_(self) -> str:
+        """The notebook view."""
+        from discreet.html_text import make_html_table, make_html_view
+
+        return make_html_view(self._title(), make_html_table(self._rows(), _HEAD), self._describe_privacy())
+
+
+_HEAD = ("rank", "score")
 
 
 def make_sketch_noise(

@@ -51,7 +51,7 @@ from discreet.sources.files import file_source, read_sketch
 from discreet.sources.groups import GroupedSource
 
 if TYPE_CHECKING:
-    from discreet.analysis.choose import Choice
+    from discreet.analysis.comparison import Choice
     from discreet.discovery_terms import Discovered
     from discreet.study.plan import Plan
 

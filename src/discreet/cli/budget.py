@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +11,7 @@ from discreet.cli import options as shared
 from discreet.cli.options import parse_adjacency, parse_format
 from discreet.cli.output import check_out, print_json, print_text, save
 from discreet.grouped_release import count_groups
-from discreet.text import printable, round_down, round_up
+from discreet.text import printable, round_up
 
 if TYPE_CHECKING:
     from discreet.ledger.account import Entry
@@ -138,26 +137,10 @@ def _open_ledger(file: str) -> Ledger:
 
 
 def _summarize(ledger: Ledger, file: str) -> str:
-    budget, composition, entries = ledger.budget, ledger.composition, ledger.history()
-    lost = sum(entry.stored is None for entry in entries)
-    promised = [
-        f"epsilon {round_up(budget.epsilon)}",
-        *([] if budget.delta is None else [f"delta {round_up(budget.delta)}"]),
-        *([f"{round_up(budget.release_delta)} of it for releases"] if budget.release_delta else []),
-    ]
-    deltas = {"delta": f"{round_up(composition.delta)} of {round_up(budget.release_delta)} is spent on releases"}
-    rows = {
-        **({} if budget.dataset is None else {"dataset": printable(budget.dataset)}),
-        "budget": ", ".join(promised),
-        "spent": round_up(composition.spent(budget.conversion_delta)),
-        "left": round_down(ledger.left),
-        **(deltas if budget.release_delta else {}),
-        "by sum": round_up(composition.epsilon),
-        "by zCDP": _describe_zcdp(composition.by_zcdp(budget.conversion_delta), composition.rho),
-        "releases": f"{len(entries)}" + (f", {lost} of them without a stored release" if lost else ""),
-        "head": ledger.head,
-    }  # fmt: skip
-    title = f"{printable(file)}: the privacy of {printable(budget.unit)}, {budget.adjacency}"
+    from discreet.ledger.summary import describe_whose, summarize_budget
+
+    rows = summarize_budget(ledger)
+    title = f"{printable(file)}: {describe_whose(ledger)}"
     return "\n".join([title, *(f"  {name:<9} {text}" for name, text in rows.items())])
 
 
@@ -188,10 +171,6 @@ def _budget_to_dict(ledger: Ledger) -> dict[str, Any]:
         "without_release": sum(entry.stored is None for entry in entries),
         "head": ledger.head,
     }
-
-
-def _describe_zcdp(epsilon: Fraction | None, rho: Fraction) -> str:
-    return f"rho {round_up(rho)}" + (", which needs a delta" if epsilon is None else f", epsilon {round_up(epsilon)}")
 
 
 def _describe_charge(entry: Entry) -> str:
