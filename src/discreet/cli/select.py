@@ -148,7 +148,7 @@ def select(
             callback=_check_files,
             show_default=False,
             help="The scores: .npy, .csv, .tsv, .json or .parquet. With --user the events: .parquet, .csv, .tsv or "
-            ".json, compressed or not, several of them, a folder or a pattern. For either, - is standard input.",
+            ".json, compressed or not, several of them, a folder, a pattern or a URL. For either, - is standard input.",
         ),
     ] = None,
     item: shared.ItemOption = None,

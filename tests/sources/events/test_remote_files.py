@@ -118,6 +118,9 @@ def best_of(table, **options):
 @pytest.mark.parametrize("name", ["e.csv", "e.csv.gz", "e.csv.zst", "e.jsonl", "e.parquet"])
 def test_files_are_read_from_a_server_with_a_signature_in_their_urls(extension, server, name):
     url, items = f"http://{server}/{name}?X-Signature={SECRET}", f"http://{server}/items.csv?X-Signature={SECRET}:id"
+    grouped = {"by": "what", "groups": items, "each_user": "one"}
+    source = discreet.events(url, user="who", item="what", domain=["a", "b"], **grouped)
+    assert list(discreet.top_k(source, k=1, epsilon=100)) == ["a", "b"]
     assert best_of(url) == [discreet.Count("a", 20, 20, 20)]
     assert best_of([url, f"http://{server}/{name}"], domain=items, label="name") == [
         discreet.Count("Alpha", 20, 20, 20)
@@ -200,6 +203,9 @@ def test_the_column_of_a_url_stands_after_its_last_colon():
     assert split_column("https://h:80/e.csv") == ("https://h:80/e.csv", None)
     assert split_column("https://h:80/e.csv?s=1:title of it") == ("https://h:80/e.csv?s=1", "title of it")
     assert split_column("s3://bucket/e.csv") == ("s3://bucket/e.csv", None)
+    signed = "https://h/e.csv?se=2026-01-01T00:00:00Z&sig=ab"
+    assert split_column(signed) == (signed, None)
+    assert split_column(f"{signed}:id") == (signed, "id")
 
 
 @pytest.mark.parametrize(
