@@ -151,3 +151,15 @@ def test_a_short_form_never_tells_less_than_was_spent():
     )
     assert repr(discreet.top_k(source, k=1, epsilon="1/3")) == "GroupedRelease(1 group, k=1, epsilon=0.3334)"
     assert "epsilon = 0.3334" in repr(discreet.sketch([3, 1], epsilon="1/3", ranks=[1]))
+
+
+def test_what_dataclasses_hold_is_shown_in_decimals(tmp_path):
+    ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=1, unit="readers")
+    release = discreet.top_k({"a": 3, "b": 1}, k=1, epsilon="1/3", ledger=ledger)
+    assert repr(release.guarantee).startswith("Guarantee(epsilon=0.3334, adjacency='add-remove', sensitivity=Sensi")
+    assert repr(ledger.composition) == "Composition(epsilon=0.3334, rho=0.01389, delta=0)"
+    assert repr(ledger.budget).startswith("Budget(epsilon=1, delta=None, adjacency='add-remove', unit='readers'")
+    assert ", epsilon=0.3334, zcdp=0.01389, delta=0, " in repr(ledger.history()[0])
+    assert repr(discreet.Count("a", Fraction(25, 2), 12, 13)) == "Count(item='a', value=12.5, low=12, high=13)"
+    assert "Fraction" not in repr(discreet.expected([9, 5, 1], k=1, epsilon=1, counts=1))
+    assert (release.guarantee.epsilon, ledger.composition.epsilon) == (Fraction(1, 3), Fraction(1, 3))

@@ -17,7 +17,7 @@ from discreet.listing import Listing
 from discreet.privacy import fraction_from_json
 from discreet.release_words import describe_doubts, describe_size, describe_support, describe_terms, describe_values
 from discreet.selection import CORE, OTHERWISE
-from discreet.text import round_up
+from discreet.text import number_for_programs, repr_with_decimals, round_up
 
 FORMAT = 1
 """What a release of one list is written as; one by group is of format 2 (`grouped_release`)."""
@@ -29,7 +29,7 @@ MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError
 """What can be raised by reading data that is no release."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Count:
     """About how high a released item scores.
 
@@ -55,6 +55,9 @@ class Count:
     value: int | Fraction
     low: int | Fraction
     high: int | Fraction
+
+    def __repr__(self) -> str:
+        return repr_with_decimals(self, number_for_programs)
 
     def to_dict(self) -> dict[str, Any]:
         """The count in terms that JSON can hold; fractions are strings."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet.analysis.goals import GOALS, name_goal
 from discreet.sketches import Sketch
-from discreet.text import decimal
+from discreet.text import decimal, repr_with_decimals
 
 NOT_PRIVATE = "NOT private: computed from the scores"
 
@@ -20,7 +20,7 @@ def describe_origin(source: Any, k: int) -> str:
     return source.describe_cost(k) if isinstance(source, Sketch) else NOT_PRIVATE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Utility:
     """How likely a release is to be good. NOT private where it is computed from the scores and not from a sketch.
 
@@ -59,6 +59,9 @@ class Utility:
     confidence: Fraction | None = None
     share: Fraction | None = None
     origin: str = field(default=NOT_PRIVATE, repr=False)
+
+    def __repr__(self) -> str:
+        return repr_with_decimals(self, decimal)
 
     def _repr_html_(self) -> str:
         """The notebook view."""
@@ -144,7 +147,7 @@ class GroupedUtility:
         return "\n".join([title, *lines, f"{self._describe_error()}; {NOT_PRIVATE}"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Expected:
     """What a release will be like on average. NOT private where it is computed from the scores and not from a sketch.
 
@@ -181,6 +184,9 @@ class Expected:
     kendall_off: float | None = None
     count_width: Fraction | None = None
     origin: str = field(default=NOT_PRIVATE, repr=False)
+
+    def __repr__(self) -> str:
+        return repr_with_decimals(self, decimal)
 
     def _parts(self) -> list[tuple[str, float, float | None]]:
         """What is expected, and what it may be off by."""

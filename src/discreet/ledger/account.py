@@ -16,12 +16,13 @@ from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.privacy import fraction_from_json
 from discreet.release import explain_malformed
 from discreet.sketches import Sketch, is_sketch
+from discreet.text import repr_with_decimals, round_up
 
 Stored = AnyRelease | Sketch
 """What a charge can be for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Budget:
     """What may be spent, and on whom.
 
@@ -48,6 +49,9 @@ class Budget:
     dataset: str | None = None
     release_delta: Fraction = Fraction(0)
 
+    def __repr__(self) -> str:
+        return repr_with_decimals(self, round_up)
+
     @property
     def conversion_delta(self) -> Fraction | None:
         """How much of delta is for adding up by zCDP; None where nothing is."""
@@ -71,7 +75,7 @@ class Budget:
         return cls(epsilon, delta, content["adjacency"], content["unit"], dataset, release_delta)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Entry:
     """One charge, and what was released for it.
 
@@ -116,6 +120,9 @@ class Entry:
     request_id: str | None
     groups: int | None = None
     stored: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        return repr_with_decimals(self, round_up)
 
     @classmethod
     def read(cls, record: Record) -> Entry:
