@@ -14,8 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet
+from chart_folder import SONGS, write_charts
 from command_line import process
 from discreet.errors import InvalidValueError, MissingExtraError
+from discreet.publish.chart_source import find_table, list_public_options
+from discreet.publish.charts_file import read_charts
 from discreet.sources.events.domain import split_column
 from discreet.sources.events.remote_files import redact_url
 
@@ -236,3 +239,12 @@ def test_the_command_line_takes_urls_of_events_alone(no_extension):
         assert says in done.stderr
         assert SECRET not in done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_charts_file_may_have_urls(tmp_path):
+    charts = SONGS.replace("streams/*.parquet", "s3://bucket/streams/*.parquet")
+    charts = charts.replace('"songs.csv:song_id"', '"https://example.org/songs.csv?v=2:song_id"')
+    write_charts(tmp_path, charts)
+    (chart,) = read_charts(tmp_path / "charts.toml").charts
+    assert find_table(chart) == "s3://bucket/streams/*.parquet"
+    assert list_public_options(chart)["domain"] == "https://example.org/songs.csv?v=2:song_id"
