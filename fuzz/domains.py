@@ -179,7 +179,7 @@ def _check_events(domain: Any, kind: str, d: int, source: Any = None) -> None:
 
 
 def _inside(domain: Any) -> Any:
-    if isinstance(domain, discreet.sources.events.domain.Integers):
+    if isinstance(domain, discreet.sources.events.ranges.Integers):
         return lambda item: domain.lo <= item <= domain.hi
     return set(domain).__contains__
 

@@ -96,7 +96,7 @@ def test_a_swap_that_is_not_doubled_is_flagged(monkeypatch):
 @pytest.mark.parametrize("text", ["integers(0, 9)", "integers:0:9"])
 def test_a_range_that_is_one_short_is_flagged(text, monkeypatch):
     assert domains.check(text)
-    monkeypatch.setattr("discreet.sources.events.domain.Integers.d", property(lambda self: self.hi - self.lo))
+    monkeypatch.setattr("discreet.sources.events.ranges.Integers.d", property(lambda self: self.hi - self.lo))
     with pytest.raises(Finding):
         domains.check(text)
 

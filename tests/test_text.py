@@ -2,17 +2,23 @@
 
 from fractions import Fraction
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import discreet
 from discreet.text import (
     align_columns,
-    count_for_programs,
     count_with_commas,
     decimal,
     decimal_above,
     duration,
     escape_line,
+    number_for_programs,
     printable,
+    round_down,
+    round_up,
     three_digits,
 )
 
@@ -61,7 +67,7 @@ def test_a_promised_number_is_never_below_the_exact_one(number, text):
     ],
 )
 def test_a_count_for_people_and_for_programs(count, people, programs):
-    assert (count_with_commas(count), count_for_programs(count)) == (people, programs)
+    assert (count_with_commas(count), number_for_programs(count)) == (people, programs)
 
 
 def test_numbers_have_three_digits():
@@ -110,3 +116,55 @@ def test_rows_of_a_table_have_as_many_cells():
 def test_columns_are_aligned_by_the_places_that_characters_take():
     rows = [("寿司", "7"), ("cre\u0300me", "12"), ("pizza", "3")]
     assert align_columns(rows, numbers=True) == ["寿司    7", "cre\u0300me  12", "pizza   3"]
+
+
+@given(st.fractions(min_value=0))
+def test_what_is_rounded_up_is_never_below_and_what_is_rounded_down_never_above(number):
+    above, below = Fraction(round_up(number)), Fraction(round_down(number))
+    assert below <= number <= above
+    assert above - number <= number / 1000
+    assert number - below <= number / 1000
+
+
+@given(st.decimals(0, 10**6, places=4))
+def test_short_decimals_are_not_rounded(number):
+    assert Fraction(round_up(Fraction(number))) == Fraction(round_down(Fraction(number))) == Fraction(number)
+
+
+@pytest.mark.parametrize(
+    ("number", "up", "down"),
+    [
+        (Fraction(1, 3), "0.3334", "0.3333"),
+        (Fraction(200, 3), "66.67", "66.66"),
+        (Fraction(1, 3 * 10**9), "3.334e-10", "3.333e-10"),
+        (Fraction(10**500, 3), "3.334e+499", "3.333e+499"),
+        (Fraction(10**400), "1e+400", "1e+400"),
+        (Fraction(0), "0", "0"),
+    ],
+)
+def test_four_digits_are_kept(number, up, down):
+    assert (round_up(number), round_down(number)) == (up, down)
+
+
+def test_a_short_form_never_tells_less_than_was_spent():
+    release = discreet.top_k({"a": 3, "b": 1}, k=1, epsilon="1/3")
+    assert repr(release) == f"Release({release.items}, k=1, epsilon=0.3334)"
+    assert "Privacy: epsilon 0.3334 for each person" in str(release)
+    table = pa.table({"who": [1], "what": ["a"], "land": ["x"]})
+    source = discreet.events(
+        table, user="who", item="what", domain=["a", "b"], by="land", groups=["x"], each_user="one"
+    )
+    assert repr(discreet.top_k(source, k=1, epsilon="1/3")) == "GroupedRelease(1 group, k=1, epsilon=0.3334)"
+    assert "epsilon = 0.3334" in repr(discreet.sketch([3, 1], epsilon="1/3", ranks=[1]))
+
+
+def test_what_dataclasses_hold_is_shown_in_decimals(tmp_path):
+    ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=1, unit="readers")
+    release = discreet.top_k({"a": 3, "b": 1}, k=1, epsilon="1/3", ledger=ledger)
+    assert repr(release.guarantee).startswith("Guarantee(epsilon=0.3334, adjacency='add-remove', sensitivity=Sensi")
+    assert repr(ledger.composition) == "Composition(epsilon=0.3334, rho=0.01389, delta=0)"
+    assert repr(ledger.budget).startswith("Budget(epsilon=1, delta=None, adjacency='add-remove', unit='readers'")
+    assert ", epsilon=0.3334, zcdp=0.01389, delta=0, " in repr(ledger.history()[0])
+    assert repr(discreet.Count("a", Fraction(25, 2), 12, 13)) == "Count(item='a', value=12.5, low=12, high=13)"
+    assert "Fraction" not in repr(discreet.expected([9, 5, 1], k=1, epsilon=1, counts=1))
+    assert (release.guarantee.epsilon, ledger.composition.epsilon) == (Fraction(1, 3), Fraction(1, 3))

@@ -469,6 +469,14 @@ def test_ten_million_items():
     assert len(discreet.top_k(scores.astype(np.float64) + rng.random(10**7), 1000, "0.001").items) == 1000
 
 
+@pytest.mark.parametrize("name", ["epsilon", "zcdp", "counts_epsilon", "value", "low"])
+def test_a_number_with_a_long_exponent_is_refused_at_once(name):
+    data = discreet.top_k({"a": 3, "b": 1}, 1, 1, counts=1).to_dict()
+    (data["guarantee"] if name in data["guarantee"] else data["counts"][0])[name] = "1e3000000"
+    with pytest.raises(discreet.Error, match=f"writes it: {name} must have an exponent of at most 1000, not '1e30"):
+        discreet.Release.from_dict(data)
+
+
 def test_a_release_over_sets_of_joint_is_not_read():
     release = discreet.top_k([3, 2, 1], 1, 1, mechanism=discreet.Joint())
     forged = release.to_json().replace('"name": "joint"', '"name": "joint", "over": "sets"')

@@ -17,7 +17,8 @@ from discreet.topk import top_k
 if TYPE_CHECKING:
     from discreet.analysis import bounds
     from discreet.analysis.averages import expected
-    from discreet.analysis.choose import Comparison, compare, epsilon_for
+    from discreet.analysis.choose import compare, epsilon_for
+    from discreet.analysis.comparison import Comparison
     from discreet.analysis.details import ClassProbabilities, class_probabilities, subset_probability
     from discreet.analysis.results import Expected, GroupedUtility, Utility
     from discreet.analysis.shots import Chance
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from discreet.sources.engine import EngineError
     from discreet.sources.events.check import check_events
     from discreet.sources.events.check_report import Check
-    from discreet.sources.events.domain import integers
     from discreet.sources.events.group_lists import product
     from discreet.sources.events.periods import (
         day,
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         year,
         years,
     )
+    from discreet.sources.events.ranges import integers
     from discreet.sources.events.source import events
     from discreet.sources.events.strings import strings
     from discreet.sources.events.table import TableSource
@@ -131,7 +132,7 @@ _ON_DEMAND = {
     "Chance": "discreet.analysis.shots",
     "Check": "discreet.sources.events.check_report",
     "ClassProbabilities": "discreet.analysis.details",
-    "Comparison": "discreet.analysis.choose",
+    "Comparison": "discreet.analysis.comparison",
     "Discovered": "discreet.discovery_terms",
     "EngineError": "discreet.sources.engine",
     "Expected": "discreet.analysis.results",
@@ -160,7 +161,7 @@ _ON_DEMAND = {
     "events": "discreet.sources.events.source",
     "expected": "discreet.analysis.averages",
     "grouped": "discreet.sources.members",
-    "integers": "discreet.sources.events.domain",
+    "integers": "discreet.sources.events.ranges",
     "month": "discreet.sources.events.periods",
     "months": "discreet.sources.events.periods",
     "plan": "discreet.study.plan",

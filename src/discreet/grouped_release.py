@@ -13,9 +13,17 @@ from discreet.grouped_listing import GroupedListing
 from discreet.guarantee import Guarantee
 from discreet.labels import label_from_json, label_to_json
 from discreet.privacy import MANY, ONE, sum_of_largest
-from discreet.release import MALFORMED, Release, from_json_text, items_from_dict, items_to_dict, to_json_text
+from discreet.release import (
+    MALFORMED,
+    Release,
+    explain_malformed,
+    from_json_text,
+    items_from_dict,
+    items_to_dict,
+    to_json_text,
+)
 from discreet.release_words import describe_doubts, describe_support, describe_terms, describe_values
-from discreet.text import decimal_above, printable
+from discreet.text import printable, round_up
 
 FORMAT = 2
 """What a release by group is written as."""
@@ -81,18 +89,7 @@ class GroupedRelease(Mapping[Any, Release]):
         return all(release.private for release in self.releases.values())
 
     def to_frame(self, library: str | None = None) -> Any:
-        """The items of all groups as one table.
-
-        Parameters
-        ----------
-        library
-            "pandas", "polars" or "pyarrow"; by default the first of these that is installed.
-
-        Returns
-        -------
-        DataFrame or pyarrow.Table
-            A row for each group and item: the group, the item, and order, count, low and high where these were
-            released. Counts that are fractions become floats.
+        """The items of all groups as one table, as `Release.to_frame` has it, with the group before the item.
 
         Examples
         --------
@@ -145,10 +142,9 @@ class GroupedRelease(Mapping[Any, Release]):
         """The release that `to_dict` wrote."""
         try:
             return _read_groups(data)
-        except MALFORMED:
-            raise InvalidValueError(
-                "data must be a release by group as GroupedRelease.to_dict or to_json writes it"
-            ) from None
+        except MALFORMED as error:
+            said = explain_malformed(error)
+        raise InvalidValueError(f"data must be a release by group as GroupedRelease.to_dict or to_json writes it{said}")
 
     @classmethod
     def from_json(cls, text: str) -> GroupedRelease:
@@ -156,17 +152,16 @@ class GroupedRelease(Mapping[Any, Release]):
         return cls.from_dict(from_json_text(text, "GroupedRelease"))
 
     def __repr__(self) -> str:
-        return f"GroupedRelease({len(self)} groups, k={self.k}, epsilon={self.guarantee.epsilon})"
+        return f"GroupedRelease({count_groups(len(self))}, k={self.k}, epsilon={round_up(self.guarantee.epsilon)})"
 
     def __str__(self) -> str:
         return "\n".join([f"{self._title()}:", *self.listing.to_lines(), *self.notes()])
 
     def _repr_html_(self) -> str:
         """The notebook view."""
-        from html import escape
+        from discreet.html_text import make_html_view
 
-        notes = "<br>".join(map(escape, self.notes()))
-        return f"<b>{escape(self._title())}</b>{self.listing.to_html()}<small>{notes}</small>"
+        return make_html_view(self._title(), self.listing.to_html(), self.notes())
 
     @property
     def listing(self) -> GroupedListing:
@@ -190,7 +185,7 @@ class GroupedRelease(Mapping[Any, Release]):
         if self.each_user == ONE:
             user = ", who counts in one group alone"
         else:
-            share = decimal_above(max(release.guarantee.epsilon for release in self.values()))
+            share = round_up(max(release.guarantee.epsilon for release in self.values()))
             user = f", who counts in up to {count_groups(self.groups_per_user)} at {share} each"
         terms, drawn_by, *warnings = describe_terms(self.guarantee, self.private, user)
         first = next(iter(self.values()))

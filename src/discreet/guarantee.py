@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import from_dict as mechanism_from_dict
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
-from discreet.privacy import Sensitivity
+from discreet.privacy import Sensitivity, fraction_from_json
+from discreet.text import repr_with_decimals, round_up
 
 if TYPE_CHECKING:
     from discreet.mechanisms.discovery import Discovery
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Guarantee:
     """What a release promises.
 
@@ -44,6 +45,9 @@ class Guarantee:
     zcdp: Fraction
     counts_epsilon: Fraction = Fraction(0)
     discovery: Discovery | None = None
+
+    def __repr__(self) -> str:
+        return repr_with_decimals(self, round_up)
 
     @property
     def delta(self) -> Fraction:
@@ -116,12 +120,12 @@ class Guarantee:
         if mechanism.releases_values != (sensitivity.l1 is not None):
             raise ValueError
         return cls(
-            Fraction(data["epsilon"]),
+            fraction_from_json(data["epsilon"], "epsilon"),
             data["adjacency"],
             sensitivity,
             mechanism,
-            Fraction(data["zcdp"]),
-            Fraction(data.get("counts_epsilon", 0)),
+            fraction_from_json(data["zcdp"], "zcdp"),
+            fraction_from_json(data.get("counts_epsilon", 0), "counts_epsilon"),
             _read_discovery(data),
         )
 

@@ -69,9 +69,9 @@ class Listing:
         from html import escape
 
         if self.counts is not None:
-            head = "".join(f"<th>{escape(name)}</th>" for name in _TABLE)
-            cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._cells())
-            return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+            from discreet.html_text import make_html_table
+
+            return make_html_table(self._cells(), _TABLE)
         tag = "ul" if self.order is None else "ol"
         return f"<{tag}>{''.join(f'<li>{escape(str(item))}</li>' for item in self._list_items())}</{tag}>"
 

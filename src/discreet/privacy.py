@@ -70,6 +70,16 @@ def _exact(value: Any, name: str) -> Fraction:
     raise InvalidTypeError(f"{name} must be a number or a string such as '0.5' or '1/3', not {quote(value)}")
 
 
+def fraction_from_json(value: Any, name: str) -> Fraction:
+    """The fraction that JSON holds, as `str` writes one or as a number; it may have any number of digits.
+
+    An exponent is bounded: a few characters of one would make a number that takes minutes to compute.
+    """
+    if isinstance(value, str):
+        _check_exponent(value, name)
+    return Fraction(value)
+
+
 def positive(value: Any, name: str) -> Fraction:
     """The exact rational that `value` denotes, which must be above zero."""
     number = exact(value, name)
@@ -222,12 +232,16 @@ def _from_text(text: str, name: str) -> Fraction:
     message = f"{name} must be a finite number such as '0.5', '1/3' or '1e-6', not {quote(text)}"
     if len(text) > _LONGEST:
         raise InvalidValueError(f"{name} must be a number of at most {_LONGEST} characters, not {len(text)}")
-    exponent = text.lower().partition("e")[2].strip().lstrip("+-")
     if "_" in text or not text.isascii():
         raise InvalidValueError(message)
-    if exponent.isdecimal() and (len(exponent) > 6 or int(exponent) > _WIDEST):
-        raise InvalidValueError(f"{name} must have an exponent of at most {_WIDEST}, not {quote(text)}")
+    _check_exponent(text, name)
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise InvalidValueError(message) from None
+
+
+def _check_exponent(text: str, name: str) -> None:
+    exponent = text.lower().partition("e")[2].strip().lstrip("+-")
+    if exponent.isdecimal() and (len(exponent) > 6 or int(exponent) > _WIDEST):
+        raise InvalidValueError(f"{name} must have an exponent of at most {_WIDEST}, not {quote(text)}")

@@ -14,9 +14,10 @@ from discreet.errors import InvalidValueError
 from discreet.guarantee import Guarantee
 from discreet.labels import label_from_json, label_to_json
 from discreet.listing import Listing
+from discreet.privacy import fraction_from_json
 from discreet.release_words import describe_doubts, describe_size, describe_support, describe_terms, describe_values
 from discreet.selection import CORE, OTHERWISE
-from discreet.text import decimal
+from discreet.text import number_for_programs, repr_with_decimals, round_up
 
 FORMAT = 1
 """What a release of one list is written as; one by group is of format 2 (`grouped_release`)."""
@@ -28,7 +29,7 @@ MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError
 """What can be raised by reading data that is no release."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Count:
     """About how high a released item scores.
 
@@ -55,6 +56,9 @@ class Count:
     low: int | Fraction
     high: int | Fraction
 
+    def __repr__(self) -> str:
+        return repr_with_decimals(self, number_for_programs)
+
     def to_dict(self) -> dict[str, Any]:
         """The count in terms that JSON can hold; fractions are strings."""
         figures = {"value": self.value, "low": self.low, "high": self.high}
@@ -64,10 +68,8 @@ class Count:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Count:
         """The count that `to_dict` wrote."""
-        figures = (data[name] for name in ("value", "low", "high"))
-        return cls(
-            label_from_json(data["item"]), *(Fraction(one) if isinstance(one, str) else int(one) for one in figures)
-        )
+        figures = (read_figure(data[name], name) for name in ("value", "low", "high"))
+        return cls(label_from_json(data["item"]), *figures)
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,7 +139,7 @@ class Release:
     def __repr__(self) -> str:
         few = ", ".join(map(repr, islice(self, _SHOWN)))
         more = ", ..." if self.k > _SHOWN else ""
-        return f"Release([{few}{more}], k={self.k}, epsilon={decimal(self.guarantee.epsilon)})"
+        return f"Release([{few}{more}], k={self.k}, epsilon={round_up(self.guarantee.epsilon)})"
 
     @property
     def listing(self) -> Listing:
@@ -185,8 +187,9 @@ class Release:
             if data["format"] != FORMAT:
                 raise ValueError
             return items_from_dict(data, Guarantee.from_dict(data["guarantee"]), bool(data["private"]))
-        except MALFORMED:
-            raise InvalidValueError("data must be a release as Release.to_dict or to_json writes it") from None
+        except MALFORMED as error:
+            said = explain_malformed(error)
+        raise InvalidValueError(f"data must be a release as Release.to_dict or to_json writes it{said}")
 
     @classmethod
     def from_json(cls, text: str) -> Release:
@@ -242,10 +245,9 @@ class Release:
 
     def _repr_html_(self) -> str:
         """The notebook view."""
-        from html import escape
+        from discreet.html_text import make_html_view
 
-        notes = "<br>".join(map(escape, self.notes()))
-        return f"<b>{escape(self._title())}</b>{self.listing.to_html()}<small>{notes}</small>"
+        return make_html_view(self._title(), self.listing.to_html(), self.notes())
 
     def _title(self) -> str:
         return f"{describe_size(self)}, {self.listing.describe_order()}"
@@ -256,6 +258,16 @@ class Release:
         terms = describe_terms(self.guarantee, self.private)
         said = [*([] if support is None else [support]), *terms, *describe_values(self)]
         return [*said, *describe_doubts(self)]
+
+
+def read_figure(figure: Any, name: str) -> int | Fraction:
+    """A number of JSON: a whole one, or a fraction in a text."""
+    return fraction_from_json(figure, name) if isinstance(figure, str) else int(figure)
+
+
+def explain_malformed(error: Exception) -> str:
+    """What is wrong with data of JSON, to be added to a message, where that is a sentence of discreet's own."""
+    return f": {error}" if isinstance(error, InvalidValueError) else ""
 
 
 def items_to_dict(release: Release) -> tuple[dict[str, Any], dict[str, Any]]:

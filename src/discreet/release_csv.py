@@ -6,7 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
-from discreet.text import count_for_programs
+from discreet.text import number_for_programs
 
 if TYPE_CHECKING:
     from discreet.grouped_release import AnyRelease
@@ -22,6 +22,6 @@ def format_csv(release: AnyRelease) -> str:
     writer.writerow(columns)
     counts = len(columns) - 3 if columns[-1] == "high" else len(columns)
     for row in listing.rows():
-        writer.writerow([*row[:counts], *map(count_for_programs, row[counts:])])
+        writer.writerow([*row[:counts], *map(number_for_programs, row[counts:])])
     # Half of a surrogate pair can be a label but not a character of a file.
     return file.getvalue().encode("utf-8", "backslashreplace").decode().removesuffix("\n")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from discreet.guarantee import Guarantee
 from discreet.selection import CORE
-from discreet.text import decimal_above
+from discreet.text import round_up
 
 if TYPE_CHECKING:
     from discreet.release import Release
@@ -57,9 +57,9 @@ def describe_terms(guarantee: Guarantee, private: bool, user: str = "") -> list[
     """What is promised, in lines for people; `user` says more about the one user whose privacy it is."""
     found, delta = guarantee.discovery, ""
     if found is not None:
-        delta = f" and delta {decimal_above(found.delta)}"
+        delta = f" and delta {round_up(found.delta)}"
     whose = f"for each person {describe_user(guarantee.adjacency)}{user}"
-    terms = f"Privacy: epsilon {decimal_above(guarantee.epsilon)}{describe_parts(guarantee)}{delta} {whose}."
+    terms = f"Privacy: epsilon {round_up(guarantee.epsilon)}{describe_parts(guarantee)}{delta} {whose}."
     doubt = [_DOUBT] if guarantee.epsilon > _MUCH else []
     warning = [] if private else ["NOT PRIVATE: drawn with the caller's random generator"]
     seen = [] if found is None else [found.describe_threshold()]
@@ -70,7 +70,7 @@ def describe_parts(guarantee: Guarantee) -> str:
     """How epsilon divides between what is released, in brackets; nothing where it does not."""
     selection, counts = guarantee.selection_epsilon, guarantee.counts_epsilon
     parts = {"finding the items": guarantee.discovery_epsilon, "the selection": selection, "the counts": counts}
-    named = [f"{decimal_above(part)} for {what}" for what, part in parts.items() if part or what == "the selection"]
+    named = [f"{round_up(part)} for {what}" for what, part in parts.items() if part or what == "the selection"]
     return f" ({', '.join(named)})" if len(named) > 1 else ""
 
 

@@ -17,12 +17,12 @@ from discreet.exact.arrays import Ranks
 from discreet.exact.laplace import interval_half_width
 from discreet.guarantee import Guarantee
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
-from discreet.privacy import Sensitivity, check_adjacency
-from discreet.release import MALFORMED, from_json_text, to_json_text
+from discreet.privacy import Sensitivity, check_adjacency, fraction_from_json
+from discreet.release import MALFORMED, explain_malformed, from_json_text, read_figure, to_json_text
 from discreet.release_words import describe_user
 from discreet.sources.base import Source, refuse_curve
 from discreet.tally import Tally
-from discreet.text import align_columns, count_with_commas, decimal
+from discreet.text import align_columns, count_with_commas, round_up
 
 FORMAT = 3
 """What a sketch is written as; releases have formats 1 and 2."""
@@ -151,8 +151,9 @@ class Sketch(Source):
         """The sketch that `to_dict` wrote."""
         try:
             return _read_sketch(data)
-        except MALFORMED:
-            raise InvalidValueError("data must be a sketch as Sketch.to_dict or to_json writes it") from None
+        except MALFORMED as error:
+            said = explain_malformed(error)
+        raise InvalidValueError(f"data must be a sketch as Sketch.to_dict or to_json writes it{said}")
 
     @classmethod
     def from_json(cls, text: str) -> Sketch:
@@ -172,23 +173,39 @@ class Sketch(Source):
 
     def describe_cost(self, k: int) -> str:
         """What it cost, in words, for what is computed from it about k items, and whether that can be relied on."""
-        cost = f"computed from a sketch that cost epsilon = {decimal(self.guarantee.epsilon)}"
+        cost = f"computed from a sketch that cost epsilon = {round_up(self.guarantee.epsilon)}"
         origin = cost if self.private else f"NOT private: {cost} and was drawn with the caller's random generator"
         doubt = f"; DOUBTFUL: it does not show how the scores fall around rank {k}, so spend more or give fewer ranks"
         return origin + (doubt if self.is_doubtful(k) else "")
 
     def __repr__(self) -> str:
         size = f"{len(self.ranks)} ranks of {self.domain_size:,} items"
-        return f"<Sketch: {size}, epsilon = {decimal(self.guarantee.epsilon)}>"
+        return f"<Sketch: {size}, epsilon = {round_up(self.guarantee.epsilon)}>"
+
+    def _title(self) -> str:
+        within = f"noise within {count_with_commas(self.half_width)} with a chance of 95% for each"
+        return f"Scores at {len(self.ranks)} ranks of {self.domain_size:,} items, {within}"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [(f"{rank:,}", count_with_commas(score)) for rank, score in zip(self.ranks, self.scores, strict=True)]
+
+    def _describe_privacy(self) -> list[str]:
+        cost = f"Privacy: epsilon {round_up(self.guarantee.epsilon)} for each person {describe_user(self.adjacency)}."
+        warning = [] if self.private else ["NOT PRIVATE: drawn with the caller's random generator"]
+        return [cost, *warning]
 
     def __str__(self) -> str:
-        rows = [(f"{rank:,}", count_with_commas(score)) for rank, score in zip(self.ranks, self.scores, strict=True)]
-        within = f"noise within {count_with_commas(self.half_width)} with a chance of 95% for each"
-        title = f"Scores at {len(self.ranks)} ranks of {self.domain_size:,} items, {within}:"
-        cost = f"Privacy: epsilon {decimal(self.guarantee.epsilon)} for each person {describe_user(self.adjacency)}."
-        warning = [] if self.private else ["NOT PRIVATE: drawn with the caller's random generator"]
-        table = align_columns([("rank", "score"), *rows], numbers=True)
-        return "\n".join([title, *(f"  {line}" for line in table), cost, *warning])
+        table = align_columns([_HEAD, *self._rows()], numbers=True)
+        return "\n".join([f"{self._title()}:", *(f"  {line}" for line in table), *self._describe_privacy()])
+
+    def _repr_html_(self) -> str:
+        """The notebook view."""
+        from discreet.html_text import make_html_table, make_html_view
+
+        return make_html_view(self._title(), make_html_table(self._rows(), _HEAD), self._describe_privacy())
+
+
+_HEAD = ("rank", "score")
 
 
 def make_sketch_noise(
@@ -214,12 +231,13 @@ def is_sketch(data: Any) -> bool:
 
 
 def _read_sketch(data: dict[str, Any]) -> Sketch:
-    promised, grid, most = data["guarantee"], Fraction(data["grid"]), data["max_items_per_user"]
-    epsilon, mechanism, adjacency = Fraction(promised["epsilon"]), DiscreteLaplace(), promised["adjacency"]
+    promised, grid, most = data["guarantee"], fraction_from_json(data["grid"], "grid"), data["max_items_per_user"]
+    mechanism, adjacency = DiscreteLaplace(), promised["adjacency"]
+    epsilon = fraction_from_json(promised["epsilon"], "epsilon")
     sensitivity = Sensitivity(data["sensitivity"]["down"], data["sensitivity"]["up"])
     check_adjacency(adjacency)
     ranks = tuple(map(int, data["ranks"]))
-    noisy = tuple(Fraction(score) if isinstance(score, str) else int(score) for score in data["noisy"])
+    noisy = tuple(read_figure(score, "noisy") for score in data["noisy"])
     d, limit = int(data["d"]), sensitivity.under(adjacency)
     rho = mechanism.zcdp(epsilon, len(ranks))
     guarantee = Guarantee(epsilon, adjacency, limit, mechanism, rho, epsilon)

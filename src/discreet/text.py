@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 from unicodedata import combining, east_asian_width
@@ -16,7 +17,9 @@ from unicodedata import combining, east_asian_width
 _LINE_BREAKING = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What could end a line or change a terminal, half of a surrogate pair, and the sign that escapes begin with."""
 
-_UPWARD = Context(prec=12, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
+
+_FEW_DIGITS, _MANY_DIGITS = 4, 12
+_HARDLY = Fraction(1, 10**9)
 
 
 def decimal(number: Fraction) -> str:
@@ -46,8 +49,53 @@ def decimal_above(number: Fraction) -> str:
     text = decimal(number)
     if text[:1].isdigit():
         return text
-    above = _UPWARD.divide(Decimal(number.numerator), Decimal(number.denominator))
-    return f"{above.normalize(_UPWARD):g} (rounded up)"
+    return f"{_divide(number, _MANY_DIGITS, ROUND_CEILING):g} (rounded up)"
+
+
+def round_up(number: Fraction) -> str:
+    """What is spent or promised, zero or more, for people: an exact decimal of few digits, else four, never too low.
+
+    Examples
+    --------
+    >>> round_up(Fraction(949, 2500)), round_up(Fraction(1, 3)), round_up(Fraction(0.1))
+    ('0.3796', '0.3334', '0.100000000001')
+    """
+    return _round(number, ROUND_CEILING)
+
+
+def round_down(number: Fraction) -> str:
+    """What is left, zero or more, for people: an exact decimal of few digits, else four, never too high.
+
+    Examples
+    --------
+    >>> round_down(Fraction(1, 4)), round_down(Fraction(2, 3)), round_down(1 - Fraction(0.1))
+    ('0.25', '0.6666', '0.899999999999')
+    """
+    return _round(number, ROUND_FLOOR)
+
+
+def _round(number: Fraction, rounding: str) -> str:
+    exact = decimal(number)
+    if exact[:1].isdigit() and "/" not in exact:
+        return exact
+    found = _divide(number, _FEW_DIGITS, rounding)
+    if abs(Fraction(_divide(number, _FEW_DIGITS, ROUND_HALF_EVEN)) - number) < number * _HARDLY:
+        # The float 0.1 is not one tenth, but 0.1001 would look like another number.
+        found = _divide(number, _MANY_DIGITS, rounding)
+    # A power of ten after many zeros, none after a few.
+    return f"{found:f}" if -5 <= found.adjusted() < 12 else f"{found:e}"
+
+
+def _divide(number: Fraction, digits: int, rounding: str) -> Decimal:
+    context = Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    return context.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize(context)
+
+
+def repr_with_decimals(instance: Any, spell: Callable[[Fraction], str]) -> str:
+    """A dataclass as `repr` has it, with its fractions spelled by a function of this module."""
+    values = {each.name: getattr(instance, each.name) for each in fields(instance) if each.repr}
+    shown = (f"{name}={spell(value) if isinstance(value, Fraction) else repr(value)}" for name, value in values.items())
+    return f"{type(instance).__name__}({', '.join(shown)})"
 
 
 def count_with_commas(count: int | Fraction) -> str:
@@ -56,8 +104,8 @@ def count_with_commas(count: int | Fraction) -> str:
     return f"{count:,}" if isinstance(count, int) else sign + decimal(abs(count))
 
 
-def count_for_programs(count: int | Fraction) -> str:
-    """A count that a program can read: no commas, a decimal where that is exact and short, else a fraction."""
+def number_for_programs(count: int | Fraction) -> str:
+    """A number that a program can read, exactly: no commas, a decimal where that is short, else a fraction."""
     text = str(count) if isinstance(count, int) else decimal(count)
     return text if text[:1] in "-0123456789" else str(count)
 

@@ -8,6 +8,8 @@ import pytest
 import discreet
 from discreet.analysis.goals import GOALS
 from discreet.errors import InvalidValueError
+from discreet.mechanisms.base import Form
+from discreet.mechanisms.registry import all_contenders
 
 SCORES = (2000 / np.arange(1, 61)).astype(np.int64)
 
@@ -32,7 +34,7 @@ def test_it_is_the_smallest_epsilon_of_four_digits_that_does(mechanism, goal):
 
 def test_the_table_has_what_each_needs_and_reaches():
     table = discreet.compare(SCORES[:20], 3, epsilon="1/2", probability="0.9")
-    assert [choice.mechanism.name for choice in table.choices] == [*["canonical"] * 7, "one-shot", "peeling"]
+    assert [choice.mechanism.name for choice in table.choices] == [*["canonical"] * 7, "one-shot", "peeling", "joint"]
     gammas = [str(choice.mechanism.gamma) for choice in table.choices[:7]]
     assert gammas == ["1/3", "1/2", "2/3", "3/4", "7/8", "15/16", "1"]
     for choice in table.choices:
@@ -147,3 +149,15 @@ def test_groups_that_are_all_released_whole_need_no_epsilon():
     assert discreet.epsilon_for(source, 2) == Fraction(1, 10**9)
     with pytest.raises(InvalidValueError, match="k must be less than 2"):
         discreet.compare(source, 2)
+
+
+@pytest.mark.parametrize("goal", ["top", "recall"])
+@pytest.mark.parametrize("items", [None, 1])
+def test_a_comparison_and_a_plan_list_the_same_mechanisms_in_the_same_order(goal, items):
+    sensitivity = None if items is None else discreet.Sensitivity(items=items)
+    options = {"goal": goal, "probability": "0.9", "sensitivity": sensitivity}
+    table = discreet.compare([90, 80, 5, 1], 2, **options)
+    listed = [choice.mechanism for choice in table.choices]
+    assert listed == [choice.mechanism for choice in discreet.plan([90, 80, 5, 1], 2, **options).comparison.choices]
+    assert listed == [each for each in all_contenders(items is not None, goal) if each.form is not Form.UNKNOWN]
+    assert discreet.Joint() in listed

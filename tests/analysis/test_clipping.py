@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.analysis.choose import ItemBound
 from discreet.analysis.clipping import BOUNDS, make_clipped_case
+from discreet.analysis.comparison import ItemBound
 from discreet.analysis.goals import GOALS, goals
 from discreet.analysis.joint_sets import make_analysis_request
 from discreet.analysis.meters import meter

@@ -126,6 +126,10 @@ def test_a_plan_as_json(done, refused):
     plan = ("plan", "many.csv", "-k", "2", "--epsilon", "0.5", "--goal", "good")
     found = json.loads(done(*plan, "--format", "json"))
     best = found["recommended"]
+    assert Fraction(best["epsilon"]) <= Fraction(best["decimals"]["epsilon"]) < Fraction(best["epsilon"]) * 1.0001
+    assert [one["decimals"].keys() for one in found["mechanisms"]] == [
+        one["needs"].keys() for one in found["mechanisms"]
+    ]
     assert f"epsilon = {float(Fraction(best['epsilon'])):g}" in done(*plan)
     needs = {json.dumps(one["mechanism"]): one["needs"]["good"] for one in found["mechanisms"]}
     assert (
@@ -148,6 +152,22 @@ def test_a_budget_as_json(done):
     assert (found["head"], found["unit"], found["adjacency"]) == (ledger.head, "users", "add-remove")
 
 
+def test_a_budget_never_tells_less_than_is_spent_or_more_than_is_left(done):
+    done("budget", "init", "budget.db", "--epsilon", "1", "--unit", "users")
+    done(*SELECT[:-1], "1/3", "--ledger", "budget.db")
+    shown = done("budget", "show", "budget.db")
+    assert "  spent     0.3334\n  left      0.6666\n" in shown
+    assert "epsilon 0.3334" in done("budget", "history", "budget.db")
+    found = json.loads(done("budget", "show", "budget.db", "--json"))
+    assert (found["spent"], found["left"]) == ("1/3", "2/3")
+    assert (
+        Fraction(found["decimals"]["spent"])
+        > Fraction(1, 3)
+        > Fraction(found["decimals"]["spent"]) - Fraction(1, 10**9)
+    )
+    assert Fraction(found["decimals"]["left"]) <= Fraction(2, 3)
+
+
 def test_evidence_as_json(done):
     found = json.loads(done("verify", "--scores", "3,2,0", "-k", "1", "--json"))
     assert (found["holds"], found["pairs"]) == (True, found["verdicts"][0]["pairs"])
@@ -159,3 +179,10 @@ def test_evidence_as_json(done):
     audit = json.loads(done("audit", *options.split(), "--format", "json"))
     assert (audit["holds"], audit["epsilon"], audit["neighbour"]) == (True, "1/2", ["2", "1", "1"])
     assert 0 <= audit["spent"] <= 0.5
+
+
+def test_a_plan_has_null_where_there_is_no_number(done):
+    write_table("many.csv", ("item", "score"), {f"film {i}": 100 - 9 * i for i in range(10)})
+    text = done("plan", "many.csv", "-k", "2", "--epsilon", "0.5", "--goal", "recall", "--probability", "0.9", "--json")
+    found = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert None in [one["reaches"]["top"] for one in found["mechanisms"]]

@@ -260,7 +260,7 @@ WITHOUT = ("select", "streams.parquet", *SONGS, *SURE)
         ),
         (
             (*WITHOUT, "--by", "country", "--groups", "-:code", "--each-user", "one"),
-            "groups must be FILE:COLUMN or FIRST..LAST: neither a URL nor standard input",
+            "groups must be FILE:COLUMN or FIRST..LAST: neither the URL of a database nor standard input",
         ),
         (
             (*WITHOUT, *BY_MONTH[:2], "--groups", "2025-1..2025-12", *BY_MONTH[4:]),

@@ -338,7 +338,7 @@ def test_bad_use_with_events_is_refused_in_one_sentence(refused, ratings, args, 
         (("select", *FROM_EVENTS[2:]), "FILE is missing; for example: discreet select scores.csv -k 10 --epsilon 1"),
         (
             ("select", "postgres://h/db", *FROM_EVENTS[2:]),
-            "FILE must be a file; the URL of a database goes with --connect",
+            "FILE must be a file, or the URL of one by https, s3 or gs; the URL of a database goes with --connect",
         ),
         ((*SELECT, *MOVIES), "domain must be left out without user: a file of scores lists its own items"),
         ((*SELECT, "--label", "title"), "label must be left out without user: a file of scores has its own labels"),
@@ -693,3 +693,14 @@ def test_another_dialect_of_csv_is_said_on_the_command_line(done, tmp_path, monk
     args = ("--user", "visitor", "--item", "page", "--domain", "pages.csv:page", "-k", "1", "--epsilon", "1000")
     out = done("select", "visits.csv", *args, "--delimiter", r"\t", "--escape", "\\", "--json")
     assert json.loads(out)["items"] == ['a "b"\n9\tc']
+
+
+def test_what_a_condition_reads_text_as_is_said_unless_all_is_quiet(ratings):
+    command = ["select", "ratings-1.csv", *EVENTS, *MOVIES, "-k", "1", "--epsilon", "1", "--where", "stars >= 5"]
+    said = process(*command)
+    assert said.returncode == 0
+    assert said.stderr == (
+        "discreet: where reads stars as numbers (2.5), because its type is not declared: no other spelling meets it\n"
+    )
+    assert process(*command, "--quiet").stderr == ""
+    assert process("select", "ratings.parquet", *command[2:]).stderr == ""

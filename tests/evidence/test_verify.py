@@ -245,3 +245,15 @@ def test_processes_give_the_same_report():
     mechanisms = [discreet.Canonical(), discreet.Joint()]
     alone = discreet.verify(mechanisms, 2, scores=COUNTS)
     assert discreet.verify(mechanisms, 2, scores=COUNTS, jobs=2) == alone
+
+
+@pytest.mark.parametrize("scores", [[3, 2, 0], [[3, 2, 0], [1, 1]], (1.5, 2), {"a": 3}, np.array([3, 2])])
+def test_scores_in_the_place_of_the_mechanism_are_pointed_out(scores):
+    with pytest.raises(discreet.Error, match=r"scores are named, .*: verify\(discreet.Canonical\(\), k=2, scores=\[\["):
+        discreet.verify(scores, 1)
+
+
+def test_what_is_no_mechanism_and_no_scores_is_refused_as_before():
+    for given in ("canonical", ["canonical"], discreet.Canonical):
+        with pytest.raises(discreet.Error, match=r"mechanism must be one of Canonical\(\)"):
+            discreet.verify(given, 1)

@@ -152,6 +152,12 @@ def test_records_that_make_no_sense_are_refused(path, change):
         discreet.Ledger(path)
 
 
+def test_a_number_with_a_long_exponent_is_refused_at_once(path):
+    relinked(path, lambda rows: [*rows, ("charge", {**rows[1][1], "epsilon": "1e3000000", "request_id": None})])
+    with pytest.raises(LedgerError, match="epsilon must have an exponent of at most 1000, not '1e3000000'"):
+        discreet.Ledger(path)
+
+
 def test_a_chain_that_overspends_does_not_pass(path):
     relinked(path, lambda rows: [("budget", {**rows[0][1], "epsilon": "1/10"}), *rows[1:]])
     ledger = discreet.Ledger(path)

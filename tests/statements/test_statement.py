@@ -144,7 +144,7 @@ def test_no_promised_number_is_below_the_exact_one(tmp_path):
     assert "rho = 0.125000000001 (rounded up) of zCDP" in text
     assert "epsilon = 3.00000000001 (rounded up), for readers; 1.00000000001 (rounded up) is spent" in text
     assert "epsilon = 1.00000000001 (rounded up), delta = 0" in entry["privacy_loss"]["privacy_parameters_details"]
-    assert "Privacy: epsilon 1.00000000001 (rounded up) for each person" in str(release)
+    assert "Privacy: epsilon 1.00000000001 for each person" in str(release)
 
 
 def test_a_ledger_that_does_not_hold_the_release_says_nothing_about_it(tmp_path):

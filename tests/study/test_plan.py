@@ -212,6 +212,7 @@ def test_what_takes_minutes_is_left_out_where_it_cannot_win():
     scores = np.arange(700, 0, -1) * 40
     found = discreet.plan(scores, 500, goal="recall", probability="0.9")
     assert found.left_out == [discreet.Joint()]
-    assert found._describe_remarks() == ["Joint() needs more: how much was not computed."]
+    assert "\nJoint() needs more: how much was not computed.\n" in str(found)
+    assert "Joint() needs more: how much was not computed." in found.page()
     read = reader(array_source(scores).tally(), 500, discreet.Joint(), Precision(goal=0.01), ("recall",))
     assert read(float(found.epsilon)).values["recall"] < 0.88

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
+from numbers import Integral
 from typing import Any
 
-from discreet.analysis.goals import GOALS, Hits, check_goal, check_share, goals, name_goal
+from discreet.analysis.comparison import UNREACHED, Choice, Comparison
+from discreet.analysis.goals import GOALS, Hits, check_goal, check_share, goals
 from discreet.analysis.joint_sets import check_comparable
 from discreet.analysis.meters import Precision, check_computed
-from discreet.analysis.results import NOT_PRIVATE, GroupedUtility, Utility, describe_origin
-from discreet.analysis.search import LEAST, MOST, Aim, Case, Scores, Search, hardest_case
+from discreet.analysis.results import GroupedUtility, Utility, describe_origin
+from discreet.analysis.search import LEAST, Aim, Case, Scores, Search, hardest_case
 from discreet.analysis.utility import measure_list
 from discreet.errors import InvalidValueError, quote
 from discreet.mechanisms.base import Form, Mechanism
@@ -21,9 +23,9 @@ from discreet.privacy import Number, Sensitivity, exact, positive
 from discreet.sources.base import Source
 from discreet.sources.groups import GroupedSource
 from discreet.tally import Tally
-from discreet.text import align_columns, decimal
 
-_UNREACHED = f"probability must be one that epsilon = {MOST} reaches, and these scores and ties do not let it"
+_LONG = 500
+"""From so many items on, a mechanism whose losses are counted is only tried with what the best of the others needs."""
 
 
 def describe_ties(tallies: Iterable[Tally], k: int) -> str | None:
@@ -98,91 +100,8 @@ def epsilon_for(
             needed = needed if hardest is None else hardest[0]
     if needed is None:
         ties = None if goal != "top" else describe_ties(read.tallies, k)
-        raise InvalidValueError(ties or _UNREACHED)
+        raise InvalidValueError(ties or UNREACHED)
     return needed * read.lists_per_user
-
-
-@dataclass(frozen=True)
-class ItemBound:
-    """At most so many items of each user, and how many of the true list the best k then lack, without any noise."""
-
-    max_items_per_user: int
-    lost: Fraction
-
-    def __str__(self) -> str:
-        return f"at most {self.max_items_per_user} item{'s' if self.max_items_per_user > 1 else ''} a user"
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One mechanism: the epsilon it needs for each goal, None where none is enough, and what it reaches at one.
-
-    What a `Sampler` needs is not looked for, and is None too. With a `bound` it is on scores that keep so many items of
-    each user, and is judged by the scores of all their items.
-    """
-
-    mechanism: Mechanism
-    needs: dict[str, Fraction | None]
-    reaches: Utility | GroupedUtility | None
-    bound: ItemBound | None = None
-
-    @property
-    def label(self) -> str:
-        """What it is called in legends."""
-        return self.mechanism.label if self.bound is None else f"{self.mechanism.label}, {self.bound}"
-
-    def __str__(self) -> str:
-        return repr(self.mechanism) if self.bound is None else f"{self.mechanism!r}, {self.bound}"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What each mechanism needs and reaches. NOT private where it is computed from the scores and not from a sketch.
-
-    Of scores by group, what it needs for the goal in every group, and what share of the groups reaches it at `epsilon`.
-    """
-
-    k: int
-    probability: Fraction
-    epsilon: Fraction | None
-    choices: list[Choice]
-    share: Fraction | None = None
-    groups: int | None = None
-    origin: str = field(default=NOT_PRIVATE, repr=False)
-    ties: str | None = field(default=None, repr=False)
-
-    @property
-    def sketch(self) -> str | None:
-        """What the sketch cost that it is computed from, in words; None where it is computed from scores."""
-        return None if self.origin == NOT_PRIVATE else self.origin
-
-    def best(self, goal: str = "top") -> Choice:
-        """The choice that needs least epsilon for a goal."""
-        return self.ranked(goal)[0][1]
-
-    def ranked(self, goal: str = "top") -> list[tuple[Fraction, Choice]]:
-        """The choices that reach a goal, with the epsilon each needs, the least first."""
-        needs = [(needed, choice) for choice in self.choices if (needed := choice.needs[goal]) is not None]
-        if not needs:
-            raise InvalidValueError((goal == "top" and self.ties) or _UNREACHED)
-        return sorted(needs, key=lambda pair: pair[0])
-
-    def __str__(self) -> str:
-        asked = list(self.choices[0].needs) if self.choices else []
-        head = ["mechanism", *(f"epsilon for {name_goal(goal, self.share)}" for goal in asked)]
-        if self.epsilon is not None:
-            head += [f"{name_goal(goal, self.share)} at {decimal(self.epsilon)}" for goal in GOALS]
-        rows = [head]
-        for choice in self.choices:
-            row = [str(choice), *(_format_epsilon(choice.needs[goal]) for goal in asked)]
-            if choice.reaches is not None:
-                row += [_format_reached(choice.reaches, goal) for goal in GOALS]
-            rows.append(row)
-        enough = decimal(self.probability)
-        where = "" if self.groups is None else f" in each of {self.groups:,} groups"
-        title = f"k = {self.k}{where}, each goal reached with probability {enough}"
-        title += f", recall {enough} on average" if self.share is None and "recall" in asked else ""
-        return "\n".join([title, *align_columns(rows), self.origin])
 
 
 def compare(
@@ -214,8 +133,9 @@ def compare(
     goal
         Look for the epsilon that this one goal needs alone, which takes less long; by default for all.
     mechanisms
-        Which ones; by default canonical with several gammas, one-shot and peeling, the histogram where it is known how
-        many scores one user can move, and `Core` for the goal "recall". A `Sampler` is drawn from at `epsilon`.
+        Which ones; by default canonical with several gammas, one-shot, peeling, joint, the histogram where it is known
+        how many scores one user can move, and `Core` for the goal "recall"; `plan` lists the same. Of lists of 500
+        items or more, joint is left out where it needs more than the best. A `Sampler` is drawn from at `epsilon`.
 
     Examples
     --------
@@ -227,34 +147,75 @@ def compare(
     wanted, read = _probability(probability), Scores.of(scores)
     enough = check_share(share) if goal is None else check_goal(goal, share)
     aims = [Aim(each, wanted, enough) for each in (GOALS if goal is None else (goal,))]
-    few = read.has_few_items(sensitivity)
-    chosen = _quick_contenders(few, goal or "top") if mechanisms is None else list(mechanisms)
-    for mechanism in chosen:
+    own = _find_contenders(read, sensitivity, goal) if mechanisms is None else list(mechanisms)
+    for mechanism in own:
         check_comparable(mechanism)
         if not isinstance(mechanism, Sampler):
             check_computed(mechanism)
         elif epsilon is None:
             raise InvalidValueError(f"epsilon must be given to compare {mechanism!r}, which is drawn from at one")
-    _check_goal_of(chosen, goal)
+    _check_goal_of(own, goal)
     spent = None if epsilon is None else positive(epsilon, "epsilon")
+    judge = partial(_judge, read, k, aims, spent, sensitivity, adjacency)
+    slow = [each for each in own if mechanisms is None and _takes_long(each, k)]
     choices: list[Choice] = []
-    for mechanism in chosen:
-        cases = read.cases(k, 1 if spent is None else spent, mechanism, sensitivity, adjacency)
-        if not any(case.needs_epsilon for case in cases):
-            most = max(tally.d for tally in read.tallies)
-            raise InvalidValueError(f"k must be less than {most}, the number of items, to compare, not {k}")
-        needs: dict[str, Fraction | None] = dict.fromkeys(aim.goal for aim in aims)
-        if not isinstance(mechanism, Sampler):
-            needs = {aim.goal: _need(read, cases, aim, _guess(choices, mechanism, int(k), aim.goal)) for aim in aims}
-        choices.append(Choice(mechanism, needs, None if spent is None else _reach(read.source, cases, enough)))
+    for mechanism in own:
+        if mechanism not in slow:
+            choices.append(judge(mechanism, choices))
+    known, left_out = list(choices), []
+    for mechanism in slow:
+        cases = read.cases(k, 1, mechanism, sensitivity, adjacency)
+        if any(_can_win(cases, read, known, aim) for aim in aims):
+            choices.append(judge(mechanism, choices))
+        else:
+            left_out.append(mechanism)
+    choices.sort(key=lambda choice: own.index(choice.mechanism))
     origin, ties = describe_origin(read.source, int(k)), describe_ties(read.tallies, int(k))
-    return Comparison(int(k), wanted, spent, choices, enough, read.groups, origin, ties)
+    return Comparison(int(k), wanted, spent, choices, enough, read.groups, origin, ties, left_out)
 
 
-def _quick_contenders(few_items: bool, goal: str) -> list[Mechanism]:
-    """The contenders whose utility is computed at once: where losses are counted it takes minutes."""
-    every = all_contenders(few_items, goal)
-    return [contender for contender in every if contender.form not in (Form.LOSSES, Form.UNKNOWN)]
+def _find_contenders(read: Scores, sensitivity: Sensitivity | None, goal: str | None) -> list[Mechanism]:
+    """The mechanisms that are compared where none are named, in the order in which they are listed."""
+    every = all_contenders(read.has_few_items(sensitivity), goal or "top")
+    return [contender for contender in every if contender.form is not Form.UNKNOWN]
+
+
+def _judge(
+    read: Scores,
+    k: Any,
+    aims: list[Aim],
+    epsilon: Fraction | None,
+    sensitivity: Sensitivity | None,
+    adjacency: str | None,
+    mechanism: Mechanism,
+    before: list[Choice],
+) -> Choice:
+    """What a mechanism needs for each aim, and what it reaches at an epsilon; those before say where to look first."""
+    cases = read.cases(k, 1 if epsilon is None else epsilon, mechanism, sensitivity, adjacency)
+    if not any(case.needs_epsilon for case in cases):
+        most = max(tally.d for tally in read.tallies)
+        raise InvalidValueError(f"k must be less than {most}, the number of items, to compare, not {k}")
+    needs: dict[str, Fraction | None] = dict.fromkeys(aim.goal for aim in aims)
+    if not isinstance(mechanism, Sampler):
+        needs = {aim.goal: _need(read, cases, aim, _guess(before, mechanism, int(k), aim.goal)) for aim in aims}
+    return Choice(mechanism, needs, None if epsilon is None else _reach(read.source, cases, aims[0].share))
+
+
+def _takes_long(mechanism: Mechanism, k: Any) -> bool:
+    """Whether the epsilon that a mechanism needs for k items is a matter of minutes: where many losses are counted."""
+    return mechanism.form is Form.LOSSES and isinstance(k, Integral) and int(k) >= _LONG
+
+
+def _can_win(cases: list[Case], read: Scores, choices: list[Choice], aim: Aim) -> bool:
+    """Whether lists reach a goal with the least epsilon that others need."""
+    least = find_least(choices, aim.goal)
+    drawn = [case for case in cases if case.needs_epsilon]
+    return least is None or all(Search.of(case, aim).is_enough(least / read.lists_per_user) for case in drawn)
+
+
+def find_least(choices: Iterable[Choice], goal: str) -> Fraction | None:
+    """The least that any mechanism needs."""
+    return min((needed for choice in choices if (needed := choice.needs[goal]) is not None), default=None)
 
 
 def _check_goal_of(mechanisms: Iterable[Mechanism], goal: str | None) -> None:
@@ -294,17 +255,6 @@ def _reach(source: Source | GroupedSource, cases: list[Case], share: Fraction | 
     if isinstance(source, GroupedSource):
         return GroupedUtility(dict(zip(source.keys, map(measure, cases), strict=True)))
     return measure(cases[0])
-
-
-def _format_reached(reached: Utility | GroupedUtility, goal: str) -> str:
-    """What is reached of a goal, with what it may be off by where it was estimated from draws."""
-    value = f"{getattr(reached, goal):.4f}"
-    is_drawn = isinstance(reached, Utility) and reached.confidence is not None
-    return f"{value} +- {reached.error:.4f}" if is_drawn else value
-
-
-def _format_epsilon(needed: Fraction | None) -> str:
-    return "-" if needed is None else f"{float(needed):.4g}"
 
 
 def _probability(value: Any) -> Fraction:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from discreet.analysis.choose import Choice, ItemBound
+from discreet.analysis.comparison import Choice, ItemBound
 from discreet.analysis.goals import GOALS, count_right_ranks
 from discreet.analysis.joint_sets import make_analysis_request
 from discreet.analysis.meters import MOST_VALUES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from statistics import fmean
@@ -9,7 +10,7 @@ from typing import Any
 
 from discreet.analysis.goals import GOALS, name_goal
 from discreet.sketches import Sketch
-from discreet.text import decimal
+from discreet.text import decimal, repr_with_decimals
 
 NOT_PRIVATE = "NOT private: computed from the scores"
 
@@ -19,7 +20,7 @@ def describe_origin(source: Any, k: int) -> str:
     return source.describe_cost(k) if isinstance(source, Sketch) else NOT_PRIVATE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Utility:
     """How likely a release is to be good. NOT private where it is computed from the scores and not from a sketch.
 
@@ -58,6 +59,15 @@ class Utility:
     confidence: Fraction | None = None
     share: Fraction | None = None
     origin: str = field(default=NOT_PRIVATE, repr=False)
+
+    def __repr__(self) -> str:
+        return repr_with_decimals(self, decimal)
+
+    def _repr_html_(self) -> str:
+        """The notebook view."""
+        rows = [(name_goal(goal, self.share), f"{getattr(self, goal):.4f}") for goal in GOALS]
+        off = f"off by at most {self.error:.1e}{_sure(self.confidence)}"
+        return _make_view("How likely a release is to be good", rows, ("goal", "chance"), [off, self.origin])
 
     def __str__(self) -> str:
         shares = "  ".join(f"{name_goal(name, self.share)} {getattr(self, name):.6f}" for name in GOALS)
@@ -110,18 +120,34 @@ class GroupedUtility:
     def _mean(self, goal: str) -> float:
         return fmean(getattr(one, goal) for one in self.groups.values())
 
-    def __str__(self) -> str:
-        lines = [f"the expected share of {len(self.groups):,} groups, and the chance of the worst and of the best:"]
-        one = next(iter(self.groups.values()))
-        names = {goal: name_goal(goal, one.share) for goal in GOALS}
-        wide = max(map(len, names.values()))
-        for goal, name in names.items():
+    def _rows(self, digits: int) -> list[tuple[str, ...]]:
+        """Each goal with the expected share, and the chance of the worst and of the best group."""
+        share = next(iter(self.groups.values())).share
+        rows = []
+        for goal in GOALS:
             chances = [getattr(each, goal) for each in self.groups.values()]
-            lines.append(f"  {name:<{wide}}  {self._mean(goal):.6f}  from {min(chances):.6f} to {max(chances):.6f}")
-        return "\n".join([*lines, f"off by at most {self.error:.1e}{_sure(one.confidence)}; {NOT_PRIVATE}"])
+            told = (f"{number:.{digits}f}" for number in (self._mean(goal), min(chances), max(chances)))
+            rows.append((name_goal(goal, share), *told))
+        return rows
+
+    def _describe_error(self) -> str:
+        return f"off by at most {self.error:.1e}{_sure(next(iter(self.groups.values())).confidence)}"
+
+    def _repr_html_(self) -> str:
+        """The notebook view."""
+        head = ("goal", "expected share", "worst group", "best group")
+        title = f"How likely the lists of {len(self.groups):,} groups are to be good"
+        return _make_view(title, self._rows(4), head, [self._describe_error(), NOT_PRIVATE])
+
+    def __str__(self) -> str:
+        rows = self._rows(6)
+        wide = max(len(name) for name, *_ in rows)
+        lines = [f"  {name:<{wide}}  {mean}  from {worst} to {best}" for name, mean, worst, best in rows]
+        title = f"the expected share of {len(self.groups):,} groups, and the chance of the worst and of the best:"
+        return "\n".join([title, *lines, f"{self._describe_error()}; {NOT_PRIVATE}"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Expected:
     """What a release will be like on average. NOT private where it is computed from the scores and not from a sketch.
 
@@ -159,17 +185,29 @@ class Expected:
     count_width: Fraction | None = None
     origin: str = field(default=NOT_PRIVATE, repr=False)
 
-    def __str__(self) -> str:
-        sure = _sure(self.confidence)
+    def __repr__(self) -> str:
+        return repr_with_decimals(self, decimal)
+
+    def _parts(self) -> list[tuple[str, float, float | None]]:
+        """What is expected, and what it may be off by."""
         parts = [
             ("recall", self.recall, self.recall_off),
             ("score error", self.score_error, self.score_error_off),
             ("places", self.places, self.places_off),
             ("Kendall's tau", self.kendall, self.kendall_off),
         ]
-        told = [
-            f"{name} {value:.6g} (off by at most {off:.1e}{sure})" for name, value, off in parts if value is not None
-        ]
+        return [(name, value, off) for name, value, off in parts if value is not None]
+
+    def _repr_html_(self) -> str:
+        """The notebook view."""
+        rows = [(name, f"{value:.4g}", f"{off:.1e}") for name, value, off in self._parts()]
+        counted = [] if self.count_width is None else [("count interval", decimal(self.count_width), "")]
+        head = ("on average", "value", f"off by at most{_sure(self.confidence)}")
+        return _make_view("What a release will be like", [*rows, *counted], head, [self.origin])
+
+    def __str__(self) -> str:
+        sure = _sure(self.confidence)
+        told = [f"{name} {value:.6g} (off by at most {off:.1e}{sure})" for name, value, off in self._parts()]
         counted = [] if self.count_width is None else [f"counts in intervals of {decimal(self.count_width)}"]
         return "  ".join([*told, *counted, f"({self.origin})"])
 
@@ -199,6 +237,14 @@ class GroupedExpected:
     def _mean(self, name: str) -> float:
         return fmean(getattr(one, name) for one in self.groups.values())
 
+    def _repr_html_(self) -> str:
+        """The notebook view."""
+        worst, best = (choose(one.recall for one in self.groups.values()) for choose in (min, max))
+        rows = [("recall", f"{self.recall:.4f}", f"{worst:.4f}", f"{best:.4f}")]
+        rows += [("score error", f"{self.score_error:.4g}", "", "")]
+        title = f"What the lists of {len(self.groups):,} groups will be like"
+        return _make_view(title, rows, ("on average", "value", "worst group", "best group"), [NOT_PRIVATE])
+
     def __str__(self) -> str:
         every = list(self.groups.values())
         off = max(one.recall_off for one in every)
@@ -207,6 +253,12 @@ class GroupedExpected:
             f"{max(one.recall for one in every):.6f} (off by at most {off:.1e}{_sure(every[0].confidence)})  "
             f"score error {self.score_error:.6g} ({NOT_PRIVATE})"
         )
+
+
+def _make_view(title: str, rows: Sequence[Sequence[str]], head: Sequence[str], notes: list[str]) -> str:
+    from discreet.html_text import make_html_table, make_html_view
+
+    return make_html_view(title, make_html_table(rows, head), notes)
 
 
 def _sure(confidence: Fraction | None) -> str:

@@ -12,6 +12,9 @@ import typer
 from discreet.cli import options as shared
 from discreet.cli.discovery import DeltaOption, DiscoverOption, DiscoveryEpsilonOption, parse_discovery
 from discreet.cli.event_options import (
+    FINDING,
+    GROUPING,
+    TABLE,
     ClipOption,
     ConnectOption,
     DelimiterOption,
@@ -23,6 +26,7 @@ from discreet.cli.event_options import (
     UserOption,
     ValueOption,
     WhereOption,
+    gather_options,
 )
 from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
 from discreet.cli.input_kinds import EVENTS_ONLY, SCORES_ONLY, refuse_options
@@ -35,7 +39,7 @@ from discreet.cli.options import (
     parse_jobs,
     parse_sensitivity,
 )
-from discreet.cli.output import OutputError, check_out, print_json, print_text, progress_bar, save
+from discreet.cli.output import OutputError, check_out, print_json, print_notes, print_text, progress_bar, save
 from discreet.cli.select import check_files, open_source
 from discreet.cli.stdin import input_files, input_name, name_input
 from discreet.errors import InvalidValueError
@@ -47,7 +51,7 @@ from discreet.sources.files import file_source, read_sketch
 from discreet.sources.groups import GroupedSource
 
 if TYPE_CHECKING:
-    from discreet.analysis.choose import Choice
+    from discreet.analysis.comparison import Choice
     from discreet.discovery_terms import Discovered
     from discreet.study.plan import Plan
 
@@ -97,6 +101,7 @@ def _check_files(context: typer.Context, files: list[str] | None) -> list[str] |
 
 @app.command("plan", short_help="Tell which epsilon a release needs.", epilog=PLAN_HELP)
 def plan(
+    context: typer.Context,
     k: shared.KOption,
     files: Annotated[
         list[str] | None,
@@ -175,8 +180,7 @@ def plan(
     from discreet.study.plan import plan as make_plan
 
     count, shape = parse_count(k), parse_format(form, as_json, shared.TABLE_OR_JSON)
-    finding = {"discover": discover, "delta": delta, "discovery_epsilon": discovery_epsilon}
-    terms = parse_discovery({**finding, "kind": None, "spelling": None}, max_items_per_user)
+    terms = parse_discovery(gather_options(context, FINDING), max_items_per_user)
     if terms is not None or discover:
         _print_discovery(terms, count, epsilon, parse_adjacency(adjacency or "add-remove"), shape)
         return
@@ -186,15 +190,7 @@ def plan(
     limits = None if sensitivity is None else parse_sensitivity(sensitivity)
     if out is not None and Path(out).suffix.lower() not in (".html", ".htm"):
         raise InvalidValueError(f"out must be a page, with a name that ends in .html, not {out!r}")
-    options = {
-        "domain": domain, "label": None, "where": where, "value": value,
-        "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
-        "connect": connect, "name": name, "delimiter": delimiter, "escape": escape,
-        "encoding": encoding,
-    }  # fmt: skip
-    grouping = {
-        "by": by or None, "groups": groups or None, "each_user": each_user, "max_groups_per_user": max_groups_per_user,
-    }  # fmt: skip
+    options, grouping = gather_options(context, TABLE), gather_options(context, GROUPING)
     file = name_input(files, events=user is not None)
     check_input_format(file, input_format, events=user is not None)
     source_of: Callable[[Any], Any]
@@ -207,15 +203,17 @@ def plan(
 
         refuse_options({"score": score, "sensitivity": sensitivity}, SCORES_ONLY, "with user")
         source_of = prepare_events(file, user, item, adjacency or "add-remove", options, None, grouping, out)
+    notes: list[str] = []
     with (
         show_progress(not quiet),
-        open_source(file, input_format, source_of) as scores,
+        open_source(file, input_format, source_of, notes) as scores,
         stage("computing what each mechanism needs"),
     ):
         found = make_plan(
             scores, count, goal=goal, probability=probability, share=share, epsilon=epsilon,
             sensitivity=limits, adjacency=adjacency, name=input_name(file, str(name)),
         )  # fmt: skip
+    print_notes(notes, quiet)
     if out is not None:
         save(found.page(), out)
     if shape == "json":
@@ -247,7 +245,9 @@ def _sketch_to_dict(sketch: Sketch, k: int) -> dict[str, Any]:
 
 
 def _plan_to_dict(found: Plan, scores: Source | GroupedSource) -> dict[str, Any]:
-    """What a plan says, in terms that JSON can hold; exact numbers are strings, as in a release."""
+    """What a plan says, in terms that JSON can hold; exact numbers are strings, as in a release, beside a float."""
+    from discreet.exact.ball import float_above
+
     table, best = found.comparison, found.best
     sketch = scores if isinstance(scores, Sketch) else None
     return {
@@ -263,7 +263,8 @@ def _plan_to_dict(found: Plan, scores: Source | GroupedSource) -> dict[str, Any]
         "recommended": {
             "mechanism": to_dict(best.mechanism),
             **_bound_to_dict(best),
-            "epsilon": str(best.needs[found.goal]),
+            "epsilon": str(found.epsilon),
+            "decimals": {"epsilon": float_above(found.epsilon)},
         },
         "command": found.command,
         "other_k": found.other_k and {"k": found.other_k.k, "epsilon": str(found.other_k.epsilon)},
@@ -272,6 +273,7 @@ def _plan_to_dict(found: Plan, scores: Source | GroupedSource) -> dict[str, Any]
                 "mechanism": to_dict(choice.mechanism),
                 **_bound_to_dict(choice),
                 "needs": {goal: None if needed is None else str(needed) for goal, needed in choice.needs.items()},
+                "decimals": {goal: None if each is None else float_above(each) for goal, each in choice.needs.items()},
                 "reaches": choice.reaches and {goal: getattr(choice.reaches, goal) for goal in _goals()},
             }
             for choice in table.choices

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +11,7 @@ from discreet.cli import options as shared
 from discreet.cli.options import parse_adjacency, parse_format
 from discreet.cli.output import check_out, print_json, print_text, save
 from discreet.grouped_release import count_groups
-from discreet.text import decimal, printable
+from discreet.text import printable, round_up
 
 if TYPE_CHECKING:
     from discreet.ledger.account import Entry
@@ -138,33 +137,22 @@ def _open_ledger(file: str) -> Ledger:
 
 
 def _summarize(ledger: Ledger, file: str) -> str:
-    budget, composition, entries = ledger.budget, ledger.composition, ledger.history()
-    lost = sum(entry.stored is None for entry in entries)
-    promised = [
-        f"epsilon {decimal(budget.epsilon)}",
-        *([] if budget.delta is None else [f"delta {decimal(budget.delta)}"]),
-        *([f"{decimal(budget.release_delta)} of it for releases"] if budget.release_delta else []),
-    ]
-    deltas = {"delta": f"{decimal(composition.delta)} of {decimal(budget.release_delta)} is spent on releases"}
-    rows = {
-        **({} if budget.dataset is None else {"dataset": printable(budget.dataset)}),
-        "budget": ", ".join(promised),
-        "spent": decimal(composition.spent(budget.conversion_delta)),
-        "left": decimal(ledger.left),
-        **(deltas if budget.release_delta else {}),
-        "by sum": decimal(composition.epsilon),
-        "by zCDP": _describe_zcdp(composition.by_zcdp(budget.conversion_delta), composition.rho),
-        "releases": f"{len(entries)}" + (f", {lost} of them without a stored release" if lost else ""),
-        "head": ledger.head,
-    }  # fmt: skip
-    title = f"{printable(file)}: the privacy of {printable(budget.unit)}, {budget.adjacency}"
+    from discreet.ledger.summary import describe_whose, summarize_budget
+
+    rows = summarize_budget(ledger)
+    title = f"{printable(file)}: {describe_whose(ledger)}"
     return "\n".join([title, *(f"  {name:<9} {text}" for name, text in rows.items())])
 
 
 def _budget_to_dict(ledger: Ledger) -> dict[str, Any]:
-    """A budget in terms that JSON can hold; exact numbers are strings, as in a release."""
+    """A budget in terms that JSON can hold; exact numbers are strings, as in a release, some with a float beside them.
+
+    What is spent is never more than its float, and what is left never less.
+    """
+    from discreet.exact.ball import float_above, float_below
+
     budget, composition, entries = ledger.budget, ledger.composition, ledger.history()
-    zcdp = composition.by_zcdp(budget.conversion_delta)
+    zcdp, spent = composition.by_zcdp(budget.conversion_delta), composition.spent(budget.conversion_delta)
     return {
         "unit": budget.unit,
         "dataset": budget.dataset,
@@ -173,25 +161,22 @@ def _budget_to_dict(ledger: Ledger) -> dict[str, Any]:
         "delta": None if budget.delta is None else str(budget.delta),
         **({"release_delta": str(budget.release_delta)} if budget.release_delta else {}),
         **({"spent_delta": str(composition.delta)} if budget.release_delta else {}),
-        "spent": str(composition.spent(budget.conversion_delta)),
+        "spent": str(spent),
         "left": str(ledger.left),
         "by_sum": str(composition.epsilon),
         "rho": str(composition.rho),
         "by_zcdp": None if zcdp is None else str(zcdp),
+        "decimals": {"spent": float_above(spent), "left": float_below(ledger.left)},
         "releases": len(entries),
         "without_release": sum(entry.stored is None for entry in entries),
         "head": ledger.head,
     }
 
 
-def _describe_zcdp(epsilon: Fraction | None, rho: Fraction) -> str:
-    return f"rho {decimal(rho)}" + (", which needs a delta" if epsilon is None else f", epsilon {decimal(epsilon)}")
-
-
 def _describe_charge(entry: Entry) -> str:
     each = "" if entry.groups is None else f" in each of {count_groups(entry.groups)}"
-    words = [f"{entry.number:>5}", entry.time, f"epsilon {decimal(entry.epsilon)}"]
-    words += [f"delta {decimal(entry.delta)}"] if entry.delta else []
+    words = [f"{entry.number:>5}", entry.time, f"epsilon {round_up(entry.epsilon)}"]
+    words += [f"delta {round_up(entry.delta)}"] if entry.delta else []
     what = f"sketch of {entry.k:,} ranks" if entry.is_sketch else f"top {entry.k:,}"
     words += [f"{what} of {'those found' if entry.d is None else f'{entry.d:,}'}{each}"]
     words += [entry.mechanism["name"], printable(entry.purpose or "no purpose given")]

@@ -18,6 +18,9 @@ from discreet.cli.discovery import (
 )
 from discreet.cli.errors import FAILURE
 from discreet.cli.event_options import (
+    FINDING,
+    GROUPING,
+    TABLE,
     ClipOption,
     ConnectOption,
     DelimiterOption,
@@ -30,11 +33,12 @@ from discreet.cli.event_options import (
     UserOption,
     ValueOption,
     WhereOption,
+    gather_options,
 )
 from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
 from discreet.cli.input_kinds import SCORES_ONLY, refuse_options
 from discreet.cli.options import check_input_format, parse_adjacency, parse_format
-from discreet.cli.output import FORMATS, OutputError, print_json, print_text
+from discreet.cli.output import FORMATS, OutputError, print_json, print_notes, print_text
 from discreet.cli.select import check_files, open_source
 from discreet.cli.stdin import name_input
 from discreet.errors import InvalidValueError
@@ -67,6 +71,7 @@ def _check_files(context: typer.Context, files: list[str] | None) -> list[str] |
 
 @app.command("check", short_help="See whether events and domain fit. NOT private.", epilog=HELP)
 def check(
+    context: typer.Context,
     files: Annotated[
         list[str] | None,
         typer.Argument(
@@ -170,19 +175,7 @@ def check(
     parse_adjacency(adjacency)
     check_input_format(file, input_format, events=True)
     refuse_options({"score": score, "sensitivity": sensitivity}, SCORES_ONLY, "with user")
-    options = {
-        "domain": domain, "label": label, "where": where, "value": value,
-        "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
-        "connect": connect, "name": name, "delimiter": delimiter, "escape": escape,
-        "encoding": encoding,
-    }  # fmt: skip
-    grouping = {
-        "by": by or None, "groups": groups or None, "each_user": each_user, "max_groups_per_user": max_groups_per_user,
-    }  # fmt: skip
-    finding = {
-        "discover": discover or None, "delta": delta, "kind": kind, "spelling": spelling,
-        "discovery_epsilon": discovery_epsilon,
-    }  # fmt: skip
+    options, grouping, finding = (gather_options(context, names) for names in (TABLE, GROUPING, FINDING))
     if user is None:
         with show_progress(not quiet):
             _deliver(check_charts(str(file), as_of, {"item": item, **options, **grouping, **finding}), shape, out)
@@ -192,8 +185,10 @@ def check(
     source_of = prepare_events(
         file, user, item, adjacency, options, parse_discovery(finding, max_items_per_user), grouping, out
     )
-    with show_progress(not quiet), open_source(file, input_format, source_of) as source:
+    notes: list[str] = []
+    with show_progress(not quiet), open_source(file, input_format, source_of, notes) as source:
         found = check_events(source)
+    print_notes(notes, quiet)
     _deliver({"": found}, shape, out)
 
 

@@ -14,8 +14,7 @@ from discreet.discovery_terms import EXACT, KINDS, SPELLINGS, discovered
 from discreet.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from discreet.cli.output import print_doubt
-from discreet.discovery_terms import Discovered
+    from discreet.discovery_terms import Discovered
 
 DiscoverOption = Annotated[
     bool,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 import typer
 
@@ -95,3 +96,18 @@ DatasetOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="With --ledger: the data, by the name that the budget has for them."),
 ]
+
+TABLE = (
+    *("domain", "label", "where", "value", "clip", "resolution", "max_items_per_user"),
+    *("connect", "name", "delimiter", "escape", "encoding"),
+)
+GROUPING = ("by", "groups", "each_user", "max_groups_per_user")
+FINDING = ("discover", "delta", "kind", "spelling", "discovery_epsilon")
+"""The options of events by what they are about: the table and its items, groups, and items that nobody listed."""
+
+
+def gather_options(context: typer.Context, names: Iterable[str]) -> dict[str, Any]:
+    """What was given for these options, None for one that was not, or that the command does not have."""
+    given = {name: context.params.get(name) for name in names}
+    # An option that can be repeated is an empty list where it is not given, and a switch is False.
+    return {name: value if value or isinstance(value, str) else None for name, value in given.items()}

@@ -11,9 +11,12 @@ from discreet.cli.output import check_out
 from discreet.cli.stdin import STANDARD, Input, input_files
 from discreet.discovery_terms import Discovered
 from discreet.errors import InvalidValueError, quote
-from discreet.sources.events.domain import STRINGS, Integers, parse_domain
+from discreet.sources.events.domain import parse_domain
 from discreet.sources.events.file_paths import list_files
+from discreet.sources.events.ranges import Integers
+from discreet.sources.events.remote_files import is_remote
 from discreet.sources.events.source import events
+from discreet.sources.events.strings import STRINGS
 
 
 def prepare_events(
@@ -102,7 +105,7 @@ def _parse_character(text: str | None) -> str | None:
 
 
 def _is_url(text: str) -> bool:
-    return "://" in text
+    return "://" in text and not is_remote(text)
 
 
 def _list_public_files(lists: Sequence[str]) -> list[str]:
@@ -113,6 +116,8 @@ def _list_public_files(lists: Sequence[str]) -> list[str]:
 def _list_files(table: str | None) -> list[str]:
     """The files behind a path, a pattern of paths or the URL of a database in a file."""
     if table is None:
+        return []
+    if is_remote(table):
         return []
     path = table.partition("://")[2].partition("?")[0] if _is_url(table) else table
     return [path, *list_files(path)]

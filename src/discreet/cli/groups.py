@@ -14,6 +14,7 @@ from discreet.cli.options import complete_from, join_choices, parse_choice, pars
 from discreet.cli.stdin import STANDARD
 from discreet.errors import InvalidValueError, quote
 from discreet.sources.column_hints import suggestion
+from discreet.sources.events.remote_files import is_remote
 from discreet.sources.groups import MANY, ONE, explain_each_user
 
 _ONE_OR_MANY = (ONE, MANY)
@@ -81,8 +82,8 @@ def parse_grouping(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _count_groups(groups: Any) -> str:
     """How many groups a list has, as far as that is known before a file is read."""
-    from discreet.sources.events.domain import Integers
     from discreet.sources.events.group_lists import Product
+    from discreet.sources.events.ranges import Integers
 
     lists = groups.lists if isinstance(groups, Product) else [groups]
     if any(isinstance(each, str) for each in lists):
@@ -117,8 +118,10 @@ def _parse_groups(texts: Sequence[str], by: Sequence[Any]) -> Any:
         ways = "" if columns == 1 else f", {columns} times, or once as a file of combinations"
         raise InvalidValueError(f"groups must be given once for each by{ways}, not {len(texts)} times")
     for text in texts:
-        if "://" in text or text.partition(":")[0] == STANDARD:
-            raise InvalidValueError("groups must be FILE:COLUMN or FIRST..LAST: neither a URL nor standard input")
+        if ("://" in text and not is_remote(text)) or text.partition(":")[0] == STANDARD:
+            raise InvalidValueError(
+                "groups must be FILE:COLUMN or FIRST..LAST: neither the URL of a database nor standard input"
+            )
         if not re.search(r"[.:/\\]", text) and not os.path.exists(text):
             raise InvalidValueError(
                 f"groups must be FILE:COLUMN or FIRST..LAST, not {quote(text)}: put the list into a file, one group on "

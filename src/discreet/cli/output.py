@@ -7,9 +7,10 @@ NO_COLOR is set and not empty (no-color.org) or TERM is dumb, and always in pipe
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,12 +71,22 @@ def save(text: str, out: str) -> None:
 
 def print_json(data: Any) -> None:
     """Prints JSON; where standard output cannot spell a label, with escapes in place of it."""
+    data = _replace_unbounded(data)
     text = json.dumps(data, indent=2, ensure_ascii=False)
     try:
         text.encode(_encoding())
     except UnicodeEncodeError:
         text = json.dumps(data, indent=2)
     print_text(text)
+
+
+def _replace_unbounded(data: Any) -> Any:
+    """The data with null for what is no number or an infinite one, which JSON does not have."""
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    if isinstance(data, dict):
+        return {key: _replace_unbounded(value) for key, value in data.items()}
+    return [_replace_unbounded(each) for each in data] if isinstance(data, list | tuple) else data
 
 
 def print_text(text: str, heading: bool = False) -> None:
@@ -98,6 +109,12 @@ def print_doubt(sentence: str) -> None:
     """Prints a sentence for whoever runs the command, on standard error; it depends on what was given alone."""
     if getattr(sys, "stderr", None) is not None:
         print(f"discreet: {sentence}", file=sys.stderr)
+
+
+def print_notes(notes: Iterable[str], quiet: bool) -> None:
+    """Prints what there is to say about a source, unless the caller wants to hear of nothing but errors."""
+    for note in [] if quiet else notes:
+        print_doubt(note)
 
 
 def flush() -> None:

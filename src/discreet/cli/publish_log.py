@@ -6,11 +6,12 @@ import json
 import sys
 from collections.abc import Callable
 from datetime import datetime
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.errors import describe_error, print_traceback
 from discreet.cli.output import print_text
-from discreet.text import align_columns, decimal, printable
+from discreet.text import align_columns, number_for_programs, printable, round_down, round_up
 
 if TYPE_CHECKING:
     from discreet.publish.charts_file import ChartsFile
@@ -59,9 +60,9 @@ def _price_facts(row: ChartPrice) -> dict[str, Any]:
         "chart": row.chart.id,
         "due": list(row.due),
         "released": len(row.record.editions),
-        "epsilon": None if cost is None else decimal(cost.epsilon),
-        "delta": None if cost is None else decimal(cost.delta),
-        "cost": None if cost is None else decimal(cost.epsilon * len(row.due)),
+        "epsilon": None if cost is None else number_for_programs(cost.epsilon),
+        "delta": None if cost is None else number_for_programs(cost.delta),
+        "cost": None if cost is None else number_for_programs(cost.epsilon * len(row.due)),
         "lasts": row.lasts,
         **({"charged_again": row.charged_again} if row.charged_again else {}),
         **({} if row.error is None else {"error": describe_error(row.error)}),
@@ -71,8 +72,8 @@ def _price_facts(row: ChartPrice) -> dict[str, Any]:
 
 def _total_facts(price: Price) -> dict[str, Any]:
     run = price.run
-    left, fits = decimal(price.left), price.fits
-    return {"epsilon": decimal(run.epsilon), "delta": decimal(run.delta), "left": left, "fits": fits}
+    numbers = {"epsilon": run.epsilon, "delta": run.delta, "left": price.left}
+    return {**{name: number_for_programs(number) for name, number in numbers.items()}, "fits": price.fits}
 
 
 def _price_lines(charts: ChartsFile, price: Price, moment: datetime) -> list[str]:
@@ -82,27 +83,27 @@ def _price_lines(charts: ChartsFile, price: Price, moment: datetime) -> list[str
     deltas = any(row.cost is not None and row.cost.delta for row in price.charts)
     head = ("chart", "period", "epsilon", *(["delta"] if deltas else []), "released", "this run", "lasts")
     rows = [head, *(_price_cells(row, deltas) for row in price.charts)]
-    beside = f" and delta {decimal(run.delta)}" if run.delta else ""
-    rest = f"{decimal(price.left)} of {decimal(budget.epsilon)} is left after it"
+    beside = f" and delta {round_up(run.delta)}" if run.delta else ""
+    rest = f"{round_down(price.left)} of {round_up(budget.epsilon)} is left after it"
     if not price.fits:
         rest = "more than is left: what does not fit is refused before anything is drawn"
     errors = [f"{row.chart.id}: {describe_error(row.error)}" for row in price.charts if row.error is not None]
     errors += [f"{row.chart.id}: {_describe_again(row)}" for row in price.charts if row.charged_again]
     errors += [f"{row.chart.id}: {row.warning}" for row in price.charts if row.warning is not None]
-    total = f"this run costs epsilon {decimal(run.epsilon)}{beside}; {rest}"
+    total = f"this run costs epsilon {round_up(run.epsilon)}{beside}; {rest}"
     return [title, *(f"  {line}" for line in [*align_columns(rows), *errors, total])]
 
 
 def _price_cells(row: ChartPrice, deltas: bool) -> tuple[str, ...]:
     cost, count = row.cost, len(row.due)
-    each = "?" if cost is None else decimal(cost.epsilon)
+    each = "?" if cost is None else round_up(cost.epsilon)
     return (
         row.chart.id,
         _describe_due(row),
         each,
-        *(["?" if cost is None else decimal(cost.delta)] if deltas else []),
+        *(["?" if cost is None else round_up(cost.delta)] if deltas else []),
         _describe_released(row),
-        "?" if cost is None else decimal(cost.epsilon * count),
+        "?" if cost is None else round_up(cost.epsilon * count),
         _describe_rest(row),
     )
 
@@ -150,7 +151,7 @@ _SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
         f"{_name_release(facts)}: was charged before and no release was stored, which a crash or a query that fails "
         f"does; that is spent, and it is charged again as {facts['request_id']}"
     ),
-    "released": lambda facts: f"{_name_release(facts)}: released for epsilon {facts['epsilon']}",
+    "released": lambda facts: f"{_name_release(facts)}: released for epsilon {round_up(Fraction(facts['epsilon']))}",
     "failed": lambda facts: f"{_name_release(facts)}: failed: {facts['error']}",
     "written": lambda facts: (
         f"wrote {facts['out']}"

@@ -22,6 +22,9 @@ from discreet.cli.discovery import (
 )
 from discreet.cli.errors import first_example
 from discreet.cli.event_options import (
+    FINDING,
+    GROUPING,
+    TABLE,
     ClipOption,
     ConnectOption,
     DatasetOption,
@@ -38,6 +41,7 @@ from discreet.cli.event_options import (
     UserOption,
     ValueOption,
     WhereOption,
+    gather_options,
 )
 from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
 from discreet.cli.input_kinds import EVENTS_ONLY, SCORES_ONLY, refuse_options
@@ -49,12 +53,13 @@ from discreet.cli.options import (
     parse_mechanism,
     parse_sensitivity,
 )
-from discreet.cli.output import FORMATS, check_out, deliver
+from discreet.cli.output import FORMATS, check_out, deliver, print_notes
 from discreet.cli.stdin import Input, input_files, input_suffix, name_input, open_input
 from discreet.errors import InvalidValueError
 from discreet.padding import Padding, check_auto
 from discreet.privacy import Sensitivity, positive
 from discreet.progress import show_progress
+from discreet.sources.events.remote_files import is_remote
 from discreet.sources.files import TEXTS, file_source
 from discreet.topk import plan_charge, release_from
 
@@ -122,8 +127,10 @@ def check_files(context: typer.Context, files: list[str] | None, examples: str) 
         raise InvalidValueError(f"FILE is missing; for example: {first_example(examples)}")
     if files and connect is not None:
         raise InvalidValueError("connect must be left out with FILE: the input is one of the two")
-    if any("://" in file for file in files or []):
-        raise InvalidValueError("FILE must be a file; the URL of a database goes with --connect")
+    if any("://" in file and not is_remote(file) for file in files or []):
+        raise InvalidValueError(
+            "FILE must be a file, or the URL of one by https, s3 or gs; the URL of a database goes with --connect"
+        )
     return files
 
 
@@ -141,7 +148,7 @@ def select(
             callback=_check_files,
             show_default=False,
             help="The scores: .npy, .csv, .tsv, .json or .parquet. With --user the events: .parquet, .csv, .tsv or "
-            ".json, compressed or not, several of them, a folder or a pattern. For either, - is standard input.",
+            ".json, compressed or not, several of them, a folder, a pattern or a URL. For either, - is standard input.",
         ),
     ] = None,
     item: shared.ItemOption = None,
@@ -250,23 +257,10 @@ def select(
     file = name_input(files, events=user is not None)
     check_input_format(file, input_format, events=user is not None)
     book = open_ledger(ledger, out)
-    options = {
-        "domain": domain, "label": label, "where": where, "value": value,
-        "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
-        "connect": connect, "name": name, "delimiter": delimiter, "escape": escape,
-        "encoding": encoding,
-    }  # fmt: skip
     if padding.is_auto:
         check_auto(user is None and input_suffix(file, input_format) not in TEXTS)
     limits = Sensitivity() if sensitivity is None else parse_sensitivity(sensitivity)
-    # An option that can be repeated is an empty list where it is not given.
-    grouping = {
-        "by": by or None, "groups": groups or None, "each_user": each_user, "max_groups_per_user": max_groups_per_user,
-    }  # fmt: skip
-    finding = {
-        "discover": discover or None, "delta": delta, "kind": kind, "spelling": spelling,
-        "discovery_epsilon": discovery_epsilon,
-    }  # fmt: skip
+    options, grouping, finding = (gather_options(context, names) for names in (TABLE, GROUPING, FINDING))
     terms = None if user is None else parse_discovery(finding, max_items_per_user)
     source_of: Callable[[Any], Any]
     if user is None:
@@ -285,15 +279,27 @@ def select(
             sensitivity=limits if user is None else None, counts=counts, split=split,
         )  # fmt: skip
         charge = plan_charge(book, purpose, request_id, dataset, delta=Fraction(0) if terms is None else terms.delta)
-        release = release_from(partial(open_source, file, input_format, source_of), ask, padding, charge)
+        notes: list[str] = []
+        opened = partial(open_source, file, input_format, source_of, notes)
+        release = release_from(opened, ask, padding, charge)
+    print_notes(notes, quiet)
     deliver(release, shape, out)
 
 
 @contextmanager
-def open_source(file: Input, kind: str | None, source_of: Callable[[Any], Any]) -> Iterator[Any]:
-    """The source behind FILE; a copy of standard input is there until it is let go."""
+def open_source(
+    file: Input, kind: str | None, source_of: Callable[[Any], Any], notes: list[str] | None = None
+) -> Iterator[Any]:
+    """The source behind FILE; a copy of standard input is there until it is let go.
+
+    What there is to say about the source is added to `notes`, for `print_notes` to print when nothing can be told from
+    the time: opening takes as long as the data ask for.
+    """
     with open_input(file, kind) as path:
-        yield source_of(path)
+        source = source_of(path)
+        if notes is not None:
+            notes += source.notes()
+        yield source
 
 
 def open_ledger(ledger: str | None, out: str | None) -> Ledger | None:

@@ -10,6 +10,8 @@ import typer
 
 from discreet.cli import options as shared
 from discreet.cli.event_options import (
+    GROUPING,
+    TABLE,
     ClipOption,
     ConnectOption,
     DatasetOption,
@@ -25,10 +27,11 @@ from discreet.cli.event_options import (
     UserOption,
     ValueOption,
     WhereOption,
+    gather_options,
 )
 from discreet.cli.input_kinds import EVENTS_ONLY, SCORES_ONLY, refuse_options
 from discreet.cli.options import check_input_format, parse_adjacency, parse_count, parse_format, parse_sensitivity
-from discreet.cli.output import check_out, print_json, print_text, save
+from discreet.cli.output import check_out, print_json, print_notes, print_text, save
 from discreet.cli.select import check_files, open_ledger, open_source
 from discreet.cli.stdin import input_files, name_input
 from discreet.padding import Padding
@@ -131,12 +134,7 @@ def sketch(
     file = name_input(files, events=user is not None)
     check_input_format(file, input_format, events=user is not None)
     book = open_ledger(ledger, out)
-    options = {
-        "domain": domain, "label": None, "where": where, "value": value,
-        "clip": clip, "resolution": resolution, "max_items_per_user": max_items_per_user,
-        "connect": connect, "name": name, "delimiter": delimiter, "escape": escape,
-        "encoding": encoding,
-    }  # fmt: skip
+    options = gather_options(context, TABLE)
     source_of: Callable[[Any], Any]
     if user is None:
         refuse_options(options, EVENTS_ONLY, "without user")
@@ -146,15 +144,16 @@ def sketch(
         from discreet.cli.events import prepare_events
 
         refuse_options({"score": score, "sensitivity": sensitivity}, SCORES_ONLY, "with user")
-        grouping = dict.fromkeys(("by", "groups", "each_user", "max_groups_per_user"))
-        source_of = prepare_events(file, user, item, adjacency, options, None, grouping, out)
+        source_of = prepare_events(file, user, item, adjacency, options, None, gather_options(context, GROUPING), out)
     ask = partial(
         make_sketch_request, epsilon=epsilon, ranks=places, grid=grid, adjacency=adjacency,
         sensitivity=None if sensitivity is None else parse_sensitivity(sensitivity),
     )  # fmt: skip
     with show_progress(not quiet and pad_to is None):
         charge = plan_charge(book, purpose, request_id, dataset)
-        made = release_from(partial(open_source, file, input_format, source_of), ask, padding, charge)
+        notes: list[str] = []
+        made = release_from(partial(open_source, file, input_format, source_of, notes), ask, padding, charge)
+    print_notes(notes, quiet)
     if out is not None:
         save(made.to_json(indent=2), out)
     if shape == "json":

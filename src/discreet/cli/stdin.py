@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeAlias
 from discreet.cli.output import OutputError
 from discreet.errors import Error, InvalidValueError
 from discreet.progress import is_shown
+from discreet.sources.events.remote_files import is_remote, redact_url
 
 STANDARD = "-"
 _NAME = "standard input"
@@ -29,6 +30,8 @@ Input: TypeAlias = str | list[str] | None
 
 def name_input(files: list[str] | None, events: bool) -> Input:
     """What the files on the command line stand for; scores, and standard input, are by themselves."""
+    if not events and any(map(is_remote, files or [])):
+        raise InvalidValueError("FILE must be a file of scores on this machine: a URL is read as events, with --user")
     if not files or len(files) == 1:
         return files[0] if files else None
     if not events:
@@ -50,7 +53,7 @@ def input_name(file: Input, otherwise: str = "") -> str:
     if file == STANDARD:
         return _NAME
     named = input_files(file)
-    return os.path.basename(os.path.normpath(named[0])) if named else otherwise
+    return os.path.basename(os.path.normpath(redact_url(named[0]))) if named else otherwise
 
 
 def input_suffix(file: Input, kind: str | None) -> str:

@@ -7,7 +7,8 @@ way is compared with that of the definition, and the pair that is known to come 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import numbers
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -234,11 +235,24 @@ def _figure(found: tuple[float, Pair]) -> float:
 def _mechanisms(given: Any) -> list[Mechanism]:
     if given is None:
         return all_variants()
+    if _looks_like_scores(given):
+        raise InvalidTypeError(
+            "mechanism must come before k, and scores are named, because verify has its own: "
+            "verify(discreet.Canonical(), k=2, scores=[[3, 2, 0]])"
+        )
     if isinstance(given, list | tuple):
         if not given:
             raise InvalidValueError("mechanism must be one mechanism or several, not an empty list")
         return [check_mechanism(one) for one in given]
     return [check_mechanism(given)]
+
+
+def _looks_like_scores(given: Any) -> bool:
+    """Whether something holds numbers, as a vector of scores or several of them do."""
+    if isinstance(given, Mapping) or hasattr(given, "dtype"):
+        return True
+    first = given[0] if isinstance(given, list | tuple) and given else None
+    return isinstance(first, numbers.Number) or (first is not given and _looks_like_scores(first))
 
 
 def _sizes(mechanism: Mechanism, family: Family, k: int | None, deep: bool) -> tuple[int, ...]:

@@ -69,6 +69,12 @@ def float_above(value: Fraction) -> float:
     return nearest if nearest >= value else math.nextafter(nearest, math.inf)
 
 
+def float_below(value: Fraction) -> float:
+    """The largest float that is not above a rational, which is zero or more."""
+    above = float_above(value)
+    return above if above == value else math.nextafter(above, 0.0)
+
+
 def ball(value: Fraction | int) -> arb:
     """A ball around a rational."""
     return arb(fmpq(value.numerator, value.denominator))

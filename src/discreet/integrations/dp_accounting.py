@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidValueError, MissingExtraError, quote
 from discreet.exact.ball import float_above
-from discreet.text import decimal
+from discreet.text import round_up
 
 if TYPE_CHECKING:
     from discreet.guarantee import Guarantee
@@ -30,7 +30,7 @@ def event(guarantee: Guarantee, accountant: str | None = None, without_delta: bo
         return events.NoOpDpEvent()
     if guarantee.delta and not without_delta:
         raise InvalidValueError(
-            f"without_delta must be True for a guarantee with a delta, {decimal(guarantee.delta)}: no event of "
+            f"without_delta must be True for a guarantee with a delta, {round_up(guarantee.delta)}: no event of "
             "dp-accounting has one, so that you have to take it off the delta that you ask the accountant for"
         )
     if kind == "rdp":

@@ -13,13 +13,16 @@ from discreet.grouped_release import AnyRelease, read_release
 from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, check_chain, damage_error
 from discreet.ledger.composition import Composition
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
+from discreet.privacy import fraction_from_json
+from discreet.release import explain_malformed
 from discreet.sketches import Sketch, is_sketch
+from discreet.text import repr_with_decimals, round_up
 
 Stored = AnyRelease | Sketch
 """What a charge can be for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Budget:
     """What may be spent, and on whom.
 
@@ -46,6 +49,9 @@ class Budget:
     dataset: str | None = None
     release_delta: Fraction = Fraction(0)
 
+    def __repr__(self) -> str:
+        return repr_with_decimals(self, round_up)
+
     @property
     def conversion_delta(self) -> Fraction | None:
         """How much of delta is for adding up by zCDP; None where nothing is."""
@@ -59,16 +65,17 @@ class Budget:
     @classmethod
     def read(cls, content: dict[str, Any]) -> Budget:
         """The budget in the first record."""
-        delta = None if content["delta"] is None else Fraction(content["delta"])
-        release_delta = Fraction(content.get("release_delta", 0))
+        delta = None if content["delta"] is None else fraction_from_json(content["delta"], "delta")
+        release_delta = fraction_from_json(content.get("release_delta", 0), "release_delta")
         if not 0 <= release_delta <= (delta or 0):
             raise ValueError
         # A ledger that was made before there were datasets says nothing of one.
         dataset = content.get("dataset")
-        return cls(Fraction(content["epsilon"]), delta, content["adjacency"], content["unit"], dataset, release_delta)
+        epsilon = fraction_from_json(content["epsilon"], "epsilon")
+        return cls(epsilon, delta, content["adjacency"], content["unit"], dataset, release_delta)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Entry:
     """One charge, and what was released for it.
 
@@ -113,6 +120,9 @@ class Entry:
     request_id: str | None
     groups: int | None = None
     stored: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        return repr_with_decimals(self, round_up)
 
     @classmethod
     def read(cls, record: Record) -> Entry:
@@ -181,8 +191,11 @@ def extend_account(account: Account | None, records: Iterable[Record]) -> Accoun
     for record in check_chain(None if account is None else account.last, records):
         try:
             account = _open_account(record) if account is None else account.after(record)
-        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
-            raise damage_error(record.number, "is not one that discreet writes") from None
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+            said = explain_malformed(error)
+        else:
+            continue
+        raise damage_error(record.number, f"is not one that discreet writes{said}")
     if account is None:
         raise damage_error(1, "is missing")
     return account
@@ -191,7 +204,8 @@ def extend_account(account: Account | None, records: Iterable[Record]) -> Accoun
 @lru_cache(maxsize=1024)
 def cost_of(epsilon: str, zcdp: str, delta: str) -> Composition:
     """A cost from its texts; most charges of a ledger cost the same."""
-    cost = Composition(Fraction(epsilon), Fraction(zcdp), Fraction(delta))
+    costs = {"epsilon": epsilon, "zcdp": zcdp, "delta": delta}
+    cost = Composition(*(fraction_from_json(text, name) for name, text in costs.items()))
     if min(cost.epsilon, cost.rho, cost.delta) < 0:
         raise ValueError
     return cost

@@ -21,7 +21,7 @@ from discreet.ledger.query import Query, query_of
 from discreet.ledger.store import record_at
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
 from discreet.sketch_request import SketchRequest
-from discreet.text import decimal
+from discreet.text import round_down, round_up
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
@@ -138,11 +138,11 @@ def check_release_delta(account: Account, delta: Fraction, is_new: bool = True) 
         return
     if not own:
         raise BudgetSpentError(
-            f"delta {decimal(delta)} does not fit: the ledger has none for releases, which is fixed when it is made, "
+            f"delta {round_up(delta)} does not fit: the ledger has none for releases, which is fixed when it is made, "
             "with release_delta; nothing was drawn"
         )
-    left = decimal(own - account.spent.delta)
-    raise BudgetSpentError(f"delta {decimal(delta)} does not fit: {left} of {decimal(own)} is left for releases")
+    left = round_down(own - account.spent.delta)
+    raise BudgetSpentError(f"delta {round_up(delta)} does not fit: {left} of {round_up(own)} is left for releases")
 
 
 def check_text(given: Any, name: str) -> str:
@@ -182,11 +182,11 @@ def _check_budget(account: Account, cost: Composition) -> None:
     budget, total = account.budget, account.spent.plus(cost)
     if budget.fits(total):
         return
-    rest = f"{decimal(epsilon_left(account))} of {decimal(budget.epsilon)} is left, and nothing was drawn"
+    rest = f"{round_down(epsilon_left(account))} of {round_up(budget.epsilon)} is left, and nothing was drawn"
     if budget.conversion_delta is not None:
-        after = decimal(total.spent(budget.conversion_delta))
-        rest = f"it would bring what is spent at delta {decimal(budget.conversion_delta)} to {after}; {rest}"
-    raise BudgetSpentError(f"epsilon {decimal(cost.epsilon)} does not fit: {rest}")
+        after = round_up(total.spent(budget.conversion_delta))
+        rest = f"it would bring what is spent at delta {round_up(budget.conversion_delta)} to {after}; {rest}"
+    raise BudgetSpentError(f"epsilon {round_up(cost.epsilon)} does not fit: {rest}")
 
 
 def _time(account: Account) -> datetime:

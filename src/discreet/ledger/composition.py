@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.exact.ball import ball, precision
+from discreet.text import repr_with_decimals, round_up
 
 _STEP = 10**9
 """A converted epsilon is rounded up to a multiple of one billionth."""
@@ -25,7 +26,7 @@ _FLAT = 700.0
 """Exponents beyond this leave the range of floats."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Composition:
     """What releases come to.
 
@@ -42,6 +43,9 @@ class Composition:
     epsilon: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
+
+    def __repr__(self) -> str:
+        return repr_with_decimals(self, round_up)
 
     def plus(self, other: Composition) -> Composition:
         """These releases and others."""

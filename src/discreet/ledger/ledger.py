@@ -25,7 +25,7 @@ from discreet.ledger.errors import LedgerError
 from discreet.ledger.path import as_path
 from discreet.ledger.query import Query
 from discreet.privacy import Number, check_adjacency, exact, positive
-from discreet.text import decimal
+from discreet.text import decimal, printable
 
 WAIT = 30.0
 """Seconds to wait for other processes."""
@@ -127,6 +127,14 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({str(self._path)!r})"
+
+    def _repr_html_(self) -> str:
+        """The notebook view, which shows what `discreet budget show` does."""
+        from discreet.html_text import make_html_table, make_html_view
+        from discreet.ledger.summary import describe_whose, summarize_budget
+
+        rows = make_html_table(list(summarize_budget(self).items()))
+        return make_html_view(f"{printable(self._path.name)}: {describe_whose(self)}", rows, [])
 
     @property
     def path(self) -> str:

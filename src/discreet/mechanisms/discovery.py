@@ -32,7 +32,7 @@ from discreet.exact.binomial import MOST_TRIALS, sample_binomials
 from discreet.exact.entropy import Entropy
 from discreet.exact.laplace import least_upper_tail, upper_tail
 from discreet.privacy import check_adjacency, exact, positive, whole_number
-from discreet.text import count_with_commas, decimal
+from discreet.text import count_with_commas, decimal, round_up
 
 LARGEST_DELTA = Fraction(1, 10**3)
 """A larger delta is refused: one person in a thousand is no exception."""
@@ -225,7 +225,7 @@ def make_discovery(
     found = Discovery(part, check_delta(delta), limit, adjacency, max_groups_per_user)
     if found.threshold > MOST_TRIALS:
         raise InvalidValueError(
-            f"epsilon must be larger for discovery with max_items_per_user={limit}: with {decimal(part)} for it, "
+            f"epsilon must be larger for discovery with max_items_per_user={limit}: with {round_up(part)} for it, "
             f"an item would need about 10^{len(str(found.threshold)) - 1} people to be found"
         )
     return found
@@ -255,7 +255,7 @@ def delta_warning(delta: Fraction) -> str | None:
     if delta <= Fraction(float(DOUBTFUL_DELTA)):
         return None
     return (
-        f"delta is {decimal(delta)}: it should be well below one over the number of people, "
+        f"delta is {round_up(delta)}: it should be well below one over the number of people, "
         "because with that chance each of them may have an item released that is theirs alone"
     )
 

@@ -28,6 +28,7 @@ from discreet.publish.keys import CHART, FILE, TERMS, check_keys
 from discreet.publish.site_folder import is_in_site
 from discreet.sources.events.local_days import open_zone
 from discreet.sources.events.periods import UNITS, Unit
+from discreet.sources.events.remote_files import is_remote
 
 RESERVED = {"index", "statement", "data"}
 """What the site has pages of its own for."""
@@ -90,7 +91,7 @@ class Chart:
 
     def find_path(self, text: str) -> str:
         """A path of the file as one from anywhere; a folder with brackets in its name is no pattern."""
-        if os.path.isabs(text):
+        if os.path.isabs(text) or is_remote(text):
             return text
         folder = str(self.folder)
         return os.path.join(glob.escape(folder) if glob.has_magic(text) else folder, text)

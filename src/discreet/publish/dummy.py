@@ -19,9 +19,9 @@ from discreet.publish.due_periods import find_due_periods
 from discreet.publish.editions import Edition
 from discreet.publish.price import list_columns, make_empty_table
 from discreet.publish.site import Site
-from discreet.sources.events.domain import Integers
 from discreet.sources.events.group_columns import read_by
 from discreet.sources.events.periods import UNITS
+from discreet.sources.events.ranges import Integers
 from discreet.sources.groups import GroupedSource
 from discreet.sources.unlisted import UnlistedGroups
 from discreet.topk import top_k

@@ -13,7 +13,7 @@ from discreet.publish.chart_source import list_terms, open_chart_source
 from discreet.publish.charts_file import Chart
 from discreet.publish.editions import ChartRecord, describe_purpose
 from discreet.publish.price import ChartPrice, Price
-from discreet.text import decimal
+from discreet.text import number_for_programs
 from discreet.topk import top_k
 
 Report = Callable[..., None]
@@ -62,4 +62,4 @@ def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledge
         dataset=chart.get("dataset"),
     )  # fmt: skip
     cost = release.guarantee
-    report("released", chart=chart.id, period=period, request_id=request, epsilon=decimal(cost.epsilon))
+    report("released", chart=chart.id, period=period, request_id=request, epsilon=number_for_programs(cost.epsilon))

@@ -9,7 +9,7 @@ from typing import Any
 from discreet.grouped_release import AnyRelease
 from discreet.labels import sort_key
 from discreet.publish.editions import Edition
-from discreet.text import decimal, printable
+from discreet.text import printable, round_up
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
@@ -52,7 +52,7 @@ def describe_difference(edition: Edition, current: Edition) -> list[str]:
     one, other = edition.release, current.release
     rows = {
         "k": (str(_count_asked(one)), str(_count_asked(other))),
-        "epsilon": (decimal(one.guarantee.epsilon), decimal(other.guarantee.epsilon)),
+        "epsilon": (round_up(one.guarantee.epsilon), round_up(other.guarantee.epsilon)),
         "mechanism": (repr(one.guarantee.mechanism), repr(other.guarantee.mechanism)),
         "counts": tuple("with" if each.guarantee.counts_epsilon else "without" for each in (one, other)),
     }

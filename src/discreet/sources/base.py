@@ -45,10 +45,22 @@ class AnySource:
         """What is public about the question that the scores answer, in terms that JSON can hold; never the data."""
         return {}
 
+    def notes(self) -> list[str]:
+        """What has to be known to trust the scores, in sentences that depend on what was asked and declared alone."""
+        return []
+
     @property
     def delta(self) -> Fraction:
         """The delta that finding the items costs: 0 where somebody listed them."""
         return Fraction(0)
+
+    def _repr_html_(self) -> str:
+        """The notebook view: what is public about it."""
+        from discreet.html_text import make_html_table, make_html_view
+        from discreet.sources.source_summary import summarize_source
+
+        rows = make_html_table(list(summarize_source(self).items()))
+        return make_html_view("Scored items, of which nothing is read before a release", rows, self.notes())
 
     def opening_seconds(self) -> float:
         """How long the source took to open, the first time this is asked, and then 0: for one release to count in."""

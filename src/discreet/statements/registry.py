@@ -10,6 +10,8 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date
+from fractions import Fraction
+from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidValueError, quote
@@ -139,12 +141,18 @@ def _find_promise(subject: Subject) -> dict[str, Any]:
     rho = f"rho = {decimal_above(terms.zcdp)} of zero-concentrated differential privacy."
     exact = f"epsilon = {decimal_above(terms.epsilon)}{subject.parts}, delta = {decimal_above(terms.delta)}, {rho}"
     people = promise_to_people(terms.epsilon, terms.delta, terms.adjacency, subject.word)
-    delta = {"delta": float_above(terms.delta)} if terms.delta else {}
+    delta = {"delta": _number_above(terms.delta)} if terms.delta else {}
     return {
         "dp_variant.variant_name": "Approximate DP" if terms.delta else "Pure DP",
-        "privacy_loss.privacy_parameters": {"epsilon": float_above(terms.epsilon), **delta},
+        "privacy_loss.privacy_parameters": {"epsilon": _number_above(terms.epsilon), **delta},
         "privacy_loss.privacy_parameters_details": f"{exact} {people}",
     }
+
+
+def _number_above(exact: Fraction) -> float | int:
+    """A number of JSON that is not below an exact one: a whole one where no float is that large."""
+    above = float_above(exact)
+    return above if isfinite(above) else ceil(exact)
 
 
 def _describe_domain(subject: Subject) -> str:

@@ -7,7 +7,6 @@ double quotes, as JSON has them, which YAML reads as well; those of several line
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -49,7 +48,7 @@ def _is_block(text: str) -> bool:
 
 
 def _quote(value: Any) -> str:
-    """A value on one line, in a form that JSON and YAML share, but for infinity, which JSON does not have."""
+    """A value on one line, in a form that JSON and YAML share."""
     if isinstance(value, float):
         return _write_float(value)
     text = json.dumps(value, ensure_ascii=False)
@@ -59,7 +58,5 @@ def _quote(value: Any) -> str:
 
 def _write_float(value: float) -> str:
     """A float that is not negative, as readers of YAML 1.1 know it: with a point and a signed exponent."""
-    if math.isinf(value):
-        return ".inf"
     mantissa, sign, exponent = repr(value).partition("e")
     return f"{mantissa if '.' in mantissa else f'{mantissa}.0'}{sign}{exponent}"

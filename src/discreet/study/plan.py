@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from math import isnan
-from numbers import Integral
 from typing import Any
 
-from discreet.analysis.choose import Choice, Comparison, compare
+from discreet.analysis.choose import compare, find_least
 from discreet.analysis.clipping import compare_bounds
+from discreet.analysis.comparison import Choice, Comparison
 from discreet.analysis.goals import GOALS, check_goal, name_goal
-from discreet.analysis.search import Aim, Case, Scores, Search, hardest_case
-from discreet.mechanisms.base import Form, Mechanism
-from discreet.mechanisms.registry import all_contenders
+from discreet.analysis.search import Aim, Case, Scores, hardest_case
+from discreet.mechanisms.base import Mechanism
 from discreet.privacy import MANY, Number, Sensitivity
 from discreet.sketches import Sketch
 from discreet.sources.groups import GroupedSource
@@ -22,20 +21,17 @@ from discreet.study.other_k import OtherK, find_other_k
 from discreet.study.page import page
 from discreet.study.plan_words import describe_epsilon, describe_events, describe_goal, describe_loss
 from discreet.study.results import Point, Results
-from discreet.text import decimal
+from discreet.text import round_up
 
 _SPAN, _STEPS = 8.0, 33
 _ROUGH = 1e-3
 """What the points of a curve may be off by: less than is seen."""
 
 _BOUNDS_DRAWN = 3
-_LONG = 500
-"""From so many items on, a mechanism whose losses are counted is only tried with what the best of the others needs."""
-
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """What each mechanism needs for a goal, and what to do. NOT private but where it is computed from a sketch.
 
@@ -55,8 +51,6 @@ class Plan:
         What the release must protect.
     other_k
         Another k that would cost far less, or None; of scores by group it is not looked for.
-    left_out
-        Mechanisms that need more than the best, where finding how much more would take minutes.
     question
         Of events: what is public about what they are asked, as `Source.description` has it; empty of others.
     each_user, groups_per_user
@@ -81,7 +75,6 @@ class Plan:
     adjacency: str
     other_k: OtherK | None
     _cases: list[Case] = field(repr=False, compare=False)
-    left_out: list[Mechanism] = field(default_factory=list)
     question: dict[str, Any] = field(default_factory=dict, repr=False)
     each_user: str | None = None
     groups_per_user: int = 1
@@ -90,6 +83,11 @@ class Plan:
     def best(self) -> Choice:
         """The mechanism that needs least for the goal."""
         return self.comparison.best(self.goal)
+
+    @property
+    def left_out(self) -> list[Mechanism]:
+        """Mechanisms that need more than the best, where finding how much more would take minutes."""
+        return self.comparison.left_out
 
     @property
     def epsilon(self) -> Fraction:
@@ -102,7 +100,7 @@ class Plan:
         ranked = self.comparison.ranked(self.goal)
         needed, best = ranked[0]
         sentences = [
-            f"Recommended: {best.mechanism!r} with epsilon = {decimal(needed)}{_say_bound(best)}.",
+            f"Recommended: {best.mechanism!r} with epsilon = {round_up(needed)}{_say_bound(best)}.",
             f"On scores like these it releases {self.meaning}.",
         ]
         if best.bound is not None:
@@ -128,7 +126,7 @@ class Plan:
         if self.adjacency != "add-remove":
             options["adjacency"] = self.adjacency
         words = "".join(f" --{name} {value}" for name, value in options.items())
-        terms = f"-k {self.comparison.k} --epsilon {decimal(self.epsilon)} --mechanism {choice.name}{words}"
+        terms = f"-k {self.comparison.k} --epsilon {round_up(self.epsilon)} --mechanism {choice.name}{words}"
         return f"discreet select FILE {self._group_options() or describe_events(self.question)}{terms}"
 
     @property
@@ -170,8 +168,18 @@ class Plan:
         points = [self._point(label, x, chance) for label, curve in curves.items() for x, chance in curve.items()]
         mark = self._point(self.best.label, float(self.epsilon), float(self.comparison.probability))
         notes = [self.recommendation, f"To release: {self.command}", "What each mechanism needs:", *self._lines()]
-        notes += self._describe_remarks()
+        notes += [*self.comparison.notes()[:-1], *self._describe_remarks()]
         return page(Results(points, [], [], [mark]), notes, self.comparison.sketch)
+
+    def __repr__(self) -> str:
+        return f"Plan({self.best.mechanism!r}, epsilon={round_up(self.epsilon)}, {self.goal} of k={self.comparison.k})"
+
+    def _repr_html_(self) -> str:
+        """The notebook view: the recommendation, and what each mechanism needs."""
+        from html import escape
+
+        said = [self.recommendation, f"To release: {self.command}", *self._describe_remarks()]
+        return f"<p>{'<br>'.join(map(escape, said))}</p>{self.comparison._repr_html_()}"
 
     def __str__(self) -> str:
         table = [str(self.comparison), *self._describe_remarks()]
@@ -194,13 +202,11 @@ class Plan:
         return [f"{choice}: {_describe_need(choice.needs[self.goal])}" for choice in self.comparison.choices]
 
     def _describe_remarks(self) -> list[str]:
-        """What the bounds alone do to the list, where some were tried, and what was left out."""
-        remarks = [f"{mechanism!r} needs more: how much was not computed." for mechanism in self.left_out]
+        """What the bounds alone do to the list, where some were tried."""
         bounds = [choice.bound for choice in self.comparison.choices if choice.bound is not None]
-        if bounds:
-            losses = "; ".join(describe_loss(bound, self.comparison.k) for bound in bounds)
-            remarks.append(f"Lists of few items a user are judged by the scores of all items. Keeping {losses}.")
-        return remarks
+        losses = "; ".join(describe_loss(bound, self.comparison.k) for bound in bounds)
+        told = f"Lists of few items a user are judged by the scores of all items. Keeping {losses}."
+        return [told] if bounds else []
 
     def _draw_chart(self) -> list[str]:
         """The curve of the best mechanism as text: one column an epsilon, a taller bar for a larger probability."""
@@ -261,21 +267,12 @@ def plan(
     'canonical --gamma 1'
     """
     read, enough = Scores.of(scores), check_goal(goal, share)
-    contenders = all_contenders(read.has_few_items(sensitivity), goal)
-    candidates = [contender for contender in contenders if contender.form is not Form.UNKNOWN]
-    quick = [each for each in candidates if not _takes_long(each, k)]
-    judge = partial(
-        compare, read, k, epsilon=epsilon, probability=probability, share=share, goal=goal,
+    table = compare(
+        read, k, epsilon=epsilon, probability=probability, share=share, goal=goal,
         sensitivity=sensitivity, adjacency=adjacency,
     )  # fmt: skip
-    table, left_out = judge(mechanisms=quick), []
-    for slow in (each for each in candidates if each not in quick):
-        if _can_win(read.cases(k, 1, slow, sensitivity, adjacency), read, table, Aim(goal, table.probability, enough)):
-            table = replace(table, choices=[*table.choices, *judge(mechanisms=[slow]).choices])
-        else:
-            left_out.append(slow)
     source, aim = read.source, Aim(goal, table.probability, enough)
-    bounded = list(compare_bounds(read, table.k, aim, table.epsilon, adjacency, _find_least(table, goal)))
+    bounded = list(compare_bounds(read, table.k, aim, table.epsilon, adjacency, find_least(table.choices, goal)))
     lists = [read.cases(k, 1, each.mechanism, sensitivity, adjacency) for each in table.choices]
     lists += [[case] for _, case in bounded]
     table = replace(table, choices=[*table.choices, *(choice for choice, _ in bounded)])
@@ -288,26 +285,9 @@ def plan(
     meaning = describe_goal(case.judged_by, table, goal)
     if isinstance(source, GroupedSource):
         shared = source.each_user, source.groups_per_user
-        return Plan(name, case.request.d, goal, meaning, table, limits, neighbours, None, drawn, left_out, {}, *shared)
+        return Plan(name, case.request.d, goal, meaning, table, limits, neighbours, None, drawn, {}, *shared)
     other = find_other_k(case, aim, needed)
-    return Plan(name, source.d, goal, meaning, table, limits, neighbours, other, drawn, left_out, source.description())
-
-
-def _takes_long(mechanism: Mechanism, k: Any) -> bool:
-    """Whether the epsilon that a mechanism needs for k items is a matter of minutes: where many losses are counted."""
-    return mechanism.form is Form.LOSSES and isinstance(k, Integral) and int(k) >= _LONG
-
-
-def _can_win(cases: list[Case], read: Scores, table: Comparison, aim: Aim) -> bool:
-    """Whether lists reach a goal with the least epsilon in a table."""
-    least = _find_least(table, aim.goal)
-    drawn = [case for case in cases if case.needs_epsilon]
-    return least is None or all(Search.of(case, aim).is_enough(least / read.lists_per_user) for case in drawn)
-
-
-def _find_least(table: Comparison, goal: str) -> Fraction | None:
-    """The least that any mechanism needs."""
-    return min((needed for choice in table.choices if (needed := choice.needs[goal]) is not None), default=None)
+    return Plan(name, source.d, goal, meaning, table, limits, neighbours, other, drawn, source.description())
 
 
 def _find_hardest(cases: list[Case], aim: Aim, needed: Fraction) -> int:
@@ -321,7 +301,7 @@ def _say_bound(choice: Choice) -> str:
 
 
 def _describe_need(needed: Fraction | None) -> str:
-    return "never" if needed is None else decimal(needed)
+    return "never" if needed is None else round_up(needed)
 
 
 def _usual(mechanism: Mechanism) -> dict[str, Any]:

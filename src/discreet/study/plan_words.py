@@ -6,7 +6,7 @@ import shlex
 from fractions import Fraction
 from typing import Any
 
-from discreet.analysis.choose import Comparison, ItemBound
+from discreet.analysis.comparison import Comparison, ItemBound
 from discreet.analysis.goals import Hits, goals
 from discreet.tally import Tally
 from discreet.text import decimal

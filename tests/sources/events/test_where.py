@@ -15,7 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.sources.events.where import DEEPEST, LONGEST, MOST, condition
+from discreet.sources.events.where import DEEPEST, LONGEST, MOST, condition, describe_readings
 from discreet.sources.events.where.translate import READERS
 from discreet.sources.events.where.whitelist import PARTS
 
@@ -741,6 +741,49 @@ def test_untyped_text_is_read_as_what_it_is_beside():
         assert "write stars + 0 and id + 0" in complaint(unordered, table, undeclared=table.columns)
     assert "stars (string) with 5 (number)" in complaint("stars = 5", table)
     table.get_backend().disconnect()
+
+
+def test_untyped_text_beside_a_date_may_have_a_time():
+    texts = ["2024-01-31", "2024-01-31 00:00:00", "2024-01-31T10:30", "2024-01-30 23:59:59.5", "31.01.2024", "2024-01"]
+    table = on_duckdb({"id": "TEXT", "day": "TEXT"}, [{"id": str(n), "day": text} for n, text in enumerate(texts)])
+    expected = {
+        "day >= DATE '2024-01-31'": [True, True, True, False, None, None],
+        "day = DATE '2024-01-31'": [True, True, False, False, None, None],
+        "day IN (DATE '2024-01-31')": [True, True, False, False, None, None],
+        "day BETWEEN DATE '2024-01-30' AND DATE '2024-01-31'": [True, True, False, True, None, None],
+        "day IS DISTINCT FROM DATE '2024-01-31'": [False, False, True, True, True, True],
+    }
+    found = answers(table, [condition(sql, table, undeclared=["day"]) for sql in expected])
+    assert dict(zip(expected, map(list, zip(*found, strict=True)), strict=True)) == expected
+    table.get_backend().disconnect()
+
+
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ("day >= DATE '2026-01-01'", "day as dates and times (2026-01-31 or 2026-01-31 12:00:00), because its type is"),
+        ("DATE '2026-01-01' <= day", "reads day as dates and times"),
+        ("day >= TIMESTAMPTZ '2026-01-01 00:00:00Z'", "day as times with a zone (2026-01-31 12:00:00+01:00)"),
+        ("n = 5 AND flag", "n as numbers (2.5) and flag as true or false, because their types are not declared"),
+        ("n + 1 = 5", "n as whole numbers (25)"),
+        ("day >= '2026-01-01' AND n IN ('5') AND day IS NULL", None),
+        ("sure >= DATE '2026-01-01'", None),
+    ],
+)
+def test_what_untyped_text_is_read_as_is_said_without_a_look_at_the_rows(where, says):
+    columns = {"day": "string", "n": "string", "flag": "string", "sure": "date"}
+    said = describe_readings(where, ibis.table(columns, name="nowhere"), undeclared=["day", "n", "flag"])
+    assert (said is None) if says is None else (says in said and said.endswith("no other spelling meets it"))
+
+
+@pytest.mark.parametrize(
+    ("where", "instead"),
+    [("s >= DATE '2026-01-01'", "'2026-01-01'"), ("5 = s", "'5'"), ("s IN (1.5, 2)", "'1.5'"), ("s = TRUE", "'TRUE'")],
+)
+def test_text_that_was_declared_is_compared_with_text_alone(where, instead):
+    message = complaint(where, ibis.table({"s": "string"}, name="nowhere"))
+    assert message.startswith("where must not compare or mix ")
+    assert message.endswith(f"; s was declared as text, and can be compared with {instead}")
 
 
 def test_the_deepest_condition_compiles_with_stack_to_spare(duckdb_table, sqlite_table):

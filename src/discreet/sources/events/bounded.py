@@ -18,7 +18,8 @@ from discreet.errors import InvalidValueError
 from discreet.sources.engine import ask
 from discreet.sources.events.connect import Opened
 from discreet.sources.events.dialect import Dialect
-from discreet.sources.events.domain import Integers, ListedDomain
+from discreet.sources.events.domain import ListedDomain
+from discreet.sources.events.ranges import Integers
 
 MASK = 2**31 - 1
 """Ordinals are taken modulo 2^31; smaller ones have different hashes, because the multiplier is odd."""

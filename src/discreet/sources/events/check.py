@@ -14,8 +14,9 @@ from discreet.sources.events.cells import is_mixed, read_cell
 from discreet.sources.events.check_items import inspect_items
 from discreet.sources.events.check_queries import count_if, fetch, fetch_counts, find_frequent
 from discreet.sources.events.check_report import Check, DateText, Frequent, GroupCheck
-from discreet.sources.events.domain import Integers, ListedDomain
+from discreet.sources.events.domain import ListedDomain
 from discreet.sources.events.event_table import EventTable, TableParts
+from discreet.sources.events.ranges import Integers
 
 _PLACEHOLDERS = ("", "null", "none", "nan", "n/a", "na", "nil", "-", "unknown", "undefined", "anonymous")
 _YEAR = r"([0-9]{4}|[0-9]{2})([ T,].*)?$"

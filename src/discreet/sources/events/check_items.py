@@ -11,9 +11,11 @@ from discreet.sources.events.check_queries import FEW, count_if, fetch, fetch_co
 from discreet.sources.events.check_report import Frequent, NearMatch, OtherColumn
 from discreet.sources.events.connect import Opened, open_table
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
-from discreet.sources.events.domain import DOMAIN, Integers, ListedDomain, find_list_column, split_column
+from discreet.sources.events.domain import DOMAIN, ListedDomain, find_list_column, split_column
 from discreet.sources.events.event_table import TableParts
 from discreet.sources.events.lookup import read_matching
+from discreet.sources.events.ranges import Integers
+from discreet.sources.events.remote_files import redact_url
 
 _TRIED = 100
 """How many items are looked for in other columns of the domain's file."""
@@ -132,7 +134,8 @@ def _search_file(parts: TableParts, outside: Any) -> dict[str, Any]:
         found = {name: _count_matching(opened, name, tried) for name in others}
     finally:
         opened.close()
-    columns = [OtherColumn(f"{file}:{name}", n, len(tried)) for name, n in found.items() if 2 * n > len(tried)]
+    kept = {f"{redact_url(file)}:{name}": n for name, n in found.items() if 2 * n > len(tried)}
+    columns = [OtherColumn(spelling, n, len(tried)) for spelling, n in kept.items()]
     header = "".join(given.lower().split())
     return {"other_columns": columns, "header_item": given if header in tried else None}
 

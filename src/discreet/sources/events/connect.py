@@ -12,7 +12,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvFormat
 from discreet.sources.events.dialect import Dialect, dialect_named, dialect_of
 from discreet.sources.events.embedded import connect_in_memory
 from discreet.sources.events.file_paths import FoundFiles, find_files, is_path, is_paths, list_files
+from discreet.sources.events.remote_files import is_remote, list_remote_files, load_httpfs, redact_url
 from discreet.sources.events.table_names import find_named_table, open_named_table, parse_table_name, server_of
 
 
@@ -132,7 +133,8 @@ def open_table(
 
 def is_url(given: Any) -> bool:
     """Whether something is the URL of a database."""
-    return isinstance(given, str) and re.match(r"^[a-z][a-z0-9+]*://", given) is not None
+    is_any = isinstance(given, str) and re.match(r"^[a-z][a-z0-9+]*://", given) is not None
+    return is_any and not is_remote(given)
 
 
 def as_arrow(frame: Any, argument: str) -> Any:
@@ -228,6 +230,8 @@ def _open_files(given: Any, argument: str, wanted: Collection[str] | None, csv_f
 def files_of(given: Any) -> set[str]:
     """The real paths of the files that a path, a pattern or a folder stands for."""
     path = os.fspath(given)
+    if is_remote(path):
+        return {redact_url(path)}
     return {os.path.realpath(each) for each in list_files(path)} or {path}
 
 
@@ -238,6 +242,9 @@ def _read_files(
     from discreet.sources.events.parquet import read_parquet
     from discreet.sources.events.text_files import literal_paths, read_delimited, read_json
 
+    if any(map(is_remote, found.files)):
+        load_httpfs(connection)
+        found = _list_buckets(connection, found)
     files, several = found.files, found.several
     if found.ending == ".parquet" and wanted is None:
         return connection.read_parquet(literal_paths(files)), frozenset()
@@ -249,6 +256,14 @@ def _read_files(
     else:
         table = read_json(connection, files, found.ending, wanted, _unused_name("json"))
     return table, frozenset(table.columns)
+
+
+def _list_buckets(connection: Any, found: FoundFiles) -> FoundFiles:
+    """The files that are meant, of buckets too."""
+    files = [file for path in found.files for file in list_remote_files(connection, path)]
+    if not files:
+        raise InvalidValueError(f"{found.given} must be files that exist, and there are none")
+    return replace(found, files=list(dict.fromkeys(files)))
 
 
 def _open_url(url: str, name: Any, argument: str) -> Opened:

@@ -1,6 +1,4 @@
-"""The public domain of items: a list, a table's column, or a range of whole numbers that is never written out.
-
-All strings up to a length are such a range (`strings.py`).
+"""The public domain of items: a list, a table's column, or a range that is never written out (`ranges`, `strings`).
 
 The domain must not come from the events: an item that is listed because somebody touched it tells just that, and no
 epsilon covers it. Being public, a domain may be complained about in full, but for a column or a frame: that may be a
@@ -14,18 +12,19 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.labels import is_column, unwrap_label
-from discreet.privacy import is_whole_number
 from discreet.sources.column_hints import choices, suggestion
 from discreet.sources.engine import EngineError, ask
 from discreet.sources.events.cells import LARGEST_EXACT, read_cell
 from discreet.sources.events.connect import Opened, is_frame, open_table
-from discreet.sources.events.dialect import Dialect
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.public_frames import bring_in_index, unwrap_categories
+from discreet.sources.events.ranges import Integers, integers
+from discreet.sources.events.remote_files import is_remote
+from discreet.sources.events.strings import STRINGS, parse_strings
 from discreet.sources.events.table_names import open_named_table, parse_listed_column
 
 
@@ -42,75 +41,9 @@ class ListNames:
 DOMAIN = ListNames("domain", "item")
 
 
-@dataclass(frozen=True)
-class Integers:
-    """The whole numbers from `lo` to `hi`, both included."""
-
-    lo: int
-    hi: int
-
-    kind: ClassVar[str] = "integer"
-    title: ClassVar[str] = "a range of whole numbers"
-
-    @property
-    def d(self) -> int:
-        """How many there are."""
-        return self.hi - self.lo + 1
-
-    def description(self) -> list[Any]:
-        """What is public about it, in terms that JSON can hold."""
-        return [self.lo, self.hi]
-
-    def spell(self, number: int) -> Any:
-        """The item of a number."""
-        return number
-
-    def list_items(self) -> list[Any]:
-        """All items, in their order."""
-        return [self.spell(number) for number in range(self.lo, self.hi + 1)]
-
-    def check_engine(self, dialect: Dialect) -> None:
-        """Refuses an engine that is not known to read an item as all of them do."""
-
-    def read_item(self, dialect: Dialect, column: Any) -> Any:
-        """The number of a cell's item, NULL where it is none; it may be outside of the range."""
-        return read_cell(dialect, column, "integer")
-
-    def holds_long_numbers(self) -> bool:
-        """Whether whole numbers beyond 2^53 are in it."""
-        return max(-self.lo, self.hi) > LARGEST_EXACT
-
-
-def integers(lo: int, hi: int) -> Integers:
-    """The domain of all whole numbers from `lo` to `hi`, both included, up to 2^63 of them, never written out.
-
-    Examples
-    --------
-    >>> import discreet
-    >>> discreet.integers(0, 9)
-    Integers(lo=0, hi=9)
-    """
-    for name, value in (("lo", lo), ("hi", hi)):
-        if not is_whole_number(value):
-            raise InvalidTypeError(f"{name} must be a whole number, not {quote(value)}")
-        if not -(2**63) <= value < 2**63:
-            raise InvalidValueError(f"{name} must be from -2^63 to 2^63 - 1, not {quote(value)}")
-    if hi < lo:
-        raise InvalidValueError(f"hi must be at least lo, {lo}, not {hi}")
-    if hi - lo >= 2**63:
-        raise InvalidValueError(f"hi must be less than 2^63 above lo, not {hi - lo} above")
-    return Integers(int(lo), int(hi))
-
-
-STRINGS = "strings:"
-"""What a text begins with that stands for all strings up to a length."""
-
-
 def parse_domain(text: str) -> str | Integers:
     """The domain that a text stands for: integers:LO:HI, strings:ALPHABET:MAX, or a file with its column, as it is."""
     if text.startswith(STRINGS):
-        from discreet.sources.events.strings import parse_strings
-
         return parse_strings(text)
     if not text.startswith("integers:"):
         return text
@@ -248,6 +181,11 @@ def _open_column(given: Any, label: str | None, item: str, events: Opened, kind:
 
 def split_column(given: Any) -> tuple[Any, str | None]:
     """The path and the column of "movies.csv:movie_id"; anything else as it is."""
+    if is_remote(given):
+        # After the last colon there is a column, unless that colon is one of the scheme, of a port or of a query, what
+        # follows which may be secret.
+        path, _, column = given.rpartition(":")
+        return (given, None) if re.search(r"[/\\?&=#%]", column) else (path, column)
     split = re.fullmatch(r"(.+\.[A-Za-z0-9.]+):([^:/\\]+)", given) if isinstance(given, str) else None
     return (given, None) if split is None else (split.group(1), split.group(2))
 

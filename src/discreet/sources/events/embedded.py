@@ -2,7 +2,8 @@
 
 By default DuckDB writes rows that do not fit to `.tmp` in the working directory, or beside the database file, for
 everybody to read. Here they go to a new folder that only the user may enter, which is removed when the connection is
-closed, and else when the process ends. Nor does a DuckDB opened here install extensions over the network.
+closed, and else when the process ends. Nor does a DuckDB opened here install extensions over the
+network, or load one unless a URL among the files asks for it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from typing import Any
 
 Close = Callable[[], None]
 
+NO_EXTENSIONS: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+"""What a DuckDB is told that neither fetches nor loads what it was not asked for."""
+
 
 class SpillFolder:
     """A new folder that only the user may enter, which goes with this object, and at the latest with the process."""
@@ -27,7 +31,7 @@ class SpillFolder:
 
     def settings(self) -> dict[str, Any]:
         """What a DuckDB that spills here is told."""
-        return {"temp_directory": self.path, "autoinstall_known_extensions": False}
+        return {"temp_directory": self.path, **NO_EXTENSIONS}
 
 
 def connect_in_memory() -> tuple[Any, Close]:
@@ -94,7 +98,7 @@ def _is_open_here(path: str) -> bool:
     import duckdb
 
     try:
-        duckdb.connect(path, read_only=True, config={"autoinstall_known_extensions": False}).close()
+        duckdb.connect(path, read_only=True, config=NO_EXTENSIONS).close()
     except duckdb.ConnectionException:
         return True
     except duckdb.Error:

@@ -16,17 +16,11 @@ from discreet.sources.base import OpeningTime
 from discreet.sources.engine import ask
 from discreet.sources.events.cells import has_reading
 from discreet.sources.events.connect import Opened
-from discreet.sources.events.domain import (
-    Integers,
-    ListedDomain,
-    holds_long_numbers,
-    integers,
-    kind_of_type,
-    open_listed_domain,
-)
+from discreet.sources.events.domain import ListedDomain, holds_long_numbers, kind_of_type, open_listed_domain
 from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.lookup import Lookup
 from discreet.sources.events.periods import OnePeriod
+from discreet.sources.events.ranges import Integers, integers
 from discreet.sources.events.scoring import RowReading, Scoring
 from discreet.sources.events.steps import Steps
 from discreet.sources.events.table_names import PREFIX
@@ -119,6 +113,16 @@ class EventTable:
         """Held from the snapshot until it is let go, so that no other thread takes one in between."""
         self._check_process()
         return self._lock
+
+    def notes(self) -> list[str]:
+        """How the condition reads columns without a declared type, where it does."""
+        if self._where is None:
+            return []
+        from discreet.sources.events.where import describe_readings
+
+        opened = self._opened
+        said = describe_readings(self._where, opened.table, undeclared=opened.undeclared, is_text=opened.is_text)
+        return [] if said is None else [said]
 
     def list_parts(self) -> TableParts:
         """What it is made of."""

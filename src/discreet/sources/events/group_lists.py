@@ -14,7 +14,6 @@ from discreet.sources.column_hints import choices, suggestion
 from discreet.sources.engine import ask
 from discreet.sources.events.connect import Opened, open_table
 from discreet.sources.events.domain import (
-    Integers,
     ListNames,
     check_presence,
     convert_kind,
@@ -27,6 +26,7 @@ from discreet.sources.events.domain import (
 )
 from discreet.sources.events.group_columns import GroupColumn, NumberedMembers
 from discreet.sources.events.public_frames import unwrap_categories
+from discreet.sources.events.ranges import Integers
 
 MOST_GROUPS = 1_000_000
 """So many groups at most: each is drawn by itself, and all of them are listed in a release."""

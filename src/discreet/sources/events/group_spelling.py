@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from discreet.errors import InvalidValueError, quote
-from discreet.sources.events.domain import integers
 from discreet.sources.events.group_columns import GroupColumn
 from discreet.sources.events.group_lists import product
 from discreet.sources.events.periods import UNITS, list_periods, period_column
+from discreet.sources.events.ranges import integers
 
 _PERIOD = rf"({'|'.join(UNITS)})\(([^,()]+)(?:,\s*([^,()]+))?\)"
 

@@ -18,10 +18,11 @@ from discreet.selection import Selection
 from discreet.sources.base import Chosen, Source
 from discreet.sources.engine import ask
 from discreet.sources.events.bounded import MASK, adopt_ordinals, check_spellings, read_in_order
-from discreet.sources.events.domain import Integers, ListedDomain
+from discreet.sources.events.domain import ListedDomain
 from discreet.sources.events.event_table import ListedEventTable, Question
 from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.lookup import Lookup
+from discreet.sources.events.ranges import Integers
 from discreet.sources.events.scoring import Scoring
 from discreet.sources.groups import MANY, GroupedSource
 from discreet.tally import Tally

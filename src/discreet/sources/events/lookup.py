@@ -18,7 +18,8 @@ from typing import Any
 
 from discreet.exact.arrays import Ranks
 from discreet.sources.events.dialect import dialect_of
-from discreet.sources.events.domain import Integers, ListedDomain
+from discreet.sources.events.domain import ListedDomain
+from discreet.sources.events.ranges import Integers
 from discreet.sources.events.segments import Found, FreeSegment, Place, Segment, TakenCounts
 
 FETCHED = 20_000

@@ -16,6 +16,7 @@ from urllib.parse import unquote, unquote_to_bytes
 
 from discreet.sources.events.cells import engine_function, is_whole_type, null_unless, read_cell
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
+from discreet.sources.events.remote_files import redact_url
 from discreet.sources.events.text_files import literal_paths, spell_columns
 
 Schema = dict[str, str]
@@ -78,7 +79,7 @@ def _read_group(connection: Any, files: list[str]) -> Any:
 
 def _partition_columns(file: str) -> list[str]:
     """The columns that the folders of a file are named after, as DuckDB finds them; none where it would fail."""
-    folders = [folder for folder in os.path.dirname(file).split(os.sep) if folder.count("=") == 1]
+    folders = [folder for folder in os.path.dirname(redact_url(file)).split(os.sep) if folder.count("=") == 1]
     if not all(map(_is_partition, folders)):
         return []
     return [unquote(folder.partition("=")[0]) for folder in folders]

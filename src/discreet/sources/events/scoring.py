@@ -13,8 +13,9 @@ from typing import Any
 from discreet.sources.events.bounded import join_ordinals, keep_first_items
 from discreet.sources.events.cells import is_missing, read_cell, user_key
 from discreet.sources.events.dialect import Dialect
-from discreet.sources.events.domain import Integers, ListedDomain
+from discreet.sources.events.domain import ListedDomain
 from discreet.sources.events.group_split import GroupSplit
+from discreet.sources.events.ranges import Integers
 from discreet.sources.events.steps import MOST_STEPS, Steps
 
 

@@ -93,9 +93,9 @@ def events(
     Parameters
     ----------
     table
-        A path, a pattern, a folder or a list of paths (.parquet, .csv, .tsv, .json, compressed or not), a pandas,
-        polars or pyarrow table, a DuckDB relation, an ibis table of any engine, a Spark DataFrame, or a connection URL
-        together with `name`.
+        A path, a pattern, a folder, a URL by https, s3 or gs, or a list of these (.parquet, .csv, .tsv, .json,
+        compressed as .gz or .zst or not), a pandas, polars or pyarrow table, a DuckDB relation, an ibis table of any
+        engine, a Spark DataFrame, or a connection URL together with `name`.
     user, item
         The columns that say who and what. Rows without either are dropped, and so are items outside the domain.
     domain

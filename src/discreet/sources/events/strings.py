@@ -18,7 +18,10 @@ from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.privacy import is_whole_number
 from discreet.sources.events.cells import engine_function, null_unless, read_cell
 from discreet.sources.events.dialect import Dialect
-from discreet.sources.events.domain import Integers
+from discreet.sources.events.ranges import Integers
+
+STRINGS = "strings:"
+"""What a text begins with that stands for all strings up to a length."""
 
 LONGEST = 63
 """Of two characters, so many make the most strings that can be numbered."""
@@ -154,7 +157,7 @@ def _add_up(terms: Sequence[Any]) -> Any:
 
 def parse_strings(text: str) -> Strings:
     """All strings up to a length; the alphabet may hold colons."""
-    parts = re.fullmatch(r"strings:(.+):([0-9]{1,3})", text, re.DOTALL)
+    parts = re.fullmatch(rf"{STRINGS}(.+):([0-9]{{1,3}})", text, re.DOTALL)
     if parts is None:
         raise InvalidValueError(f"domain must be strings:ALPHABET:MAX such as strings:abc:8, not {quote(text)}")
     return strings(_expand_ranges(parts[1]), int(parts[2]))

@@ -15,9 +15,9 @@ from discreet.exact.arrays import Ranks
 from discreet.sources.clipped import ClippableSource, ClippedSource
 from discreet.sources.engine import ask
 from discreet.sources.events.bounded import number_items, pair_scores
-from discreet.sources.events.domain import Integers
 from discreet.sources.events.event_table import ListedEventTable, Question
 from discreet.sources.events.lookup import Lookup
+from discreet.sources.events.ranges import Integers
 from discreet.sources.events.scoring import Scoring
 from discreet.tally import Tally
 

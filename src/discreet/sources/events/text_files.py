@@ -21,6 +21,7 @@ from sqlglot import exp
 from discreet.errors import InvalidValueError, quote
 from discreet.sources.events.csv_format import QUOTE, CsvFormat, sniff_delimiter
 from discreet.sources.events.file_paths import FoundFiles
+from discreet.sources.events.remote_files import escape_remote_pattern, is_remote, quote_path, read_first_line_by_url
 
 _FIXED = {"auto_detect": False, "null_padding": False, "strict_mode": False}
 _PASS_OVER = {"ignore_errors": True}
@@ -60,7 +61,7 @@ def read_delimited(
 
     groups = defaultdict(list)
     for file in found.files:
-        layout = _read_layout(file, csv_format.delimiter_for(found.ending), csv_format)
+        layout = _read_layout(connection, file, csv_format.delimiter_for(found.ending), csv_format)
         header = layout.header
         if any(_UNREADABLE in each for each in header):
             spelled = csv_format.encoding or "utf-8"
@@ -93,25 +94,29 @@ def spell_columns(table: Any, spelled: dict[str, str]) -> Any:
 
 def literal_paths(files: list[str]) -> list[str]:
     """Paths as DuckDB takes them, which reads a star in the name of a file as a pattern of others."""
-    return list(map(glob.escape, files))
+    return [escape_remote_pattern(file) if is_remote(file) else glob.escape(file) for file in files]
 
 
-def _read_layout(file: str, delimiter: str | None, csv_format: CsvFormat) -> _Layout:
+def _read_layout(connection: Any, file: str, delimiter: str | None, csv_format: CsvFormat) -> _Layout:
     """The header of a file, and its delimiter where it was not said: the first line shows it, and no other is read."""
-    first = _read_first_line(file, csv_format.encoding or "utf-8")
+    first = _read_first_line(connection, file, csv_format.encoding or "utf-8")
     own = delimiter or sniff_delimiter(first)
     escape = None if csv_format.escape in (None, QUOTE) else csv_format.escape
     reader = csv.reader([first], delimiter=own, escapechar=escape, doublequote=escape is None)
     return _Layout(tuple(name.removeprefix("\ufeff") for name in next(reader, [])), own)
 
 
-def _read_first_line(file: str, encoding: str) -> str:
+def _read_first_line(connection: Any, file: str, encoding: str) -> str:
     """The first line of a file, compressed or not; what cannot be decoded in it is marked, and no other line counts.
 
     An engine would pass over a line that is no text, and take somebody's row for the header.
     """
     import pyarrow as pa
 
+    if is_remote(file):
+        if encoding == "utf-16":
+            raise InvalidValueError("encoding must be 'utf-8' or 'latin-1' for files by URL, not 'utf-16'")
+        return read_first_line_by_url(connection, file, _LONGEST_LINE).decode(encoding, errors="replace")
     text, decoder = "", codecs.getincrementaldecoder(encoding)(errors="replace")
     with pa.input_stream(file) as stream:
         while len(text) < _LONGEST_LINE:
@@ -177,7 +182,7 @@ def _find_public_columns(connection: Any, view: str, arrays: list[str], files: l
             found.setdefault(key.casefold(), key)
     if not found:
         raise InvalidValueError(
-            f"{quote(files[0])} must hold one record on each line or one array of records, and none can be read"
+            f"{quote_path(files[0])} must hold one record on each line or one array of records, and none can be read"
         )
     return list(found.values())
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ibis
 
 from discreet.errors import InvalidTypeError, InvalidValueError
-from discreet.sources.events.cells import read_cell
+from discreet.sources.events.cells import has_reading, read_cell
 from discreet.sources.events.dialect import Dialect
 from discreet.sources.events.where.moments import is_moment, moment_literal, unify_moments
 from discreet.sources.events.where.numbers import grid_of, unify_numbers
@@ -37,9 +37,18 @@ _READ_AS = {"integer", "float", "date", "boolean", *MOMENTS}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparator:
-    """How values meet on one engine."""
+    """How values meet on one engine.
+
+    Attributes
+    ----------
+    dialect
+        That of the engine.
+    readings
+        What columns without a declared type have been read as.
+    """
 
     dialect: Dialect
+    readings: dict[str, str] = field(default_factory=dict)
 
     def compare(self, sign: str, left: Value, right: Value) -> Any:
         """The comparison, NULL where a side is."""
@@ -121,6 +130,7 @@ class Comparator:
             kind = "float"
         elif len(kinds) == 1:
             (kind,) = kinds
+            kind = "timestamp" if kind == "date" and self._may_have_times(values) else kind
         else:
             return values
         values = [self.read_as(kind, each, values) for each in values]
@@ -129,6 +139,12 @@ class Comparator:
             for each in values
         ]
 
+    def _may_have_times(self, values: list[Value]) -> bool:
+        """Whether dates stand beside columns without a declared type alone, which may hold times as well."""
+        cells = [each.cell for each in values if each.cell is not None]
+        literals = all(each.literal is not None for each in values if each.cell is None and each.kind != "NULL")
+        return bool(cells) and literals and all(has_reading(self.dialect, each, "timestamp") for each in cells)
+
     def read_as(self, kind: str, value: Value, beside: Sequence[Value] = ()) -> Value:
         """A column without a declared type as another kind, NULL where it is not one; anything else as it is."""
         if value.cell is None or value.kind != "string" or kind not in _READ_AS:
@@ -136,6 +152,7 @@ class Comparator:
         long = next((each for each in beside if each.kind == "number" and 2**53 < abs(each.literal) < 2**64), None)
         if long is not None:
             raise InvalidValueError(f"where must compare {value.text} with '{long.text}' in quotes: it is text here")
+        self.readings[value.text] = kind
         if kind == "integer":
             expr = read_cell(self.dialect, value.cell, "integer")
             return replace(value, kind="integer", expr=expr, low=-(2**63), high=2**63 - 1, cell=None)

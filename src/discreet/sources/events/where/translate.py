@@ -89,6 +89,31 @@ def condition(
     return truth
 
 
+def describe_readings(
+    where: str, table: ir.Table, *, undeclared: Collection[str] = (), is_text: bool = False
+) -> str | None:
+    """What a condition reads columns without a declared type as, in a sentence; None where it reads none.
+
+    It depends on the condition and on what is declared, and on no row.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> visits = ibis.table({"day": "string"}, name="visits")
+    >>> print(describe_readings("day > 9", visits, undeclared=["day"]))
+    where reads day as numbers (2.5), because its type is not declared: no other spelling meets it
+    """
+    reader = Reader(table, frozenset(undeclared), is_text)
+    with silence_sqlglot():
+        _translate(where, reader)
+    readings = reader.comparator.readings
+    if not readings:
+        return None
+    listed = " and ".join(f"{text} as {_READINGS[kind]}" for text, kind in readings.items())
+    types = "its type is" if len(readings) == 1 else "their types are"
+    return f"where reads {listed}, because {types} not declared: no other spelling meets it"
+
+
 def named_columns(where: str) -> list[str]:
     """The columns that a condition names; none where it does not parse, which is said where it is read."""
     with silence_sqlglot(), suppress(Error):
@@ -279,6 +304,17 @@ class Reader:
         return calculate(
             self.dialect, operator.sub, zero, self.comparator.read_as("integer", self.value(node.this)), node
         )
+
+
+_READINGS = {
+    "integer": "whole numbers (25)",
+    "float": "numbers (2.5)",
+    "boolean": "true or false",
+    "date": "dates (2026-01-31)",
+    "timestamp": "dates and times (2026-01-31 or 2026-01-31 12:00:00)",
+    "timestamp with time zone": "times with a zone (2026-01-31 12:00:00+01:00)",
+}
+"""How columns without a declared type are read, in words."""
 
 
 def _find_dialect(table: ir.Table) -> Dialect:

@@ -107,7 +107,18 @@ def refuse_mismatch(values: list[Value]) -> NoReturn:
     named = " with ".join(f"{each.text} ({each.kind})" for each in first.values())
     if len(first) == 1:
         raise InvalidTypeError(f"where must not compare {named}: engines do not agree on this type")
-    raise InvalidTypeError(f"where must not compare or mix {named}: converting one of them can fail on a row")
+    raise InvalidTypeError(
+        f"where must not compare or mix {named}: converting one of them can fail on a row{_suggest_text(first)}"
+    )
+
+
+def _suggest_text(first: dict[str, Value]) -> str:
+    """How to compare a column that was declared as text, where it stands beside a literal of another kind."""
+    text, other = first.get("string"), next((each for kind, each in first.items() if kind != "string"), None)
+    if text is None or text.literal is not None or other is None or other.literal is None:
+        return ""
+    spelled = sql(other.node).partition("'")[2].rstrip("'") or other.text
+    return f"; {text.text} was declared as text, and can be compared with '{spelled}'"
 
 
 def column_value(node: Node, table: ir.Table, dialect: Dialect, undeclared: frozenset[str], is_text: bool) -> Value:
