@@ -11,7 +11,7 @@ import pytest
 import discreet
 from discreet.analysis.meters import Precision
 from discreet.sources.arrays.array import array_source
-from discreet.study.tasks import reader
+from discreet.study.curves import reader
 
 SCORES = (2e3 / np.arange(1, 61)).astype(np.int64)
 

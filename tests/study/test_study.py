@@ -11,8 +11,9 @@ import pytest
 
 import discreet
 from discreet.analysis.meters import Precision
+from discreet.study.curves import PROBABILITIES, trace_curve
 from discreet.study.run import KEPT, Store, gather_results, study, summarise
-from discreet.study.tasks import METHODS, PROBABILITIES, Task, study_tasks, trace_curve
+from discreet.study.tasks import METHODS, Task, study_tasks
 from discreet.study.vectors import ZIPF_TOTAL, Vector, load_vectors, make_vectors, zipf
 
 SMALL = Vector("SMALL", (2e3 / np.arange(1, 61)).astype(np.int64))
