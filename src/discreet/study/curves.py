@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from math import exp, isnan, log, nan, sqrt
 
@@ -14,6 +15,7 @@ from discreet.analysis.statistics import log_odds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.privacy import Sensitivity
+from discreet.study.results import Point
 from discreet.tally import Tally
 
 CURVE_GOALS = ("top", "great", "good")
@@ -21,9 +23,22 @@ CURVE_GOALS = ("top", "great", "good")
 
 PROBABILITIES = (0.5, 0.9, 0.99)
 _NEVER, _ALWAYS = 0.003, 0.997
-_LITTLE = 0.1
-_APART = 0.15
-_MOST, _MOST_DRAWN = 24, 16
+_LITTLE = 0.02
+"""How much more of a list than chance makes right is nothing to be seen."""
+
+_APARTS = {Form.CLASSES: 0.04}
+_APART = 0.12
+"""Points of a curve that are further apart than this get one between them, where a point takes long, ..."""
+
+_NARROW = 1.006
+"""... unless their epsilons differ by less than this factor: a chart shows those as one."""
+
+_MOST = {Form.CLASSES: 160, Form.RACE: 40, Form.LOSSES: 32, Form.UNKNOWN: 16}
+"""How many points a curve may have, where more take long."""
+
+_HALFWAY, _LEVEL, _LONG = (0.05, 0.95), 0.02, 1.5
+"""A curve rests where it is between these, rises by no more than this, and epsilon grows by so large a factor."""
+
 _LEAST_EPSILON = 1e-8
 _PATIENCE, _STILL = 16, 1e-3
 _DIGITS = 1e-4
@@ -64,50 +79,98 @@ def trace_curve(
     precision: Precision,
     start: float,
     *,
+    crossing: Precision | None = None,
     with_recall: bool = False,
     limit: Sensitivity = _COUNTS,
 ) -> Curve:
-    """The curve from where no goal is reached to where the best scores are, found from `start`."""
-    asked = GOALS if with_recall else (*CURVE_GOALS, "optimal")
-    read, seen = reader(tally, k, mechanism, precision, asked, limit=limit), {}
+    """The curve from where no goal is reached to where the best scores are, found from `start`.
 
-    def at(epsilon: float) -> Shares:
-        if epsilon not in seen:
-            seen[epsilon] = read(epsilon)
-        return seen[epsilon]
+    Parameters
+    ----------
+    tally, k, mechanism, limit
+        Of which release.
+    precision, crossing
+        How exact its points are, and how exact is what decides where it crosses a probability: the same by default.
+    start
+        An epsilon near its rise.
+    with_recall
+        Whether to follow the share of right items too, which takes longer.
+    """
+    read = partial(reader, tally, k, mechanism, precision, limit=limit)
+    tracer = _Tracer(read(GOALS if with_recall else (*CURVE_GOALS, "optimal")), read(("recall",)))
+    _go_up(tracer.at, start)
+    _go_down(tracer, start, k / tally.d if with_recall else None)
+    refine(tracer.seen, tracer.at, _MOST[mechanism.form], _APARTS.get(mechanism.form, _APART))
+    shares = _trim(tracer.seen)
+    if mechanism.form is Form.UNKNOWN:
+        # Where a curve of draws crosses a probability, its noise decides.
+        return Curve(shares, {})
+    exact = reader(tally, k, mechanism, crossing or precision, ("top",), limit=limit)
+    return Curve(shares, _crossings(shares, exact))
 
-    _bracket(at, start)
-    is_drawn = mechanism.form is Form.UNKNOWN
-    most = _MOST_DRAWN if is_drawn else _MOST
+
+@dataclass
+class _Tracer:
+    """The points of a curve, each computed once; below the ground no list is good, and recall alone is computed."""
+
+    read: Read
+    read_recall: Read
+    ground: float = 0.0
+    seen: dict[float, Shares] = field(default_factory=dict)
+
+    def at(self, epsilon: float) -> Shares:
+        if epsilon not in self.seen:
+            self.seen[epsilon] = (self.read if epsilon >= self.ground else self.read_recall)(epsilon)
+        return self.seen[epsilon]
+
+
+def refine(
+    seen: dict[float, Shares], at: Read, most: int, apart: float = _APART, goals: Sequence[str] | None = None
+) -> None:
+    """Adds points between those that are far apart, the furthest first, until none are or there are `most`.
+
+    Parameters
+    ----------
+    seen, at
+        The points, and what computes another, which adds it to them.
+    most, apart
+        How many points there may be, and how far apart they may stay.
+    goals
+        By which goals; by default by all that curves show.
+    """
     while len(seen) < most:
-        gaps = [pair for pair in pairwise(sorted(seen)) if _distance(at(pair[0]), at(pair[1])) > _APART]
+        pairs = [pair for pair in pairwise(sorted(seen)) if pair[1] > _NARROW * pair[0]]
+        jumps = {(low, high): _distance(seen[low], seen[high], goals) for low, high in pairs}
+        gaps = sorted((pair for pair in pairs if jumps[pair] > apart), key=lambda pair: -jumps[pair])
         if not gaps:
             break
         for low, high in gaps[: most - len(seen)]:
             at(sqrt(low * high))
-    shares = _trim(seen)
-    if is_drawn:
-        # Where a curve of draws crosses a probability, its noise decides.
-        return Curve(shares, {})
-    return Curve(shares, _crossings(shares, reader(tally, k, mechanism, precision, ("top",), limit=limit)))
 
 
-def _bracket(at: Read, start: float) -> None:
-    """Goes up from the start until the best scores are reached, and down until no goal is."""
+def _go_up(at: Read, start: float) -> None:
+    """Goes up from the start until the best scores are reached."""
     epsilon, last = start, at(start)
     patience = _PATIENCE
     while at(epsilon).values["optimal"] < _ALWAYS and patience:
         # Some never get there: with gamma = 0 nothing is lost by a bad item.
         patience = patience - 1 if _distance(at(epsilon), last) < _STILL else _PATIENCE
         last, epsilon = at(epsilon), epsilon * 2.0
+
+
+def _go_down(tracer: _Tracer, start: float, chance: float | None) -> None:
+    """Goes down from the start until no goal is reached, then until no more is right than `chance` makes, if given."""
     epsilon = start
-    while _is_felt(at(epsilon)) and epsilon > _LEAST_EPSILON:
+    while tracer.at(epsilon).values["good"] > _NEVER and epsilon > _LEAST_EPSILON:
+        epsilon /= 2.0
+    tracer.ground = epsilon
+    while chance is not None and _is_felt(tracer.at(epsilon), chance) and epsilon > _LEAST_EPSILON:
         epsilon /= 2.0
 
 
-def _is_felt(shares: Shares) -> bool:
-    """Whether some goal is reached now and then, or some of the list is right."""
-    return shares.values["good"] > _NEVER or shares.values.get("recall", 0.0) > _LITTLE
+def _is_felt(shares: Shares, chance: float) -> bool:
+    """Whether more of the list is right than by chance."""
+    return shares.values["recall"] > chance + max(_LITTLE, shares.error)
 
 
 def _trim(seen: dict[float, Shares]) -> dict[float, Shares]:
@@ -119,8 +182,9 @@ def _trim(seen: dict[float, Shares]) -> dict[float, Shares]:
     return {epsilon: seen[epsilon] for epsilon in order}
 
 
-def _distance(one: Shares, other: Shares) -> float:
-    return max(abs(one.values[goal] - other.values[goal]) for goal in known_goals(one))
+def _distance(one: Shares, other: Shares, goals: Sequence[str] | None = None) -> float:
+    both = goals or [goal for goal in known_goals(one) if goal in known_goals(other)]
+    return max(abs(one.values[goal] - other.values[goal]) for goal in both)
 
 
 def _crossings(shares: dict[float, Shares], read: Read) -> dict[float, float]:
@@ -128,7 +192,7 @@ def _crossings(shares: dict[float, Shares], read: Read) -> dict[float, float]:
     found = {}
     for wanted in PROBABILITIES:
         for low, high in pairwise(shares):
-            if shares[low].values["top"] < wanted <= shares[high].values["top"]:
+            if shares[low].values.get("top", 0.0) < wanted <= shares[high].values.get("top", 0.0):
                 found[wanted] = _crossing(read, wanted, low, high)
     return found
 
@@ -147,6 +211,19 @@ def _crossing(read: Read, wanted: float, low: float, high: float) -> float:
     return high
 
 
+def find_plateau(curve: Sequence[Point]) -> tuple[Point, float] | None:
+    """The widest stretch where a curve that goes on rising rests halfway: its first point, and the x of its last."""
+    best: tuple[Point, float] | None = None
+    for first in curve:
+        if _HALFWAY[0] < first.probability < _HALFWAY[1]:
+            level = [point.x for point in curve if 0 <= point.probability - first.probability <= _LEVEL]
+            is_wider = best is None or level[-1] / first.x > best[1] / best[0].x
+            goes_on = curve[-1].probability > first.probability + 3 * _LEVEL
+            if is_wider and goes_on and level[-1] >= _LONG * first.x:
+                best = first, level[-1]
+    return best
+
+
 def known_goals(shares: Shares) -> list[str]:
-    """The goals that curves show, with recall where it was computed."""
-    return [*CURVE_GOALS, *(["recall"] if not isnan(shares.values.get("recall", nan)) else [])]
+    """The goals of those that curves show that were computed."""
+    return [goal for goal in (*CURVE_GOALS, "recall") if not isnan(shares.values.get(goal, nan))]

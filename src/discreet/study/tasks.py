@@ -45,8 +45,11 @@ _GROWTH = "one sort of d scores; the draw itself grows with k and the logarithm 
 _EFFORTS = {Form.CLASSES: 0.1, Form.LOSSES: 10.0}
 """About how long each formula takes, beside an integral."""
 
-_ERRORS = {Form.LOSSES: 1e-3, Form.RACE: 1e-5}
-"""What the points of a curve may be off by, where less takes longer."""
+_ERRORS = {Form.LOSSES: 1e-3, Form.RACE: 1e-3}
+"""What the points of a curve may be off by, where less takes longer: nothing that is seen."""
+
+_CROSSING_ERRORS = {Form.LOSSES: 1e-3, Form.RACE: 1e-5}
+"""The same of the points that say which epsilon is needed."""
 
 _REPEATS = 5
 _DRAWN_K = 100
@@ -114,6 +117,11 @@ def study_tasks(vectors: list[Vector], full: bool, samplers: Sequence[Sampler] =
     return sorted((task for task in tasks if full or not task.heavy), key=lambda task: -task.weight)
 
 
+def heavy_tasks(vectors: list[Vector]) -> list[Task]:
+    """The pieces that `study_tasks` leaves out unless it is asked for all."""
+    return [task for task in study_tasks(vectors, full=True) if task.heavy]
+
+
 def _check_titles(samplers: Sequence[Sampler]) -> None:
     titles = [sampler.title for sampler in samplers]
     for title in titles:
@@ -161,13 +169,14 @@ def _trace_from_canonical(task: Task) -> Curve:
         middle = next((epsilon for epsilon, shares in known.shares.items() if shares.values["optimal"] > 0.5), 1.0)
         start = middle * (8.0 if mechanism.form is Form.LOSSES else 1.0 + k / 3.0)
     with_recall = task.figure == "methods"
-    return trace_curve(tally, k, mechanism, _precision(mechanism), start, with_recall=with_recall, limit=limit)
+    points, crossing = _precision(mechanism), _precision(mechanism, _CROSSING_ERRORS)
+    return trace_curve(tally, k, mechanism, points, start, crossing=crossing, with_recall=with_recall, limit=limit)
 
 
-def _precision(mechanism: Mechanism) -> Precision:
+def _precision(mechanism: Mechanism, errors: dict[Form, float] = _ERRORS) -> Precision:
     if mechanism.form is Form.UNKNOWN:
         return _DRAWN
-    return Precision(goal=_ERRORS.get(mechanism.form, 1e-7))
+    return Precision(goal=errors.get(mechanism.form, 1e-7))
 
 
 def _points(task: Task, x: float, shares: Shares) -> list[Point]:
