@@ -36,7 +36,7 @@ _NARROW = 1.006
 _MOST = {Form.CLASSES: 160, Form.RACE: 40, Form.LOSSES: 32, Form.UNKNOWN: 16}
 """How many points a curve may have, where more take long."""
 
-_HALFWAY, _LEVEL, _LONG = (0.05, 0.95), 0.02, 1.5
+_HALFWAY, _LEVEL, _LONG = (0.05, 0.95), 0.03, 1.25
 """A curve rests where it is between these, rises by no more than this, and epsilon grows by so large a factor."""
 
 _LEAST_EPSILON = 1e-8
