@@ -29,7 +29,7 @@ from discreet.request import make_request
 from discreet.study.vectors import Vector, load_vectors, make_vectors
 
 sys.path.append(str(Path(__file__).parent / "gallery"))
-from picture import TONES, drawing
+from picture import GREY, TONES, drawing
 
 DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).parents[2] / "shared" / "datasets"))
 SIZES = (100, 1000)
@@ -157,7 +157,6 @@ def draw(folder: Path, k: int, found: dict[str, dict[str, Curve]]) -> None:
         panels[-1].legend(*panels[0].get_legend_handles_labels(), loc="center")
 
 
-GREY = "#8792a5"
 LOOKS: list[dict[str, Any]] = [
     {"color": TONES[0], "linestyle": "--", "linewidth": 1.6},
     {"color": TONES[0], "linestyle": "-", "linewidth": 2},

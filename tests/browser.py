@@ -40,6 +40,10 @@ class Page:
         while self.ask("location.protocol + document.readyState") != "file:complete":
             assert time.monotonic() < deadline, "the page does not load"
 
+    def print_as_paper(self):
+        """Shows the page as it is printed."""
+        self._call("Emulation.setEmulatedMedia", media="print")
+
     def ask(self, script):
         """The value of a script, as JSON can carry it."""
         answer = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)

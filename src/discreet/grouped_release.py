@@ -171,7 +171,8 @@ class GroupedRelease(Mapping[Any, Release]):
     def _title(self) -> str:
         by = "" if self.names == ("group",) else f" by {' and '.join(map(printable, self.names))}"
         order = self.listing.describe_order()
-        return f"Top {self.k:,} of {self._count_items()} in each of {count_groups(len(self))}{by}, {order}"
+        top = "Top" if all(release.k == self.k for release in self.values()) else "Up to"
+        return f"{top} {self.k:,} of {self._count_items()} in each of {count_groups(len(self))}{by}, {order}"
 
     def _count_items(self) -> str:
         """Of how many items a group's list is, in words."""

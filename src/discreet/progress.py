@@ -1,8 +1,8 @@
-"""Shows on standard error, in a terminal only, which stage of a long job is running and for how long.
+"""Shows on standard error, in a terminal, which stage of a long job is running and for how long.
 
 A library does not print: nothing is shown unless `show_progress` asks for it, as the command line does. What is shown
 are names of stages and seconds: nothing that depends on rows. A terminal that cannot take a line back (TERM=dumb) is
-shown nothing.
+shown nothing. What takes minutes may ask for plain lines where there is no terminal, a few a minute: `count_in_lines`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 
 _PATIENCE = 1.0
+_FIRST_LINE, _LINES_APART = 3.0, 20.0
 _WANTED: ContextVar[bool] = ContextVar("wanted", default=False)
 _WITHIN: ContextVar[bool] = ContextVar("within", default=False)
 
@@ -87,6 +88,38 @@ def count_steps(name: str, steps: str, total: int) -> Iterator[Callable[[int], N
 
     with running:
         yield advance
+
+
+@contextmanager
+def count_in_lines(name: str, total: int) -> Iterator[Callable[[], None]]:
+    """Tells in plain lines how many of the steps are done, where progress is wanted; gives what to call after each.
+
+    The first comes after a few seconds and the next ones rarely, so that a log of minutes has few of them.
+    """
+    done, ended = [0], threading.Event()
+
+    def advance() -> None:
+        done[0] += 1
+
+    if not _WANTED.get() or getattr(sys, "stderr", None) is None:
+        yield advance
+        return
+    teller = threading.Thread(target=_tell_lines, args=(name, total, done, ended), daemon=True)
+    teller.start()
+    try:
+        yield advance
+    finally:
+        ended.set()
+        teller.join()
+
+
+def _tell_lines(name: str, total: int, done: list[int], ended: threading.Event) -> None:
+    begun, wait = time.monotonic(), _FIRST_LINE
+    # Whoever read standard error may be gone, which is no reason to stop.
+    with suppress(OSError, ValueError):
+        while not ended.wait(wait):
+            print(f"{name}: {done[0]} of {total} done, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+            wait = _LINES_APART
 
 
 def _tick(name: Callable[[], str], done: threading.Event) -> None:

@@ -110,6 +110,17 @@ def number_for_programs(count: int | Fraction) -> str:
     return text if text[:1] in "-0123456789" else str(count)
 
 
+def describe_multiple(ratio: float) -> str:
+    """A finite ratio to two digits, and to the last digit of a large one.
+
+    Examples
+    --------
+    >>> describe_multiple(0.814), describe_multiple(48.3), describe_multiple(1234.5)
+    ('0.81', '48', '1,234')
+    """
+    return f"{ratio:,.0f}" if ratio >= 99.5 else f"{ratio:.2g}"
+
+
 def three_digits(number: float) -> str:
     """A finite number to three digits.
 

@@ -188,7 +188,7 @@ def test_a_bound_that_alone_misses_the_goal_is_never_enough():
     one, two = (choice for choice in plan.comparison.choices if choice.bound is not None)
     assert (one.bound, one.needs) == (ItemBound(1, Fraction(2, 3)), {"top": None})
     assert (two.bound, two.needs["top"] is None) == (ItemBound(2, Fraction(0)), False)
-    assert "Histogram(), at most 1 item a user: never" in plan.page().replace("&nbsp;", " ")
+    assert ">histogram, at most 1 item a user</th><td>never</td>" in plan.page()
 
 
 def test_other_scores_have_no_bounds_to_try():

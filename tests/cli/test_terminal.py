@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -178,3 +179,35 @@ def test_publishing_asks_in_a_terminal(folder):
         assert len(Ledger("budget.db").history()) == released
     # There is nothing to ask about any more.
     assert "Release them?" not in in_terminal("publish", "charts.toml", "--as-of", "2025-11-01")[1]
+
+
+def test_what_takes_minutes_tells_a_pipe_in_a_few_plain_lines(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_FIRST_LINE", 0.01)
+    monkeypatch.setattr(progress, "_LINES_APART", 0.05)
+    with progress.show_progress(), progress_bar("studying", 3, in_lines=True) as step:
+        step()
+        time.sleep(0.2)
+        step()
+    lines = capsys.readouterr().err.splitlines()
+    assert 2 <= len(lines) <= 6
+    assert all(re.fullmatch(r"studying: \d of 3 done, \d+ s", line) for line in lines)
+    assert lines[0].startswith("studying: 1 of 3")
+    with progress.show_progress(False), progress_bar("studying", 3, in_lines=True) as step:
+        time.sleep(0.1)
+        step()
+    with progress.show_progress(), progress_bar("verifying", 3) as step:
+        time.sleep(0.1)
+        step()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_reader_of_progress_who_left_stops_nothing(monkeypatch):
+    monkeypatch.setattr(progress, "_FIRST_LINE", 0.0)
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: False, write=refuse, flush=refuse))
+    with progress.show_progress(), progress_bar("studying", 3, in_lines=True) as step:
+        time.sleep(0.05)
+        step()
+
+
+def refuse(*_):
+    raise BrokenPipeError

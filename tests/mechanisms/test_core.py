@@ -319,6 +319,9 @@ def test_groups_have_lists_of_their_own_lengths():
     assert (release.k, release["none"].k, release["none"].chosen) == (60, 0, "otherwise")
     assert (release["many"].chosen, release["many"].k) == ("core", 29)
     assert "in 2 of 2 groups the data do not support all 60 at this epsilon" in str(release)
+    assert str(release).startswith("Up to 60 of ")
+    whole = discreet.top_k(discreet.grouped({"a": [90, 2, 1]}, each_user="one"), 1, 100, mechanism=Core(otherwise=None))
+    assert str(whole).startswith("Top 1 of 3 items")
     assert discreet.GroupedRelease.from_json(release.to_json()) == release
 
 

@@ -1,6 +1,7 @@
 """`discreet publish`: the price first, each period once, and a site that is a function of the ledger."""
 
 import json
+import re
 import shutil
 import sqlite3
 import threading
@@ -393,7 +394,19 @@ def test_a_charts_file_can_be_checked_without_its_budget(folder, capsys):
     assert list(found) == ["songs", "artists"]
     assert found["songs"]["rows_kept"] == 30  # of 40 people in October, those who played for half a minute
     assert found["artists"]["rows_inside"] == 30  # without the ten who played Abba
-    assert app(["check", "charts.toml", "--as-of", "2030-01-01"], standalone_mode=False) == 1
+    assert app(["check", "charts.toml", "--as-of", "2026-02-01"], standalone_mode=False) == 1
     assert "songs: NOT private, for the data holder alone" in capsys.readouterr().out
     assert app(["check", "charts.toml", "--item", "x"], standalone_mode=False) == 2
     assert "item must be left out with a charts file" in capsys.readouterr().err
+
+
+def test_a_period_that_is_not_over_cannot_be_checked(folder, capsys):
+    from discreet.cli.app import app
+
+    for moment in ((datetime.now(UTC) + timedelta(minutes=10)).isoformat(), "2999-01-01"):
+        assert app(["check", "charts.toml", "--as-of", moment], standalone_mode=False) == 2
+        told = capsys.readouterr()
+        assert re.fullmatch(
+            r"discreet: as_of must not be after now, not \S+: a period that is not over has .+\n", told.err
+        )
+        assert told.out == ""

@@ -10,6 +10,7 @@ import pytest
 import discreet
 from discreet.analysis.meters import Precision
 from discreet.study import tasks
+from discreet.study.curves import reader
 from discreet.study.run import KEPT, study
 from discreet.study.tasks import METHODS, Task, study_tasks
 from discreet.study.vectors import Vector, load_vectors
@@ -103,7 +104,7 @@ def test_a_sampler_stands_beside_what_is_computed_with_its_intervals(few, tmp_pa
     assert own.budgets == []
     points = [point for point in own.points if point.goal == "recall"]
     assert len(points) >= 4
-    read = tasks.reader(SMALL.tally, 3, discreet.OneShot("gumbel"), Precision(goal=1e-3), ("recall",))
+    read = reader(SMALL.tally, 3, discreet.OneShot("gumbel"), Precision(goal=1e-3), ("recall",))
     for point in points:
         recall = read(point.x).values["recall"]
         assert 0.01 < point.error < 0.2

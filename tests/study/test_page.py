@@ -11,7 +11,7 @@ from discreet.study.page import budget_table, time_table, write_page
 from discreet.study.results import NeededEpsilon, Results, Time
 from study_rows import METHODS, curve, study
 
-NOTES = ["Canonical needs least.", "A note with <script>alert('no')</script> & more."]
+NOTES = ["Canonical was cheapest.", "Peeling was not.", "A note with <script>alert('no')</script> & more."]
 SHOWN = "[...document.querySelectorAll('#methods figure:not([hidden])')]"
 
 
@@ -49,7 +49,9 @@ def test_the_page_asks_for_no_other_file(written):
 def test_the_page_says_that_it_is_not_private_and_what_the_notes_say(written):
     text = written.read_text(encoding="utf-8")
     assert "Not private." in text
-    assert "<li>Canonical needs least.</li>" in text
+    assert '<p class="verdict">Canonical was cheapest.</p>' in text
+    assert "<li>Peeling was not.</li>" in text
+    assert text.index("Canonical was cheapest.") < text.index("<figure") < text.index("Peeling was not.")
     assert "<script>alert" not in text
     assert '<b>&"Beta' not in text
 
@@ -67,8 +69,50 @@ def test_the_page_opens_without_complaint_request_or_overflow(chromium, written,
     assert chromium.complaints == []
     assert [url for url in chromium.requests if not url.startswith("data:")] == [written.as_uri()]
     assert chromium.ask("document.documentElement.scrollWidth") == width
-    assert chromium.ask(f"{SHOWN}.map(f => f.querySelectorAll('polyline').length)") == [3, 3, 3]
+    # On a phone there is one goal at a time.
+    shown = chromium.ask(f"{SHOWN}.map(f => f.querySelectorAll('polyline').length)")
+    assert shown == ([3] if width == 390 else [3, 3, 3])
     assert chromium.ask(f"{SHOWN}.every(f => f.querySelector('polyline').getBBox().width > 100)")
+
+
+def test_the_first_chart_is_on_the_first_screen_of_a_phone(chromium, written):
+    chromium.open(written, 390)
+    boxes = "[...document.querySelectorAll('figure svg')].map(s => s.getBoundingClientRect()).filter(b => b.width)"
+    first = chromium.ask(f"(b => [b.left, b.right, b.bottom])({boxes}[0])")
+    assert 0 <= first[0] < first[1] <= 390
+    assert first[2] <= 844
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 800, 1280, 1600])
+def test_names_stand_at_their_lines_and_do_not_overlap(chromium, written, width, dark):
+    chromium.open(written, width, dark)
+    names = """[...document.querySelectorAll("figure")].filter(f => f.getClientRects().length).map(f => {
+        const box = e => (b => [b.left, b.right, b.top, b.bottom])(e.getBoundingClientRect())
+        return {frame: box(f), lines: f.querySelectorAll("polyline").length,
+                names: [...f.querySelectorAll("text.name")].map(box)}
+    })"""
+    figures = chromium.ask(names)
+    assert len(figures) >= 4
+    for figure in figures:
+        assert len(figure["names"]) >= min(figure["lines"], 8)
+        left, right, top, bottom = figure["frame"]
+        for i, one in enumerate(figure["names"]):
+            assert left <= one[0] < one[1] <= right
+            assert top <= one[2] < one[3] <= bottom
+            for other in figure["names"][:i]:
+                # Half a pixel of a line of text is its spacing.
+                apart = one[1] <= other[0] or other[1] <= one[0] or one[3] <= other[2] + 2 or other[3] <= one[2] + 2
+                assert apart, (one, other)
+
+
+def test_the_printed_page_is_dark_on_white(chromium, written):
+    chromium.open(written, 1000, dark=True)
+    colours = "[document.body, document.querySelector('h1')].map(e => getComputedStyle(e).color)"
+    before = chromium.ask(colours)
+    chromium.print_as_paper()
+    assert chromium.ask(colours) == ["rgb(27, 35, 48)"] * 2 != before
+    assert chromium.ask("[...document.querySelectorAll('.choices, nav')].every(e => !e.getClientRects().length)")
 
 
 def test_the_controls_change_what_is_drawn(opened):
@@ -168,5 +212,5 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path):
     broken = Results(curve("methods", "A", 1, "m", 1, goals=("unknown",)), [], [])
     with pytest.raises(KeyError):
         write_page(broken, ["new"], path)
-    assert "<li>old</li>" in path.read_text(encoding="utf-8")
+    assert '<p class="verdict">old</p>' in path.read_text(encoding="utf-8")
     assert list(tmp_path.iterdir()) == [path]

@@ -11,7 +11,7 @@ import pytest
 import discreet
 from discreet.analysis.meters import Precision
 from discreet.sources.arrays.array import array_source
-from discreet.study.tasks import reader
+from discreet.study.curves import reader
 
 SCORES = (2e3 / np.arange(1, 61)).astype(np.int64)
 
@@ -96,9 +96,36 @@ def test_a_page_is_written_whole(scores, done, tmp_path):
         "joint, sequences",
     ]
     assert len(re.findall(r'<polyline class="line ', page)) == 10
-    [(method, label)] = re.findall(r'<circle class="chosen [^"]*" data-m="(\d+)".*?<text[^>]*>([\d.]+)</text>', page)
+    [(method, label)] = re.findall(
+        r'<circle class="chosen [^"]*" data-m="(\d+)".*?<text[^>]*>epsilon = ([\d.]+)</text>', page
+    )
     assert dict(legend)[method] == f"canonical, gamma = {best[1]}"
     assert label == best[2]
+    table = page.partition('<table class="needs">')[2].partition("</table>")[0]
+    assert re.findall(r'<th scope="col">([^<]+)</th>', table) == ["Mechanism", "Epsilon it needs", "Times the least"]
+    rows = re.findall(r'<tr( class="best")?><th scope="row">([^<]+)</th><td>([^<]+)</td><td>([^<]+)</td></tr>', table)
+    assert {name for _, name, _, _ in rows} == {name for _, name in legend}
+    assert rows[0] == (' class="best"', f"canonical, gamma = {best[1]}", best[2], "1.00&times;")
+    needs = [float(needed) for _, _, needed, _ in rows]
+    assert needs == sorted(needs)
+
+
+def test_a_page_says_what_an_epsilon_that_was_given_reaches(scores, done, tmp_path):
+    out = tmp_path / "plan.html"
+    done("plan", scores, "-k", "3", "--epsilon", "0.05", "--out", str(out))
+    page = out.read_text(encoding="utf-8")
+    assert '<th scope="col">What it reaches with epsilon = 0.05</th>' in page
+    reached = discreet.utility(SCORES, 3, "0.05", discreet.Peeling()).top
+    assert re.search(rf">peeling</th><td>[^<]+</td><td>[^<]+</td><td>{100 * reached:.1f}%</td>", page)
+
+
+def test_a_steep_curve_has_points_on_its_rise():
+    """Canonical rises within a few percent of epsilon where k is large: no straight line stands for that."""
+    found = discreet.plan(np.arange(4000, 0, -10), 150, goal="top", probability="0.9")
+    steep = found.curves[discreet.Canonical(1).label]
+    chances = list(steep.values())
+    assert list(steep) == sorted(steep)
+    assert max(np.diff(chances)) <= 0.081
 
 
 def test_bad_use_is_one_line(scores, refused, tmp_path):

@@ -319,7 +319,7 @@ def study(
     what it had.
     """
     from discreet.study.run import study as studied
-    from discreet.study.tasks import study_tasks
+    from discreet.study.tasks import heavy_tasks, study_tasks
     from discreet.study.vectors import load_vectors, make_vectors
 
     processes, folder = parse_jobs(jobs), Path(out)
@@ -334,7 +334,8 @@ def study(
                 study_tasks(vectors, full),
                 folder,
                 jobs=processes,
-                progress=lambda total: progress_bar("studying", total),
+                progress=lambda total: progress_bar("studying", total, in_lines=True),
+                left_out=[] if full else heavy_tasks(vectors),
             )
     except OSError as error:
         raise OutputError(f"writing to {str(folder)!r} fails: {error.strerror}") from None

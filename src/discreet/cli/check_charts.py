@@ -19,12 +19,14 @@ def check_charts(file: str, as_of: str | None, options: Mapping[str, Any]) -> di
     """The check of each chart of a file, by its id; its ledger is not opened. None of the options may be given."""
     from discreet.publish.chart_source import open_chart_source
     from discreet.publish.charts_file import name_place, read_charts
-    from discreet.publish.due_periods import find_due_periods, parse_moment
+    from discreet.publish.due_periods import check_is_past, find_due_periods, parse_moment
 
     for name, given in options.items():
         if given:
             raise InvalidValueError(f"{name} must be left out with a charts file, which says it")
-    moment, charts, found = parse_moment(as_of), read_charts(file), {}
+    moment = parse_moment(as_of)
+    check_is_past(moment, "has rows to come, which no check has seen")
+    charts, found = read_charts(file), {}
     for chart in charts.charts:
         # Of a chart whose first period is yet to end, that period.
         period = (find_due_periods(chart, moment) or [chart.get("from")])[-1]

@@ -11,12 +11,12 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidValueError
-from discreet.progress import is_shown
+from discreet.progress import count_in_lines, is_shown
 from discreet.release_csv import format_csv
 from discreet.release_words import DRAWN_BY
 from discreet.text import escape_line
@@ -160,10 +160,14 @@ def supports_colour(stream: Any) -> bool:
 
 
 @contextmanager
-def progress_bar(name: str, total: int) -> Iterator[Callable[[], Any]]:
-    """A progress bar on standard error, where progress is shown; gives what is to be called after each step."""
+def progress_bar(name: str, total: int, in_lines: bool = False) -> Iterator[Callable[[], Any]]:
+    """A progress bar on standard error, where progress is shown; gives what is to be called after each step.
+
+    With `in_lines`, for what takes minutes, a pipe gets a few plain lines in its place.
+    """
     if not is_shown():
-        yield lambda: None
+        with count_in_lines(name, total) if in_lines else nullcontext(lambda: None) as step:
+            yield step
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -79,7 +79,7 @@ def publish(
 
     log_as, seconds, moment = parse_choice("log", log, LOGS), parse_seconds(wait), parse_moment(as_of)
     if not (dry_run or dummy):
-        check_is_past(moment)
+        check_is_past(moment, "would be released for good", " except with --dry-run or --dummy")
     charts = read_charts(file)
     told = Teller(log_as)
     with show_progress(not quiet):

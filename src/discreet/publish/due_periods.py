@@ -42,12 +42,19 @@ def first_day(unit: Unit, day: date) -> date:
     return unit.parse(unit.spell(day)) or day
 
 
-def check_is_past(moment: datetime) -> None:
-    """Raises where a moment is to come: periods that end before it may not be over, and a release of one is final."""
+def check_is_past(moment: datetime, otherwise: str, unless: str = "") -> None:
+    """Raises where a moment is to come: periods that end before it may not be over.
+
+    Parameters
+    ----------
+    moment
+        What `as_of` says.
+    otherwise, unless
+        What would happen to a period that is not over, and with which options the moment may be to come.
+    """
     if moment > datetime.now(UTC):
         raise InvalidValueError(
-            f"as_of must not be after now except with --dry-run or --dummy, not {moment.isoformat()}: a period that is "
-            "not over would be released for good"
+            f"as_of must not be after now{unless}, not {moment.isoformat()}: a period that is not over {otherwise}"
         )
 
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from html import escape
+from itertools import pairwise
 
 from discreet.mechanisms.canonical import Canonical
+from discreet.study import theme
+from discreet.study.line_labels import Box, LineLabel, place_labels, shorten_names
 from discreet.study.results import FIGURES, Figure, Point, Results
 
 WIDTH, HEIGHT = 420, 290
@@ -22,10 +25,12 @@ GOAL_TITLES = {
     "optimal": ("OPTIMAL", "a best k, however ties are broken"),
     "recall": ("RECALL", "the share of the list that is right"),
 }
+_GOAL_PLACES = {goal: place for place, goal in enumerate(GOAL_TITLES)}
 SHOWN_ERROR = 0.005
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MAIN = Canonical().label
-_DASHES = ("none", "7 3", "2 3", "10 3 2 3")
+_STEP, _SEEN = 0.3, 4.0
+"""Between points that differ by more than a step and are further apart than this on the paper nothing is drawn."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class Panel:
     axis
         The same for all goals, so that they can be compared side by side.
     methods
-        All methods of the figure, in the order of its points: the legend of every panel.
+        All methods of the figure, in the order of its points, gammas as numbers: the legend of every panel.
     curves
         The points of each method that is there, from left to right.
     marks
@@ -79,7 +84,7 @@ class Panel:
 def panels_of(results: Results, figure: Figure) -> list[Panel]:
     """The panels of one figure, in the order of its points."""
     points = [point for point in results.points if point.figure == figure.key]
-    methods = list(dict.fromkeys(point.method for point in points))
+    methods = theme.sort_by_gamma(list(dict.fromkeys(point.method for point in points)))
     places = dict.fromkeys((point.vector, point.k) for point in points)
     panels = [
         panel
@@ -104,7 +109,7 @@ def _goals(figure: Figure, methods: list[str], points: list[Point]) -> list[Pane
     axis = Axis(figure.axis, figure.logarithmic, min(places), max(places))
     return [
         Panel(figure, first.vector, first.d, first.k, goal, axis, methods, _curves(methods, points, goal))
-        for goal in dict.fromkeys(point.goal for point in points)
+        for goal in sorted({point.goal for point in points}, key=_GOAL_PLACES.__getitem__)
     ]
 
 
@@ -144,12 +149,9 @@ def tick_text(value: float) -> str:
 
 
 def tone(panel: Panel, method: str) -> str:
-    """The class of a curve: colours in order for gamma, which is a number, and colours to tell apart for names."""
-    i, n = panel.methods.index(method), len(panel.methods)
-    if panel.figure.key == "gammas":
-        return f"r{round(10 * i / max(1, n - 1))}"
+    """The class of a curve: its colour and dashes, and whether it is the one to look at."""
     main = [mark.method for mark in panel.marks] or [_MAIN]
-    return f"c{i % len(LIGHT.tones)}" + (" main" if method in main else "")
+    return theme.tone(panel.methods, method) + (" main" if method in main else "")
 
 
 def svg(panel: Panel) -> str:
@@ -170,18 +172,76 @@ def draw(panel: Panel) -> str:
     """One panel as the content of an SVG element of `WIDTH` by `HEIGHT`."""
     name, meaning = GOAL_TITLES[panel.goal]
     title = f'<text class="strong" x="{LEFT}" y="20">{name}<tspan dx="8">{meaning}</tspan></text>'
-    return "".join([title, _grid(panel), *_bands(panel), *_lines(panel), *(_mark(panel, mark) for mark in panel.marks)])
+    marks = [_mark(panel, mark) for mark in panel.marks]
+    return "".join([title, _grid(panel), *_bands(panel), *_lines(panel), *_names(panel), *marks])
+
+
+def traces(panel: Panel) -> dict[str, list[list[Point]]]:
+    """The curves as they are drawn: on to both ends of the axis, in pieces where a step lies between two points.
+
+    Beyond its points a curve is as it is at its end: it was followed until nothing changed any more.
+    """
+    return {method: _cut(panel, _reach_ends(panel, curve)) for method, curve in panel.curves.items()}
+
+
+def _reach_ends(panel: Panel, curve: list[Point]) -> list[Point]:
+    first, last = curve[0], curve[-1]
+    before = [replace(first, x=panel.axis.low)] if first.x > panel.axis.low else []
+    after = [replace(last, x=panel.axis.high)] if last.x < panel.axis.high else []
+    return [*before, *curve, *after]
+
+
+def _cut(panel: Panel, curve: list[Point]) -> list[list[Point]]:
+    pieces = [curve[:1]]
+    for one, other in pairwise(curve):
+        is_wide = _across(panel, other.x) - _across(panel, one.x) > _SEEN
+        if is_wide and abs(other.probability - one.probability) > _STEP:
+            pieces.append([])
+        pieces[-1].append(other)
+    return pieces
 
 
 def _mark(panel: Panel, mark: Point) -> str:
-    """A circle around a point, and its epsilon beside it, on the side where there is room."""
+    """A circle around a point with a line down to the axis, and its epsilon beside it, where there is room."""
     x, y, left = _across(panel, mark.x), _down(mark.probability), panel.axis.share(mark.x) > 0.6
     which = f'class="chosen {tone(panel, mark.method)}" data-m="{panel.methods.index(mark.method)}"'
     text = f'<text class="strong halo" x="{x - 12 if left else x + 12:.1f}" y="{y + 16:.1f}"'
     return (
+        f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{y:.1f}" y2="{BOTTOM}"/>'
         f'<circle {which} cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
-        f'{text} text-anchor="{"end" if left else "start"}">{mark.x:.4g}</text>'
+        f'{text} text-anchor="{"end" if left else "start"}">{panel.axis.label} = {mark.x:.4g}</text>'
     )
+
+
+def _mark_box(panel: Panel, mark: Point) -> Box:
+    """The room that a mark and its epsilon take."""
+    x, y, wide = _across(panel, mark.x), _down(mark.probability), 8.0 * len(f"{panel.axis.label} = {mark.x:.4g}") + 20
+    return (x - wide, x + 8, y - 8, y + 22) if panel.axis.share(mark.x) > 0.6 else (x - 8, x + wide, y - 8, y + 22)
+
+
+def _names(panel: Panel) -> list[str]:
+    """The name of each curve beside it."""
+    curves = {
+        method: [(_across(panel, point.x), _down(point.probability)) for piece in pieces for point in piece]
+        for method, pieces in traces(panel).items()
+    }
+    taken = [_mark_box(panel, mark) for mark in panel.marks]
+    labels = place_labels(curves, shorten_names(panel.methods), (LEFT, RIGHT, TOP, BOTTOM), taken)
+    return [_name(panel, label) for label in labels]
+
+
+def _name(panel: Panel, label: LineLabel) -> str:
+    which = f'{theme.tone(panel.methods, label.method)}" data-m="{panel.methods.index(label.method)}"'
+    text = f'<text class="name halo {which} x="{label.x:.1f}" y="{label.y:.1f}" text-anchor="{label.anchor}">'
+    return f"{_lead(label, which)}{text}{escape(label.text)}</text>"
+
+
+def _lead(label: LineLabel, which: str) -> str:
+    if label.lead is None:
+        return ""
+    (x1, y1), (x2, y2) = label.lead
+    dot = f'<circle class="end {which} cx="{x1:.1f}" cy="{y1:.1f}" r="2"/>'
+    return f'<line class="lead {which} x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>{dot}'
 
 
 def _half(panel: Panel, curve: list[Point]) -> str:
@@ -212,8 +272,10 @@ def _row(percent: int) -> str:
 def _bands(panel: Panel) -> list[str]:
     """What the probability may be, around curves that were drawn and not computed."""
     bands = []
-    for method, curve in panel.curves.items():
-        if any(point.error > SHOWN_ERROR for point in curve):
+    for method, pieces in traces(panel).items():
+        for curve in pieces:
+            if all(point.error <= SHOWN_ERROR for point in curve):
+                continue
             above = [_place(panel, point.x, min(1, point.probability + point.error)) for point in curve]
             below = [_place(panel, point.x, max(0, point.probability - point.error)) for point in curve]
             bands.append(_curve(panel, "polygon", "band", method, above + below[::-1]))
@@ -222,8 +284,9 @@ def _bands(panel: Panel) -> list[str]:
 
 def _lines(panel: Panel) -> list[str]:
     return [
-        _curve(panel, "polyline", "line", method, [_place(panel, point.x, point.probability) for point in curve])
-        for method, curve in panel.curves.items()
+        _curve(panel, "polyline", "line", method, [_place(panel, point.x, point.probability) for point in piece])
+        for method, pieces in traces(panel).items()
+        for piece in pieces
     ]
 
 
@@ -242,85 +305,3 @@ def _across(panel: Panel, x: float) -> float:
 
 def _down(probability: float) -> float:
     return BOTTOM - (BOTTOM - TOP) * probability
-
-
-@dataclass(frozen=True)
-class Theme:
-    """The colours of a drawing: of text, lines and paper, of curves to tell apart, and of curves in an order."""
-
-    ink: str
-    quiet: str
-    grid: str
-    paper: str
-    tones: tuple[str, ...]
-    ends: tuple[str, str, str]
-
-
-LIGHT = Theme(
-    "#1b2330",
-    "#596273",
-    "#e3e7ee",
-    "#ffffff",
-    (
-        "#0a58ca",
-        "#c2410c",
-        "#0f766e",
-        "#9333ea",
-        "#a16207",
-        "#be185d",
-        "#475569",
-        "#15803d",
-        "#7c2d12",
-        "#0e7490",
-        "#4d7c0f",
-        "#b91c1c",
-        "#1e3a8a",
-    ),
-    ("#1d3a9f", "#b12a90", "#e0861a"),
-)
-DARK = Theme(
-    "#e7ebf3",
-    "#9aa5b8",
-    "#2b3445",
-    "#171d29",
-    (
-        "#6ea8fe",
-        "#fb923c",
-        "#2dd4bf",
-        "#c084fc",
-        "#facc15",
-        "#f472b6",
-        "#cbd5e1",
-        "#4ade80",
-        "#fda4af",
-        "#67e8f9",
-        "#a3e635",
-        "#f87171",
-        "#a5b4fc",
-    ),
-    ("#8ea2ff", "#e879c6", "#ffd166"),
-)
-
-
-def style(theme: Theme) -> str:
-    """The style sheet of drawings, with literal colours only, so that any program that reads SVG understands it."""
-    rules = [
-        f"text{{font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;fill:{theme.quiet}}}",
-        f"text.strong{{font-weight:650;fill:{theme.ink}}}tspan{{font-weight:400;fill:{theme.quiet}}}",
-        f".paper{{fill:{theme.paper}}}.grid{{stroke:{theme.grid}}}.axis{{stroke:{theme.quiet}}}",
-        ".line{fill:none;stroke:currentColor;stroke-width:1.8;stroke-linejoin:round}.main{stroke-width:3.2}",
-        ".band{fill:currentColor;stroke:none;opacity:.16}",
-        f".halo{{paint-order:stroke;stroke:{theme.paper};stroke-width:4px;stroke-linejoin:round}}",
-        f".chosen{{fill:{theme.paper};stroke:currentColor;stroke-width:2.5;stroke-dasharray:none!important}}",
-    ]
-    for i, tone in enumerate(theme.tones):
-        rules.append(f".c{i}{{color:{tone};stroke-dasharray:{_DASHES[i % len(_DASHES)]}}}")
-    rules += [f".r{i}{{color:{_ramp(theme.ends, i / 10)}}}" for i in range(11)]
-    return "\n".join(rules)
-
-
-def _ramp(ends: tuple[str, str, str], share: float) -> str:
-    """The colour at a share of the way over three colours."""
-    (start, stop), rest = (ends[:2], share * 2) if share < 0.5 else (ends[1:], share * 2 - 1)
-    parts = zip(bytes.fromhex(start[1:]), bytes.fromhex(stop[1:]), strict=True)
-    return "#" + bytes(round(a + (b - a) * rest) for a, b in parts).hex()

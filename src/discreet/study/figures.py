@@ -13,8 +13,9 @@ from pathlib import Path
 
 from discreet.atomic_write import atomic_write
 from discreet.study import charts
-from discreet.study.charts import LIGHT, Panel, figures_of, panels_of, style
+from discreet.study.charts import Panel, figures_of, panels_of
 from discreet.study.results import NeededEpsilon, Point, Results, Time
+from discreet.study.theme import LIGHT, style
 
 _HEAD, _ROW = 58, 24
 

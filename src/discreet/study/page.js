@@ -2,7 +2,10 @@
 
 const { plot: [LEFT, RIGHT, TOP, BOTTOM], panels } = JSON.parse(document.getElementById("data").textContent);
 document.querySelectorAll("figure").forEach((figure, i) => { figure.panel = panels[i]; });
+const isNarrow = matchMedia("(max-width: 640px)").matches;
 document.querySelectorAll("main > section").forEach((section) => {
+  // On a phone one goal at a time: the others are a choice away.
+  if (isNarrow) section.querySelector('[data-choice="goal"] input:not([value=""])')?.click();
   section.addEventListener("change", () => choose(section));
   section.querySelectorAll(".legend button").forEach((button) => wireLegend(section, button));
   section.querySelectorAll("figure").forEach((figure) => wireFigure(section, figure));
@@ -25,6 +28,7 @@ function choose(section) {
   }
   for (const part of all) part.hidden = !left.includes(part);
   section.querySelector(".panels")?.classList.toggle("alone", left.length === 1);
+  section.querySelector(".panels")?.classList.toggle("thirds", left.length % 3 === 0);
   for (const button of section.querySelectorAll(".legend button")) {
     button.disabled = !left.some((figure) => button.dataset.m in figure.panel.curves);
   }
@@ -76,7 +80,7 @@ function shownMethods(section) {
 
 // The places where any curve that can be seen has a point.
 function stops(section, panel) {
-  const places = shownMethods(section).flatMap((button) => (panel.curves[button.dataset.m] || []).map((row) => row[0]));
+  const places = shownMethods(section).flatMap((button) => (panel.curves[button.dataset.m] || []).flat().map((row) => row[0]));
   return [...new Set(places)].sort((a, b) => a - b);
 }
 
@@ -131,9 +135,10 @@ function values(section, panel, x) {
 }
 
 // The probability and error of a curve at x: on the straight line that is drawn, where the curve has no point there.
-function valueAt(panel, rows, x) {
+function valueAt(panel, pieces, x) {
+  const rows = pieces.find((piece) => piece[0][0] <= x && x <= piece[piece.length - 1][0]);
+  if (!rows) return null;
   const after = rows.findIndex((row) => row[0] >= x);
-  if (after < 0 || (after === 0 && rows[0][0] > x)) return null;
   if (rows[after][0] === x) return rows[after].slice(1);
   const [a, b] = [rows[after - 1], rows[after]], from = across(panel, a[0]);
   const share = (across(panel, x) - from) / (across(panel, b[0]) - from);

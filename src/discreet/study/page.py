@@ -13,14 +13,16 @@ from typing import Any
 
 from discreet.atomic_write import atomic_write
 from discreet.study import charts
-from discreet.study.charts import DARK, LIGHT, Panel, figures_of, panels_of, style
+from discreet.study.charts import Panel, figures_of, panels_of
 from discreet.study.results import Figure, NeededEpsilon, Point, Results, Time
-from discreet.text import duration, three_digits
+from discreet.study.theme import DARK, LIGHT, style
+from discreet.text import describe_multiple, duration, three_digits
 
-_Section = tuple[str, str, str]  # an anchor, a title and what stands below it
+Section = tuple[str, str, str]  # an anchor, a title and what stands below it
 _Row = NeededEpsilon | Time
-_NOT_PRIVATE = """<strong>Not private.</strong> Everything here is computed from the scores themselves. Make
-this page for public or made-up scores, and never publish it for data about people."""
+_TITLE = "Private top-k: what a right answer costs"
+_NOT_PRIVATE = """<strong>Not private.</strong> Computed from the scores themselves: for public or made-up scores, and
+never to be published for data about people."""
 _FROM_SCORES = "Computed from the scores: not private."
 _NONE = '<td class="none">&ndash;</td>'
 
@@ -35,7 +37,8 @@ def write_page(results: Results, notes: list[str], path: Path, sketch: str | Non
     results
         What to show; figures and tables without rows are left out.
     notes
-        What the results say, in sentences or paragraphs of plain text: the top of the page.
+        What the results say, in sentences or paragraphs of plain text: the first above the first figure, the others
+        below it.
     path
         The HTML file to write or to replace.
     sketch
@@ -44,21 +47,39 @@ def write_page(results: Results, notes: list[str], path: Path, sketch: str | Non
     atomic_write(path, page(results, notes, sketch))
 
 
-def page(results: Results, notes: list[str], sketch: str | None = None) -> str:
-    """The page of a study as text; `write_page` says what of.
+def page(
+    results: Results,
+    notes: list[str],
+    sketch: str | None = None,
+    *,
+    title: str = _TITLE,
+    more: Sequence[Section] = (),
+) -> str:
+    """The page of a study, or of a plan, as text; `write_page` says what of.
 
-    Where all of it comes from a sketch, `sketch` is what that cost, in words.
+    Parameters
+    ----------
+    results, notes, sketch
+        As for `write_page`.
+    title
+        What the page is called.
+    more
+        Sections of its own, which come after the figures.
     """
     notice, origin = (_NOT_PRIVATE, _FROM_SCORES) if sketch is None else (_prose(_as_sentence(sketch)),) * 2
     panels = {figure.key: panels_of(results, figure) for figure in figures_of(results)}
     sections = [_figure(figure, panels[figure.key]) for figure in figures_of(results)]
+    sections += more
     sections += [_budgets(results)] if results.budgets else []
     sections += [_times(results)] if results.times else []
     return Template(_text("page.html")).substitute(
-        style=f"{style(LIGHT)}\n@media (prefers-color-scheme: dark) {{\n{style(DARK)}\n}}\n{_text('page.css')}",
-        notes="".join(f"<li>{_prose(note)}</li>" for note in notes),
+        title=_prose(title),
+        style=f"{style(LIGHT)}\n@media screen and (prefers-color-scheme: dark) {{{style(DARK)}}}\n{_text('page.css')}",
+        lead=_prose(notes[0]) if notes else "",
+        notes="".join(f"<li>{_prose(note)}</li>" for note in notes[1:]),
         links="".join(f'<li><a href="#{key}">{_prose(title)}</a></li>' for key, title, _ in sections),
-        sections="\n".join(_section(*section) for section in sections),
+        first="".join(_section(*section) for section in sections[:1]),
+        sections="\n".join(_section(*section) for section in sections[1:]),
         data=_json({"plot": charts.PLOT, "panels": [_data(panel) for key in panels for panel in panels[key]]}),
         script=_text("page.js"),
         notice=notice,
@@ -89,7 +110,7 @@ def _section(key: str, title: str, content: str) -> str:
     return f'<section id="{key}" aria-labelledby="{key}-title">{head}{content}</section>'
 
 
-def _figure(figure: Figure, panels: list[Panel]) -> _Section:
+def _figure(figure: Figure, panels: list[Panel]) -> Section:
     content = (
         f'<p>{_prose(figure.says)}</p><div class="choices">{_figure_choices(figure, panels)}</div>{_legend(panels[0])}'
         f'<div class="panels">{"".join(map(_panel, panels))}<div class="tip" role="status" hidden></div></div>'
@@ -134,9 +155,12 @@ def _panel(panel: Panel) -> str:
 
 
 def _data(panel: Panel) -> dict[str, Any]:
-    """What the script reads out where a pointer is: each curve by the number of its method, as rows."""
+    """What the script reads out where a pointer is: each curve by the number of its method, as pieces of rows."""
     axis = panel.axis
-    curves = {panel.methods.index(method): [_row(point) for point in curve] for method, curve in panel.curves.items()}
+    curves = {
+        panel.methods.index(method): [[_row(point) for point in piece] for piece in pieces]
+        for method, pieces in charts.traces(panel).items()
+    }
     return {"label": axis.label, "log": axis.logarithmic, "low": axis.low, "high": axis.high, "curves": curves}
 
 
@@ -146,7 +170,7 @@ def _row(point: Point) -> list[float]:
     return [float(f"{value:.4g}") for value in (point.x, point.probability, *error)]
 
 
-def _budgets(results: Results) -> _Section:
+def _budgets(results: Results) -> Section:
     probabilities = sorted({row.probability for row in results.budgets})
     options = {f"{p:g}": f"{100 * p:g}%" for p in probabilities}
     tables = "".join(
@@ -162,7 +186,7 @@ def _budgets(results: Results) -> _Section:
     return "budgets", "What each method needs", f'<p>{says}</p><div class="choices">{choice}</div>{tables}'
 
 
-def _times(results: Results) -> _Section:
+def _times(results: Results) -> Section:
     says = "The time of one release, and how it grows with the number d of items and with k."
     table = time_table(results.times)
     return "times", "How long it takes", f'<p>{says}</p><div class="scroll" tabindex="0">{table}</div>'
@@ -195,7 +219,7 @@ def _budget_cell(row: NeededEpsilon) -> str:
 
 
 def _multiple(ratio: float) -> str:
-    return f"{ratio:,.0f}&times;" if ratio >= 99.5 else f"{ratio:.2g}&times;"
+    return f"{describe_multiple(ratio)}&times;"
 
 
 def _table(rows: Sequence[_Row], cells: dict[tuple[str, int, str], str], growths: dict[str, str]) -> str:

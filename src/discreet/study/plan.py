@@ -12,20 +12,24 @@ from discreet.analysis.choose import compare, find_least
 from discreet.analysis.clipping import compare_bounds
 from discreet.analysis.comparison import Choice, Comparison
 from discreet.analysis.goals import GOALS, check_goal, name_goal
+from discreet.analysis.meters import Shares
 from discreet.analysis.search import Aim, Case, Scores, hardest_case
 from discreet.mechanisms.base import Mechanism
 from discreet.privacy import MANY, Number, Sensitivity
 from discreet.sketches import Sketch
 from discreet.sources.groups import GroupedSource
+from discreet.study.curves import refine
 from discreet.study.other_k import OtherK, find_other_k
-from discreet.study.page import page
+from discreet.study.plan_page import make_plan_page
 from discreet.study.plan_words import describe_epsilon, describe_events, describe_goal, describe_loss
-from discreet.study.results import Point, Results
 from discreet.text import round_up
 
 _SPAN, _STEPS = 8.0, 33
 _ROUGH = 1e-3
 """What the points of a curve may be off by: less than is seen."""
+
+_CLOSE = 0.08
+"""How far apart the points of a curve may be."""
 
 _BOUNDS_DRAWN = 3
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -97,6 +101,11 @@ class Plan:
     @property
     def recommendation(self) -> str:
         """What to do, in a few sentences."""
+        return " ".join(self.sentences)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences of the recommendation, what to do and what that gives first."""
         ranked = self.comparison.ranked(self.goal)
         needed, best = ranked[0]
         sentences = [
@@ -110,8 +119,7 @@ class Plan:
             sentences.append(f"The next best, {other}, needs {float(more / needed):.3g} times as much.")
         if self.other_k is not None:
             sentences.append(self._describe_other_k(self.other_k))
-        sentences.append(describe_epsilon(needed))
-        return " ".join(sentences)
+        return [*sentences, describe_epsilon(needed)]
 
     @property
     def command(self) -> str:
@@ -146,15 +154,14 @@ class Plan:
 
         Of scores by group it is that of the group that needs most.
         """
-        return self._trace(self._best_case, GOALS)
+        return {epsilon: shares.values for epsilon, shares in self._trace(self._best_case, GOALS).items()}
 
     @cached_property
     def curves(self) -> dict[str, dict[float, float]]:
         """The goal with each mechanism, by its name and by epsilon; of many bounds, with those that need least."""
         chosen = self._choose_curves()
         pairs = zip(self.comparison.choices, self._cases, strict=True)
-        traced = {choice.label: self._trace(case, (self.goal,)) for choice, case in pairs if choice in chosen}
-        return {label: {x: shares[self.goal] for x, shares in curve.items()} for label, curve in traced.items()}
+        return {choice.label: self._trace_goal(case) for choice, case in pairs if choice in chosen}
 
     def _choose_curves(self) -> list[Choice]:
         """The choices that are drawn: all without a bound, and the best few with one."""
@@ -164,12 +171,7 @@ class Plan:
 
     def page(self) -> str:
         """A page with the curves of all mechanisms and the recommendation, which is marked."""
-        curves = self.curves
-        points = [self._point(label, x, chance) for label, curve in curves.items() for x, chance in curve.items()]
-        mark = self._point(self.best.label, float(self.epsilon), float(self.comparison.probability))
-        notes = [self.recommendation, f"To release: {self.command}", "What each mechanism needs:", *self._lines()]
-        notes += [*self.comparison.notes()[:-1], *self._describe_remarks()]
-        return page(Results(points, [], [], [mark]), notes, self.comparison.sketch)
+        return make_plan_page(self)
 
     def __repr__(self) -> str:
         return f"Plan({self.best.mechanism!r}, epsilon={round_up(self.epsilon)}, {self.goal} of k={self.comparison.k})"
@@ -178,30 +180,36 @@ class Plan:
         """The notebook view: the recommendation, and what each mechanism needs."""
         from html import escape
 
-        said = [self.recommendation, f"To release: {self.command}", *self._describe_remarks()]
+        said = [self.recommendation, f"To release: {self.command}", *self.remarks]
         return f"<p>{'<br>'.join(map(escape, said))}</p>{self.comparison._repr_html_()}"
 
     def __str__(self) -> str:
-        table = [str(self.comparison), *self._describe_remarks()]
+        table = [str(self.comparison), *self.remarks]
         return "\n".join([self.recommendation, f"To release: {self.command}", "", *table, "", *self._draw_chart()])
 
-    def _point(self, method: str, x: float, chance: float) -> Point:
-        return Point("plan", self.name, self.d, self.comparison.k, method, x, self.goal, chance, 0.0)
-
-    def _trace(self, case: Case, asked: tuple[str, ...]) -> dict[float, dict[str, float]]:
+    def _trace(self, case: Case, asked: tuple[str, ...]) -> dict[float, Shares]:
         read = case.meter(asked, self.comparison.share)
         epsilons = [float(self.epsilon) * _SPAN ** (2.0 * step / (_STEPS - 1) - 1.0) for step in range(_STEPS)]
-        return {epsilon: read(Fraction(epsilon) / self.groups_per_user, _ROUGH).values for epsilon in epsilons}
+        return {epsilon: read(Fraction(epsilon) / self.groups_per_user, _ROUGH) for epsilon in epsilons}
+
+    def _trace_goal(self, case: Case) -> dict[float, float]:
+        """The goal by epsilon, with more points where it rises steeply: a step is seen as one."""
+        read, seen = case.meter((self.goal,), self.comparison.share), self._trace(case, (self.goal,))
+
+        def at(epsilon: float) -> Shares:
+            seen[epsilon] = read(Fraction(epsilon) / self.groups_per_user, _ROUGH)
+            return seen[epsilon]
+
+        refine(seen, at, 3 * _STEPS, _CLOSE, goals=(self.goal,))
+        return {epsilon: seen[epsilon].values[self.goal] for epsilon in sorted(seen)}
 
     def _describe_other_k(self, other: OtherK) -> str:
         share = float(other.epsilon / self.epsilon)
         cost = "half" if 0.45 <= share <= 0.55 else f"{share:.2g}"
         return f"k = {other.k} costs {cost} of k = {self.comparison.k}: the gap is at {other.k}."
 
-    def _lines(self) -> list[str]:
-        return [f"{choice}: {_describe_need(choice.needs[self.goal])}" for choice in self.comparison.choices]
-
-    def _describe_remarks(self) -> list[str]:
+    @property
+    def remarks(self) -> list[str]:
         """What the bounds alone do to the list, where some were tried."""
         bounds = [choice.bound for choice in self.comparison.choices if choice.bound is not None]
         losses = "; ".join(describe_loss(bound, self.comparison.k) for bound in bounds)
@@ -298,10 +306,6 @@ def _find_hardest(cases: list[Case], aim: Aim, needed: Fraction) -> int:
 
 def _say_bound(choice: Choice) -> str:
     return "" if choice.bound is None else f", of events with {choice.bound}"
-
-
-def _describe_need(needed: Fraction | None) -> str:
-    return "never" if needed is None else round_up(needed)
 
 
 def _usual(mechanism: Mechanism) -> dict[str, Any]:

@@ -1,20 +1,19 @@
 """A whole study: does all pieces, keeps each as it is done, and writes the page, the figures and the tables.
 
-What the pieces found is kept line by line, so that a study that was stopped goes on from what it had. The page begins
-with what the results say, in plain sentences, each with the figures it rests on.
+What the pieces found is kept line by line, so that a study that was stopped goes on from what it had.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, replace
 from itertools import chain
+from math import nan
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from discreet import __version__
@@ -22,6 +21,7 @@ from discreet.sketches import Sketch
 from discreet.study.figures import write_figures
 from discreet.study.page import write_page
 from discreet.study.results import NeededEpsilon, Point, Results, Time
+from discreet.study.summary import summarise
 from discreet.study.tasks import METHODS, PAPERS, Task
 from discreet.workers import make_pool
 
@@ -31,27 +31,17 @@ PAGE = "index.html"
 Progress = Callable[[int], AbstractContextManager[Callable[[], object]]]
 """Given how many pieces there are, shows progress; gives what is to be called after each."""
 
-_VERSION = f"{__version__}, 2"
+_VERSION = f"{__version__}, 3"
 """Of the library, and of how a study computes: to be raised when results would be others."""
-
-_USUAL = 0.9
-_IN_PROSE = {
-    "canonical, gamma = 3/4": "Canonical with gamma = 3/4, the default,",
-    "canonical, gamma = 1": "Canonical with gamma = 1",
-    "one-shot, exponential": "One-shot with exponential noise",
-    "joint, sequences": "The joint mechanism over sequences",
-    "joint, sets": "The joint mechanism over sets",
-}
-"""What a sentence calls a method, where the legend has a shorter name for it."""
-
-_NUMBERS = {6: "Six", 7: "Seven"}
 
 
 def _silent(total: int) -> AbstractContextManager[Callable[[], object]]:
     return nullcontext(lambda: None)
 
 
-def study(tasks: list[Task], out: Path, *, jobs: int = 1, progress: Progress = _silent) -> list[Path]:
+def study(
+    tasks: list[Task], out: Path, *, jobs: int = 1, progress: Progress = _silent, left_out: Sequence[Task] = ()
+) -> list[Path]:
     """Does the pieces of a study and writes what they find.
 
     Computed from the scores, so NOT private: for public or made-up data.
@@ -66,6 +56,8 @@ def study(tasks: list[Task], out: Path, *, jobs: int = 1, progress: Progress = _
         How many processes to use.
     progress
         Shows how far it is.
+    left_out
+        Pieces that are not done, which the page says.
 
     Returns
     -------
@@ -85,7 +77,7 @@ def study(tasks: list[Task], out: Path, *, jobs: int = 1, progress: Progress = _
             store.put(task.key, found)
             step()
     results = gather_results([store.get(task.key) or Results([], [], []) for task in tasks])
-    write_page(results, summarise(results), out / PAGE, _describe_sketch(tasks))
+    write_page(results, summarise(results, left_out), out / PAGE, _describe_sketch(tasks))
     return [out / PAGE, *write_figures(results, out)]
 
 
@@ -124,8 +116,7 @@ def gather_results(found: list[Results]) -> Results:
 def _relate_to_canonical(budgets: list[NeededEpsilon]) -> list[NeededEpsilon]:
     """The budgets as multiples of that of the paper's mechanism, where it reaches the same."""
     base = {(one.vector, one.k, one.probability): one.epsilon for one in budgets if one.method == PAPERS.label}
-    known = [one for one in budgets if (one.vector, one.k, one.probability) in base]
-    return [replace(one, ratio=one.epsilon / base[one.vector, one.k, one.probability]) for one in known]
+    return [replace(one, ratio=one.epsilon / base.get((one.vector, one.k, one.probability), nan)) for one in budgets]
 
 
 class Store:
@@ -172,55 +163,3 @@ def _results(data: dict[str, Any]) -> Results:
         [NeededEpsilon(**row) for row in data["budgets"]],
         [Time(**row) for row in data["times"]],
     )
-
-
-def summarise(results: Results) -> list[str]:
-    """A summary for people who will not read the tables."""
-    return list(_sentences(results))
-
-
-def _sentences(results: Results) -> Iterator[str]:
-    vectors = sorted({point.vector for point in results.points if point.figure == "methods"})
-    count = _NUMBERS.get(len(METHODS), len(METHODS))
-    yield (
-        f"How much privacy budget does the right answer cost? {count} methods, {len(vectors)} score vectors "
-        f"({', '.join(vectors)}), every probability computed from the scores and not estimated from draws, unless a "
-        "band says otherwise. The less epsilon a method needs, the better it protects for the same answer."
-    )
-    rows = [row for row in results.budgets if row.probability == _USUAL]
-    yield from _winners(rows)
-    for label, mechanism in METHODS.items():
-        if mechanism != PAPERS:
-            yield from _ratios(rows, label, _IN_PROSE.get(label, label.capitalize()))
-    yield from _speed(results)
-
-
-def _winners(rows: list[NeededEpsilon]) -> Iterator[str]:
-    cases = sorted({(row.vector, row.k) for row in rows})
-    if not cases:
-        return
-    best = [min((row for row in rows if (row.vector, row.k) == case), key=lambda row: row.epsilon) for case in cases]
-    counts = {row.method: sum(other.method == row.method for other in best) for row in best}
-    told = ", ".join(f"{name} in {count}" for name, count in sorted(counts.items(), key=lambda item: -item[1]))
-    yield f"Least epsilon for the exact top-k with probability 0.9, of {len(cases)} cases of a vector and a k: {told}."
-
-
-def _ratios(rows: list[NeededEpsilon], method: str, name: str) -> Iterator[str]:
-    told = []
-    for k in sorted({row.k for row in rows}):
-        ratios = [row.ratio for row in rows if row.method == method and row.k == k]
-        if ratios:
-            told.append(f"{median(ratios):.3g} times at k = {k} ({min(ratios):.3g} to {max(ratios):.3g})")
-    if told:
-        base = f"the epsilon of canonical with gamma = {PAPERS.gamma}"
-        yield f"{name} needs, in the median over vectors, this much of {base}: {'; '.join(told)}."
-
-
-def _speed(results: Results) -> Iterator[str]:
-    slowest = max(results.times, key=lambda row: row.seconds, default=None)
-    if slowest is not None:
-        yield (
-            f"One release takes {1000 * min(row.seconds for row in results.times):.1f} to "
-            f"{1000 * slowest.seconds:.1f} ms here, everything included; the slowest is {slowest.method} on "
-            f"{slowest.vector} at k = {slowest.k}."
-        )
