@@ -20,6 +20,8 @@ _LINE_BREAKING = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 _FEW_DIGITS, _MANY_DIGITS = 4, 12
 _HARDLY = Fraction(1, 10**9)
+_FLOAT_ERROR = Fraction(1, 10**14)
+"""By what share a number that was given as a float, or a sum of such, may differ from the decimal that was meant."""
 
 
 def decimal(number: Fraction) -> str:
@@ -55,10 +57,12 @@ def decimal_above(number: Fraction) -> str:
 def round_up(number: Fraction) -> str:
     """What is spent or promised, zero or more, for people: an exact decimal of few digits, else four, never too low.
 
+    What a float has beside the decimal that it was written as is left out: a share below 1e-14.
+
     Examples
     --------
     >>> round_up(Fraction(949, 2500)), round_up(Fraction(1, 3)), round_up(Fraction(0.1))
-    ('0.3796', '0.3334', '0.100000000001')
+    ('0.3796', '0.3334', '0.1')
     """
     return _round(number, ROUND_CEILING)
 
@@ -69,7 +73,7 @@ def round_down(number: Fraction) -> str:
     Examples
     --------
     >>> round_down(Fraction(1, 4)), round_down(Fraction(2, 3)), round_down(1 - Fraction(0.1))
-    ('0.25', '0.6666', '0.899999999999')
+    ('0.25', '0.6666', '0.9')
     """
     return _round(number, ROUND_FLOOR)
 
@@ -78,10 +82,10 @@ def _round(number: Fraction, rounding: str) -> str:
     exact = decimal(number)
     if exact[:1].isdigit() and "/" not in exact:
         return exact
-    found = _divide(number, _FEW_DIGITS, rounding)
-    if abs(Fraction(_divide(number, _FEW_DIGITS, ROUND_HALF_EVEN)) - number) < number * _HARDLY:
+    found, nearest = _divide(number, _FEW_DIGITS, rounding), _divide(number, _FEW_DIGITS, ROUND_HALF_EVEN)
+    if (off := abs(Fraction(nearest) - number)) < number * _HARDLY:
         # The float 0.1 is not one tenth, but 0.1001 would look like another number.
-        found = _divide(number, _MANY_DIGITS, rounding)
+        found = nearest if off < number * _FLOAT_ERROR else _divide(number, _MANY_DIGITS, rounding)
     # A power of ten after many zeros, none after a few.
     return f"{found:f}" if -5 <= found.adjusted() < 12 else f"{found:e}"
 

@@ -369,5 +369,5 @@ def test_a_large_delta_is_warned_about():
         assert discreet.discovered("1e-5", 2).delta == Fraction(1, 10**5)
         # As floats they are a little above what they say.
         assert discreet.discovered(1e-5, 2).delta > Fraction(1, 10**5)
-    with pytest.warns(UserWarning, match=r"delta is 0\.00100000000001: it should"):
+    with pytest.warns(UserWarning, match=r"delta is 0\.001: it should"):
         assert discreet.discovered(1e-3, 2).delta > Fraction(1, 10**3)

@@ -118,7 +118,13 @@ def _suggest_text(first: dict[str, Value]) -> str:
     if text is None or text.literal is not None or other is None or other.literal is None:
         return ""
     spelled = sql(other.node).partition("'")[2].rstrip("'") or other.text
-    return f"; {text.text} was declared as text, and can be compared with '{spelled}'"
+    declared = f"; {text.text} was declared as text, and can be compared with '{spelled}'"
+    # As text 10 is less than 4.
+    return (
+        f"{declared} by = and <>, and by < and > once it is stored as numbers"
+        if other.kind in ("integer", "decimal", "float")
+        else declared
+    )
 
 
 def column_value(node: Node, table: ir.Table, dialect: Dialect, undeclared: frozenset[str], is_text: bool) -> Value:
