@@ -120,11 +120,8 @@ def _suggest_text(first: dict[str, Value]) -> str:
     spelled = sql(other.node).partition("'")[2].rstrip("'") or other.text
     declared = f"; {text.text} was declared as text, and can be compared with '{spelled}'"
     # As text 10 is less than 4.
-    return (
-        f"{declared} by = and <>, and by < and > once it is stored as numbers"
-        if other.kind in ("integer", "decimal", "float")
-        else declared
-    )
+    ordered = " by = and <>, and by < and > once it is stored as numbers"
+    return f"{declared}{ordered if other.kind == 'number' else ''}"
 
 
 def column_value(node: Node, table: ir.Table, dialect: Dialect, undeclared: frozenset[str], is_text: bool) -> Value:
