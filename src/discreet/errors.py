@@ -5,8 +5,11 @@ could not be had is a RuntimeError: LedgerError, with BudgetSpentError below it 
 (`sources/engine.py`).
 """
 
+import os
 import reprlib
 from typing import Any
+
+from discreet.redaction import redact_url
 
 
 class Error(Exception):
@@ -36,9 +39,20 @@ class MissingExtraError(Error, ImportError):
 
 
 def quote(value: Any) -> str:
-    """A public argument as an error message shows it: short, on one line."""
+    """A public argument as an error message shows it: short, on one line, and of a URL nothing that may be secret."""
     try:
-        text = reprlib.repr(value)
+        text = reprlib.repr(_redact(value))
     except Exception:  # a repr that raises or is too long to print must not replace the message
         text = f"a {type(value).__name__}"
     return " ".join(text.split())[:80]
+
+
+def _redact(value: Any) -> Any:
+    """A text or a path, or several of them, without secrets of URLs; anything else as it is."""
+    if isinstance(value, os.PathLike):
+        # A path of a URL has one slash of two.
+        path = redact_url(str(value))
+        return value if path == str(value) else path
+    if type(value) in (list, tuple):
+        return type(value)(map(_redact, value))
+    return redact_url(value) if isinstance(value, str) else value

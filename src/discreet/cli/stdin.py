@@ -16,7 +16,8 @@ from typing import Any, NoReturn, TypeAlias
 from discreet.cli.output import OutputError
 from discreet.errors import Error, InvalidValueError
 from discreet.progress import is_shown
-from discreet.sources.events.remote_files import is_remote, redact_url
+from discreet.redaction import redact_url
+from discreet.sources.events.remote_files import is_remote
 
 STANDARD = "-"
 _NAME = "standard input"

@@ -26,6 +26,7 @@ from discreet.mechanisms.registry import DEFAULT, make_mechanism
 from discreet.privacy import positive, whole_number
 from discreet.publish.keys import CHART, FILE, TERMS, check_keys
 from discreet.publish.site_folder import is_in_site
+from discreet.redaction import redact_url
 from discreet.sources.events.local_days import open_zone
 from discreet.sources.events.periods import UNITS, Unit
 from discreet.sources.events.remote_files import is_remote
@@ -244,9 +245,14 @@ def _check_ids(ids: list[str], place: str) -> None:
 
 
 def _as_json(value: Any) -> Any:
-    """A value of the file in terms that JSON can hold; what spells one number in two ways counts as two."""
+    """A value of the file in terms that JSON can hold; what spells one number in two ways counts as two.
+
+    The signature of a URL is left out, which may change every time.
+    """
     if isinstance(value, dict):
         return {name: _as_json(each) for name, each in value.items()}
     if isinstance(value, list):
         return [_as_json(each) for each in value]
+    if isinstance(value, str):
+        return redact_url(value)
     return str(value) if isinstance(value, Decimal) else value

@@ -140,8 +140,8 @@ BAD = [
     ({"escape": ","}, "escape must be an ASCII character other than the delimiter, not ','"),
     ({"escape": ";", "delimiter": ";"}, "escape must be an ASCII character other than the delimiter, not ';'"),
     ({"escape": ";"}, "escape must be an ASCII character other than the delimiter, not ';'"),
-    ({"encoding": "koi8"}, "encoding must be 'utf-8', 'utf-16', 'latin-1', not 'koi8'"),
-    ({"encoding": 7}, "encoding must be 'utf-8', 'utf-16', 'latin-1', not 7"),
+    ({"encoding": "koi8"}, "encoding must be 'utf-8', 'utf-16', 'latin-1', 'cp1252', not 'koi8'"),
+    ({"encoding": 7}, "encoding must be 'utf-8', 'utf-16', 'latin-1', 'cp1252', not 7"),
     ({"table": FRAME, "encoding": "utf-8"}, "encoding must be left out unless the table or the domain is a .csv or"),
     ({"escape": "¬"}, "escape must be an ASCII character other than the delimiter, not '¬'"),
     ({"table": FRAME, "delimiter": ";"}, "delimiter must be left out unless the table or the domain is a .csv file"),
@@ -224,10 +224,56 @@ def test_sums_from_a_file_with_semicolons(tmp_path):
     ) == {"a": Fraction(7, 2), "b": 0}  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("encoding", "row"),
+    [
+        ("latin-1", b"9,\x92\n"),
+        ("cp1252", b"9,\x81\x92\n"),
+        ("utf-16", "9,\U0001f600\n".encode("utf-16-le")),
+        ("utf-16", b"9\x00,\x00\x00\xd8\n\x00"),
+    ],
+)
+def test_no_row_in_another_encoding_is_an_error(encoding, row, tmp_path):
+    """DuckDB's own decoders fail on the whole file for one character."""
+    begin = "who,what\n1,a\n2,a\n3,b\n".encode(encoding)
+    for rows in (b"", row, 3000 * row):
+        (tmp_path / "e.csv").write_bytes(begin + rows + "4,b\n".encode(encoding).removeprefix(b"\xff\xfe"))
+        assert scores(tmp_path / "e.csv", ["a", "b"], encoding=encoding) == {"a": 2, "b": 2}
+
+
+def test_a_public_list_in_another_encoding_than_is_said_is_refused(tmp_path):
+    (tmp_path / "e.csv").write_bytes(b"who,what\n1,a\n")
+    (tmp_path / "list.csv").write_bytes(b"what\na\n\x81\n")
+    with pytest.raises(discreet.Error, match=r"list.csv' must be a file in cp1252, and is not"):
+        scores(tmp_path / "e.csv", str(tmp_path / "list.csv"), encoding="cp1252")
+
+
+@pytest.mark.parametrize("ending", ["csv.gz", "jsonl.gz"])
+def test_a_public_list_that_is_cut_short_is_refused(ending, tmp_path):
+    (tmp_path / "e.csv").write_bytes(b"who,what\n1,a1\n")
+    lines = [f'{{"what": "a{i}"}}' if "json" in ending else f"a{i}" for i in range(20_000)]
+    whole = gzip.compress("\n".join(["what"] * ("csv" in ending) + lines).encode())
+    (tmp_path / f"list.{ending}").write_bytes(whole)
+    assert len(scores(tmp_path / "e.csv", str(tmp_path / f"list.{ending}"))) == 20_000
+    (tmp_path / f"list.{ending}").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(discreet.Error, match="must be whole, and its compressed data are cut short"):
+        scores(tmp_path / "e.csv", str(tmp_path / f"list.{ending}"))
+
+
+@pytest.mark.parametrize("line", [b'{"what": "\xff"}', b"no record", b"[1]"])
+def test_a_line_of_a_public_list_that_is_no_record_is_refused(line, tmp_path):
+    (tmp_path / "e.csv").write_bytes(b"who,what\n1,a\n")
+    (tmp_path / "list.jsonl").write_bytes(b'{"what": "a"}\n{"what": "b"}\n')
+    assert scores(tmp_path / "e.csv", str(tmp_path / "list.jsonl")) == {"a": 1, "b": 0}
+    (tmp_path / "list.jsonl").write_bytes(b'{"what": "a"}\n' + line + b'\n{"what": "b"}\n')
+    with pytest.raises(discreet.Error, match="must hold one record on each line"):
+        scores(tmp_path / "e.csv", str(tmp_path / "list.jsonl"))
+
+
 UNREADABLE = {
     "in another encoding": ("what,no\nsüß,1\nklein,2\n", "latin-1", {}),
-    "in another than is said": ("what,no\ns\u0096ß,1\nklein,2\n", "utf-8", {"encoding": "latin-1"}),
     "with a field too few": ("no,what\n1,klein\n2\n", "utf-8", {}),
+    "with a field too many": ("no,what\n1,klein\n2,süß, and more\n", "utf-8", {}),
 }
 
 

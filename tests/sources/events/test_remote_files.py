@@ -6,6 +6,7 @@ import shutil
 import threading
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import duckdb
@@ -16,11 +17,14 @@ import pytest
 import discreet
 from chart_folder import SONGS, write_charts
 from command_line import process
-from discreet.errors import InvalidValueError, MissingExtraError
+from discreet.errors import InvalidValueError, MissingExtraError, quote
 from discreet.publish.chart_source import find_table, list_public_options
 from discreet.publish.charts_file import read_charts
+from discreet.redaction import redact_url
 from discreet.sources.events.domain import split_column
-from discreet.sources.events.remote_files import redact_url
+from discreet.sources.events.embedded import connect_in_memory
+from discreet.sources.events.origin import origin_of
+from discreet.sources.events.remote_files import read_first_line_by_url
 
 ROWS = [(f"u{i}", "a" if i % 3 else "b") for i in range(30)]
 SECRET = "hunter2"  # noqa: S105  # of no server
@@ -133,10 +137,46 @@ def test_files_are_read_from_a_server_with_a_signature_in_their_urls(extension, 
 def test_the_header_of_a_file_by_url_is_read_as_one_that_is_here(extension, server):
     with pytest.raises(InvalidValueError, match="header in utf-8, and does not: say its encoding"):
         best_of(f"http://{server}/latin.csv")
-    source = discreet.events(f"http://{server}/latin.csv", user="who", item="wh\xe4t", domain=["a"], encoding="latin-1")
-    assert source.d == 1
-    with pytest.raises(InvalidValueError, match="encoding must be 'utf-8' or 'latin-1' for files by URL"):
-        best_of(f"http://{server}/e.csv", encoding="utf-16")
+    for encoding in ("utf-16", "latin-1"):
+        with pytest.raises(InvalidValueError, match="encoding must be 'utf-8' for files by URL"):
+            best_of(f"http://{server}/e.csv", encoding=encoding)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"who,what\n9,\xc3\x96l\n", "who,what"),
+        (b"who,what\n8,\xff\n9,a\n", "who,what"),
+        (b"who,\xd6l\n7,a\n8,b\n", None),
+        (b"who,\xd6l\n7,a\n8,\xd6\n", None),
+        (b"\xef\xbb\xbfwho,what\r\n7,a\r\n", "who,what"),
+        (b"who,what\n" + 5000 * b"7,a\n" + b"8,\xd6\n", "who,what"),
+        (b"", ""),
+    ],
+)
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_the_first_line_is_read_whatever_the_others_are(content, line, is_compressed, tmp_path):
+    """A file on this machine is read as one by URL is, by the same statement of DuckDB's."""
+    path = tmp_path / ("e.csv.gz" if is_compressed else "e.csv")
+    path.write_bytes(gzip.compress(content) if is_compressed else content)
+    connection, close = connect_in_memory()
+    assert read_first_line_by_url(connection, str(path), 2**24) == line
+    close()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "meets"),
+    [
+        ("s3://b/*.csv", "s3://b/jan.csv", True),
+        ("s3://b/*.csv", "s3://c/jan.csv", False),
+        ("https://H:443/./a/e.csv?sig=1", "https://ann:pw@h/a/e.csv", True),
+        ("https://h/e.csv", "https://h/f.csv", False),
+        ("https://ann:p/w@h/e.csv", "https://ann:p/w@g/f.csv", False),
+    ],
+)
+def test_one_file_by_two_urls_is_recognised(one, other, meets):
+    assert origin_of(one).meets(origin_of(other)) == meets
+    assert origin_of(other).meets(origin_of(one)) == meets
 
 
 def test_a_server_that_has_no_such_file_is_named_without_what_is_secret(extension, server):
@@ -204,11 +244,12 @@ def test_a_file_by_url_is_not_its_own_domain():
 
 def test_the_column_of_a_url_stands_after_its_last_colon():
     assert split_column("https://h:80/e.csv") == ("https://h:80/e.csv", None)
-    assert split_column("https://h:80/e.csv?s=1:title of it") == ("https://h:80/e.csv?s=1", "title of it")
+    assert split_column("https://h:80/e.csv:title of it?s=1") == ("https://h:80/e.csv?s=1", "title of it")
+    assert split_column("https://h/e.csv?s=ab:SECRET") == ("https://h/e.csv?s=ab:SECRET", None)
     assert split_column("s3://bucket/e.csv") == ("s3://bucket/e.csv", None)
     signed = "https://h/e.csv?se=2026-01-01T00:00:00Z&sig=ab"
     assert split_column(signed) == (signed, None)
-    assert split_column(f"{signed}:id") == (signed, "id")
+    assert split_column(signed.replace("?", ":id?")) == (signed, "id")
 
 
 @pytest.mark.parametrize(
@@ -220,10 +261,28 @@ def test_the_column_of_a_url_stands_after_its_last_colon():
         ("https://ann:p#w@h/e.csv", "https://..."),
         ("https://h/e.csv?mail=ann@h", "https://..."),
         ("data/e?.csv", "data/e?.csv"),
+        ("C:/data/e.csv", "C:/data/e.csv"),
+        ("duckdb:///srv/e.db", "duckdb:///srv/e.db"),
+        (f" HTTPS:/ann:{SECRET}@h/e.csv", "HTTPS:/h/e.csv"),
+        (f"S3://b/e.csv?sig={SECRET}", "S3://b/e.csv"),
     ],
 )
 def test_what_may_be_secret_is_left_out(url, told):
     assert redact_url(url) == told
+    for given in (url, [url], (url,), Path(url)):
+        assert SECRET not in quote(given)
+
+
+@pytest.mark.parametrize("begin", ["HTTPS://", "S3://", " https://", "http:/", "POSTGRES://", "postgresql://"])
+def test_no_error_has_a_secret(begin, tmp_path):
+    url = f"{begin}ann:{SECRET}@h/e.csv"
+    for given in (url, [url], Path(url)):
+        with pytest.raises(discreet.Error) as caught:
+            discreet.events(given, user="who", item="what", domain=["a"])
+        assert SECRET not in str(caught.value)
+    with pytest.raises(discreet.Error) as caught:
+        discreet.events(pa.table({"who": [1], "what": ["a"]}), user="who", item="what", domain=url)
+    assert SECRET not in str(caught.value)
 
 
 def test_the_command_line_takes_urls_of_events_alone(no_extension):

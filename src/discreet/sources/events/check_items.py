@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+from discreet.redaction import redact_url
 from discreet.sources.engine import EngineError, ask
 from discreet.sources.events.cells import read_cell
 from discreet.sources.events.check_queries import FEW, count_if, fetch, fetch_counts, in_descending_order, list_first
@@ -15,7 +16,6 @@ from discreet.sources.events.domain import DOMAIN, ListedDomain, find_list_colum
 from discreet.sources.events.event_table import TableParts
 from discreet.sources.events.lookup import read_matching
 from discreet.sources.events.ranges import Integers
-from discreet.sources.events.remote_files import redact_url
 
 _TRIED = 100
 """How many items are looked for in other columns of the domain's file."""

@@ -22,7 +22,7 @@ from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvFormat
 from discreet.sources.events.dialect import Dialect, dialect_named, dialect_of
 from discreet.sources.events.embedded import connect_in_memory
 from discreet.sources.events.file_paths import FoundFiles, find_files, is_path, is_paths, list_files
-from discreet.sources.events.remote_files import is_remote, list_remote_files, load_httpfs, redact_url
+from discreet.sources.events.remote_files import is_remote, list_remote_files, load_httpfs, locate_remote_file
 from discreet.sources.events.table_names import find_named_table, open_named_table, parse_table_name, server_of
 
 
@@ -231,7 +231,8 @@ def files_of(given: Any) -> set[str]:
     """The real paths of the files that a path, a pattern or a folder stands for."""
     path = os.fspath(given)
     if is_remote(path):
-        return {redact_url(path)}
+        place = locate_remote_file(path)
+        return set() if place is None else {place}
     return {os.path.realpath(each) for each in list_files(path)} or {path}
 
 

@@ -15,8 +15,8 @@ from discreet.errors import InvalidTypeError, InvalidValueError, quote
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 QUOTE = '"'
 
-ENCODINGS = ("utf-8", "utf-16", "latin-1")
-"""What DuckDB reads without an extension."""
+ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252")
+"""How text files are encoded, of those that people have."""
 
 _NAMES = {"iso8859-1": "latin-1", "utf-8-sig": "utf-8"}
 """Names of Python for encodings that are one of those; a byte order mark is read over anyway."""
@@ -70,7 +70,7 @@ def check_csv_format(delimiter: Any, escape: Any, encoding: Any, endings: Collec
 
 
 def _name_encoding(given: Any) -> Any:
-    """An encoding by the name that DuckDB has for it, whichever of its names was given; what is none stays as it is."""
+    """An encoding by the name that it has here, whichever of its names was given; what is none stays as it is."""
     try:
         name = codecs.lookup(given).name
     except (LookupError, TypeError, ValueError):

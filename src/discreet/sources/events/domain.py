@@ -182,10 +182,10 @@ def _open_column(given: Any, label: str | None, item: str, events: Opened, kind:
 def split_column(given: Any) -> tuple[Any, str | None]:
     """The path and the column of "movies.csv:movie_id"; anything else as it is."""
     if is_remote(given):
-        # After the last colon there is a column, unless that colon is one of the scheme, of a port or of a query, what
-        # follows which may be secret.
-        path, _, column = given.rpartition(":")
-        return (given, None) if re.search(r"[/\\?&=#%]", column) else (path, column)
+        # Before the query, which may hold anything and be secret; and the colon may be that of the scheme or of a port.
+        place, mark, query = given.partition("?")
+        path, _, column = place.rpartition(":")
+        return (given, None) if re.search(r"[/\\]", column) else (f"{path}{mark}{query}", column)
     split = re.fullmatch(r"(.+\.[A-Za-z0-9.]+):([^:/\\]+)", given) if isinstance(given, str) else None
     return (given, None) if split is None else (split.group(1), split.group(2))
 

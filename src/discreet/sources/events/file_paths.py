@@ -14,13 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InvalidValueError
-from discreet.sources.events.remote_files import (
-    check_remote_file,
-    is_remote,
-    is_remote_pattern,
-    quote_path,
-)
+from discreet.errors import InvalidValueError, quote
+from discreet.sources.events.remote_files import check_remote_file, is_remote, is_remote_pattern
 
 ENDINGS = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 _READABLE = (".gz", ".zst")
@@ -66,7 +61,7 @@ def find_files(given: Any, argument: str) -> FoundFiles:
     for path, files in found:
         _check_files(path, files, argument)
     files = list(dict.fromkeys(file for _, each in found for file in each))
-    named = quote_path(paths[0]) + ("" if len(paths) == 1 else f" and {len(paths) - 1} more")
+    named = quote(paths[0]) + ("" if len(paths) == 1 else f" and {len(paths) - 1} more")
     return FoundFiles(files, _find_ending(files, named, argument), named, len(paths) > 1 or _is_several(paths[0]))
 
 
@@ -124,15 +119,15 @@ def _check_files(path: str, files: Sequence[str], argument: str) -> None:
         return
     if not files and os.path.isdir(path):
         raise InvalidValueError(
-            f"{argument} must be a folder with files that end in one of {', '.join(ENDINGS)}, and {quote_path(path)} "
+            f"{argument} must be a folder with files that end in one of {', '.join(ENDINGS)}, and {quote(path)} "
             "has none"
         )
     if not files:
-        raise InvalidValueError(f"{argument} must be a file that exists, not {quote_path(path)}")
+        raise InvalidValueError(f"{argument} must be a file that exists, not {quote(path)}")
     if not os.path.isdir(path) and ending_of(path) is None and not all(map(ending_of, files)):
-        raise InvalidValueError(f"{argument} must end in one of {', '.join(ENDINGS)}, not be {quote_path(path)}")
+        raise InvalidValueError(f"{argument} must end in one of {', '.join(ENDINGS)}, not be {quote(path)}")
     if not all(os.access(each, os.R_OK) for each in files):
-        raise InvalidValueError(f"{argument} must be a file that can be read, not {quote_path(path)}")
+        raise InvalidValueError(f"{argument} must be a file that can be read, not {quote(path)}")
 
 
 def _check_compression(path: str, files: Sequence[str], argument: str) -> None:
@@ -143,12 +138,10 @@ def _check_compression(path: str, files: Sequence[str], argument: str) -> None:
             continue
         if ending_of(file) == ".parquet":
             raise InvalidValueError(
-                f"{argument} must end in .parquet, which is compressed inside, not be {quote_path(path)}"
+                f"{argument} must end in .parquet, which is compressed inside, not be {quote(path)}"
             )
         if suffix[0] not in _READABLE:
-            raise InvalidValueError(
-                f"{argument} must end in .gz or .zst where it is compressed, not be {quote_path(path)}"
-            )
+            raise InvalidValueError(f"{argument} must end in .gz or .zst where it is compressed, not be {quote(path)}")
 
 
 def _find_ending(files: Sequence[str], named: str, argument: str) -> str:

@@ -19,6 +19,7 @@ from discreet.labels import is_column
 from discreet.sources.events.connect import files_of, is_url
 from discreet.sources.events.domain import split_column
 from discreet.sources.events.file_paths import is_paths
+from discreet.sources.events.remote_files import matches_pattern
 from discreet.sources.events.table_names import parse_table_name
 
 TableAddress = tuple[str | None, ...]
@@ -41,6 +42,7 @@ class Origin:
         """Whether both have a file, a table or a piece of memory in common."""
         return (
             bool(self.files & other.files)
+            or any(matches_pattern(one, two) or matches_pattern(two, one) for one in self.files for two in other.files)
             or any(_may_be_same_table(one, two) for one in self.tables for two in other.tables)
             or any(share_memory(one, two) for one in self.frames for two in other.frames)
         )

@@ -14,9 +14,9 @@ from collections.abc import Collection
 from typing import Any
 from urllib.parse import unquote, unquote_to_bytes
 
+from discreet.redaction import redact_url
 from discreet.sources.events.cells import engine_function, is_whole_type, null_unless, read_cell
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
-from discreet.sources.events.remote_files import redact_url
 from discreet.sources.events.text_files import literal_paths, spell_columns
 
 Schema = dict[str, str]

@@ -5,11 +5,14 @@ What stands before the host of a URL or after its path may be a password or a si
 
 from __future__ import annotations
 
-import os
+import posixpath
 import re
+from fnmatch import fnmatchcase
 from typing import Any
+from urllib.parse import urlsplit
 
 from discreet.errors import InvalidValueError, MissingExtraError, quote
+from discreet.redaction import redact_url
 
 SCHEMES = ("https", "http", "s3", "gs")
 _BUCKETS = ("s3", "gs")
@@ -26,30 +29,6 @@ def is_remote(given: Any) -> bool:
     return isinstance(given, str) and given.partition("://")[0] in SCHEMES and "://" in given
 
 
-def redact_url(path: str) -> str:
-    """A URL without what may be secret in it: a name and a password, a query; any other path as it is.
-
-    Examples
-    --------
-    >>> redact_url("https://ann:pw@example.org/events.csv?X-Amz-Signature=ab12")
-    'https://example.org/events.csv'
-    """
-    if not is_remote(path):
-        return path
-    scheme, _, rest = path.partition("://")
-    place = re.split("[?#]", rest)[0]
-    authority = place.partition("/")[0]
-    # A password may hold any sign, and then what looks like the host or the path is part of it.
-    if "@" in rest[len(authority) :]:
-        return f"{scheme}://..."
-    return f"{scheme}://{authority.rpartition('@')[2]}{place[len(authority) :]}"
-
-
-def quote_path(path: str | os.PathLike[str]) -> str:
-    """A path as messages name it."""
-    return quote(redact_url(os.fspath(path)))
-
-
 def is_remote_pattern(path: str) -> bool:
     """Whether a URL stands for several files of a bucket."""
     return path.partition("://")[0] in _BUCKETS and "*" in path
@@ -60,10 +39,10 @@ def check_remote_file(url: str, ending: str | None, endings: tuple[str, ...], ar
     if ending is None or ending == ".json":
         # Whether one array or lines are in a .json file is known after its first byte, for which all of it is fetched.
         allowed = ", ".join(each for each in endings if each != ".json")
-        raise InvalidValueError(f"{argument} must be a URL that ends in one of {allowed}, not {quote_path(url)}")
+        raise InvalidValueError(f"{argument} must be a URL that ends in one of {allowed}, not {quote(url)}")
     if "*" in url and not is_remote_pattern(url):
         raise InvalidValueError(
-            f"{argument} must be the URL of one file, not the pattern {quote_path(url)}: s3:// and gs:// have those"
+            f"{argument} must be the URL of one file, not the pattern {quote(url)}: s3:// and gs:// have those"
         )
 
 
@@ -92,13 +71,45 @@ def escape_remote_pattern(path: str) -> str:
     return re.sub(r"[*\[]", r"[\g<0>]", path) if path.partition("://")[0] in _BUCKETS else path
 
 
-def read_first_line_by_url(connection: Any, url: str, longest: int) -> bytes:
-    """The first line of a file, compressed or not; no other line can make that fail."""
-    # Every byte is a character of Latin-1, and none of them is passed over.
+def read_first_line_by_url(connection: Any, url: str, longest: int) -> str | None:
+    """The first line of a file in UTF-8, compressed or not, or None where it is no such text.
+
+    No other line can make that fail: what DuckDB says of a line that it cannot read has its number, and where that is
+    not the first, such lines are passed over.
+    """
+    import duckdb
+
+    try:
+        return _ask_for_line(connection, url, longest, passes_over=False)
+    except duckdb.InvalidInputException as error:
+        line = re.search(r"CSV Error on Line: (\d+)", str(error))
+    if line is None or int(line.group(1)) == 1:
+        return None
+    return _ask_for_line(connection, url, longest, passes_over=True)
+
+
+def _ask_for_line(connection: Any, url: str, longest: int, passes_over: bool) -> str:
     columns = "{'line': 'VARCHAR'}"
-    fixed = "header = false, auto_detect = false, delim = '\x1f', quote = '', escape = '', encoding = 'latin-1'"
-    sizes = f"max_line_size = {longest}, buffer_size = {2 * longest}, parallel = false, ignore_errors = true"
-    query = f"SELECT line FROM read_csv(?, columns = {columns}, {fixed}, {sizes}, strict_mode = false) LIMIT 1"  # noqa: S608  # of constants
+    fixed = "header = false, auto_detect = false, delim = '\x1f', quote = '', escape = '', strict_mode = false"
+    sizes = f"max_line_size = {longest}, buffer_size = {2 * longest}, parallel = false, ignore_errors = {passes_over}"
+    query = f"SELECT line FROM read_csv(?, columns = {columns}, {fixed}, {sizes}) LIMIT 1"  # noqa: S608  # of constants
     row = connection.con.execute(query, [escape_remote_pattern(url)]).fetchone()
-    line: str = (row and row[0]) or ""
-    return re.split("[\r\n]", line, maxsplit=1)[0].encode("latin-1")
+    return re.split("[\r\n]", (row and row[0]) or "", maxsplit=1)[0]
+
+
+_PORTS = {"https": 443, "http": 80}
+
+
+def locate_remote_file(url: str) -> str | None:
+    """Where a URL points, in one spelling; None where that cannot be told from a password."""
+    plain = redact_url(url)
+    if plain.endswith("://..."):
+        return None
+    parts = urlsplit(plain)
+    host = parts.netloc.lower().removesuffix(f":{_PORTS.get(parts.scheme)}")
+    return f"{parts.scheme}://{host}{posixpath.normpath(parts.path or '/')}"
+
+
+def matches_pattern(file: str, pattern: str) -> bool:
+    """Whether one place of files is a pattern of a bucket that has the other."""
+    return is_remote_pattern(pattern) and fnmatchcase(file, pattern)

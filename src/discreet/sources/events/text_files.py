@@ -21,11 +21,14 @@ from sqlglot import exp
 from discreet.errors import InvalidValueError, quote
 from discreet.sources.events.csv_format import QUOTE, CsvFormat, sniff_delimiter
 from discreet.sources.events.file_paths import FoundFiles
-from discreet.sources.events.remote_files import escape_remote_pattern, is_remote, quote_path, read_first_line_by_url
+from discreet.sources.events.recoding import check_whole, recode_files
+from discreet.sources.events.remote_files import escape_remote_pattern, is_remote, read_first_line_by_url
 
-_FIXED = {"auto_detect": False, "null_padding": False, "strict_mode": False}
-_PASS_OVER = {"ignore_errors": True}
+_FIXED = {"auto_detect": False, "null_padding": False}
+_PASS_OVER = {"strict_mode": False, "ignore_errors": True}
 """A row that cannot be read must not stop the others."""
+_REFUSE = {"strict_mode": True}
+"""In a public list, a row with too many fields or broken quotes is an error."""
 _LONGEST_LINE = 2**24
 _LARGEST_IN_ARRAY = 2**26
 _UNREADABLE = "\ufffd"
@@ -59,6 +62,8 @@ def read_delimited(
     """
     import ibis
 
+    if is_public:
+        check_whole(found.files, found.given)
     groups = defaultdict(list)
     for file in found.files:
         layout = _read_layout(connection, file, csv_format.delimiter_for(found.ending), csv_format)
@@ -72,8 +77,7 @@ def read_delimited(
             # Named as the caller did: which files a pattern finds may tell who is there.
             raise InvalidValueError(f"{found.given} must begin with a header of different column names, and does not")
         groups[layout].append(file)
-    on_error = {} if is_public else _PASS_OVER
-    parts = [_read_group(connection, group, layout, csv_format, on_error) for layout, group in groups.items()]
+    parts = [_read_group(connection, group, layout, csv_format, is_public) for layout, group in groups.items()]
     if len(parts) == 1 and not wanted:
         return parts[0]
     columns = {column.casefold(): column for part in reversed(parts) for column in part.columns}
@@ -114,9 +118,10 @@ def _read_first_line(connection: Any, file: str, encoding: str) -> str:
     import pyarrow as pa
 
     if is_remote(file):
-        if encoding == "utf-16":
-            raise InvalidValueError("encoding must be 'utf-8' or 'latin-1' for files by URL, not 'utf-16'")
-        return read_first_line_by_url(connection, file, _LONGEST_LINE).decode(encoding, errors="replace")
+        if encoding != "utf-8":
+            raise InvalidValueError(f"encoding must be 'utf-8' for files by URL, not {quote(encoding)}")
+        line = read_first_line_by_url(connection, file, _LONGEST_LINE)
+        return _UNREADABLE if line is None else line
     text, decoder = "", codecs.getincrementaldecoder(encoding)(errors="replace")
     with pa.input_stream(file) as stream:
         while len(text) < _LONGEST_LINE:
@@ -128,19 +133,19 @@ def _read_first_line(connection: Any, file: str, encoding: str) -> str:
     return text
 
 
-def _read_group(
-    connection: Any, files: list[str], layout: _Layout, csv_format: CsvFormat, on_error: Mapping[str, bool]
-) -> Any:
+def _read_group(connection: Any, files: list[str], layout: _Layout, csv_format: CsvFormat, is_public: bool) -> Any:
     """Files of one layout, all of whose columns are text."""
     columns = dict.fromkeys(layout.header, "VARCHAR")
     # In one piece: a piece that begins inside a quoted field would take its lines for rows.
     quotes = {"quote": QUOTE, "escape": csv_format.escape or QUOTE, "parallel": False}
-    options = {"header": True, "columns": columns, "delim": layout.delimiter, **_encoded(csv_format.encoding)}
+    options = {"header": True, "columns": columns, "delim": layout.delimiter}
+    if csv_format.encoding not in (None, "utf-8"):
+        files = recode_files(connection, files, csv_format.encoding, is_public)
+    on_error = dict(_REFUSE) if is_public else dict(_PASS_OVER)
+    if csv_format.escape not in (None, QUOTE):
+        # Strictly, nothing is escaped outside of quotes.
+        on_error["strict_mode"] = False
     return connection.read_csv(literal_paths(files), **options, **quotes, **_FIXED, **on_error)
-
-
-def _encoded(encoding: str | None) -> dict[str, str]:
-    return {} if encoding is None else {"encoding": encoding}
 
 
 def read_json(connection: Any, files: list[str], ending: str, wanted: Collection[str] | None, name: str) -> Any:
@@ -151,9 +156,11 @@ def read_json(connection: Any, files: list[str], ending: str, wanted: Collection
     loses the line after others. So a record is a line of text here, and its fields are taken one by one: a record of
     which that cannot be done has none.
     """
+    if wanted is None:
+        check_whole(files, quote(files[0]))
     arrays = [file for file in files if ending == ".json" and _opens_an_array(file)]
     lines = [file for file in files if file not in arrays]
-    view = _read_lines(connection, lines).get_name() if lines else ""
+    view = _read_lines(connection, lines, _REFUSE if wanted is None else _PASS_OVER).get_name() if lines else ""
     names = _find_public_columns(connection, view, arrays, files) if wanted is None else list(dict.fromkeys(wanted))
     _check_spellings(names)
     tables = [_select_from_lines(view, names)] if lines else []
@@ -176,15 +183,28 @@ def _find_public_columns(connection: Any, view: str, arrays: list[str], files: l
     """The keys of the first records, most frequent first, that can be columns side by side."""
     records = [f"SELECT line FROM {quote_identifier(view)}"] if view else []  # noqa: S608  # a view of our own
     records += [f"SELECT json AS line FROM read_json_objects({_array_options(arrays)})"] if arrays else []  # noqa: S608
+    if view and not _are_all_records(connection, view):
+        raise InvalidValueError(f"{quote(files[0])} must hold one record on each line in utf-8, and a line is none")
     found: dict[str, str] = {}
     for key in _read_keys(connection, " UNION ALL ".join(records)):
         if key and key.isprintable():
             found.setdefault(key.casefold(), key)
     if not found:
         raise InvalidValueError(
-            f"{quote_path(files[0])} must hold one record on each line or one array of records, and none can be read"
+            f"{quote(files[0])} must hold one record on each line or one array of records, and none can be read"
         )
     return list(found.values())
+
+
+def _are_all_records(connection: Any, view: str) -> bool:
+    """Whether all lines that are not blank are records, and text."""
+    import duckdb
+
+    others = f"SELECT 1 FROM {quote_identifier(view)} WHERE trim(line) <> '' AND TRY(json_type(line)) IS DISTINCT FROM 'OBJECT'"  # noqa: S608, E501
+    try:
+        return connection.con.execute(f"{others} LIMIT 1").fetchone() is None
+    except duckdb.Error:
+        return False
 
 
 def quote_identifier(name: str) -> str:
@@ -192,12 +212,12 @@ def quote_identifier(name: str) -> str:
     return str(exp.to_identifier(name, quoted=True).sql("duckdb"))
 
 
-def _read_lines(connection: Any, files: list[str]) -> Any:
-    """The lines of text files, less those that are no text or too long."""
+def _read_lines(connection: Any, files: list[str], on_error: Mapping[str, bool]) -> Any:
+    """The lines of text files; those that are no text or too long are passed over, or an error in a public file."""
     # No record of JSON has a control character, so that none has the delimiter of this table.
     plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": "\x1f", "quote": "", "escape": ""}
     sizes = {"max_line_size": _LONGEST_LINE, "buffer_size": 2 * _LONGEST_LINE}
-    return connection.read_csv(literal_paths(files), **plain, **sizes, **_FIXED, **_PASS_OVER)
+    return connection.read_csv(literal_paths(files), **plain, **sizes, **_FIXED, **on_error)
 
 
 def _opens_an_array(file: str) -> bool:

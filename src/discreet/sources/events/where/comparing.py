@@ -130,29 +130,36 @@ class Comparator:
             kind = "float"
         elif len(kinds) == 1:
             (kind,) = kinds
-            kind = "timestamp" if kind == "date" and self._may_have_times(values) else kind
         else:
             return values
-        values = [self.read_as(kind, each, values) for each in values]
+        # Whether the cells can have times may show in rows, so that what is said of them does not depend on it.
+        noted = "timestamp" if kind == "date" and self._is_beside_literals(values) else kind
+        kind = "timestamp" if noted != kind and self._may_have_times(values) else kind
+        values = [self.read_as(kind, each, values, noted) for each in values]
         return [
             moment_literal(self.dialect, kind, each.literal, each.node) if is_moment(kind, each) else each
             for each in values
         ]
 
-    def _may_have_times(self, values: list[Value]) -> bool:
-        """Whether dates stand beside columns without a declared type alone, which may hold times as well."""
+    def _is_beside_literals(self, values: list[Value]) -> bool:
+        """Whether columns without a declared type, which may hold times as well, stand beside literals alone."""
         cells = [each.cell for each in values if each.cell is not None]
-        literals = all(each.literal is not None for each in values if each.cell is None and each.kind != "NULL")
-        return bool(cells) and literals and all(has_reading(self.dialect, each, "timestamp") for each in cells)
+        return bool(cells) and all(
+            each.literal is not None for each in values if each.cell is None and each.kind != "NULL"
+        )
 
-    def read_as(self, kind: str, value: Value, beside: Sequence[Value] = ()) -> Value:
+    def _may_have_times(self, values: list[Value]) -> bool:
+        """Whether all columns without a declared type have cells that may be times."""
+        return all(has_reading(self.dialect, each.cell, "timestamp") for each in values if each.cell is not None)
+
+    def read_as(self, kind: str, value: Value, beside: Sequence[Value] = (), noted: str | None = None) -> Value:
         """A column without a declared type as another kind, NULL where it is not one; anything else as it is."""
         if value.cell is None or value.kind != "string" or kind not in _READ_AS:
             return value
         long = next((each for each in beside if each.kind == "number" and 2**53 < abs(each.literal) < 2**64), None)
         if long is not None:
             raise InvalidValueError(f"where must compare {value.text} with '{long.text}' in quotes: it is text here")
-        self.readings[value.text] = kind
+        self.readings[value.text] = noted or kind
         if kind == "integer":
             expr = read_cell(self.dialect, value.cell, "integer")
             return replace(value, kind="integer", expr=expr, low=-(2**63), high=2**63 - 1, cell=None)
