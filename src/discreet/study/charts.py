@@ -222,7 +222,7 @@ def _mark_box(panel: Panel, mark: Point) -> Box:
 def _names(panel: Panel) -> list[str]:
     """The name of each curve beside it."""
     curves = {
-        method: [(_across(panel, point.x), _down(point.probability)) for piece in pieces for point in piece]
+        method: [[(_across(panel, point.x), _down(point.probability)) for point in piece] for piece in pieces]
         for method, pieces in traces(panel).items()
     }
     taken = [_mark_box(panel, mark) for mark in panel.marks]
