@@ -118,9 +118,10 @@ def study_tasks(vectors: list[Vector], full: bool, samplers: Sequence[Sampler] =
     return sorted((task for task in tasks if full or not task.heavy), key=lambda task: -task.weight)
 
 
-def heavy_tasks(vectors: list[Vector]) -> list[Task]:
-    """The pieces that `study_tasks` leaves out unless it is asked for all."""
-    return [task for task in study_tasks(vectors, full=True) if task.heavy]
+def left_out_tasks(vectors: list[Vector], full: bool) -> list[Task]:
+    """The pieces that `study_tasks` leaves out: what takes long unless asked for all, and k that leave no choice."""
+    short = [Task("methods", vector, k, PAPERS.label, PAPERS) for vector in vectors for k in SIZES if k >= vector.d]
+    return short + ([] if full else [task for task in study_tasks(vectors, full=True) if task.heavy])
 
 
 def _check_titles(samplers: Sequence[Sampler]) -> None:
