@@ -41,10 +41,31 @@ def all_pages():
 def test_every_picture_is_there(site):
     seen = 0
     for page in site.rglob("*.html"):
-        for picture in re.findall(r"<img\b[^>]*src=[\"']?([^\"' >]+)", page.read_text(encoding="utf-8")):
-            assert picture.startswith("data:") or (page.parent / picture).is_file(), (page, picture)
+        for picture in pictures_of(page):
+            assert (page.parent / picture.partition("#")[0]).is_file(), (page, picture)
             seen += 1
-    assert seen > 5
+    assert seen > 10
+
+
+def pictures_of(page):
+    """The addresses of the pictures of a page but its mark, in their order."""
+    found = re.findall(r"<img\b[^>]*src=[\"']?([^\"' >]+)", page.read_text(encoding="utf-8"))
+    return [picture for picture in found if not picture.startswith("data:") and "assets/logo.svg" not in picture]
+
+
+def test_every_picture_has_a_dark_version_and_the_first_page_has_one(site):
+    for page in site.rglob("*.html"):
+        pictures = pictures_of(page)
+        assert [picture.replace(".svg#only-light", "-dark.svg#only-dark") for picture in pictures[::2]] == pictures[
+            1::2
+        ]
+        for light, dark in zip(pictures[::2], pictures[1::2], strict=True):
+            assert light.endswith("#only-light")
+            drawn = [(page.parent / name.partition("#")[0]).read_text(encoding="utf-8") for name in (light, dark)]
+            assert "#ffffff" in drawn[0]
+            assert "#ffffff" not in drawn[1]
+            assert re.sub("#[0-9a-f]{6}", "", drawn[0]) == re.sub("#[0-9a-f]{6}", "", drawn[1])
+    assert len(pictures_of(site / "index.html")) == 2
 
 
 def test_every_fence_became_a_block(site):
@@ -83,6 +104,44 @@ def test_the_command_line_reference_has_every_command_and_option(site, monkeypat
         options = {word for word in re.findall(r"^  (-[\w-]+)", printed, re.MULTILINE) if word != "-h"}
         assert {word for word in options if f"`{word}`" not in section} == set(), command
         assert f'id="{command.replace(" ", "-")}"' in page
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    if browser.CHROMIUM is None:
+        pytest.skip("there is no Chromium to open the site with")
+    with browser.page(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_code_fits_its_page(chromium, site, width):
+    wide = """[...document.querySelectorAll("pre, pre > code")]
+        .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 60))"""
+    blocks = 0
+    for page in sorted(site.rglob("*.html")):
+        chromium.open(page, width)
+        assert chromium.ask(wide) == [], page.name
+        assert chromium.ask("document.documentElement.scrollWidth") <= width, page.name
+        blocks += chromium.ask("document.querySelectorAll('pre > code').length")
+    assert blocks > 100
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_site_has_a_look_of_its_own_in_the_light_and_in_the_dark(chromium, site, dark):
+    chromium.open(site / "index.html", 1280, dark)
+    # Whoever chose once keeps that.
+    chromium.ask("localStorage.clear()")
+    chromium.open(site / "index.html", 1280, dark)
+    assert chromium.ask("document.body.dataset.mdColorScheme") == ("slate" if dark else "default")
+    colour, heading = chromium.ask("""[
+        getComputedStyle(document.querySelector(".md-header")).borderBottomColor,
+        getComputedStyle(document.querySelector("h1")).fontFamily]""")
+    assert colour == ("rgb(251, 146, 60)" if dark else "rgb(178, 60, 10)")
+    assert heading.startswith("ui-serif")
+    seen = chromium.ask("""[...document.querySelectorAll(".picture img")]
+        .filter(e => e.getClientRects().length).map(e => e.getAttribute("src"))""")
+    assert seen == ["pictures/movies-dark.svg#only-dark" if dark else "pictures/movies.svg#only-light"]
 
 
 @pytest.mark.skipif(browser.CHROMIUM is None, reason="there is no Chromium to open the site with")

@@ -26,7 +26,7 @@ def box(label):
 @pytest.mark.parametrize("steepness", [0.03, 0.2, 2.0])
 def test_names_are_inside_and_apart(apart, steepness):
     curves = {f"method {i}": rise(150 + apart * i, steepness) for i in range(8)}
-    labels = place_labels(curves, {name: name for name in curves}, FRAME, [])
+    labels = place_labels({name: [curve] for name, curve in curves.items()}, {name: name for name in curves}, FRAME, [])
     assert {label.method for label in labels} == set(curves)
     for label in labels:
         left, right, top, bottom = box(label)
@@ -44,9 +44,16 @@ def test_names_are_inside_and_apart(apart, steepness):
 def test_flat_curves_and_what_is_taken_leave_names_their_room():
     flat = [(FRAME[0], 200.0), (FRAME[1], 200.0)]
     taken = (46.0, 408.0, 40.0, 190.0)
-    [label] = place_labels({"flat": flat}, {"flat": "flat"}, FRAME, [taken])
+    [label] = place_labels({"flat": [flat]}, {"flat": "flat"}, FRAME, [taken])
     assert box(label)[2] >= 190
-    assert place_labels({"flat": flat}, {"flat": "flat"}, FRAME, [FRAME]) == []
+    assert place_labels({"flat": [flat]}, {"flat": "flat"}, FRAME, [FRAME]) == []
+
+
+def test_no_name_points_to_where_a_curve_is_not_drawn():
+    low, high = [(46.0, 244.0), (150.0, 240.0)], [(250.0, 60.0), (408.0, 40.0)]
+    [label] = place_labels({"steps": [low, high]}, {"steps": "steps"}, FRAME, [])
+    at = label.lead[0] if label.lead else (label.x, label.y)
+    assert not 151 < at[0] < 249
 
 
 def test_names_say_as_much_as_tells_them_apart():

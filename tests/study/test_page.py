@@ -112,7 +112,9 @@ def test_the_printed_page_is_dark_on_white(chromium, written):
     before = chromium.ask(colours)
     chromium.print_as_paper()
     assert chromium.ask(colours) == ["rgb(27, 35, 48)"] * 2 != before
-    assert chromium.ask("[...document.querySelectorAll('.choices, nav')].every(e => !e.getClientRects().length)")
+    # What was chosen is told, and what might have been is not.
+    seen = "[...document.querySelectorAll('#methods label, nav')].filter(e => e.getClientRects().length)"
+    assert chromium.ask(f"{seen}.map(e => e.innerText)") == ["ALPHA", "100", "all"]
 
 
 def test_the_controls_change_what_is_drawn(opened):

@@ -5,6 +5,7 @@ import math
 import re
 import shlex
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,7 @@ def test_a_curve_shows_its_rise_and_is_what_utility_says(method):
         assert [point.x for point in points] == sorted(point.x for point in points)
         assert chances == pytest.approx(sorted(chances), abs=2e-3)
         assert chances[0] < 0.01 < 0.99 < chances[-1]
-        assert max(np.diff(chances)) <= 0.16
+        assert max(np.diff(chances)) <= 0.21
     for point in results.points[::5]:
         exact = discreet.utility(SMALL.scores, 5, point.x, METHODS[method])
         assert point.probability == pytest.approx(getattr(exact, point.goal), abs=point.error + exact.error + 1e-9)
@@ -65,8 +66,11 @@ def test_the_other_figures_have_points(monkeypatch):
     for figure in ("gammas", "flat"):
         assert len(Task(figure, SMALL, 5, "any", discreet.Canonical()).compute().points) > 10
     shapes = Task("shapes", SMALL, 10, "canonical", discreet.Canonical()).compute().points
-    assert [point.x for point in shapes if point.goal == "top"][:3] == [0.0, 0.01, 0.02]
-    assert shapes[-1].x == 1.0
+    tops = {point.x: point.probability for point in shapes if point.goal == "top"}
+    assert list(tops) == sorted(tops)
+    assert {0.0, 0.01, 0.02, 0.06, 1.0} <= set(tops)
+    # What is left of a step is narrower than a chart can show.
+    assert all(high - low <= 0.25 or end - begin < 0.001 for (begin, low), (end, high) in pairwise(tops.items()))
     assert Task("times", SMALL, 5, "canonical", discreet.Canonical()).compute().times[0].seconds > 0
 
 

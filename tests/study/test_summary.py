@@ -2,10 +2,12 @@
 
 from math import nan
 
+import numpy as np
+
 from discreet.study.results import NeededEpsilon, Point, Results, Time
 from discreet.study.summary import summarise
-from discreet.study.tasks import METHODS, heavy_tasks, study_tasks
-from discreet.study.vectors import make_vectors
+from discreet.study.tasks import METHODS, left_out_tasks, study_tasks
+from discreet.study.vectors import Vector, make_vectors
 
 PAPERS, DEFAULT, PEELING, JOINT = "canonical, gamma = 1/2", "canonical, gamma = 3/4", "peeling", "joint, sequences"
 
@@ -38,7 +40,8 @@ def test_what_is_left_out_or_never_reached_is_said():
     told = summarise(Results(points("A", 10) + points("TIED", 10) + points("TIED", 1000), budgets, []))
     assert any(note.startswith("Not counted above: TIED at k = 10 and 1,000. There the k-th best") for note in told)
     vectors = make_vectors([])
-    left = heavy_tasks(vectors)
+    left = left_out_tasks(vectors, full=False)
+    assert left_out_tasks(vectors, full=True) == []
     assert {task.key for task in left} == {
         task.key for task in study_tasks(vectors, full=True) if task.figure in ("shapes", "flat") and task.heavy
     }
@@ -46,6 +49,9 @@ def test_what_is_left_out_or_never_reached_is_said():
     [note] = [note for note in summarise(Results([], [], []), left) if note.startswith("Left out: joint on ZIPF")]
     assert "at k = 1,000" in note
     assert "--full" in note
+    few = left_out_tasks([Vector("FEW", np.arange(40))], full=True)
+    [note] = summarise(Results([], [], []), few)
+    assert note.startswith("Left out: FEW at k = 100 and 1,000, where there are no more items")
 
 
 def test_a_rest_of_joint_is_explained_where_it_is():

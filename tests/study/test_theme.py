@@ -82,6 +82,11 @@ def test_no_two_methods_share_dashes_and_hue(theme):
         apart = abs(h1 - h2)
         assert min(apart, 1 - apart) > 0.04 or min(s1, s2) < 0.15, (one, other)
     assert min(contrast(colour, theme.paper) for colour in theme.hues) >= 4.5
+    # Of as many as a figure has, those with the same dashes are of quite another hue.
+    for i, j in combinations(range(8), 2):
+        if others[f"c{i}"][1] == others[f"c{j}"][1]:
+            (h1, _, s1), (h2, _, s2) = (colorsys.rgb_to_hls(*channels(others[f"c{n}"][0])) for n in (i, j))
+            assert min(abs(h1 - h2), 1 - abs(h1 - h2)) > 0.2 or min(s1, s2) < 0.15
 
 
 def test_the_methods_of_a_study_and_all_candidates_of_a_plan_look_different():

@@ -319,7 +319,7 @@ def study(
     what it had.
     """
     from discreet.study.run import study as studied
-    from discreet.study.tasks import heavy_tasks, study_tasks
+    from discreet.study.tasks import left_out_tasks, study_tasks
     from discreet.study.vectors import load_vectors, make_vectors
 
     processes, folder = parse_jobs(jobs), Path(out)
@@ -335,7 +335,7 @@ def study(
                 folder,
                 jobs=processes,
                 progress=lambda total: progress_bar("studying", total, in_lines=True),
-                left_out=[] if full else heavy_tasks(vectors),
+                left_out=left_out_tasks(vectors, full),
             )
     except OSError as error:
         raise OutputError(f"writing to {str(folder)!r} fails: {error.strerror}") from None

@@ -222,7 +222,7 @@ def _mark_box(panel: Panel, mark: Point) -> Box:
 def _names(panel: Panel) -> list[str]:
     """The name of each curve beside it."""
     curves = {
-        method: [(_across(panel, point.x), _down(point.probability)) for piece in pieces for point in piece]
+        method: [[(_across(panel, point.x), _down(point.probability)) for point in piece] for piece in pieces]
         for method, pieces in traces(panel).items()
     }
     taken = [_mark_box(panel, mark) for mark in panel.marks]
@@ -283,11 +283,17 @@ def _bands(panel: Panel) -> list[str]:
 
 
 def _lines(panel: Panel) -> list[str]:
-    return [
-        _curve(panel, "polyline", "line", method, [_place(panel, point.x, point.probability) for point in piece])
-        for method, pieces in traces(panel).items()
-        for piece in pieces
-    ]
+    return [_line(panel, method, piece) for method, pieces in traces(panel).items() for piece in pieces]
+
+
+def _line(panel: Panel, method: str, piece: list[Point]) -> str:
+    """A piece of a curve: a line, or a dot where steps on both sides leave one point."""
+    places = [_place(panel, point.x, point.probability) for point in piece]
+    if len(piece) > 1:
+        return _curve(panel, "polyline", "line", method, places)
+    x, y = places[0].split(",")
+    which = f'class="end {theme.tone(panel.methods, method)}" data-m="{panel.methods.index(method)}"'
+    return f'<circle {which} cx="{x}" cy="{y}" r="2"/>'
 
 
 def _curve(panel: Panel, shape: str, kind: str, method: str, places: list[str]) -> str:

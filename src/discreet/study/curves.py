@@ -26,14 +26,14 @@ _NEVER, _ALWAYS = 0.003, 0.997
 _LITTLE = 0.02
 """How much more of a list than chance makes right is nothing to be seen."""
 
-_APARTS = {Form.CLASSES: 0.04}
+_APARTS = {Form.CLASSES: 0.04, Form.LOSSES: 0.2}
 _APART = 0.12
 """Points of a curve that are further apart than this get one between them, where a point takes long, ..."""
 
 _NARROW = 1.006
 """... unless their epsilons differ by less than this factor: a chart shows those as one."""
 
-_MOST = {Form.CLASSES: 160, Form.RACE: 40, Form.LOSSES: 32, Form.UNKNOWN: 16}
+_MOST = {Form.CLASSES: 160, Form.RACE: 40, Form.LOSSES: 24, Form.UNKNOWN: 16}
 """How many points a curve may have, where more take long."""
 
 _HALFWAY, _LEVEL, _LONG = (0.05, 0.95), 0.03, 1.25

@@ -51,20 +51,20 @@ def shorten_names(methods: Sequence[str]) -> dict[str, str]:
 
 
 def place_labels(
-    curves: dict[str, list[Place]], names: dict[str, str], frame: Box, taken: list[Box]
+    curves: dict[str, list[list[Place]]], names: dict[str, str], frame: Box, taken: list[Box]
 ) -> list[LineLabel]:
     """The names of the curves, those on the left first; one for which there is no room is left out.
 
     Parameters
     ----------
     curves
-        The places of each curve, from left to right.
+        The places of each curve, from left to right, in pieces between which it is not drawn.
     names
         What to write beside each.
     frame, taken
         Where names may be, and what they must not cover.
     """
-    dense = {method: _fill(places) for method, places in curves.items()}
+    dense = {method: np.concatenate([_fill(piece) for piece in pieces]) for method, pieces in curves.items()}
     order = sorted(curves, key=lambda method: _find_level(dense[method], frame, 0.5)[0])
     labels, boxes = [], list(taken)
     for method in order:
@@ -78,7 +78,7 @@ def place_labels(
 
 def _fill(places: list[Place]) -> Floats:
     """The places with others between them, no further apart than letters are."""
-    corners = np.array(places, dtype=float)
+    corners: Floats = np.array(places, dtype=float)
     lengths = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(corners, axis=0).T))])
     steps = np.linspace(0.0, lengths[-1], max(2, int(lengths[-1] / 3.0)))
     filled: Floats = np.stack([np.interp(steps, lengths, corners[:, axis]) for axis in (0, 1)], axis=1)
@@ -86,10 +86,9 @@ def _fill(places: list[Place]) -> Floats:
 
 
 def _find_level(curve: Floats, frame: Box, level: float) -> Place:
-    """Where a curve reaches a share of the height of the frame first, or comes nearest to it."""
+    """Where a curve comes nearest to a share of the height of the frame, the first place of several."""
     wanted = frame[3] - level * (frame[3] - frame[2])
-    above = np.flatnonzero(curve[:, 1] <= wanted)
-    nearest = int(above[0]) if len(above) else int(np.argmin(np.abs(curve[:, 1] - wanted)))
+    nearest = int(np.argmin(np.abs(curve[:, 1] - wanted)))
     return float(curve[nearest, 0]), float(curve[nearest, 1])
 
 

@@ -133,6 +133,9 @@ def _name_cases_without_winner(results: Results, rows: list[NeededEpsilon]) -> I
 
 
 def _name_left_out(left_out: Sequence[Task]) -> Iterator[str]:
+    short = sorted({(task.vector.name, task.k) for task in left_out if task.k >= task.vector.d})
+    if short:
+        yield f"Left out: {_name_cases(short)}, where there are no more items than that and so nothing to choose."
     slow = [task for task in left_out if task.heavy]
     if slow:
         names = _join(sorted({task.mechanism.name for task in slow}))

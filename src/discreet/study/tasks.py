@@ -22,7 +22,7 @@ from discreet.mechanisms.registry import all_contenders
 from discreet.mechanisms.sampler import Sampler
 from discreet.noise import NOISES
 from discreet.sketches import Sketch
-from discreet.study.curves import Curve, known_goals, reader, trace_curve
+from discreet.study.curves import Curve, known_goals, reader, refine, trace_curve
 from discreet.study.results import NeededEpsilon, Point, Results, Time
 from discreet.study.vectors import Vector, zipf
 from discreet.topk import top_k
@@ -39,6 +39,7 @@ METHODS: dict[str, Mechanism] = {
 figure of their own."""
 
 _SHAPES = [percent / 100 for percent in (*range(7), 8, 10, 12, 15, *range(20, 61, 5), 80, 100)]
+_SHIFT, _MORE_SHAPES = 0.125, 10
 _FLAT = 0.04
 _GAMMAS = {"0": Canonical(0), "1/4": Canonical("1/4"), "1/2": PAPERS, "3/4": Canonical("3/4"), "1": Canonical(1)}
 _GROWTH = "one sort of d scores; the draw itself grows with k and the logarithm of d"
@@ -53,7 +54,7 @@ _CROSSING_ERRORS = {Form.LOSSES: 1e-3, Form.RACE: 1e-5}
 
 _REPEATS = 5
 _DRAWN_K = 100
-_POINTS = 10
+_POINTS, _MOST_POINTS = 10, 16
 # By Hoeffding's inequality this width is that of 1,000 draws.
 _DRAWN = Precision(width=Fraction(1156, 10000))
 
@@ -117,9 +118,10 @@ def study_tasks(vectors: list[Vector], full: bool, samplers: Sequence[Sampler] =
     return sorted((task for task in tasks if full or not task.heavy), key=lambda task: -task.weight)
 
 
-def heavy_tasks(vectors: list[Vector]) -> list[Task]:
-    """The pieces that `study_tasks` leaves out unless it is asked for all."""
-    return [task for task in study_tasks(vectors, full=True) if task.heavy]
+def left_out_tasks(vectors: list[Vector], full: bool) -> list[Task]:
+    """The pieces that `study_tasks` leaves out: what takes long unless asked for all, and k that leave no choice."""
+    short = [Task("methods", vector, k, PAPERS.label, PAPERS) for vector in vectors for k in SIZES if k >= vector.d]
+    return short + ([] if full else [task for task in study_tasks(vectors, full=True) if task.heavy])
 
 
 def _check_titles(samplers: Sequence[Sampler]) -> None:
@@ -186,11 +188,23 @@ def _points(task: Task, x: float, shares: Shares) -> list[Point]:
 
 
 def _shapes(task: Task) -> Results:
-    points = []
+    """What epsilon = 1 reaches on each shape, and on those between two that differ much."""
+    seen: dict[float, Shares] = {}
+
+    def at(place: float) -> Shares:
+        tally = zipf(_to_shape(place)).tally
+        seen[place] = reader(tally, task.k, task.mechanism, _precision(task.mechanism))(1.0)
+        return seen[place]
+
     for shape in _SHAPES:
-        tally = zipf(shape).tally
-        points += _points(task, shape, reader(tally, task.k, task.mechanism, _precision(task.mechanism))(1.0))
-    return Results(points, [], [])
+        at(shape + _SHIFT)
+    refine(seen, at, len(_SHAPES) + _MORE_SHAPES)
+    return Results([point for x in sorted(seen) for point in _points(task, _to_shape(x), seen[x])], [], [])
+
+
+def _to_shape(place: float) -> float:
+    """The shape at a place of an axis on which halfway is between by a factor: shapes begin at zero."""
+    return round(place - _SHIFT, 6)
 
 
 def _rise_of_gumbel(task: Task) -> Results:
@@ -203,7 +217,14 @@ def _rise_of_gumbel(task: Task) -> Results:
     high = min((x for x, shares in known.shares.items() if shares.values["top"] > 0.99), default=high)
     read = reader(task.vector.tally, task.k, task.mechanism, _DRAWN, limit=task.vector.limit)
     chosen = [low * (high / low) ** (step / (_POINTS - 1)) for step in range(_POINTS)]
-    return Results([point for x in chosen for point in _points(task, x, read(x))], [], [])
+    seen = {x: read(x) for x in chosen}
+
+    def at(epsilon: float) -> Shares:
+        seen[epsilon] = read(epsilon)
+        return seen[epsilon]
+
+    refine(seen, at, _MOST_POINTS)
+    return Results([point for x in sorted(seen) for point in _points(task, x, seen[x])], [], [])
 
 
 def _time(task: Task) -> Results:
