@@ -27,6 +27,7 @@ from discreet.exact.envelope import Envelope
 from discreet.exact.laplace import upper_tail
 from discreet.mechanisms import canonical, core, core_odds
 from discreet.mechanisms.canonical_classes import Class
+from discreet.mechanisms.canonical_nested import NestedClasses
 from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.registry import MECHANISMS
 from discreet.privacy import Sensitivity
@@ -101,8 +102,8 @@ def no_thinning() -> AbstractContextManager[None]:
 
 
 def no_acceptance() -> AbstractContextManager[None]:
-    """Every cell that is drawn is kept, as if all of a box were as heavy as its bound."""
-    return replace_attribute(canonical.Prepared, "log_acceptance", lambda right: lambda self, part, cell: arb(0))
+    """Every class that is drawn is kept, as if all of a cell were as heavy as its bound."""
+    return replace_attribute(NestedClasses, "log_acceptance", lambda right: lambda self, *drawn: arb(0))
 
 
 def low_envelope() -> AbstractContextManager[None]:

@@ -57,3 +57,7 @@ class Envelope:
         """A ball around the logarithm of the mass that part j's weight stands for."""
         weight = int(self.cumulative[j]) - (int(self.cumulative[j - 1]) if j else 0)
         return arb(weight).log() + arb(self.reference) - self.scale * arb(2).log()
+
+    def log_total(self) -> arb:
+        """A ball around the logarithm of the mass that all weights together stand for."""
+        return arb(int(self.cumulative[-1])).log() + arb(self.reference) - self.scale * arb(2).log()

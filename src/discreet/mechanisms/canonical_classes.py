@@ -81,6 +81,11 @@ class Losses:
             rounded[i] = to_float(self.excess(int(h[i]), int(t[i])))
         return -np.minimum(rounded, LARGEST)
 
+    @property
+    def is_sum(self) -> bool:
+        """Whether the excess is the sum of its two heights, which rounding up would change."""
+        return self.step is None or self._is_whole
+
     @cached_property
     def _is_whole(self) -> bool:
         """Whether losses are whole numbers of steps anyhow, which rounding up does not change."""

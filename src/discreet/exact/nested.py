@@ -1,0 +1,359 @@
+"""Bounds on nested classes: classes (a, b) of mass u(a) v(b) C(a+b, a), for 1 <= a <= k and 0 <= b <= m.
+
+Cells of neighbouring a, and of neighbouring b, have masses that are known at once. With U the mass of a cell of a and
+a' its last member, let R(b) be the sum of U C(a'+b, a') over all cells: at least the sum of u(a) C(a+b, a). It is a
+polynomial in b + 1 without negative coefficients, so that log R is convex in log(b + 1), and a chord between two levels
+of b is an upper bound between them. A cell of b has at most its own mass times that bound at its last member. Floats
+choose cells and levels, and any choice is valid: they are cut while the bounds exceed what they likely bound by much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from discreet.exact.arrays import Floats, Ranks, sorted_distinct
+from discreet.exact.ball import bound_above, log_binomial_upper
+from discreet.exact.boxes import choose_wasteful
+
+WASTE = 0.4
+"""By which share of all the bounds may exceed it for each of three reasons: wide cells of a or of b, and far levels."""
+
+RISE = 1.0
+"""About how much the bound may rise inside a cell that matters."""
+
+PIECES = 16
+"""Into how many pieces a cell is cut at most at once."""
+
+ALL = 256
+"""Up to how many a each is a cell of its own at first."""
+
+MANY = 256
+"""How many cells of b there are at first, at most."""
+
+
+EASY = 3.0
+"""Up to which bound on the mass of all classes, where the top-k alone weighs 1, one cell of a is enough."""
+
+
+class Side(Protocol):
+    """The masses on one axis."""
+
+    @property
+    def last(self) -> int:
+        """The last index."""
+
+    @property
+    def known_last(self) -> int:
+        """The last index whose mass costs nothing to look up."""
+
+    def sort_all(self) -> None:
+        """Makes all indices known."""
+
+    def log_masses(self, first: Ranks, last: Ranks) -> Floats:
+        """The log masses of cells, right to a relative 2^-41, and -inf only where there is none."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cells:
+    """Ranges of indices without those that have no mass.
+
+    Attributes
+    ----------
+    first, last
+        The first and the last index of each.
+    log_mass
+        At least the log mass of each.
+    """
+
+    first: Ranks
+    last: Ranks
+    log_mass: Floats
+
+    @classmethod
+    def of(cls, side: Side, first: Ranks, last: Ranks) -> Cells:
+        log_mass = side.log_masses(first, last)
+        found = log_mass > -np.inf
+        if not found.all():
+            first, last, log_mass = first[found], last[found], log_mass[found]
+        return cls(first, last, bound_above(log_mass))
+
+    def cut(self, side: Side, pieces: Ranks) -> Cells:
+        """The same with each in so many pieces of about one length."""
+        whole, width = pieces <= 1, self.last - self.first + 1
+        number, count = _count_up(pieces[~whole]), np.repeat(pieces[~whole], pieces[~whole])
+        begin, length = np.repeat(self.first[~whole], pieces[~whole]), np.repeat(width[~whole], pieces[~whole])
+        # Without passing 2^63.
+        start, end = (
+            begin - last + length // count * i + length % count * i // count
+            for i, last in ((number, 0), (number + 1, 1))
+        )
+        new = Cells.of(side, start[end >= start], end[end >= start])
+        return Cells(
+            np.concatenate([self.first[whole], new.first]),
+            np.concatenate([self.last[whole], new.last]),
+            np.concatenate([self.log_mass[whole], new.log_mass]),
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Levels:
+    """Some b, from 0 to m, with log R at each."""
+
+    b: Ranks
+    log_r: Floats
+
+    @cached_property
+    def width(self) -> Floats:
+        """How far log(b + 1) is from each level to the next."""
+        return _log_ratio(self.b[:-1], self.b[1:])
+
+    def block_of(self, b: Ranks) -> Ranks:
+        """Between which levels each b is: that is the place of the lower one."""
+        return np.maximum(np.searchsorted(self.b, b, side="left") - 1, 0)
+
+    def bound(self, b: Ranks) -> Floats:
+        """The chord at each b, from the levels around it: at least log R but for rounding."""
+        return self._chord(self.block_of(b), b)[0]
+
+    def _chord(self, block: Ranks, b: Ranks) -> tuple[Floats, Floats]:
+        """The chord at each b, and how far on the way between the levels around it that is."""
+        share, low = _log_ratio(self.b[block], b) / self.width[block], self.log_r[block]
+        return low + share * (self.log_r[block + 1] - low), share
+
+    def bound_with_sag(self, b: Ranks) -> tuple[Floats, Floats, Ranks]:
+        """The chord at each b; about how far log R is below it there; and between which levels that is."""
+        block = self.block_of(b)
+        bound, share = self._chord(block, b)
+        return bound, 4.0 * share * (1.0 - share) * self.sags()[block], block
+
+    def sags(self) -> Floats:
+        """About how far log R is below the chord between levels: a quarter of what its slopes beside it allow for."""
+        slope = np.concatenate([[0.0], np.diff(self.log_r) / self.width, [np.inf]])
+        before, after = slope[1:-1] - slope[:-2], slope[2:] - slope[1:-1]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sag = 0.25 * self.width * np.where(np.isinf(after), before, before * after / (before + after))
+        return np.where((np.diff(self.b) > 1) & (sag > 0.0), sag, 0.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Enclosure:
+    """Cells of a, cells of b and levels, with what all of them bound.
+
+    Attributes
+    ----------
+    a, b
+        The cells.
+    levels
+        What bounds R.
+    """
+
+    a: Cells
+    b: Cells
+    levels: Levels
+
+    def log_masses(self) -> Floats:
+        """At least the log mass of each cell of b over all a, but for what `log_slack` is for."""
+        return self.b.log_mass + self.levels.bound(self.b.last)
+
+
+@lru_cache(maxsize=256)
+def log_slack(k: int, m: int, cells: int, bits: int) -> float:
+    """What the chord must be raised by to be above the sum of integer weights that a row of a gets.
+
+    At each cell a log binomial may be 0.002 too large, and is right to a relative 2^-41 otherwise; what is lost in
+    rounding where exponentials are added up is a share below 2^-40. Integer weights of so many bits are raised by a
+    relative 2^-20 and two units each.
+    """
+    largest = float(log_binomial_upper(np.array([k]), np.array([m]))[0])
+    return 0.003 + 2.0**-36 * (largest + 64.0) + float(np.log1p(cells * 2.0 ** (1 - bits)))
+
+
+def log_row(a: Cells, b: Ranks) -> Floats:
+    """At least the log of U C(a'+b, a') for all cells of a, a row for each b."""
+    last, level = np.broadcast_arrays(a.last, b[:, None])
+    return a.log_mass + bound_above(log_binomial_upper(last, level))
+
+
+def enclose(top: Side, bottom: Side) -> Enclosure:
+    """Cells around all classes, with bounds that are little above them."""
+    plan = _plan(top.last, bottom.last)
+    b = Cells.of(bottom, *_clip(plan.b, bottom))
+    one = Cells(np.ones(1, np.int64), np.array([top.last]), np.zeros(1))
+    found = Enclosure(one, b, Levels(plan.levels, plan.sizes[:, -1]))
+    # The top-k alone weighs 1, and all a together have a mass of 1.
+    if _sum_exp(found.log_masses()) <= EASY:
+        return found
+    a = Cells.of(top, plan.a, np.append(plan.a[1:] - 1, top.last))
+    row = a.log_mass + (plan.sizes if len(a.first) == len(plan.a) else plan.sizes[:, np.searchsorted(plan.a, a.first)])
+    found = Enclosure(a, b, Levels(plan.levels, _log_sum_exp(row)))
+    for _ in range(_ROUNDS):
+        finer = _refine(found, top, bottom)
+        if finer is None:
+            break
+        found = finer
+    return found
+
+
+_ROUNDS = 64
+"""How often cells are cut at most: each time they are several times smaller."""
+
+
+def _refine(found: Enclosure, top: Side, bottom: Side) -> Enclosure | None:
+    """The same, cut where most is wasted; None where little is."""
+    a, b, levels = found.a, found.b, found.levels
+    bound, sag, block = levels.bound_with_sag(b.last)
+    rise = bound - levels.bound(b.first)
+    upper = b.log_mass + bound
+    total = max(0.0, float(_log_sum_exp((upper - rise - sag)[None])[0]))
+    share = np.exp(np.minimum(upper - total, 600.0))
+    if (hidden := _find_hidden(b, bottom)) is not None:
+        if share[hidden] <= _NEGLIGIBLE:
+            share[hidden] = 0.0
+        else:
+            bottom.sort_all()
+    wide_b = choose_wasteful(share * -np.expm1(-rise), WASTE)
+    far = np.bincount(block[choose_wasteful(share * -np.expm1(-sag), WASTE)], minlength=len(levels.width)) > 0
+    pieces = _pieces_of_a(a, levels, _add_up(block, share, len(levels.width)))
+    if not (wide_b.any() or far.any() or pieces is not None):
+        return None
+    if pieces is not None:
+        a = a.cut(top, pieces)
+        levels = Levels(levels.b, _log_sum_exp(log_row(a, levels.b)))
+    if far.any():
+        levels = _add_levels(a, levels, np.where(far, np.ceil(np.sqrt(levels.sags() / 0.15)).clip(2, 8), 1))
+    if wide_b.any():
+        b = b.cut(bottom, np.where(wide_b, np.ceil(rise / RISE).clip(2, PIECES), 1).astype(np.int64))
+    return Enclosure(a, b, levels)
+
+
+def _find_hidden(b: Cells, bottom: Side) -> int | None:
+    """Which cell goes on beyond the last index that is known, if one does."""
+    if bottom.known_last == bottom.last:
+        return None
+    beyond = np.flatnonzero(b.last > bottom.known_last)
+    return int(beyond[0]) if len(beyond) else None
+
+
+_NEGLIGIBLE = 1e-4
+"""What is beyond the known scores may stay in one cell where it has at most this share of all."""
+
+
+def _pieces_of_a(a: Cells, levels: Levels, in_block: Floats) -> Ranks | None:
+    """Into how many pieces to cut cells of a, or None where they waste little."""
+    wide = np.flatnonzero(a.last > a.first)
+    if not len(wide):
+        return None
+    near = np.flatnonzero(in_block > 2.0**-20 * in_block.sum())
+    some = Cells(a.first[wide], a.last[wide], a.log_mass[wide])
+    row = log_row(some, levels.b[near + 1])
+    rises = row - log_row(Cells(some.first, some.first, some.log_mass), levels.b[near + 1])
+    masses = np.exp(row - levels.log_r[near + 1, None]) * np.minimum(in_block[near, None], 1e100)
+    excess = np.zeros(len(a.last))
+    excess[wide] = (masses * -np.expm1(-np.maximum(rises, 0.0))).sum(axis=0)
+    chosen = choose_wasteful(excess, WASTE)
+    if not chosen.any():
+        return None
+    pieces = np.ones(len(a.last), np.int64)
+    pieces[wide] = np.ceil(rises.max(axis=0) / RISE).clip(2, PIECES)
+    return np.where(chosen, pieces, 1)
+
+
+def _add_levels(a: Cells, levels: Levels, pieces: Floats) -> Levels:
+    """More levels, so many times as close where they are."""
+    whole: Ranks = np.minimum(pieces, np.diff(levels.b)).astype(np.int64)
+    number, count = _count_up(whole), np.repeat(whole, whole)
+    low, width = np.repeat(levels.b[:-1], whole), np.repeat(levels.width, whole)
+    between = low + ((low.astype(np.float64) + 1.0) * np.expm1(width * number / count)).astype(np.int64)
+    # None is too close to the level before it, or the same would be asked for again.
+    between = np.maximum(between, low + number)
+    new = np.setdiff1d(between[number > 0], levels.b)
+    b, log_r = np.append(levels.b, new), np.append(levels.log_r, _log_sum_exp(log_row(a, new)))
+    order = np.argsort(b)
+    return Levels(b[order], log_r[order])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Plan:
+    """Where cells and levels begin before anything is known of the masses: it depends on k and m alone, and is kept.
+
+    Attributes
+    ----------
+    a, b
+        Where cells begin.
+    levels, sizes
+        Levels, and log C(a+b, a) at each of them and the last of each cell of a, raised to be above.
+    """
+
+    a: Ranks
+    b: Ranks
+    levels: Ranks
+    sizes: Floats
+
+
+@lru_cache(maxsize=16)
+def _plan(k: int, m: int) -> _Plan:
+    levels = _spread(m, max(2, int(1.5 * np.log1p(m)) + 2))
+    a = np.arange(1, k + 1) if k <= ALL else _towards_both_ends(k)
+    rows = Cells(a, np.append(a[1:] - 1, k), np.zeros(len(a)))
+    plan = _Plan(a, _even_rises(k, m), levels, log_row(rows, levels))
+    for shared in vars(plan).values():
+        shared.flags.writeable = False
+    return plan
+
+
+def _spread(last: int, count: int) -> Ranks:
+    """About so many whole numbers from 0 to the last, evenly spread by their logarithm."""
+    points = np.expm1(np.linspace(0.0, np.log1p(float(last)), count)[1:-1]).astype(np.int64)
+    return sorted_distinct(np.concatenate([[0], points.clip(0, last), [last]]).astype(np.int64))
+
+
+def _towards_both_ends(k: int) -> Ranks:
+    """Some of 1..k, close together at both ends."""
+    steps = 1 + _spread(k - 1, 100)
+    return sorted_distinct(np.concatenate([steps, k + 1 - steps]))
+
+
+def _even_rises(k: int, m: int) -> Ranks:
+    """Where cells of b begin: after equal steps of log C(k+b, k)."""
+    points = _spread(m, 200)
+    height = log_binomial_upper(np.full_like(points, k), points)
+    count = int(min(MANY, np.ceil(height[-1] / RISE)))
+    at = np.interp(np.arange(1, count) * (height[-1] / count), height, points).astype(np.int64)
+    return sorted_distinct(np.concatenate([[0], 1 + at[at < m]]).astype(np.int64))
+
+
+def _clip(first: Ranks, side: Side) -> tuple[Ranks, Ranks]:
+    """Cells up to the last index that is known, from which on there is one."""
+    known = side.known_last
+    if known < side.last:
+        first = np.append(first[first < known], known)
+    return first, np.append(first[1:] - 1, side.last)
+
+
+def _log_ratio(low: Ranks, high: Ranks) -> Floats:
+    """Log((high + 1) / (low + 1))."""
+    return np.log1p((high - low) / (low + 1.0))
+
+
+def _log_sum_exp(rows: Floats) -> Floats:
+    """The logarithm of the sum of exponentials of each row."""
+    top: Floats = rows.max(axis=1)
+    return top + np.log(np.exp(rows - top[:, None]).sum(axis=1))
+
+
+def _add_up(block: Ranks, share: Floats, count: int) -> Floats:
+    """The shares in each block."""
+    return np.bincount(block, share, count).astype(np.float64)
+
+
+def _sum_exp(values: Floats) -> float:
+    return float(np.exp(np.minimum(values, 600.0)).sum())
+
+
+def _count_up(counts: Ranks) -> Ranks:
+    """0, 1, ... up to before each of some counts."""
+    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
