@@ -253,7 +253,8 @@ def scaled_gaps(larger: NDArray[Any], smaller: NDArray[Any], scale: Fraction) ->
         whole: Floats = factor * (larger - smaller).astype(np.float64)
         return whole
     apart = float_differences(larger, smaller)
-    gaps = factor * apart
+    with np.errstate(over="ignore", under="ignore"):
+        gaps = factor * apart
     if not gaps.max(initial=0.0) <= sys.float_info.max:
         return _scale_gaps_exactly(larger, smaller, scale)
     return np.maximum(gaps, TINY, out=gaps, where=apart > 0.0)

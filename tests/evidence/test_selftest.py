@@ -21,6 +21,7 @@ from discreet.evidence.inputs import long_input, telling_pair
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
 from discreet.mechanisms import canonical, core, core_odds, histogram, joint, oneshot, peeling
+from discreet.mechanisms.canonical_nested import NestedClasses
 from discreet.mechanisms.discovery import Discovery
 from discreet.sources.arrays.positions import PositionFinder
 from discreet.sources.events.unlisted_scoring import UnlistedScoring
@@ -38,7 +39,8 @@ PLACES = {
         joint: ["scale"],
         oneshot: ["scale"],
         peeling: ["scale"],
-        canonical.Prepared: ["log_size", "log_acceptance"],
+        canonical.Prepared: ["log_size"],
+        NestedClasses: ["acceptance_bounds"],
         canonical._Streams: ["arrive"],
         Entropy: ["upto_all"],
         Envelope: ["over"],

@@ -87,7 +87,7 @@ def test_what_is_proposed_times_what_is_accepted_is_the_mass(gamma, bits):
                             seen[a, b] += 1
                             if not mass > 0:
                                 continue
-                            proposed = nested.envelope.log_weight(j) + row.log_weight(i) - row.log_total()
+                            proposed = nested.envelope.log_weight(j) + row.log_share(i)
                             proposed += mass.log() - nested.top.log_mass(a1, a2) - nested.bottom.log_mass(b1, b2)
                             kept = nested.log_acceptance(j, row, i, a, b)
                             assert kept <= 0
@@ -125,7 +125,10 @@ def check_acceptances(nested, pick, columns, rows):
                 row = nested.row(at)
                 heaviest = int(np.diff(row.cumulative, prepend=0).argmax())
                 for i in {heaviest, *pick.sample(range(len(a.first)), min(rows, len(a.first)))}:
-                    assert nested.log_acceptance(j, row, i, int(a.last[i]), at) <= 0
+                    drawn = j, row, i, int(a.last[i]), at
+                    low, high = nested.acceptance_bounds(*drawn)
+                    assert nested.log_acceptance(*drawn) <= 0
+                    assert low <= nested.log_acceptance(*drawn) <= high
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -250,7 +253,8 @@ def low_levels(monkeypatch):
     right = cells_of.Levels.bound
 
     def bound(self, b):
-        return right(self, b) - 0.8 * (b > 2)
+        bound, *others = right(self, b)
+        return bound - 0.8 * (b > 2), *others
 
     monkeypatch.setattr(cells_of.Levels, "bound", bound)
 
@@ -265,22 +269,18 @@ def wrong_cell(monkeypatch):
 
 
 def cells_with_a_gap(monkeypatch):
-    """Cells of b that leave one index out."""
+    """Cells of b, one of which was forgotten."""
     right = cells_of._clip
-
-    def clip(first, side):
-        first, last = right(first, side)
-        return first, np.where(last == 7, 6, last)
-
-    monkeypatch.setattr(cells_of, "_clip", clip)
+    monkeypatch.setattr(cells_of, "_clip", lambda first, side: [np.delete(ends, -2) for ends in right(first, side)])
 
 
 def always_kept(monkeypatch):
-    monkeypatch.setattr(NestedClasses, "log_acceptance", lambda self, *drawn: arb(0))
+    monkeypatch.setattr(NestedClasses, "acceptance_bounds", lambda self, *drawn: (np.inf, np.inf))
 
 
 def miscounted(monkeypatch):
     """Classes that are counted the lower the more ranks they leave open."""
+    monkeypatch.setattr(NestedClasses, "acceptance_bounds", lambda self, *drawn: (-np.inf, np.inf))
     monkeypatch.setattr(
         "discreet.mechanisms.canonical_nested.log_binomial", lambda n, r: log_binomial(n, r) - arb(r) / 2
     )

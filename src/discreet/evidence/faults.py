@@ -103,7 +103,9 @@ def no_thinning() -> AbstractContextManager[None]:
 
 def no_acceptance() -> AbstractContextManager[None]:
     """Every class that is drawn is kept, as if all of a cell were as heavy as its bound."""
-    return replace_attribute(NestedClasses, "log_acceptance", lambda right: lambda self, *drawn: arb(0))
+    return replace_attribute(
+        NestedClasses, "acceptance_bounds", lambda right: lambda self, *drawn: (math.inf, math.inf)
+    )
 
 
 def low_envelope() -> AbstractContextManager[None]:

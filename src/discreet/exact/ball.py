@@ -6,7 +6,8 @@ precision, and more random bits where a random number takes part, until the ball
 Floats enter in one way: as upper bounds. The assumption is that NumPy's `log`, `log1p`, `exp` and `expm1` are right
 to a relative 2^-44, a thousand units in the last place where its own tests allow four; `+ - * /` and conversions round
 to nearest. A value computed from terms of one sign by fewer than a hundred such steps is then right to a relative
-2^-42, and `bound_above` adds four times that.
+2^-42, and `bound_above` adds four times that. Python's own `log` and `lgamma` are taken to be right to a relative 2^-44
+too, where a float decides that a random number is far from a probability.
 """
 
 from __future__ import annotations
@@ -154,9 +155,20 @@ def bound_below(value: Floats) -> Floats:
     return value - RELATIVE * (np.abs(value) + 64.0)
 
 
-def sample_bernoulli_exp(entropy: Entropy, log_probability: Callable[[], arb]) -> bool:
-    """Returns True with probability exactly exp(log_probability), which must be at most 1."""
+def sample_bernoulli_exp(
+    entropy: Entropy, log_probability: Callable[[], arb], bounds: tuple[float, float] = (-inf, inf)
+) -> bool:
+    """Returns True with probability exactly exp(log_probability), which must be at most 1.
+
+    Floats that are certainly below and above `log_probability` spare most of its computation.
+    """
     uniform = entropy.uniform()
+    unit = 2.0**-uniform.bits
+    share = uniform.numerator * unit
+    if (share + unit) * (1.0 + RELATIVE) < math.exp(min(bounds[0], 1.0)):
+        return True
+    if share * (1.0 - RELATIVE) > math.exp(min(bounds[1], 1.0)):
+        return False
     while True:
         with precision(_precision_for(uniform.bits)):
             probability, drawn = log_probability().exp(), uniform.ball()

@@ -19,16 +19,16 @@ from discreet.exact.arrays import Floats, Ranks, sorted_distinct
 from discreet.exact.ball import bound_above, log_binomial_upper
 from discreet.exact.boxes import choose_wasteful
 
-WASTE = 0.4
+WASTE = 0.6
 """By which share of all the bounds may exceed it for each of three reasons: wide cells of a or of b, and far levels."""
 
-RISE = 1.0
+RISE = 0.6
 """About how much the bound may rise inside a cell that matters."""
 
-PIECES = 16
+PIECES = 32
 """Into how many pieces a cell is cut at most at once."""
 
-ALL = 256
+ALL = 1024
 """Up to how many a each is a cell of its own at first."""
 
 MANY = 256
@@ -111,32 +111,20 @@ class Levels:
         """How far log(b + 1) is from each level to the next."""
         return _log_ratio(self.b[:-1], self.b[1:])
 
-    def block_of(self, b: Ranks) -> Ranks:
-        """Between which levels each b is: that is the place of the lower one."""
-        return np.maximum(np.searchsorted(self.b, b, side="left") - 1, 0)
+    def bound(self, b: Ranks) -> tuple[Floats, Floats, Ranks]:
+        """The chord at each b, at least log R but for rounding; how far on its way that is; and which chord it is."""
+        chord = np.maximum(self.b.searchsorted(b) - 1, 0)
+        share, low = _log_ratio(self.b[chord], b) / self.width[chord], self.log_r[chord]
+        return low + share * (self.log_r[chord + 1] - low), share, chord
 
-    def bound(self, b: Ranks) -> Floats:
-        """The chord at each b, from the levels around it: at least log R but for rounding."""
-        return self._chord(self.block_of(b), b)[0]
-
-    def _chord(self, block: Ranks, b: Ranks) -> tuple[Floats, Floats]:
-        """The chord at each b, and how far on the way between the levels around it that is."""
-        share, low = _log_ratio(self.b[block], b) / self.width[block], self.log_r[block]
-        return low + share * (self.log_r[block + 1] - low), share
-
-    def bound_with_sag(self, b: Ranks) -> tuple[Floats, Floats, Ranks]:
-        """The chord at each b; about how far log R is below it there; and between which levels that is."""
-        block = self.block_of(b)
-        bound, share = self._chord(block, b)
-        return bound, 4.0 * share * (1.0 - share) * self.sags()[block], block
-
+    @cached_property
     def sags(self) -> Floats:
-        """About how far log R is below the chord between levels: a quarter of what its slopes beside it allow for."""
-        slope = np.concatenate([[0.0], np.diff(self.log_r) / self.width, [np.inf]])
-        before, after = slope[1:-1] - slope[:-2], slope[2:] - slope[1:-1]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            sag = 0.25 * self.width * np.where(np.isinf(after), before, before * after / (before + after))
-        return np.where((np.diff(self.b) > 1) & (sag > 0.0), sag, 0.0)
+        """About how far log R is below the middle of each chord: a quarter of what the slopes beside it allow for."""
+        slope = (self.log_r[1:] - self.log_r[:-1]) / self.width
+        rises = np.maximum(slope[1:] - slope[:-1], 0.0) + 2.0**-40
+        before, after = np.append(max(0.0, slope[0]), rises), np.append(rises, 1e9)
+        sags: Floats = 0.25 * self.width * (before * after / (before + after))
+        return sags
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,9 +143,10 @@ class Enclosure:
     b: Cells
     levels: Levels
 
+    @cached_property
     def log_masses(self) -> Floats:
         """At least the log mass of each cell of b over all a, but for what `log_slack` is for."""
-        return self.b.log_mass + self.levels.bound(self.b.last)
+        return self.b.log_mass + self.levels.bound(self.b.last)[0]
 
 
 @lru_cache(maxsize=256)
@@ -185,7 +174,7 @@ def enclose(top: Side, bottom: Side) -> Enclosure:
     one = Cells(np.ones(1, np.int64), np.array([top.last]), np.zeros(1))
     found = Enclosure(one, b, Levels(plan.levels, plan.sizes[:, -1]))
     # The top-k alone weighs 1, and all a together have a mass of 1.
-    if _sum_exp(found.log_masses()) <= EASY:
+    if _sum_exp(found.log_masses) <= EASY:
         return found
     a = Cells.of(top, plan.a, np.append(plan.a[1:] - 1, top.last))
     row = a.log_mass + (plan.sizes if len(a.first) == len(plan.a) else plan.sizes[:, np.searchsorted(plan.a, a.first)])
@@ -205,8 +194,8 @@ _ROUNDS = 64
 def _refine(found: Enclosure, top: Side, bottom: Side) -> Enclosure | None:
     """The same, cut where most is wasted; None where little is."""
     a, b, levels = found.a, found.b, found.levels
-    bound, sag, block = levels.bound_with_sag(b.last)
-    rise = bound - levels.bound(b.first)
+    bound, way, chord = levels.bound(b.last)
+    rise, sag = bound - levels.bound(b.first)[0], 4.0 * way * (1.0 - way) * levels.sags[chord]
     upper = b.log_mass + bound
     total = max(0.0, float(_log_sum_exp((upper - rise - sag)[None])[0]))
     share = np.exp(np.minimum(upper - total, 600.0))
@@ -215,18 +204,22 @@ def _refine(found: Enclosure, top: Side, bottom: Side) -> Enclosure | None:
             share[hidden] = 0.0
         else:
             bottom.sort_all()
-    wide_b = choose_wasteful(share * -np.expm1(-rise), WASTE)
-    far = np.bincount(block[choose_wasteful(share * -np.expm1(-sag), WASTE)], minlength=len(levels.width)) > 0
-    pieces = _pieces_of_a(a, levels, _add_up(block, share, len(levels.width)))
-    if not (wide_b.any() or far.any() or pieces is not None):
+    is_narrow = bool((a.last == a.first).all())
+    if is_narrow and float(share.sum()) <= 1.0 + 2.0 * WASTE:
+        return None
+    wide = choose_wasteful(share * -np.expm1(-rise), WASTE)
+    far = _add_up(chord, share * -np.expm1(-sag), len(levels.sags))
+    far = np.where(choose_wasteful(far, WASTE), np.ceil(np.sqrt(levels.sags / 0.15)).clip(2, 8), 1.0)
+    pieces = None if is_narrow else _pieces_of_a(a, levels, _add_up(chord, share, len(levels.sags)))
+    if not (wide.any() or (far > 1.0).any() or pieces is not None):
         return None
     if pieces is not None:
         a = a.cut(top, pieces)
         levels = Levels(levels.b, _log_sum_exp(log_row(a, levels.b)))
-    if far.any():
-        levels = _add_levels(a, levels, np.where(far, np.ceil(np.sqrt(levels.sags() / 0.15)).clip(2, 8), 1))
-    if wide_b.any():
-        b = b.cut(bottom, np.where(wide_b, np.ceil(rise / RISE).clip(2, PIECES), 1).astype(np.int64))
+    if (far > 1.0).any():
+        levels = _add_levels(a, levels, far)
+    if wide.any():
+        b = b.cut(bottom, np.where(wide, np.ceil(rise / RISE).clip(2, PIECES), 1).astype(np.int64))
     return Enclosure(a, b, levels)
 
 
@@ -341,8 +334,9 @@ def _log_ratio(low: Ranks, high: Ranks) -> Floats:
 
 def _log_sum_exp(rows: Floats) -> Floats:
     """The logarithm of the sum of exponentials of each row."""
-    top: Floats = rows.max(axis=1)
-    return top + np.log(np.exp(rows - top[:, None]).sum(axis=1))
+    top = rows.max(axis=1)
+    logs: Floats = top + np.log(np.exp(rows - top[:, None]).sum(axis=1))
+    return logs
 
 
 def _add_up(block: Ranks, share: Floats, count: int) -> Floats:

@@ -8,6 +8,7 @@ in all classes from some a and some b on; its masses there add up to exp(-A - B)
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -21,6 +22,9 @@ from discreet.exact.nested import Enclosure, enclose, log_row, log_slack
 from discreet.mechanisms.canonical_classes import Losses
 from discreet.mechanisms.canonical_heights import Heights
 from discreet.selection import Selection, UniformSubset
+
+_WHOLE = Envelope.over(np.zeros(1))
+"""All of a row that has one part."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,10 +66,12 @@ class NestedClasses:
         """Part j is cell j of b, with all a."""
         cells = self.enclosure
         slack = log_slack(self.top.last, self.bottom.last, len(cells.a.first), self.bits)
-        return Envelope.over(cells.log_masses() + slack, self.bits)
+        return Envelope.over(cells.log_masses + slack, self.bits)
 
     def row(self, b: int) -> Envelope:
-        """Part i is cell i of a, next to this b."""
+        """Part i is cell i of a, next to this b: their shares alone count."""
+        if len(self.enclosure.a.first) == 1:
+            return _WHOLE
         return Envelope.over(log_row(self.enclosure.a, np.array([b]))[0], self.bits)
 
     def select(self, entropy: Entropy) -> Selection:
@@ -82,9 +88,10 @@ class NestedClasses:
             j = self.envelope.pick(entropy)
             b = self.bottom.draw(int(cells.b.first[j]), int(cells.b.last[j]), entropy)
             row = self.row(b)
-            i = row.pick(entropy)
+            i = 0 if row is _WHOLE else row.pick(entropy)
             a = self.top.draw(int(cells.a.first[i]), int(cells.a.last[i]), entropy)
-            if sample_bernoulli_exp(entropy, partial(self.log_acceptance, j, row, i, a, b)):
+            drawn = j, row, i, a, b
+            if sample_bernoulli_exp(entropy, partial(self.log_acceptance, *drawn), self.acceptance_bounds(*drawn)):
                 return a, b
 
     def log_acceptance(self, j: int, row: Envelope, i: int, a: int, b: int) -> arb:
@@ -95,4 +102,14 @@ class NestedClasses:
         cells = self.enclosure
         mass = self.bottom.log_mass(int(cells.b.first[j]), int(cells.b.last[j]))
         mass += self.top.log_mass(int(cells.a.first[i]), int(cells.a.last[i])) + log_binomial(a + b, a)
-        return mass - self.envelope.log_weight(j) - (row.log_weight(i) - row.log_total())
+        return mass - self.envelope.log_weight(j) - row.log_share(i)
+
+    def acceptance_bounds(self, j: int, row: Envelope, i: int, a: int, b: int) -> tuple[float, float]:
+        """Floats certainly below and above the log probability that such a class is kept."""
+        log_a, log_b = float(self.enclosure.a.log_mass[i]), float(self.enclosure.b.log_mass[j])
+        size = math.lgamma(a + b + 1) - math.lgamma(a + 1) - math.lgamma(b + 1)
+        weight, other = self.envelope.log_weight_float(j), row.log_share_float(i)
+        # Each term is right to a relative 2^-38 of what it is made of.
+        made_of = (a + b) * math.log(a + b + 2.0) + abs(log_a) + abs(log_b) + abs(weight) + abs(row.reference) + 128.0
+        middle, off = log_a + log_b + size - weight - other, 2.0**-38 * made_of
+        return (middle - off, middle + off) if off < 1.0 else (-math.inf, math.inf)
