@@ -20,10 +20,10 @@ from tallies import EPSILONS, TALLIES, sizes
 @pytest.mark.parametrize(
     "mechanism",
     [
-        discreet.Canonical(),
-        discreet.Canonical(gamma=1),
-        discreet.Canonical(gamma="1/7"),
-        discreet.Canonical(gamma=0),
+        discreet.Canonical(noise="laplace"),
+        discreet.Canonical(gamma=1, noise="logistic"),
+        discreet.Canonical(gamma="1/7", noise="exponential"),
+        discreet.Canonical(gamma=0, noise="half-logistic"),
         discreet.Canonical(ceil=True),
     ],
     ids=str,
@@ -48,7 +48,7 @@ def test_no_box_accepts_with_more_than_certainty(tally, mechanism):
 @pytest.mark.parametrize("tally", TALLIES)
 def test_boxes_partition_the_grid_and_waste_little(tally):
     for k in sizes(tally):
-        prepared = discreet.Canonical().prepare(tally, k, Fraction(1, 10), discreet.Sensitivity())
+        prepared = discreet.Canonical(noise="laplace").prepare(tally, k, Fraction(1, 10), discreet.Sensitivity())
         boxes = prepared.boxes
         assert sum(boxes.cells(j) for j in range(len(boxes.h1))) == k * (tally.d - k)
         assert boxes.h1.min() == 0

@@ -23,8 +23,8 @@ from discreet.evidence import group_rows
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy
-from discreet.exact.envelope import Envelope
 from discreet.exact.laplace import upper_tail
+from discreet.exact.nested import Levels
 from discreet.mechanisms import canonical, core, core_odds
 from discreet.mechanisms.canonical_classes import Class
 from discreet.mechanisms.canonical_nested import NestedClasses
@@ -108,17 +108,17 @@ def no_acceptance() -> AbstractContextManager[None]:
     )
 
 
-def low_envelope() -> AbstractContextManager[None]:
-    """Bounds on the mass of boxes that are 5% too low."""
+def low_chords() -> AbstractContextManager[None]:
+    """Bounds on nested classes that are 7% too low, but for those that hold the top-k alone."""
 
-    def lower_masses(right: Any) -> Any:
-        def over(cls: type[Envelope], log_mass: Floats, *scale: int) -> Envelope:
-            made: Envelope = right.__func__(cls, log_mass + math.log(0.95), *scale)
-            return made
+    def lower_bounds(right: Any) -> Any:
+        def bound(self: Levels, b: Ranks) -> tuple[Floats, Floats, Ranks]:
+            chord, *others = right(self, b)
+            return chord + math.log(0.93) * (b > 0), *others
 
-        return classmethod(over)
+        return bound
 
-    return replace_attribute(Envelope, "over", lower_masses)
+    return replace_attribute(Levels, "bound", lower_bounds)
 
 
 def next_rank() -> AbstractContextManager[None]:

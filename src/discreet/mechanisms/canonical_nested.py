@@ -3,7 +3,7 @@
 For 1 <= a <= k and 0 <= b <= d - k let the nested class (a, b) be all k-subsets that hold ranks 0..k-a-1 and nothing
 from rank k+b on: C(a+b, a) of them. With heights A(a), of rank k - a above rank k - 1, and B(b), of rank k - 1 above
 rank k - 1 + b, give each of its subsets the mass (exp(-A(a)) - exp(-A(a+1))) (exp(-B(b)) - exp(-B(b+1))). A subset is
-in all classes from some a and some b on; its masses there add up to exp(-A - B), its weight (docs/proofs.md, 9.2).
+in all classes from some a and some b on; its masses there add up to exp(-A - B), its weight (docs/proofs.md, 9.3).
 """
 
 from __future__ import annotations
