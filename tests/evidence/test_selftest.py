@@ -47,7 +47,7 @@ PLACES = {
         Entropy: ["upto_all"],
         Levels: ["bound"],
         PositionFinder: ["find", "find_selected"],
-        LazyColumn: ["exact"],
+        LazyColumn: ["raw"],
         discreet.request: ["l1_distance", "make_count_mechanism"],
         discreet.counts: ["l1_steps_by_group"],
         discreet.discovery_request: ["make_count_mechanism"],

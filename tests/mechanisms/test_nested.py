@@ -249,14 +249,11 @@ def by_ends(outcomes):
 
 
 def low_levels(monkeypatch):
-    """Levels that are too low from the third on."""
+    """Levels that are too low, but for the first."""
     right = cells_of.Levels.bound
-
-    def bound(self, b):
-        bound, *others = right(self, b)
-        return bound - 0.8 * (b > 2), *others
-
-    monkeypatch.setattr(cells_of.Levels, "bound", bound)
+    monkeypatch.setattr(
+        cells_of.Levels, "bound", lambda self, at: right(self, at) - 0.8 * ((at.level > 0) | (at.way > 0))
+    )
 
 
 def wrong_cell(monkeypatch):
@@ -270,8 +267,15 @@ def wrong_cell(monkeypatch):
 
 def cells_with_a_gap(monkeypatch):
     """Cells of b, one of which was forgotten."""
-    right = cells_of._clip
-    monkeypatch.setattr(cells_of, "_clip", lambda first, side: [np.delete(ends, -2) for ends in right(first, side)])
+    right = cells_of._begin
+
+    def begin(plan, bottom, a):
+        found = right(plan, bottom, a)
+        kept = np.arange(len(found.b.first)) != len(found.b.first) - 2
+        b = cells_of.Cells(found.b.first[kept], found.b.last[kept], found.b.log_mass[kept])
+        return cells_of.Enclosure.of(a, b, found.levels)
+
+    monkeypatch.setattr(cells_of, "_begin", begin)
 
 
 def always_kept(monkeypatch):

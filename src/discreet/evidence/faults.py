@@ -20,11 +20,11 @@ from flint import arb
 from discreet import counts, discovery_request, grouped_request, request, topk
 from discreet.columns import LazyColumn
 from discreet.evidence import group_rows
-from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.arrays import Ranks
 from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy
 from discreet.exact.laplace import upper_tail
-from discreet.exact.nested import Levels
+from discreet.exact.nested import Levels, Places
 from discreet.mechanisms import canonical, core, core_odds
 from discreet.mechanisms.canonical_classes import Class
 from discreet.mechanisms.canonical_nested import NestedClasses
@@ -33,6 +33,7 @@ from discreet.mechanisms.registry import MECHANISMS
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.sources.arrays.positions import PositionFinder
+from discreet.sources.arrays.sorting import LARGE
 from discreet.sources.events.unlisted_scoring import UnlistedScoring
 from discreet.tally import Tally
 
@@ -112,9 +113,8 @@ def low_chords() -> AbstractContextManager[None]:
     """Bounds on nested classes that are 7% too low, but for those that hold the top-k alone."""
 
     def lower_bounds(right: Any) -> Any:
-        def bound(self: Levels, b: Ranks) -> tuple[Floats, Floats, Ranks]:
-            chord, *others = right(self, b)
-            return chord + math.log(0.93) * (b > 0), *others
+        def bound(self: Levels, at: Places) -> Any:
+            return right(self, at) + math.log(0.93) * ((at.level > 0) | (at.way > 0.0))
 
         return bound
 
@@ -131,13 +131,14 @@ def next_rank() -> AbstractContextManager[None]:
 
 
 def shifted_range() -> AbstractContextManager[None]:
-    """In large arrays: of a range of ranks, the one that begins and ends one rank higher."""
+    """In large arrays: of a range of ranks, the one that begins and ends one rank lower."""
 
     def shift(right: Any) -> Any:
         def find_selected(self: PositionFinder, selection: Selection) -> Any:
             subset = selection.subset
-            if subset is not None:
-                selection = replace(selection, subset=replace(subset, first=subset.first - 1, last=subset.last - 1))
+            if subset is not None and subset.last < self.tally.d - 1 >= LARGE - 1:
+                shifted = replace(subset, first=subset.first + 1, last=subset.last + 1)
+                selection = replace(selection, subset=shifted, cuts_no_run=False)
             return right(self, selection)
 
         return find_selected
@@ -149,13 +150,13 @@ def shifted_lazy_column() -> AbstractContextManager[None]:
     """In lazily sorted arrays, as long as only the top is sorted: the score one rank lower."""
 
     def shift(right: Any) -> Any:
-        def exact(self: LazyColumn, position: int) -> Any:
+        def raw(self: LazyColumn, positions: Ranks) -> Any:
             below = len(self) - self.known_count
-            return right(self, max(position - 1, below) if 0 < below < len(self) else position)
+            return right(self, np.maximum(positions - 1, below) if 0 < below < len(self) else positions)
 
-        return exact
+        return raw
 
-    return replace_attribute(LazyColumn, "exact", shift)
+    return replace_attribute(LazyColumn, "raw", shift)
 
 
 def planned_with_half_the_noise() -> AbstractContextManager[None]:

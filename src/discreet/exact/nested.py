@@ -9,13 +9,13 @@ choose cells and levels, and any choice is valid: they are cut while the bounds 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
 
-from discreet.exact.arrays import Floats, Ranks, sorted_distinct
+from discreet.exact.arrays import Floats, Mask, Ranks, sorted_distinct
 from discreet.exact.ball import bound_above, log_binomial_upper
 from discreet.exact.boxes import choose_wasteful
 
@@ -31,7 +31,7 @@ PIECES = 32
 ALL = 1024
 """Up to how many a each is a cell of its own at first."""
 
-MANY = 256
+MANY = 1000
 """How many cells of b there are at first, at most."""
 
 
@@ -100,6 +100,17 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Places:
+    """Where some b are among levels: after which level, and how far on the way from there to the next."""
+
+    level: Ranks
+    way: Floats
+
+    def __getitem__(self, chosen: Mask | Ranks) -> Places:
+        return Places(self.level[chosen], self.way[chosen])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Levels:
     """Some b, from 0 to m, with log R at each."""
 
@@ -111,11 +122,14 @@ class Levels:
         """How far log(b + 1) is from each level to the next."""
         return _log_ratio(self.b[:-1], self.b[1:])
 
-    def bound(self, b: Ranks) -> tuple[Floats, Floats, Ranks]:
-        """The chord at each b, at least log R but for rounding; how far on its way that is; and which chord it is."""
-        chord = np.maximum(self.b.searchsorted(b) - 1, 0)
-        share, low = _log_ratio(self.b[chord], b) / self.width[chord], self.log_r[chord]
-        return low + share * (self.log_r[chord + 1] - low), share, chord
+    def place(self, b: Ranks) -> Places:
+        level = np.maximum(self.b.searchsorted(b) - 1, 0)
+        return Places(level, _log_ratio(self.b[level], b) / self.width[level])
+
+    def bound(self, at: Places) -> Floats:
+        """The chord at some places: at least log R but for rounding."""
+        low = self.log_r[at.level]
+        return low + at.way * (self.log_r[at.level + 1] - low)
 
     @cached_property
     def sags(self) -> Floats:
@@ -137,16 +151,24 @@ class Enclosure:
         The cells.
     levels
         What bounds R.
+    at_first, at_last
+        Where the first and the last of each cell of b are among the levels.
     """
 
     a: Cells
     b: Cells
     levels: Levels
+    at_first: Places
+    at_last: Places
+
+    @classmethod
+    def of(cls, a: Cells, b: Cells, levels: Levels) -> Enclosure:
+        return cls(a, b, levels, levels.place(b.first), levels.place(b.last))
 
     @cached_property
     def log_masses(self) -> Floats:
         """At least the log mass of each cell of b over all a, but for what `log_slack` is for."""
-        return self.b.log_mass + self.levels.bound(self.b.last)[0]
+        return self.b.log_mass + self.levels.bound(self.at_last)
 
 
 @lru_cache(maxsize=256)
@@ -170,15 +192,13 @@ def log_row(a: Cells, b: Ranks) -> Floats:
 def enclose(top: Side, bottom: Side) -> Enclosure:
     """Cells around all classes, with bounds that are little above them."""
     plan = _plan(top.last, bottom.last)
-    b = Cells.of(bottom, *_clip(plan.b, bottom))
-    one = Cells(np.ones(1, np.int64), np.array([top.last]), np.zeros(1))
-    found = Enclosure(one, b, Levels(plan.levels, plan.sizes[:, -1]))
+    found = _begin(plan, bottom, Cells(np.ones(1, np.int64), np.array([top.last]), np.zeros(1)))
     # The top-k alone weighs 1, and all a together have a mass of 1.
-    if _sum_exp(found.log_masses) <= EASY:
+    if float(np.exp(np.minimum(found.log_masses, 600.0)).sum()) <= EASY:
         return found
-    a = Cells.of(top, plan.a, np.append(plan.a[1:] - 1, top.last))
-    row = a.log_mass + (plan.sizes if len(a.first) == len(plan.a) else plan.sizes[:, np.searchsorted(plan.a, a.first)])
-    found = Enclosure(a, b, Levels(plan.levels, _log_sum_exp(row)))
+    a = Cells.of(top, plan.a, plan.a_last)
+    row = a.log_mass + (plan.sizes if len(a.first) == len(plan.a) else plan.sizes[:, plan.a.searchsorted(a.first)])
+    found = replace(found, a=a, levels=Levels(plan.levels, _log_sum_exp(row)))
     for _ in range(_ROUNDS):
         finer = _refine(found, top, bottom)
         if finer is None:
@@ -191,12 +211,26 @@ _ROUNDS = 64
 """How often cells are cut at most: each time they are several times smaller."""
 
 
+def _begin(plan: _Plan, bottom: Side, a: Cells) -> Enclosure:
+    """The planned cells of b, up to what is known, and levels for all a as one cell."""
+    levels = Levels(plan.levels, plan.sizes[:, -1])
+    known = bottom.known_last
+    if known < bottom.last:
+        first = np.append(plan.b[plan.b < known], known)
+        return Enclosure.of(a, Cells.of(bottom, first, np.append(first[1:] - 1, bottom.last)), levels)
+    b = Cells.of(bottom, plan.b, plan.b_last)
+    if len(b.first) == len(plan.b):
+        return Enclosure(a, b, levels, plan.at_first, plan.at_last)
+    kept = plan.b.searchsorted(b.first)
+    return Enclosure(a, b, levels, plan.at_first[kept], plan.at_last[kept])
+
+
 def _refine(found: Enclosure, top: Side, bottom: Side) -> Enclosure | None:
     """The same, cut where most is wasted; None where little is."""
     a, b, levels = found.a, found.b, found.levels
-    bound, way, chord = levels.bound(b.last)
-    rise, sag = bound - levels.bound(b.first)[0], 4.0 * way * (1.0 - way) * levels.sags[chord]
-    upper = b.log_mass + bound
+    upper, level, way = found.log_masses, found.at_last.level, found.at_last.way
+    rise = upper - (b.log_mass + levels.bound(found.at_first))
+    sag = 4.0 * way * (1.0 - way) * levels.sags[level]
     total = max(0.0, float(_log_sum_exp((upper - rise - sag)[None])[0]))
     share = np.exp(np.minimum(upper - total, 600.0))
     if (hidden := _find_hidden(b, bottom)) is not None:
@@ -208,9 +242,9 @@ def _refine(found: Enclosure, top: Side, bottom: Side) -> Enclosure | None:
     if is_narrow and float(share.sum()) <= 1.0 + 2.0 * WASTE:
         return None
     wide = choose_wasteful(share * -np.expm1(-rise), WASTE)
-    far = _add_up(chord, share * -np.expm1(-sag), len(levels.sags))
+    far = _add_up(level, share * -np.expm1(-sag), len(levels.sags))
     far = np.where(choose_wasteful(far, WASTE), np.ceil(np.sqrt(levels.sags / 0.15)).clip(2, 8), 1.0)
-    pieces = None if is_narrow else _pieces_of_a(a, levels, _add_up(chord, share, len(levels.sags)))
+    pieces = None if is_narrow else _pieces_of_a(a, levels, _add_up(level, share, len(levels.sags)))
     if not (wide.any() or (far > 1.0).any() or pieces is not None):
         return None
     if pieces is not None:
@@ -220,7 +254,7 @@ def _refine(found: Enclosure, top: Side, bottom: Side) -> Enclosure | None:
         levels = _add_levels(a, levels, far)
     if wide.any():
         b = b.cut(bottom, np.where(wide, np.ceil(rise / RISE).clip(2, PIECES), 1).astype(np.int64))
-    return Enclosure(a, b, levels)
+    return Enclosure.of(a, b, levels)
 
 
 def _find_hidden(b: Cells, bottom: Side) -> int | None:
@@ -244,9 +278,11 @@ def _pieces_of_a(a: Cells, levels: Levels, in_block: Floats) -> Ranks | None:
     some = Cells(a.first[wide], a.last[wide], a.log_mass[wide])
     row = log_row(some, levels.b[near + 1])
     rises = row - log_row(Cells(some.first, some.first, some.log_mass), levels.b[near + 1])
-    masses = np.exp(row - levels.log_r[near + 1, None]) * np.minimum(in_block[near, None], 1e100)
+    masses, wasted = np.exp(row - levels.log_r[near + 1, None]), -np.expm1(-np.maximum(rises, 0.0))
+    # Beside what cells weigh at least: the bound of a wide one may be far above all others, which count all the same.
+    at_least = np.maximum(1.0 - (masses * wasted).sum(axis=1), (masses * (1.0 - wasted)).sum(axis=1)) + 1e-200
     excess = np.zeros(len(a.last))
-    excess[wide] = (masses * -np.expm1(-np.maximum(rises, 0.0))).sum(axis=0)
+    excess[wide] = (in_block[near] / (in_block[near].sum() * at_least)) @ (masses * wasted)
     chosen = choose_wasteful(excess, WASTE)
     if not chosen.any():
         return None
@@ -263,7 +299,8 @@ def _add_levels(a: Cells, levels: Levels, pieces: Floats) -> Levels:
     between = low + ((low.astype(np.float64) + 1.0) * np.expm1(width * number / count)).astype(np.int64)
     # None is too close to the level before it, or the same would be asked for again.
     between = np.maximum(between, low + number)
-    new = np.setdiff1d(between[number > 0], levels.b)
+    new = sorted_distinct(between[number > 0])
+    new = new[levels.b[levels.b.searchsorted(new)] != new]
     b, log_r = np.append(levels.b, new), np.append(levels.log_r, _log_sum_exp(log_row(a, new)))
     order = np.argsort(b)
     return Levels(b[order], log_r[order])
@@ -275,25 +312,34 @@ class _Plan:
 
     Attributes
     ----------
-    a, b
-        Where cells begin.
+    a, a_last, b, b_last
+        Where cells begin and end.
     levels, sizes
         Levels, and log C(a+b, a) at each of them and the last of each cell of a, raised to be above.
+    at_first, at_last
+        Where the first and the last of each cell of b are among the levels.
     """
 
     a: Ranks
+    a_last: Ranks
     b: Ranks
+    b_last: Ranks
     levels: Ranks
     sizes: Floats
+    at_first: Places
+    at_last: Places
 
 
 @lru_cache(maxsize=16)
 def _plan(k: int, m: int) -> _Plan:
     levels = _spread(m, max(2, int(1.5 * np.log1p(m)) + 2))
     a = np.arange(1, k + 1) if k <= ALL else _towards_both_ends(k)
-    rows = Cells(a, np.append(a[1:] - 1, k), np.zeros(len(a)))
-    plan = _Plan(a, _even_rises(k, m), levels, log_row(rows, levels))
-    for shared in vars(plan).values():
+    b = _even_rises(k, m)
+    a_last, b_last = np.append(a[1:] - 1, k), np.append(b[1:] - 1, m)
+    sizes = log_row(Cells(a, a_last, np.zeros(len(a))), levels)
+    line = Levels(levels, sizes[:, -1])
+    plan = _Plan(a, a_last, b, b_last, levels, sizes, line.place(b), line.place(b_last))
+    for shared in (a, a_last, b, b_last, levels, sizes):
         shared.flags.writeable = False
     return plan
 
@@ -319,14 +365,6 @@ def _even_rises(k: int, m: int) -> Ranks:
     return sorted_distinct(np.concatenate([[0], 1 + at[at < m]]).astype(np.int64))
 
 
-def _clip(first: Ranks, side: Side) -> tuple[Ranks, Ranks]:
-    """Cells up to the last index that is known, from which on there is one."""
-    known = side.known_last
-    if known < side.last:
-        first = np.append(first[first < known], known)
-    return first, np.append(first[1:] - 1, side.last)
-
-
 def _log_ratio(low: Ranks, high: Ranks) -> Floats:
     """Log((high + 1) / (low + 1))."""
     return np.log1p((high - low) / (low + 1.0))
@@ -342,10 +380,6 @@ def _log_sum_exp(rows: Floats) -> Floats:
 def _add_up(block: Ranks, share: Floats, count: int) -> Floats:
     """The shares in each block."""
     return np.bincount(block, share, count).astype(np.float64)
-
-
-def _sum_exp(values: Floats) -> float:
-    return float(np.exp(np.minimum(values, 600.0)).sum())
 
 
 def _count_up(counts: Ranks) -> Ranks:

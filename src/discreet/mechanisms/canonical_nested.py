@@ -77,9 +77,9 @@ class NestedClasses:
     def select(self, entropy: Entropy) -> Selection:
         """Returns a k-subset of the ranks, distributed as the mechanism says; all but the class is left open."""
         (a, b), k = self.draw_class(entropy), self.losses.k
-        if b == 0:
-            return Selection(np.empty(0, np.int64), k)
-        return Selection(np.empty(0, np.int64), k - a, UniformSubset(a, k - a, k + b - 1, entropy))
+        # Only the last index of a run has a mass, and the head ends before it.
+        some = UniformSubset(a, k - a, k + b - 1, entropy) if b else None
+        return Selection(np.empty(0, np.int64), k - a if b else k, some, cuts_no_run=True)
 
     def draw_class(self, entropy: Entropy) -> tuple[int, int]:
         """Returns a class (a, b) with probability exactly proportional to its mass."""
