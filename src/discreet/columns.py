@@ -263,11 +263,12 @@ def scaled_gaps(larger: NDArray[Any], smaller: NDArray[Any], scale: Fraction) ->
 def _scale_gaps_exactly(larger: NDArray[Any], smaller: NDArray[Any], scale: Fraction) -> Floats:
     """The same by rationals."""
     if scale == 0:
-        return np.zeros(len(larger))
+        return np.zeros(np.broadcast(larger, smaller).shape)
     if larger.dtype == np.uint64:
         gaps = [Fraction(each) for each in (larger - smaller).tolist()]
     else:
-        gaps = [Fraction(one) - Fraction(other) for one, other in zip(larger.tolist(), smaller.tolist(), strict=True)]
+        pairs = np.broadcast(larger, smaller)
+        gaps = [Fraction(one) - Fraction(other) for one, other in pairs]
     rounded = [min(max(to_float(scale * gap), TINY), sys.float_info.max) if gap else 0.0 for gap in gaps]
     return np.array(rounded, np.float64)
 

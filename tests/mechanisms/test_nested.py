@@ -26,6 +26,13 @@ from tallies import EPSILONS, TALLIES, sizes
 GAMMAS = ["0", "1/7", "3/4", "1"]
 
 
+@pytest.fixture(autouse=True)
+def no_warnings():
+    """The logarithm of no mass at all is asked for."""
+    with np.errstate(divide="ignore"):
+        yield
+
+
 def prepare(tally, k, epsilon=1, gamma="3/4", **options):
     return discreet.Canonical(gamma, **options).prepare(tally, k, Fraction(epsilon), discreet.Sensitivity()).nested
 

@@ -97,7 +97,7 @@ def log_binomial_upper(r: Ranks, rest: Ranks) -> Floats:
     a_low -= a_low * a_low * a_low / 30.0
     b_low -= b_low * b_low * b_low / 30.0
     value += (1.0 / (a + b) - a_low - b_low) / 12.0
-    value[(r == 0) | (rest == 0)] = 0.0
+    value[np.logical_or(r == 0, rest == 0)] = 0.0
     return value
 
 

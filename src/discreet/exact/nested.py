@@ -9,7 +9,7 @@ choose cells and levels, and any choice is valid: they are cut while the bounds 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol
 
@@ -185,8 +185,7 @@ def log_slack(k: int, m: int, cells: int, bits: int) -> float:
 
 def log_row(a: Cells, b: Ranks) -> Floats:
     """At least the log of U C(a'+b, a') for all cells of a, a row for each b."""
-    last, level = np.broadcast_arrays(a.last, b[:, None])
-    return a.log_mass + bound_above(log_binomial_upper(last, level))
+    return a.log_mass + bound_above(log_binomial_upper(a.last, b[:, None]))
 
 
 def enclose(top: Side, bottom: Side) -> Enclosure:
@@ -198,7 +197,7 @@ def enclose(top: Side, bottom: Side) -> Enclosure:
         return found
     a = Cells.of(top, plan.a, plan.a_last)
     row = a.log_mass + (plan.sizes if len(a.first) == len(plan.a) else plan.sizes[:, plan.a.searchsorted(a.first)])
-    found = replace(found, a=a, levels=Levels(plan.levels, _log_sum_exp(row)))
+    found = Enclosure(a, found.b, Levels(plan.levels, _log_sum_exp(row)), found.at_first, found.at_last)
     for _ in range(_ROUNDS):
         finer = _refine(found, top, bottom)
         if finer is None:

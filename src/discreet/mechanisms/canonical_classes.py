@@ -94,6 +94,8 @@ class Losses:
 
     def focus(self) -> None:
         """Tells the tally how far below the k-th score a worst score can be and still matter."""
+        if self.tally.known_count == self.tally.d:
+            return
         # All classes together have fewer than (e d / k)^k subsets, and a factor of e^-40 is not seen.
         log_count = self.k * (log(self.tally.d / self.k) + 1.0) + 40.0
         weight = to_float(self.s * self.gamma)

@@ -62,16 +62,18 @@ class Heights:
         self._scores(np.array([self.last]))
 
     def log_masses(self, first: Ranks, last: Ranks) -> Floats:
-        """The log masses of some cells: right to a relative 2^-44, and -inf only where there is no mass."""
+        """The log masses of some cells: right to a relative 2^-44, and -inf only where there is no mass.
+
+        The caller has NumPy ignore that there is no logarithm of 0.
+        """
         count, ends = len(first), last < self.last
         scores = self._scores(np.concatenate([first, last[ends] + 1, [self.first]]))
-        begin, end, base = scores[:count], scores[count:-1], np.broadcast_to(scores[-1:], count)
+        begin, end, base = scores[:count], scores[count:-1], np.repeat(scores[-1:], count)
         # From the first index to each cell, and from the beginning of a cell to its end: two terms of one sign.
         gaps = self._gaps(np.concatenate([base, begin[ends]]), np.concatenate([begin, end]))
         log_mass, steps = -gaps[:count], gaps[count:]
-        with np.errstate(divide="ignore"):
-            shares = np.log(-np.expm1(-steps))
-        for i in np.flatnonzero(steps == TINY).tolist():
+        shares = np.log(-np.expm1(-steps))
+        for i in np.flatnonzero(steps == TINY).tolist() if scores.dtype != np.uint64 else ():
             step = self._height(int(first[ends][i]), int(last[ends][i]) + 1)
             # 1 - exp(-x) is below x, and not by a relative 2^-1000.
             shares[i] = math.log(step.numerator) - math.log(step.denominator)
@@ -98,13 +100,14 @@ class Heights:
         # Below that, so few bits of it are known that a float would not say what it must.
         if uniform.bits < 60 or uniform.numerator >> (uniform.bits - 20) == 0:
             return None
-        begin, end = self._scores(np.array([first])), self._scores(np.array([min(last + 1, self.last)]))
-        total = 1.0 if last == self.last else -float(np.expm1(-self._gaps(begin, end))[0])
+        ends = self._scores(np.array([first, min(last + 1, self.last)]))
+        begin = ends[:1]
+        total = 1.0 if last == self.last else -math.expm1(-float(self._gaps(begin, ends[1:])[0]))
         wanted = total * (uniform.numerator * 2.0**-uniform.bits)
         while first < last:
             ends = _cut_evenly(first, last)
-            shares = -np.expm1(-self._gaps(np.broadcast_to(begin, len(ends)), self._scores(ends + 1)))
-            place = int(np.searchsorted(shares, wanted, side="right"))
+            shares = -np.expm1(-self._gaps(begin, self._scores(ends + 1)))
+            place = int(shares.searchsorted(wanted, side="right"))
             near = shares[max(0, place - 1) : place + 1]
             if (np.abs(near - wanted) <= 2.0**-40 * wanted).any():
                 return None

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discreet.exact.arrays import Mask, Ranks, sorted_distinct
 from discreet.selection import Selection, UniformSubset
-from discreet.sources.arrays.sorting import as_bits, iterate_blocks
+from discreet.sources.arrays.sorting import LARGE, as_bits, iterate_blocks
 from discreet.tally import Tally
 
 _FEW = 8
@@ -42,6 +42,8 @@ class PositionFinder:
         """Returns the positions of a selection; what it leaves open is drawn, every subset being equally likely."""
         if selection.is_listed:
             return self.find(selection.ranks)
+        if selection.cuts_no_run and len(self.scores) < LARGE:
+            return self._find_between(selection)
         head, some, single = selection.head, selection.subset, len(selection.ranks)
         ends = [0, head - 1] * (head > 0) + ([] if some is None else [some.first, some.last])
         ranks = np.concatenate([selection.ranks, ends]).astype(np.int64)
@@ -58,6 +60,18 @@ class PositionFinder:
         if some is not None:
             parts.append(ranges[-1].some(held, some))
         return _take_positions(near, np.concatenate(parts))
+
+    def _find_between(self, selection: Selection) -> Ranks:
+        """The same where two scores tell who is in the range, for arrays that may be looked through at once."""
+        some = selection.subset
+        values = self._name_scores(np.array([selection.head - 1] if some is None else [some.first, some.last]))
+        near = np.flatnonzero(self.scores >= values[-1])
+        if some is None:
+            return near
+        inside = self.scores[near] <= values[0]
+        between = near[inside]
+        chosen = between[some.entropy.subset(some.count, len(between) - 1)]
+        return np.concatenate([near[~inside], chosen])
 
     def _mark(self, ranks: Ranks, single: int, values: NDArray[Any], held: NDArray[Any], marks: Ranks) -> None:
         """Notes the positions of ranks one by one, and of those ends of ranges that cut through a run of equals."""
