@@ -127,7 +127,18 @@ def next_rank() -> AbstractContextManager[None]:
     def shift(right: Any) -> Any:
         return lambda self, ranks: right(self, np.minimum(ranks + 1, len(self.scores) - 1))
 
-    return replace_attribute(PositionFinder, "find", shift)
+    def one_by_one(right: Any) -> Any:
+        return lambda self, selection: self.find(selection.draw_ranks())
+
+    @contextmanager
+    def plant() -> Iterator[None]:
+        with (
+            replace_attribute(PositionFinder, "find", shift),
+            replace_attribute(PositionFinder, "find_selected", one_by_one),
+        ):
+            yield
+
+    return plant()
 
 
 def shifted_range() -> AbstractContextManager[None]:

@@ -184,7 +184,7 @@ def cases() -> list[Case]:
     by_weight: dict[Mechanism, int] = {Canonical(): some}
     by_race: dict[Mechanism, int] = {Canonical(noise="exponential"): few_draws}
     sampler: list[tuple[str, faults.Plant, dict[Mechanism, int]]] = [
-        ("class size as printed", faults.printed_class_size, by_weight),
+        ("class size as printed", faults.printed_class_size, by_race),
         ("biased subset", faults.biased_subset, by_weight),
         ("no thinning", faults.no_thinning, by_race),
         ("no acceptance", faults.no_acceptance, by_weight),

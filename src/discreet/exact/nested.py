@@ -112,10 +112,27 @@ class Places:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Levels:
-    """Some b, from 0 to m, with log R at each."""
+    """Some b, from 0 to m, with the terms of R at each.
+
+    Attributes
+    ----------
+    b
+        The levels.
+    rows
+        For each, at least the logarithm of U C(a'+b, a') for all cells of a.
+    """
 
     b: Ranks
-    log_r: Floats
+    rows: Floats
+
+    @classmethod
+    def at(cls, b: Ranks, a: Cells) -> Levels:
+        return cls(b, a.log_mass + bound_above(log_binomial_upper(a.last, b[:, None])))
+
+    @cached_property
+    def log_r(self) -> Floats:
+        """Log R at each level."""
+        return _log_sum_exp(self.rows)
 
     @cached_property
     def width(self) -> Floats:
@@ -130,6 +147,16 @@ class Levels:
         """The chord at some places: at least log R but for rounding."""
         low = self.log_r[at.level]
         return low + at.way * (self.log_r[at.level + 1] - low)
+
+    def row(self, b: int) -> Floats:
+        """At least the logarithm of each term of R at some b, by a chord for each: in sum not above `bound`.
+
+        That is Hoelder's inequality, but for rounding.
+        """
+        at = self.place(np.array([b]))
+        low = self.rows[at.level[0]]
+        terms: Floats = low + at.way[0] * (self.rows[at.level[0] + 1] - low)
+        return terms
 
     @cached_property
     def sags(self) -> Floats:
@@ -175,17 +202,12 @@ class Enclosure:
 def log_slack(k: int, m: int, cells: int, bits: int) -> float:
     """What the chord must be raised by to be above the sum of integer weights that a row of a gets.
 
-    At each cell a log binomial may be 0.002 too large, and is right to a relative 2^-41 otherwise; what is lost in
-    rounding where exponentials are added up is a share below 2^-40. Integer weights of so many bits are raised by a
-    relative 2^-20 and two units each.
+    Sums of exponentials and chords are right to a relative 2^-41 of the largest log binomial, and terms that are lost
+    in rounding are a share below 2^-40 of all. Integer weights of so many bits are raised by a relative 2^-20 and two
+    units each.
     """
     largest = float(log_binomial_upper(np.array([k]), np.array([m]))[0])
-    return 0.003 + 2.0**-36 * (largest + 64.0) + float(np.log1p(cells * 2.0 ** (1 - bits)))
-
-
-def log_row(a: Cells, b: Ranks) -> Floats:
-    """At least the log of U C(a'+b, a') for all cells of a, a row for each b."""
-    return a.log_mass + bound_above(log_binomial_upper(a.last, b[:, None]))
+    return 2.0**-18 + 2.0**-36 * (largest + 64.0) + float(np.log1p(cells * 2.0 ** (1 - bits)))
 
 
 def enclose(top: Side, bottom: Side) -> Enclosure:
@@ -196,8 +218,8 @@ def enclose(top: Side, bottom: Side) -> Enclosure:
     if float(np.exp(np.minimum(found.log_masses, 600.0)).sum()) <= EASY:
         return found
     a = Cells.of(top, plan.a, plan.a_last)
-    row = a.log_mass + (plan.sizes if len(a.first) == len(plan.a) else plan.sizes[:, plan.a.searchsorted(a.first)])
-    found = Enclosure(a, found.b, Levels(plan.levels, _log_sum_exp(row)), found.at_first, found.at_last)
+    sizes = plan.sizes if len(a.first) == len(plan.a) else plan.sizes[:, plan.a.searchsorted(a.first)]
+    found = Enclosure(a, found.b, Levels(plan.levels, a.log_mass + sizes), found.at_first, found.at_last)
     for _ in range(_ROUNDS):
         finer = _refine(found, top, bottom)
         if finer is None:
@@ -212,8 +234,7 @@ _ROUNDS = 64
 
 def _begin(plan: _Plan, bottom: Side, a: Cells) -> Enclosure:
     """The planned cells of b, up to what is known, and levels for all a as one cell."""
-    levels = Levels(plan.levels, plan.sizes[:, -1])
-    known = bottom.known_last
+    levels, known = plan.largest, bottom.known_last
     if known < bottom.last:
         first = np.append(plan.b[plan.b < known], known)
         return Enclosure.of(a, Cells.of(bottom, first, np.append(first[1:] - 1, bottom.last)), levels)
@@ -248,7 +269,7 @@ def _refine(found: Enclosure, top: Side, bottom: Side) -> Enclosure | None:
         return None
     if pieces is not None:
         a = a.cut(top, pieces)
-        levels = Levels(levels.b, _log_sum_exp(log_row(a, levels.b)))
+        levels = Levels.at(levels.b, a)
     if (far > 1.0).any():
         levels = _add_levels(a, levels, far)
     if wide.any():
@@ -274,9 +295,8 @@ def _pieces_of_a(a: Cells, levels: Levels, in_block: Floats) -> Ranks | None:
     if not len(wide):
         return None
     near = np.flatnonzero(in_block > 2.0**-20 * in_block.sum())
-    some = Cells(a.first[wide], a.last[wide], a.log_mass[wide])
-    row = log_row(some, levels.b[near + 1])
-    rises = row - log_row(Cells(some.first, some.first, some.log_mass), levels.b[near + 1])
+    row = levels.rows[near + 1][:, wide]
+    rises = row - Levels.at(levels.b[near + 1], Cells(a.first[wide], a.first[wide], a.log_mass[wide])).rows
     masses, wasted = np.exp(row - levels.log_r[near + 1, None]), -np.expm1(-np.maximum(rises, 0.0))
     # Beside what cells weigh at least: the bound of a wide one may be far above all others, which count all the same.
     at_least = np.maximum(1.0 - (masses * wasted).sum(axis=1), (masses * (1.0 - wasted)).sum(axis=1)) + 1e-200
@@ -300,9 +320,9 @@ def _add_levels(a: Cells, levels: Levels, pieces: Floats) -> Levels:
     between = np.maximum(between, low + number)
     new = sorted_distinct(between[number > 0])
     new = new[levels.b[levels.b.searchsorted(new)] != new]
-    b, log_r = np.append(levels.b, new), np.append(levels.log_r, _log_sum_exp(log_row(a, new)))
+    b, rows = np.append(levels.b, new), np.concatenate([levels.rows, Levels.at(new, a).rows])
     order = np.argsort(b)
-    return Levels(b[order], log_r[order])
+    return Levels(b[order], rows[order])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -315,6 +335,8 @@ class _Plan:
         Where cells begin and end.
     levels, sizes
         Levels, and log C(a+b, a) at each of them and the last of each cell of a, raised to be above.
+    largest
+        The levels where all a are one cell.
     at_first, at_last
         Where the first and the last of each cell of b are among the levels.
     """
@@ -325,6 +347,7 @@ class _Plan:
     b_last: Ranks
     levels: Ranks
     sizes: Floats
+    largest: Levels
     at_first: Places
     at_last: Places
 
@@ -335,10 +358,10 @@ def _plan(k: int, m: int) -> _Plan:
     a = np.arange(1, k + 1) if k <= ALL else _towards_both_ends(k)
     b = _even_rises(k, m)
     a_last, b_last = np.append(a[1:] - 1, k), np.append(b[1:] - 1, m)
-    sizes = log_row(Cells(a, a_last, np.zeros(len(a))), levels)
-    line = Levels(levels, sizes[:, -1])
-    plan = _Plan(a, a_last, b, b_last, levels, sizes, line.place(b), line.place(b_last))
-    for shared in (a, a_last, b, b_last, levels, sizes):
+    line = Levels.at(levels, Cells(a, a_last, np.zeros(len(a))))
+    largest = Levels(levels, line.rows[:, -1:])
+    plan = _Plan(a, a_last, b, b_last, levels, line.rows, largest, line.place(b), line.place(b_last))
+    for shared in (a, a_last, b, b_last, levels, line.rows):
         shared.flags.writeable = False
     return plan
 

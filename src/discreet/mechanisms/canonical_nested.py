@@ -18,7 +18,7 @@ from flint import arb
 from discreet.exact.ball import log_binomial, sample_bernoulli_exp
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
-from discreet.exact.nested import Enclosure, enclose, log_row, log_slack
+from discreet.exact.nested import Enclosure, enclose, log_slack
 from discreet.mechanisms.canonical_classes import Losses
 from discreet.mechanisms.canonical_heights import Heights
 from discreet.selection import Selection, UniformSubset
@@ -72,7 +72,7 @@ class NestedClasses:
         """Part i is cell i of a, next to this b: their shares alone count."""
         if len(self.enclosure.a.first) == 1:
             return _WHOLE
-        return Envelope.over(log_row(self.enclosure.a, np.array([b]))[0], self.bits)
+        return Envelope.over(self.enclosure.levels.row(b), self.bits)
 
     def select(self, entropy: Entropy) -> Selection:
         """Returns a k-subset of the ranks, distributed as the mechanism says; all but the class is left open."""
