@@ -221,10 +221,9 @@ def enclose(top: Side, bottom: Side) -> Enclosure:
     sizes = plan.sizes if len(a.first) == len(plan.a) else plan.sizes[:, plan.a.searchsorted(a.first)]
     found = Enclosure(a, found.b, Levels(plan.levels, a.log_mass + sizes), found.at_first, found.at_last)
     for _ in range(_ROUNDS):
-        finer = _refine(found, top, bottom)
-        if finer is None:
+        found, is_fine = _refine(found, top, bottom)
+        if is_fine:
             break
-        found = finer
     return found
 
 
@@ -245,8 +244,8 @@ def _begin(plan: _Plan, bottom: Side, a: Cells) -> Enclosure:
     return Enclosure(a, b, levels, plan.at_first[kept], plan.at_last[kept])
 
 
-def _refine(found: Enclosure, top: Side, bottom: Side) -> Enclosure | None:
-    """The same, cut where most is wasted; None where little is."""
+def _refine(found: Enclosure, top: Side, bottom: Side) -> tuple[Enclosure, bool]:
+    """The same, cut where most is wasted, and whether little is by then."""
     a, b, levels = found.a, found.b, found.levels
     upper, level, way = found.log_masses, found.at_last.level, found.at_last.way
     rise = upper - (b.log_mass + levels.bound(found.at_first))
@@ -260,21 +259,22 @@ def _refine(found: Enclosure, top: Side, bottom: Side) -> Enclosure | None:
             bottom.sort_all()
     is_narrow = bool((a.last == a.first).all())
     if is_narrow and float(share.sum()) <= 1.0 + 2.0 * WASTE:
-        return None
+        return found, True
     wide = choose_wasteful(share * -np.expm1(-rise), WASTE)
     far = _add_up(level, share * -np.expm1(-sag), len(levels.sags))
     far = np.where(choose_wasteful(far, WASTE), np.ceil(np.sqrt(levels.sags / 0.15)).clip(2, 8), 1.0)
     pieces = None if is_narrow else _pieces_of_a(a, levels, _add_up(level, share, len(levels.sags)))
-    if not (wide.any() or (far > 1.0).any() or pieces is not None):
-        return None
+    is_fine = pieces is None
     if pieces is not None:
         a = a.cut(top, pieces)
         levels = Levels.at(levels.b, a)
     if (far > 1.0).any():
-        levels = _add_levels(a, levels, far)
+        levels, is_fine = _add_levels(a, levels, far), False
     if wide.any():
-        b = b.cut(bottom, np.where(wide, np.ceil(rise / RISE).clip(2, PIECES), 1).astype(np.int64))
-    return Enclosure.of(a, b, levels)
+        parts = np.ceil(rise / RISE)
+        is_fine &= float(parts[wide].max()) <= PIECES
+        b = b.cut(bottom, np.where(wide, parts.clip(2, PIECES), 1).astype(np.int64))
+    return Enclosure.of(a, b, levels), is_fine
 
 
 def _find_hidden(b: Cells, bottom: Side) -> int | None:

@@ -154,7 +154,8 @@ class Heights:
     @cached_property
     def _scale(self) -> Fraction:
         """How high one step between scores as the column holds them is."""
-        return self.unit * self.tally.column.unit
+        step = self.tally.column.unit
+        return self.unit if step == 1 else self.unit * step
 
 
 def _cut_evenly(first: int, last: int) -> Ranks:
