@@ -7,7 +7,8 @@ import pytest
 from flint import arb
 
 from discreet.exact.ball import log_binomial, precision
-from discreet.exact.nested import Cells, Levels, Places, _add_levels, _plan, enclose, log_slack
+from discreet.exact.nested import Cells, Levels, Places, log_slack
+from discreet.exact.nested_cuts import _add_levels, _plan, enclose
 
 SHAPES = [(1, 1), (3, 40), (200, 7), (1000, 10**4), (50, 10**9), (7, 2**63 - 1), (3000, 2**63 - 3000)]
 """K and m."""

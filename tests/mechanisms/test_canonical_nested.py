@@ -14,6 +14,7 @@ import draws
 from definitions import definition
 from discreet.evidence import definition as by_definition
 from discreet.exact import nested as cells_of
+from discreet.exact import nested_cuts
 from discreet.exact.ball import ball, log_binomial, precision
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.canonical_heights import Heights
@@ -274,7 +275,7 @@ def wrong_cell(monkeypatch):
 
 def cells_with_a_gap(monkeypatch):
     """Cells of b, one of which was forgotten."""
-    right = cells_of._begin
+    right = nested_cuts._begin
 
     def begin(plan, bottom, a):
         found = right(plan, bottom, a)
@@ -282,7 +283,7 @@ def cells_with_a_gap(monkeypatch):
         b = cells_of.Cells(found.b.first[kept], found.b.last[kept], found.b.log_mass[kept])
         return cells_of.Enclosure.of(a, b, found.levels)
 
-    monkeypatch.setattr(cells_of, "_begin", begin)
+    monkeypatch.setattr(nested_cuts, "_begin", begin)
 
 
 def always_kept(monkeypatch):
