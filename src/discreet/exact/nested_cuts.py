@@ -177,7 +177,7 @@ class _Plan:
     at_last: Places
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=256)
 def _plan(k: int, m: int) -> _Plan:
     levels = _spread(m, max(2, int(1.5 * np.log1p(m)) + 2))
     a = np.arange(1, k + 1) if k <= ALL else _towards_both_ends(k)
