@@ -179,16 +179,28 @@ class _Plan:
 
 @lru_cache(maxsize=256)
 def _plan(k: int, m: int) -> _Plan:
-    levels = _spread(m, max(2, int(1.5 * np.log1p(m)) + 2))
-    a = np.arange(1, k + 1) if k <= ALL else _towards_both_ends(k)
-    b = _even_rises(k, m)
+    # Lists of many lengths share what is laid out for the next power of two.
+    a, starts, line = _lay_out(k, (1 << m.bit_length()) - 1)
+    b, inner = starts[: starts.searchsorted(m, side="right")], int(line.b.searchsorted(m))
     a_last, b_last = np.append(a[1:] - 1, k), np.append(b[1:] - 1, m)
-    line = Levels.at(levels, Cells(a, a_last, np.zeros(len(a))))
-    largest = Levels(levels, line.rows[:, -1:])
-    plan = _Plan(a, a_last, b, b_last, levels, line.rows, largest, line.place(b), line.place(b_last))
-    for shared in (a, a_last, b, b_last, levels, line.rows):
+    end = Levels.at(np.array([m]), Cells(a, a_last, np.zeros(len(a))))
+    levels = Levels(np.append(line.b[:inner], m), np.concatenate([line.rows[:inner], end.rows]))
+    largest = Levels(levels.b, levels.rows[:, -1:])
+    plan = _Plan(a, a_last, b, b_last, levels.b, levels.rows, largest, levels.place(b), levels.place(b_last))
+    for shared in (a_last, b_last, levels.b, levels.rows):
         shared.flags.writeable = False
     return plan
+
+
+@lru_cache(maxsize=64)
+def _lay_out(k: int, m: int) -> tuple[Ranks, Ranks, Levels]:
+    """Where cells of a and of b begin, and levels."""
+    a = np.arange(1, k + 1) if k <= ALL else _towards_both_ends(k)
+    rows = Cells(a, np.append(a[1:] - 1, k), np.zeros(len(a)))
+    b, line = _even_rises(k, m), Levels.at(_spread(m, max(2, int(1.5 * np.log1p(m)) + 2)), rows)
+    for shared in (a, b, line.b, line.rows):
+        shared.flags.writeable = False
+    return a, b, line
 
 
 def _spread(last: int, count: int) -> Ranks:
