@@ -92,7 +92,7 @@ def arrays(groups: int, repeats: int) -> Rows:
             discreet.top_k(discreet.grouped(scores, each_user=each_user), 10, epsilon)
 
         each = 1000 * medians({"release": release}, repeats)["release"] / groups
-        yield Row(f"{power(groups)} groups of 1,000 scores, k = 10, each user in {each_user}", each, "ms a group", 0.5)
+        yield Row(f"{power(groups)} groups of 1,000 scores, k = 10, each user in {each_user}", each, "ms a group", 0.1)
 
 
 if __name__ == "__main__":

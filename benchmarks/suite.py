@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from timing import Task, medians
+from timing import Task, medians, minima
 
 PARTS = {
     "start": "Start",
     "small": "Few items: 10^4, and Netflix",
+    "few": "Few items, every shape",
     "large": "Many items",
     "shapes": "Every shape",
     "growth": "Growth",
@@ -90,6 +91,10 @@ class Run:
     def medians(self, tasks: Mapping[str, Task], repeats: int) -> dict[str, float]:
         """Medians over this many rounds, or twice as many in a full run, within reason for slow tasks."""
         return medians(tasks, repeats * (2 if self.full else 1), patience=20.0 if self.full else 1.5)
+
+    def minima(self, tasks: Mapping[str, Task], repeats: int) -> dict[str, float]:
+        """The least over this many rounds, or three times as many in a full run."""
+        return minima(tasks, repeats * (3 if self.full else 1))
 
 
 @dataclass(frozen=True)

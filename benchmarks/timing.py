@@ -25,6 +25,14 @@ def medians(tasks: Mapping[str, Task], repeats: int, patience: float = math.inf)
     return {name: statistics.median(values[1:] or values) for name, values in times.items()}
 
 
+def minima(tasks: Mapping[str, Task], repeats: int) -> dict[str, float]:
+    """The least seconds of each task, repeated in turns: what it takes where nothing else runs."""
+    for task in tasks.values():
+        task()
+    rounds = [{name: seconds(task) for name, task in tasks.items()} for _ in range(repeats)]
+    return {name: min(each[name] for each in rounds) for name in tasks}
+
+
 def seconds(task: Task) -> float:
     """How long one call takes."""
     start = time.perf_counter()

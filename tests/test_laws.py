@@ -1,6 +1,7 @@
 """Laws that every mechanism obeys: what cannot matter does not."""
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,10 @@ from hypothesis import strategies as st
 import discreet
 import draws
 from definitions import definition
+from discreet.exact.entropy import Entropy
+from discreet.request import make_request
+from discreet.sources.arrays.array import array_source
+from discreet.topk import draw_release
 from sampling import sample
 
 MECHANISMS = [
@@ -30,9 +35,18 @@ distinct_scores = st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=12
 
 
 def released(scores, k, mechanism, seed, **options):
-    """Items and order with labels that go with the scores, drawn with scripted bits."""
+    """Items and order with labels that go with the scores, drawn with scripted bits.
+
+    Ranks are drawn one by one: of a range of them a source may draw positions, which come in the order of the input.
+    """
     labels = options.pop("labels", None) or [f"item {score}" for score in scores]
-    release = discreet.top_k(scores, k, 1, labels=labels, mechanism=mechanism, rng=random.Random(seed), **options)
+    entropy = Entropy(random.Random(seed))
+
+    def draw(prepared):
+        selection = prepared.select(entropy)
+        return replace(selection, ranks=selection.draw_ranks(), head=0, subset=None, cuts_no_run=False)
+
+    release = draw_release(make_request(array_source(scores, labels), k, 1, mechanism=mechanism, **options), draw)
     return release.items, release.order
 
 

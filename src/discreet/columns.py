@@ -7,6 +7,7 @@ scores.
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -233,6 +234,43 @@ def float_differences(larger: NDArray[Any], smaller: NDArray[Any]) -> Floats:
     """How far each float of a column's width is above another, where it is; inf beyond all floats."""
     with np.errstate(over="ignore"):
         return np.maximum(larger.astype(np.float64, copy=False) - smaller.astype(np.float64, copy=False), 0.0)
+
+
+TINY = 2.0**-1000
+"""The least that a gap between two different scores is taken for."""
+
+
+def scaled_gaps(larger: NDArray[Any], smaller: NDArray[Any], scale: Fraction) -> Floats:
+    """Scale times how far some scores are above others, which none is below, from what `Column.raw` holds.
+
+    Right to a relative 2^-50 where it is above TINY, which stands for all that is less, and up to the largest float,
+    which stands for all beyond; 0 only where two scores are equal or the scale is 0.
+    """
+    factor = to_float(scale)
+    if larger.dtype == object or not 2.0**-900 < factor < 2.0**900:
+        return _scale_gaps_exactly(larger, smaller, scale)
+    if larger.dtype == np.uint64:
+        whole: Floats = factor * (larger - smaller).astype(np.float64)
+        return whole
+    apart = float_differences(larger, smaller)
+    with np.errstate(over="ignore", under="ignore"):
+        gaps = factor * apart
+    if not gaps.max(initial=0.0) <= sys.float_info.max:
+        return _scale_gaps_exactly(larger, smaller, scale)
+    return np.maximum(gaps, TINY, out=gaps, where=apart > 0.0)
+
+
+def _scale_gaps_exactly(larger: NDArray[Any], smaller: NDArray[Any], scale: Fraction) -> Floats:
+    """The same by rationals."""
+    if scale == 0:
+        return np.zeros(np.broadcast(larger, smaller).shape)
+    if larger.dtype == np.uint64:
+        gaps = [Fraction(each) for each in (larger - smaller).tolist()]
+    else:
+        pairs = np.broadcast(larger, smaller)
+        gaps = [Fraction(one) - Fraction(other) for one, other in pairs]
+    rounded = [min(max(to_float(scale * gap), TINY), sys.float_info.max) if gap else 0.0 for gap in gaps]
+    return np.array(rounded, np.float64)
 
 
 def reach_thresholds(scores: NDArray[Any], reaches: Floats) -> tuple[NDArray[Any], NDArray[np.bool_]]:

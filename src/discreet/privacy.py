@@ -55,6 +55,9 @@ def exact(value: Any, name: str) -> Fraction:
 
 
 def _exact(value: Any, name: str) -> Fraction:
+    # Nearly all are one of these, and the questions below take longer than the answers.
+    if type(value) is Fraction or type(value) is int:
+        return Fraction(value)
     if isinstance(value, str):
         return _from_text(value, name)
     if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
@@ -90,7 +93,7 @@ def positive(value: Any, name: str) -> Fraction:
 
 def is_whole_number(value: Any) -> bool:
     """Whether a public parameter is a whole number by its type; True and False are none."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
 
 
 def whole_number(value: Any, name: str, low: int, high: int | None = None, high_in_words: str | None = None) -> int:
@@ -101,13 +104,11 @@ def whole_number(value: Any, name: str, low: int, high: int | None = None, high_
     >>> whole_number(3, "k", 1, 5)
     3
     """
+    if is_whole_number(value) and low <= value and (high is None or value <= high):
+        return int(value)
     upto = "" if high is None else f" to {high_in_words or high}"
-    message = f"{name} must be a whole number from {low}{upto}, not {quote(value)}"
-    if not is_whole_number(value):
-        raise InvalidTypeError(message)
-    if value < low or (high is not None and value > high):
-        raise InvalidValueError(message)
-    return int(value)
+    kind = InvalidValueError if is_whole_number(value) else InvalidTypeError
+    raise kind(f"{name} must be a whole number from {low}{upto}, not {quote(value)}")
 
 
 def check_adjacency(adjacency: Any) -> None:
@@ -170,6 +171,8 @@ class Sensitivity:
     def under(self, adjacency: str) -> Sensitivity:
         """The sensitivity when neighbours differ by one user added or removed, or by one user replaced."""
         check_adjacency(adjacency)
+        if adjacency == "add-remove" and self.l1 is None:
+            return self
         if adjacency == "add-remove":
             # Without the l1 of a guarantee that it may come from, which is for one mechanism and domain.
             return Sensitivity(self.down, self.up, self.items)
@@ -200,10 +203,14 @@ class Sensitivity:
         return made.with_l1(positive(data["l1"], "sensitivity l1")) if "l1" in data else made
 
 
+_OF_COUNTS = Sensitivity()
+"""That of counts of users."""
+
+
 def sensitivity_or_default(given: Any) -> Sensitivity:
     """The sensitivity that was given, which must be one; that of counts of users where none was."""
     if given is None:
-        return Sensitivity()
+        return _OF_COUNTS
     if not isinstance(given, Sensitivity):
         raise InvalidTypeError(f"sensitivity must be a Sensitivity(down=..., up=...), not {quote(given)}")
     return given

@@ -41,7 +41,8 @@ class Selection:
     """Ranks one by one, all ranks below `head`, and a uniform subset of a range.
 
     Where the ranks have an order that is released, they are all given one by one, with their values where a mechanism
-    releases those. Where a mechanism chose between candidates, `chosen` says which: that is public.
+    releases those. Where a mechanism chose between candidates, `chosen` says which: that is public. `cuts_no_run` says
+    that ranks are given by `head` and the range alone, and that neither begins or ends inside a run of equal scores.
     """
 
     ranks: Ranks
@@ -49,6 +50,7 @@ class Selection:
     subset: UniformSubset | None = None
     values: NoisyValues | None = None
     chosen: str | None = None
+    cuts_no_run: bool = False
 
     @property
     def is_empty(self) -> bool:

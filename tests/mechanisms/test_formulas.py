@@ -128,8 +128,9 @@ def test_the_parts_of_the_joint_mechanism_add_up_to_the_weight():
 
 def test_the_canonical_parts_add_up_to_the_weight():
     """A cell is in one box; box weight / cells * acceptance is its own weight."""
-    tally = tally_of([30, 12, 12, 9, 4, 4, 1, 0])
-    prepared = discreet.Canonical().prepare(tally, 3, Fraction(1, 2), discreet.Sensitivity())
+    tally = tally_of([30.25, 12, 12, 9, 4, 4, 1, 0])
+    prepared = discreet.Canonical(ceil=True).prepare(tally, 3, Fraction(1, 2), discreet.Sensitivity())
+    assert not prepared.classes.losses.is_sum
     boxes, seen = prepared.boxes, Counter()
     for j in range(len(boxes.h1)):
         for h in range(boxes.h1[j], boxes.h2[j] + 1):

@@ -20,18 +20,20 @@ from flint import arb
 from discreet import counts, discovery_request, grouped_request, request, topk
 from discreet.columns import LazyColumn
 from discreet.evidence import group_rows
-from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.arrays import Ranks
 from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy
-from discreet.exact.envelope import Envelope
 from discreet.exact.laplace import upper_tail
+from discreet.exact.nested import Levels, Places
 from discreet.mechanisms import canonical, core, core_odds
 from discreet.mechanisms.canonical_classes import Class
+from discreet.mechanisms.canonical_nested import NestedClasses
 from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.registry import MECHANISMS
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
 from discreet.sources.arrays.positions import PositionFinder
+from discreet.sources.arrays.sorting import LARGE
 from discreet.sources.events.unlisted_scoring import UnlistedScoring
 from discreet.tally import Tally
 
@@ -101,21 +103,22 @@ def no_thinning() -> AbstractContextManager[None]:
 
 
 def no_acceptance() -> AbstractContextManager[None]:
-    """Every cell that is drawn is kept, as if all of a box were as heavy as its bound."""
-    return replace_attribute(canonical.Prepared, "log_acceptance", lambda right: lambda self, part, cell: arb(0))
+    """Every class that is drawn is kept, as if all of a cell were as heavy as its bound."""
+    return replace_attribute(
+        NestedClasses, "acceptance_bounds", lambda right: lambda self, *drawn: (math.inf, math.inf)
+    )
 
 
-def low_envelope() -> AbstractContextManager[None]:
-    """Bounds on the mass of boxes that are 5% too low."""
+def low_chords() -> AbstractContextManager[None]:
+    """Bounds on nested classes that are 7% too low, but for those that hold the top-k alone."""
 
-    def lower_masses(right: Any) -> Any:
-        def over(cls: type[Envelope], log_mass: Floats, *scale: int) -> Envelope:
-            made: Envelope = right.__func__(cls, log_mass + math.log(0.95), *scale)
-            return made
+    def lower_bounds(right: Any) -> Any:
+        def bound(self: Levels, at: Places) -> Any:
+            return right(self, at) + math.log(0.93) * ((at.level > 0) | (at.way > 0.0))
 
-        return classmethod(over)
+        return bound
 
-    return replace_attribute(Envelope, "over", lower_masses)
+    return replace_attribute(Levels, "bound", lower_bounds)
 
 
 def next_rank() -> AbstractContextManager[None]:
@@ -124,17 +127,29 @@ def next_rank() -> AbstractContextManager[None]:
     def shift(right: Any) -> Any:
         return lambda self, ranks: right(self, np.minimum(ranks + 1, len(self.scores) - 1))
 
-    return replace_attribute(PositionFinder, "find", shift)
+    def one_by_one(right: Any) -> Any:
+        return lambda self, selection: self.find(selection.draw_ranks())
+
+    @contextmanager
+    def plant() -> Iterator[None]:
+        with (
+            replace_attribute(PositionFinder, "find", shift),
+            replace_attribute(PositionFinder, "find_selected", one_by_one),
+        ):
+            yield
+
+    return plant()
 
 
 def shifted_range() -> AbstractContextManager[None]:
-    """In large arrays: of a range of ranks, the one that begins and ends one rank higher."""
+    """In large arrays: of a range of ranks, the one that begins and ends one rank lower."""
 
     def shift(right: Any) -> Any:
         def find_selected(self: PositionFinder, selection: Selection) -> Any:
             subset = selection.subset
-            if subset is not None:
-                selection = replace(selection, subset=replace(subset, first=subset.first - 1, last=subset.last - 1))
+            if subset is not None and subset.last < self.tally.d - 1 >= LARGE - 1:
+                shifted = replace(subset, first=subset.first + 1, last=subset.last + 1)
+                selection = replace(selection, subset=shifted, cuts_no_run=False)
             return right(self, selection)
 
         return find_selected
@@ -146,13 +161,13 @@ def shifted_lazy_column() -> AbstractContextManager[None]:
     """In lazily sorted arrays, as long as only the top is sorted: the score one rank lower."""
 
     def shift(right: Any) -> Any:
-        def exact(self: LazyColumn, position: int) -> Any:
+        def raw(self: LazyColumn, positions: Ranks) -> Any:
             below = len(self) - self.known_count
-            return right(self, max(position - 1, below) if 0 < below < len(self) else position)
+            return right(self, np.maximum(positions - 1, below) if 0 < below < len(self) else positions)
 
-        return exact
+        return raw
 
-    return replace_attribute(LazyColumn, "exact", shift)
+    return replace_attribute(LazyColumn, "raw", shift)
 
 
 def planned_with_half_the_noise() -> AbstractContextManager[None]:

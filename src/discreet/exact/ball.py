@@ -6,7 +6,8 @@ precision, and more random bits where a random number takes part, until the ball
 Floats enter in one way: as upper bounds. The assumption is that NumPy's `log`, `log1p`, `exp` and `expm1` are right
 to a relative 2^-44, a thousand units in the last place where its own tests allow four; `+ - * /` and conversions round
 to nearest. A value computed from terms of one sign by fewer than a hundred such steps is then right to a relative
-2^-42, and `bound_above` adds four times that.
+2^-42, and `bound_above` adds four times that. Python's own `log` and `lgamma` are taken to be right to a relative 2^-44
+too, where a float decides that a random number is far from a probability.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def log_binomial_upper(r: Ranks, rest: Ranks) -> Floats:
     a_low -= a_low * a_low * a_low / 30.0
     b_low -= b_low * b_low * b_low / 30.0
     value += (1.0 / (a + b) - a_low - b_low) / 12.0
-    value[(r == 0) | (rest == 0)] = 0.0
+    value[np.logical_or(r == 0, rest == 0)] = 0.0
     return value
 
 
@@ -160,9 +161,20 @@ def bound_below(value: Floats) -> Floats:
     return value - RELATIVE * (np.abs(value) + 64.0)
 
 
-def sample_bernoulli_exp(entropy: Entropy, log_probability: Callable[[], arb]) -> bool:
-    """Returns True with probability exactly exp(log_probability), which must be at most 1."""
+def sample_bernoulli_exp(
+    entropy: Entropy, log_probability: Callable[[], arb], bounds: tuple[float, float] = (-inf, inf)
+) -> bool:
+    """Returns True with probability exactly exp(log_probability), which must be at most 1.
+
+    Floats that are certainly below and above `log_probability` spare most of its computation.
+    """
     uniform = entropy.uniform()
+    unit = 2.0**-uniform.bits
+    share = uniform.numerator * unit
+    if (share + unit) * (1.0 + RELATIVE) < math.exp(min(bounds[0], 1.0)):
+        return True
+    if share * (1.0 - RELATIVE) > math.exp(min(bounds[1], 1.0)):
+        return False
     while True:
         with precision(_precision_for(uniform.bits)):
             probability, drawn = log_probability().exp(), uniform.ball()

@@ -280,13 +280,16 @@ def choose_loose(upper: Floats, lower: Floats, divisible: Mask, outside: float, 
     with np.errstate(over="ignore"):
         excess = np.minimum(np.exp(upper - top) - np.exp(lower - top), 1e300 / len(upper)) / total
     excess[~divisible] = 0.0
-    if excess.sum() <= waste:
-        return np.zeros(len(upper), bool)
-    order = np.argsort(excess)
-    first = int(np.searchsorted(np.cumsum(excess[order]), waste / 4.0))
-    chosen = np.zeros(len(upper), bool)
-    chosen[order[first:]] = True
-    return chosen & divisible
+    return choose_wasteful(excess, waste) & divisible
+
+
+def choose_wasteful(excess: Floats, waste: float) -> Mask:
+    """The largest of some excesses, until the others are little; none where all together are at most `waste`."""
+    chosen = np.zeros(len(excess), bool)
+    if excess.sum() > waste:
+        order = np.argsort(excess)
+        chosen[order[int(np.searchsorted(np.cumsum(excess[order]), waste / 4.0)) :]] = True
+    return chosen
 
 
 def _log_cells(h1: Ranks, h2: Ranks, t1: Ranks, t2: Ranks) -> Floats:

@@ -180,9 +180,9 @@ class Uniform:
             # floor(U * total) is at least `low` and at most `high`.
             low = self.numerator * total >> self.bits
             high = ((self.numerator + 1) * total - 1) >> self.bits
-            first, last = np.searchsorted(cumulative, [low, high], side="right")
-            if first == last:
-                return int(first)
+            first = int(cumulative.searchsorted(low, side="right"))
+            if high < cumulative[first]:
+                return first
             self.extend()
 
 

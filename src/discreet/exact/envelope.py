@@ -6,6 +6,7 @@ weight that is drawn from and the weight that the acceptance divides by are the 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,7 +54,22 @@ class Envelope:
         """Returns part j with probability exactly proportional to its weight."""
         return entropy.uniform().position(self.cumulative)
 
+    def weight(self, j: int) -> int:
+        """The integer weight of part j."""
+        return int(self.cumulative[j]) - (int(self.cumulative[j - 1]) if j else 0)
+
     def log_weight(self, j: int) -> arb:
         """A ball around the logarithm of the mass that part j's weight stands for."""
-        weight = int(self.cumulative[j]) - (int(self.cumulative[j - 1]) if j else 0)
-        return arb(weight).log() + arb(self.reference) - self.scale * arb(2).log()
+        return arb(self.weight(j)).log() + arb(self.reference) - self.scale * arb(2).log()
+
+    def log_share(self, j: int) -> arb:
+        """A ball around the logarithm of the probability that `pick` returns part j."""
+        return arb(self.weight(j)).log() - arb(int(self.cumulative[-1])).log()
+
+    def log_weight_float(self, j: int) -> float:
+        """The same as a float, right to a relative 2^-50 of its terms."""
+        return math.log(self.weight(j)) + self.reference - self.scale * math.log(2.0)
+
+    def log_share_float(self, j: int) -> float:
+        """The logarithm of the probability that `pick` returns part j as a float, right to an absolute 2^-45."""
+        return math.log(self.weight(j)) - math.log(int(self.cumulative[-1]))

@@ -29,6 +29,7 @@ from discreet.exact.envelope import SCALE, Envelope
 from discreet.exact.race import sample_winner
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.mechanisms.canonical_classes import Class, Classes, Losses, TailClasses
+from discreet.mechanisms.canonical_nested import NestedClasses
 from discreet.noise import GUMBEL, NOISES, Noise, check_noise, noise_of
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.selection import Selection
@@ -140,7 +141,7 @@ def check_gamma(gamma: Number) -> Fraction:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prepared:
-    """The canonical mechanism on a tally: boxes around its classes, built once, and draws from them."""
+    """The canonical mechanism on a tally: cells or boxes around its classes, built once, and draws from them."""
 
     classes: Classes
     noise: Noise = GUMBEL
@@ -157,6 +158,8 @@ class Prepared:
 
     def select(self, entropy: Entropy) -> Selection:
         """Returns a k-subset of the ranks, distributed as the mechanism says; all but the class may be open."""
+        if self.noise.max_stable and self.classes.losses.is_sum:
+            return self.nested.select(entropy)
         drawn = self.draw_class(entropy)
         if drawn == self.top:
             return Selection(np.empty(0, np.int64), self.classes.losses.k)
@@ -183,6 +186,11 @@ class Prepared:
     def log_size(self, cell: Class) -> arb:
         """A ball around the logarithm of the number of subsets in a class."""
         return arb(0) if cell == self.top else log_binomial(*self.classes.members(*cell))
+
+    @cached_property
+    def nested(self) -> NestedClasses:
+        """What is drawn from under a max-stable noise where no loss is rounded."""
+        return NestedClasses(self.classes.losses, self.bits)
 
     @cached_property
     def boxes(self) -> Boxes:

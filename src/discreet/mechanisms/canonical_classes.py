@@ -81,6 +81,11 @@ class Losses:
             rounded[i] = to_float(self.excess(int(h[i]), int(t[i])))
         return -np.minimum(rounded, LARGEST)
 
+    @property
+    def is_sum(self) -> bool:
+        """Whether the excess is the sum of its two heights, which rounding up would change."""
+        return self.step is None or self._is_whole
+
     @cached_property
     def _is_whole(self) -> bool:
         """Whether losses are whole numbers of steps anyhow, which rounding up does not change."""
@@ -89,6 +94,8 @@ class Losses:
 
     def focus(self) -> None:
         """Tells the tally how far below the k-th score a worst score can be and still matter."""
+        if self.tally.known_count == self.tally.d:
+            return
         # All classes together have fewer than (e d / k)^k subsets, and a factor of e^-40 is not seen.
         log_count = self.k * (log(self.tally.d / self.k) + 1.0) + 40.0
         weight = to_float(self.s * self.gamma)

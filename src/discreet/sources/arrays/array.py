@@ -50,7 +50,7 @@ class ArraySource(Source):
         return labels_at(self.labels, self._positions(ranks))
 
     def draw_items(self, selection: Selection) -> list[Any] | Ranks:
-        if self.d < LARGE or self.scores.dtype == object:
+        if self.scores.dtype == object or not (selection.cuts_no_run or self.d >= LARGE):
             return super().draw_items(selection)
         positions = PositionFinder(self.scores, self._tally).find_selected(selection)
         return positions if self.labels is None else labels_at(self.labels, positions)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discreet.exact.arrays import Mask, Ranks, sorted_distinct
 from discreet.selection import Selection, UniformSubset
-from discreet.sources.arrays.sorting import as_bits, iterate_blocks
+from discreet.sources.arrays.sorting import LARGE, as_bits, iterate_blocks
 from discreet.tally import Tally
 
 _FEW = 8
@@ -33,27 +33,26 @@ class PositionFinder:
     def find(self, ranks: Ranks) -> Ranks:
         """The positions of the items at some ranks."""
         lowest = int(ranks.max())
-        near, held = self._take_top(lowest)
+        near, held = self._take_top(lowest, self._name_scores(np.array([lowest]))[0])
         if len(held) <= 64 * len(ranks):
             return _take_positions(near, _argsort(held)[len(held) - 1 - ranks])
-        return _take_positions(near, _find_equals(held, *self._name_ranks(ranks)))
+        return _take_positions(near, _find_equals(held, self._name_scores(ranks), self._count_before(ranks)))
 
     def find_selected(self, selection: Selection) -> Ranks:
         """Returns the positions of a selection; what it leaves open is drawn, every subset being equally likely."""
         if selection.is_listed:
             return self.find(selection.ranks)
+        if selection.cuts_no_run and len(self.scores) < LARGE:
+            return self._find_between(selection)
         head, some, single = selection.head, selection.subset, len(selection.ranks)
         ends = [0, head - 1] * (head > 0) + ([] if some is None else [some.first, some.last])
         ranks = np.concatenate([selection.ranks, ends]).astype(np.int64)
-        values, before = self._name_ranks(ranks)
-        near, held = self._take_top(int(ranks.max()))
-        # An end of a range needs its position only where it cuts through a run of equals.
-        sought = np.arange(len(ranks)) < single
-        sought[single::2] = self._cuts_run(ranks[single::2])
-        sought[single + 1 :: 2] = before[single + 1 :: 2] > 0
+        values = self._name_scores(ranks)
+        near, held = self._take_top(int(ranks.max()), values[ranks.argmax()])
         marks = np.full(len(ranks), -1)
-        marks[sought] = _find_equals(held, values[sought], before[sought])
-        marks[single::2][~sought[single::2]] = len(held)
+        marks[single::2] = len(held)
+        if not selection.cuts_no_run:
+            self._mark(ranks, single, values, held, marks)
         ranges = [_Range(*values[i : i + 2], *marks[i : i + 2].tolist()) for i in range(single, len(ranks), 2)]
         parts = [marks[:single]]
         if head:
@@ -62,24 +61,47 @@ class PositionFinder:
             parts.append(ranges[-1].some(held, some))
         return _take_positions(near, np.concatenate(parts))
 
-    def _name_ranks(self, ranks: Ranks) -> tuple[NDArray[Any], Ranks]:
-        """The score at each rank, as the array holds it, and how many equals are at lower positions."""
+    def _find_between(self, selection: Selection) -> Ranks:
+        """The same where two scores tell who is in the range, for arrays that may be looked through at once."""
+        some = selection.subset
+        values = self._name_scores(np.array([selection.head - 1] if some is None else [some.first, some.last]))
+        near = np.flatnonzero(self.scores >= values[-1])
+        if some is None:
+            return near
+        inside = self.scores[near] <= values[0]
+        between = near[inside]
+        chosen = between[some.entropy.subset(some.count, len(between) - 1)]
+        return np.concatenate([near[~inside], chosen])
+
+    def _mark(self, ranks: Ranks, single: int, values: NDArray[Any], held: NDArray[Any], marks: Ranks) -> None:
+        """Notes the positions of ranks one by one, and of those ends of ranges that cut through a run of equals."""
+        before = self._count_before(ranks)
+        sought = np.arange(len(ranks)) < single
+        sought[single::2] = self._cuts_run(ranks[single::2])
+        sought[single + 1 :: 2] = before[single + 1 :: 2] > 0
+        marks[sought] = _find_equals(held, values[sought], before[sought])
+
+    def _name_scores(self, ranks: Ranks) -> NDArray[Any]:
+        """The score at each rank, as the array holds it."""
         values = self.tally.raw(ranks)
         if values.dtype == np.uint64:
             # The array's own bits, be it signed or not.
             values = values.view(np.uint64 if self.scores.dtype.kind == "u" else np.int64).astype(self.scores.dtype)
-        return values, self.tally.last_of_run(ranks) - ranks
+        return values
+
+    def _count_before(self, ranks: Ranks) -> Ranks:
+        """How many equals of each rank are at lower positions."""
+        return self.tally.last_of_run(ranks) - ranks
 
     def _cuts_run(self, ranks: Ranks) -> Mask:
         """Whether the rank before each of these has the same score."""
         cuts: Mask = (ranks > 0) & (self.tally.last_of_run(np.maximum(ranks - 1, 0)) >= ranks)
         return cuts
 
-    def _take_top(self, rank: int) -> tuple[Ranks | None, NDArray[Any]]:
-        """The positions and scores of all items down to the score of a rank; where these are many, of all items."""
+    def _take_top(self, rank: int, lowest: Any) -> tuple[Ranks | None, NDArray[Any]]:
+        """The positions and scores of all items down to that of a rank; where these are many, of all items."""
         if 4 * rank > len(self.scores):
             return None, self.scores
-        (lowest,), _ = self._name_ranks(np.array([rank]))
         near = _positions_where(self.scores, lambda block: block >= lowest)
         return near, self.scores[near]
 

@@ -1,0 +1,207 @@
+"""Bounds on nested classes: classes (a, b) of mass u(a) v(b) C(a+b, a), for 1 <= a <= k and 0 <= b <= m.
+
+Cells of neighbouring a, and of neighbouring b, have masses that are known at once. With U the mass of a cell of a and
+a' its last member, let R(b) be the sum of U C(a'+b, a') over all cells: at least the sum of u(a) C(a+b, a). It is a
+polynomial in b + 1 without negative coefficients, so that log R is convex in log(b + 1), and a chord between two levels
+of b is an upper bound between them. A cell of b has at most its own mass times that bound at its last member. Floats
+choose cells and levels, and any choice is valid: they are cut while the bounds exceed what they likely bound by much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from discreet.exact.arrays import Floats, Mask, Ranks
+from discreet.exact.ball import bound_above, log_binomial_upper
+
+
+class Side(Protocol):
+    """The masses on one axis."""
+
+    @property
+    def last(self) -> int:
+        """The last index."""
+
+    @property
+    def known_last(self) -> int:
+        """The last index whose mass costs nothing to look up."""
+
+    def sort_all(self) -> None:
+        """Makes all indices known."""
+
+    def log_masses(self, first: Ranks, last: Ranks) -> Floats:
+        """The log masses of cells, right to a relative 2^-41, and -inf only where there is none."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cells:
+    """Ranges of indices without those that have no mass.
+
+    Attributes
+    ----------
+    first, last
+        The first and the last index of each.
+    log_mass
+        At least the log mass of each.
+    """
+
+    first: Ranks
+    last: Ranks
+    log_mass: Floats
+
+    @classmethod
+    def of(cls, side: Side, first: Ranks, last: Ranks) -> Cells:
+        log_mass = side.log_masses(first, last)
+        found = log_mass > -np.inf
+        if not found.all():
+            first, last, log_mass = first[found], last[found], log_mass[found]
+        return cls(first, last, bound_above(log_mass))
+
+    def cut(self, side: Side, pieces: Ranks) -> Cells:
+        """The same with each in so many pieces of about one length."""
+        whole, width = pieces <= 1, self.last - self.first + 1
+        number, count = count_up(pieces[~whole]), np.repeat(pieces[~whole], pieces[~whole])
+        begin, length = np.repeat(self.first[~whole], pieces[~whole]), np.repeat(width[~whole], pieces[~whole])
+        # Without passing 2^63.
+        start, end = (
+            begin - last + length // count * i + length % count * i // count
+            for i, last in ((number, 0), (number + 1, 1))
+        )
+        new = Cells.of(side, start[end >= start], end[end >= start])
+        return Cells(
+            np.concatenate([self.first[whole], new.first]),
+            np.concatenate([self.last[whole], new.last]),
+            np.concatenate([self.log_mass[whole], new.log_mass]),
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Places:
+    """Where some b are among levels: after which level, and how far on the way from there to the next."""
+
+    level: Ranks
+    way: Floats
+
+    def __getitem__(self, chosen: Mask | Ranks) -> Places:
+        return Places(self.level[chosen], self.way[chosen])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Levels:
+    """Some b, from 0 to m, with the terms of R at each.
+
+    Attributes
+    ----------
+    b
+        The levels.
+    rows
+        For each, at least the logarithm of U C(a'+b, a') for all cells of a.
+    """
+
+    b: Ranks
+    rows: Floats
+
+    @classmethod
+    def at(cls, b: Ranks, a: Cells) -> Levels:
+        return cls(b, a.log_mass + bound_above(log_binomial_upper(a.last, b[:, None])))
+
+    @cached_property
+    def log_r(self) -> Floats:
+        """Log R at each level."""
+        return log_sum_exp(self.rows)
+
+    @cached_property
+    def width(self) -> Floats:
+        """How far log(b + 1) is from each level to the next."""
+        return log_ratio(self.b[:-1], self.b[1:])
+
+    def place(self, b: Ranks) -> Places:
+        level = np.maximum(self.b.searchsorted(b) - 1, 0)
+        return Places(level, log_ratio(self.b[level], b) / self.width[level])
+
+    def bound(self, at: Places) -> Floats:
+        """The chord at some places: at least log R but for rounding."""
+        low = self.log_r[at.level]
+        return low + at.way * (self.log_r[at.level + 1] - low)
+
+    def row(self, b: int) -> Floats:
+        """At least the logarithm of each term of R at some b, by a chord for each: in sum not above `bound`.
+
+        That is Hoelder's inequality, but for rounding.
+        """
+        at = self.place(np.array([b]))
+        low = self.rows[at.level[0]]
+        terms: Floats = low + at.way[0] * (self.rows[at.level[0] + 1] - low)
+        return terms
+
+    @cached_property
+    def sags(self) -> Floats:
+        """About how far log R is below the middle of each chord: a quarter of what the slopes beside it allow for."""
+        slope = (self.log_r[1:] - self.log_r[:-1]) / self.width
+        rises = np.maximum(slope[1:] - slope[:-1], 0.0) + 2.0**-40
+        before, after = np.append(max(0.0, slope[0]), rises), np.append(rises, 1e9)
+        sags: Floats = 0.25 * self.width * (before * after / (before + after))
+        return sags
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Enclosure:
+    """Cells of a, cells of b and levels, with what all of them bound.
+
+    Attributes
+    ----------
+    a, b
+        The cells.
+    levels
+        What bounds R.
+    at_first, at_last
+        Where the first and the last of each cell of b are among the levels.
+    """
+
+    a: Cells
+    b: Cells
+    levels: Levels
+    at_first: Places
+    at_last: Places
+
+    @classmethod
+    def of(cls, a: Cells, b: Cells, levels: Levels) -> Enclosure:
+        return cls(a, b, levels, levels.place(b.first), levels.place(b.last))
+
+    @cached_property
+    def log_masses(self) -> Floats:
+        """At least the log mass of each cell of b over all a, but for what `log_slack` is for."""
+        return self.b.log_mass + self.levels.bound(self.at_last)
+
+
+@lru_cache(maxsize=256)
+def log_slack(k: int, m: int, cells: int, bits: int) -> float:
+    """What the chord must be raised by to be above the sum of integer weights that a row of a gets.
+
+    Sums of exponentials and chords are right to a relative 2^-41 of the largest log binomial, and terms that are lost
+    in rounding are a share below 2^-40 of all. Integer weights of so many bits are raised by a relative 2^-20 and two
+    units each.
+    """
+    largest = float(log_binomial_upper(np.array([k]), np.array([m]))[0])
+    return 2.0**-18 + 2.0**-36 * (largest + 64.0) + float(np.log1p(cells * 2.0 ** (1 - bits)))
+
+
+def log_ratio(low: Ranks, high: Ranks) -> Floats:
+    """Log((high + 1) / (low + 1))."""
+    return np.log1p((high - low) / (low + 1.0))
+
+
+def log_sum_exp(rows: Floats) -> Floats:
+    """The logarithm of the sum of exponentials of each row."""
+    top = rows.max(axis=1)
+    logs: Floats = top + np.log(np.exp(rows - top[:, None]).sum(axis=1))
+    return logs
+
+
+def count_up(counts: Ranks) -> Ranks:
+    """0, 1, ... up to before each of some counts."""
+    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)

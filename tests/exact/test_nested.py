@@ -1,0 +1,151 @@
+"""Chords and cells of nested classes: above what they bound, by balls, and without gaps up to 2^63."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from flint import arb
+
+from discreet.exact.ball import log_binomial, precision
+from discreet.exact.nested import Cells, Levels, Places, log_slack
+from discreet.exact.nested_cuts import _add_levels, _plan, enclose
+
+SHAPES = [(1, 1), (3, 40), (200, 7), (1000, 10**4), (50, 10**9), (7, 2**63 - 1), (3000, 2**63 - 3000)]
+"""K and m."""
+
+
+@dataclass(frozen=True)
+class Geometric:
+    """Indices whose masses fall by a factor each; those of the last are all that is left."""
+
+    last: int
+    rate: float
+    known_last: int
+
+    def sort_all(self):
+        object.__setattr__(self, "known_last", self.last)
+
+    def log_masses(self, first, last):
+        log_mass, width = -self.rate * first.astype(float), (last - first).astype(float) + 1.0
+        share = np.where(last < self.last, np.log(-np.expm1(-self.rate * width)), 0.0)
+        return log_mass + share
+
+
+def cells_of(k, m, seed):
+    made = np.random.default_rng(seed)
+    last = np.unique(np.append(made.integers(1, k + 1, 12), k))
+    return Cells(np.append(1, last[:-1] + 1), last, -made.random(len(last)) * log_binomial_float(k, m))
+
+
+def log_binomial_float(k, m):
+    with precision(200):
+        return float(log_binomial(k + m, k).mid())
+
+
+def some_b(m, levels, seed):
+    made = np.random.default_rng(seed)
+    spread = np.expm1(made.random(20) * np.log1p(float(m))).astype(np.int64)
+    return np.unique(np.concatenate([spread.clip(0, m), levels[:3], levels[-3:], [0, m]]))
+
+
+@pytest.mark.parametrize(("k", "m"), SHAPES)
+@pytest.mark.parametrize("seed", range(3))
+def test_chords_are_above_what_they_bound(k, m, seed):
+    """Each term of R by a chord of its own, and what these add up to by the chord of R with its slack."""
+    a = cells_of(k, m, seed)
+    levels = Levels.at(_plan(k, m).levels, a)
+    slack = log_slack(k, m, len(a.last), 40)
+    with precision(300):
+        for b in some_b(m, levels.b, seed).tolist():
+            row = levels.row(b)
+            bound = arb(float(levels.bound(levels.place(np.array([b])))[0])) + slack
+            total = arb(0)
+            for i, last in enumerate(a.last.tolist()):
+                assert arb(float(a.log_mass[i])) + log_binomial(last + b, last) <= arb(float(row[i]))
+                total += arb(float(row[i])).exp()
+            assert total.log() <= bound - 2.0**-19
+
+
+def test_without_the_slack_a_bound_may_be_too_low():
+    """At a level the chord is R itself: integer weights, which are rounded up, are above it."""
+    a = cells_of(40, 100, 1)
+    levels = Levels.at(_plan(40, 100).levels, a)
+    assert log_slack(40, 100, len(a.last), 3) > log_slack(40, 100, len(a.last), 40) > 2.0**-18
+    assert levels.bound(levels.place(levels.b)) == pytest.approx(levels.log_r, rel=1e-12)
+
+
+@pytest.mark.parametrize(("k", "m"), SHAPES)
+def test_plans_begin_and_end_where_indices_do(k, m):
+    plan = _plan(k, m)
+    for first, last, low, high in ((plan.a, plan.a_last, 1, k), (plan.b, plan.b_last, 0, m)):
+        assert (int(first[0]), int(last[-1])) == (low, high)
+        assert (last >= first).all()
+        assert (first[1:] == last[:-1] + 1).all()
+    assert (plan.levels[0], plan.levels[-1]) == (0, m)
+    assert (np.diff(plan.levels) > 0).all()
+    assert len(plan.levels) <= 100
+    assert len(plan.b) <= 1001
+
+
+@pytest.mark.parametrize(("k", "m"), SHAPES)
+def test_more_levels_are_between_those_there_were(k, m):
+    a = cells_of(k, m, 4)
+    levels = Levels.at(_plan(k, m).levels, a)
+    more = _add_levels(a, levels, np.full(len(levels.b) - 1, 3.0))
+    assert set(levels.b.tolist()) <= set(more.b.tolist())
+    assert (np.diff(more.b) > 0).all()
+    room = np.minimum(np.diff(levels.b), 3) - 1
+    assert len(more.b) == len(levels.b) + int(room.sum())
+    assert more.rows == pytest.approx(Levels.at(more.b, a).rows, rel=1e-14)
+
+
+def test_a_cell_is_cut_without_a_gap_up_to_the_last_index():
+    side = Geometric(2**63 - 1, 1e-18, 2**63 - 1)
+    whole = Cells(np.array([5, 9]), np.array([8, 2**63 - 1]), np.zeros(2))
+    cut = whole.cut(side, np.array([1, 7]))
+    assert cut.first.tolist()[:2] == [5, 9]
+    assert cut.last.tolist()[-1] == 2**63 - 1
+    assert (cut.first[1:] == cut.last[:-1] + 1).all()
+    assert len(whole.cut(side, np.array([32, 1])).first) == 5
+
+
+@pytest.mark.parametrize("rate", [3.0, 0.7, 0.05, 1e-4])
+@pytest.mark.parametrize(("k", "m"), [(4, 60), (300, 5000), (5000, 10**6)])
+def test_bounds_are_little_above_all_mass(k, m, rate):
+    with np.errstate(all="ignore"):
+        found = enclose(Geometric(k, rate, k), Geometric(m, rate, m))
+    top = float(found.log_masses.max())
+    with precision(100):
+        total = exact_total(k, m, rate) if k * m < 10**4 else None
+    bound = top + float(np.log(np.exp(found.log_masses - top).sum()))
+    assert len(found.levels.b) <= 100
+    if total is not None:
+        assert total <= bound
+        assert bound <= max(total, 0.0) + np.log(3.0)
+
+
+def exact_total(k, m, rate):
+    total = arb(0)
+    for a in range(1, k + 1):
+        for b in range(m + 1):
+            u = arb(-rate * a).exp() * (1 if a == k else 1 - arb(-rate).exp())
+            v = arb(-rate * b).exp() * (1 if b == m else 1 - arb(-rate).exp())
+            total += u * v * log_binomial(a + b, a).exp()
+    return float(total.log().mid())
+
+
+def test_all_is_sorted_only_where_what_is_hidden_matters():
+    steep, flat = Geometric(10**6, 2.0, 400), Geometric(10**6, 1e-6, 400)
+    with np.errstate(all="ignore"):
+        found = enclose(Geometric(3, 1.0, 3), steep)
+        enclose(Geometric(3, 1.0, 3), flat)
+    assert steep.known_last == 400
+    assert found.b.first.max() == 400
+    assert found.b.last.max() == 10**6
+    assert flat.known_last == 10**6
+
+
+def test_places_are_chosen_by_mask_or_index():
+    places = Places(np.arange(3), np.array([0.0, 0.5, 1.0]))
+    assert places[np.array([True, False, True])].way.tolist() == [0.0, 1.0]
+    assert places[np.array([1])].level.tolist() == [1]

@@ -1,0 +1,370 @@
+"""Canonical by two thresholds: its classes add up to the weights, no acceptance is above 1, and few cells do."""
+
+import itertools
+import random
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb
+
+import discreet
+import draws
+from definitions import definition
+from discreet.evidence import definition as by_definition
+from discreet.exact import nested as cells_of
+from discreet.exact import nested_cuts
+from discreet.exact.ball import ball, log_binomial, precision
+from discreet.exact.entropy import Entropy
+from discreet.mechanisms.canonical_heights import Heights
+from discreet.mechanisms.canonical_nested import NestedClasses
+from discreet.sources.arrays.array import array_source
+from discreet.tally import Tally
+from sampling import sample
+from tallies import EPSILONS, TALLIES, sizes
+
+GAMMAS = ["0", "1/7", "3/4", "1"]
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    """The logarithm of no mass at all is asked for."""
+    with np.errstate(divide="ignore"):
+        yield
+
+
+def prepare(tally, k, epsilon=1, gamma="3/4", **options):
+    return discreet.Canonical(gamma, **options).prepare(tally, k, Fraction(epsilon), discreet.Sensitivity()).nested
+
+
+def tally_of(scores):
+    return array_source(np.array(scores)).tally()
+
+
+def vectors():
+    """All falling vectors of three to five items with steps of 0 to 2."""
+    for d in (3, 4, 5):
+        for steps in itertools.product(range(3), repeat=d - 1):
+            yield [10 - sum(steps[:i]) for i in range(d)]
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_the_masses_of_a_subset_add_up_to_its_weight(gamma):
+    """Over the nested classes that a subset is in, for every subset of small inputs."""
+    epsilon = Fraction(4, 3)
+    for scores in vectors():
+        for k in range(1, len(scores)):
+            nested = prepare(tally_of(scores), k, epsilon, gamma)
+            best = by_definition.canonical_loss(scores, range(k), Fraction(gamma))
+            with precision(128):
+                u = [_mass(nested.top, a) for a in range(1, k + 1)]
+                v = [_mass(nested.bottom, b) for b in range(len(scores) - k + 1)]
+                for subset in itertools.combinations(range(len(scores)), k):
+                    classes = [(a, b) for a, b in itertools.product(range(1, k + 1), range(len(v))) if
+                               set(range(k - a)) <= set(subset) <= set(range(k + b))]  # fmt: skip
+                    total = sum((u[a - 1] * v[b] for a, b in classes), arb(0))
+                    loss = by_definition.canonical_loss(scores, subset, Fraction(gamma)) - best
+                    assert abs(total - (-ball(epsilon * loss)).exp()) < 1e-30
+
+
+def _mass(side, index):
+    """The mass of one index, 0 inside a run of equals."""
+    if side.log_masses(np.array([index]), np.array([index]))[0] == -np.inf:
+        return arb(0)
+    return side.log_mass(index, index).exp()
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+@pytest.mark.parametrize("bits", [3, 40])
+def test_what_is_proposed_times_what_is_accepted_is_the_mass(gamma, bits):
+    """Every class with a mass is in one cell of a and one of b, and is kept so often that its mass comes out."""
+    for scores, k in ((30, 12, 12, 9, 4, 4, 1, 0), 3), ([9] * 8 + [5] * 3 + [4, 2, 2] + [0] * 30, 9):
+        ready = discreet.Canonical(gamma).prepare(tally_of(scores), k, Fraction(1, 2), discreet.Sensitivity())
+        nested = NestedClasses(ready.classes.losses, bits)
+        enclosure, seen = nested.enclosure, Counter()
+        with precision(160):
+            for j, (b1, b2) in enumerate(zip(enclosure.b.first.tolist(), enclosure.b.last.tolist(), strict=True)):
+                for b in range(b1, b2 + 1):
+                    row = nested.row(b)
+                    for i, (a1, a2) in enumerate(
+                        zip(enclosure.a.first.tolist(), enclosure.a.last.tolist(), strict=True)
+                    ):
+                        for a in range(a1, a2 + 1):
+                            mass = _mass(nested.top, a) * _mass(nested.bottom, b)
+                            seen[a, b] += 1
+                            if not mass > 0:
+                                continue
+                            proposed = nested.envelope.log_weight(j) + row.log_share(i)
+                            proposed += mass.log() - nested.top.log_mass(a1, a2) - nested.bottom.log_mass(b1, b2)
+                            kept = nested.log_acceptance(j, row, i, a, b)
+                            assert kept <= 0
+                            assert abs(proposed + kept - mass.log() - log_binomial(a + b, a)) < 1e-20
+        assert set(seen.values()) == {1}
+        every = itertools.product(range(1, k + 1), range(len(scores) - k + 1))
+        missing = [cell for cell in every if cell not in seen]
+        assert all(_mass(nested.top, a) * _mass(nested.bottom, b) == 0 for a, b in missing)
+
+
+def test_cells_of_small_inputs_hold_several_classes():
+    """So that what is tested on them is thinned and cut."""
+    nested = prepare(tally_of([9, 8, 8, 7, *range(6, -14, -1)]), 4, "0.1")
+    assert (nested.enclosure.b.last > nested.enclosure.b.first).any()
+    assert len(nested.enclosure.levels.b) < 20
+
+
+@pytest.mark.parametrize("tally", TALLIES)
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_no_class_is_accepted_with_more_than_certainty(tally, gamma):
+    pick = random.Random(4)
+    for epsilon in EPSILONS:
+        for k in sizes(tally):
+            nested = prepare(tally, k, epsilon, gamma)
+            check_acceptances(nested, pick, 6, 2)
+
+
+def check_acceptances(nested, pick, columns, rows):
+    """Of some cells: at their last member, which weighs most, for the first, the last and some b."""
+    a, b = nested.enclosure.a, nested.enclosure.b
+    with precision(200):
+        for j in pick.sample(range(len(b.first)), min(columns, len(b.first))):
+            ends = int(b.first[j]), int(b.last[j])
+            for at in {*ends, pick.randint(*ends)}:
+                row = nested.row(at)
+                heaviest = int(np.diff(row.cumulative, prepend=0).argmax())
+                for i in {heaviest, *pick.sample(range(len(a.first)), min(rows, len(a.first)))}:
+                    drawn = j, row, i, int(a.last[i]), at
+                    low, high = nested.acceptance_bounds(*drawn)
+                    assert nested.log_acceptance(*drawn) <= 0
+                    assert low <= nested.log_acceptance(*drawn) <= high
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_class_of_random_inputs_is_accepted_with_more_than_certainty(seed):
+    pick = random.Random(seed)
+    for _ in range(25):
+        d = int(2 ** pick.uniform(1, 12))
+        nested = prepare(random_tally(pick, d), pick.randint(1, d - 1), 10 ** pick.uniform(-6, 3), pick.choice(GAMMAS))
+        check_acceptances(nested, pick, 8, 2)
+
+
+def random_tally(pick, d):
+    """Floats, whole numbers with few or many ties, or long runs."""
+    kind = pick.randrange(4)
+    if kind == 0:
+        return tally_of([pick.gauss(0, 10 ** pick.uniform(-3, 4)) for _ in range(d)])
+    if kind == 1:
+        return tally_of([int(pick.paretovariate(0.7)) % 10**15 for _ in range(d)])
+    if kind == 2:
+        return tally_of([pick.randrange(1 + int(10 ** pick.uniform(0, 3))) for _ in range(d)])
+    counts = [int(2 ** pick.uniform(0, 58)) for _ in range(d.bit_length())]
+    return Tally.of_runs([3 * (len(counts) - i) ** 2 for i in range(len(counts))], counts)
+
+
+@pytest.mark.parametrize("tally", TALLIES)
+def test_cells_cover_all_and_waste_little(tally):
+    for k in sizes(tally):
+        nested = prepare(tally, k, "0.1")
+        enclosure = nested.enclosure
+        for side, cells in ((nested.top, enclosure.a), (nested.bottom, enclosure.b)):
+            order = np.argsort(cells.first)
+            first, last = cells.first[order], cells.last[order]
+            assert (first <= last).all()
+            assert (last[:-1] < first[1:]).all()
+            # Between two cells, and before and after all, nothing has a mass.
+            gaps = [
+                (one, other)
+                for one, other in zip(
+                    [side.first, *(last[:-1] + 1), int(last[-1]) + 1], [*(first - 1), side.last], strict=True
+                )
+                if one <= other
+            ]
+            if gaps:
+                begin, end = (np.array(ends) for ends in zip(*gaps, strict=True))
+                assert (side.log_masses(begin, end) == -np.inf).all()
+        assert len(enclosure.levels.b) <= 200
+        assert len(enclosure.b.first) < 5000
+
+
+@pytest.mark.parametrize("k", [10, 300])
+@pytest.mark.parametrize("epsilon", ["1", "0.05", "0.001"])
+@pytest.mark.parametrize("shape", ["zipf", "uniform", "equal", "floats", "ridge", "steps"])
+def test_few_levels_and_few_tries_do(shape, epsilon, k):
+    made = np.random.default_rng(3)
+    scores = {
+        "zipf": (1e6 / np.arange(1, 3001) ** 1.05).astype(np.int64),
+        "uniform": made.integers(0, 5001, 3000),
+        "equal": np.full(3000, 4),
+        "floats": 5000.0 * made.random(3000),
+        # Losses grow as fast as classes do, so that the mass is on a long ridge.
+        "ridge": -(np.log1p(np.arange(3000.0)) * 3 / float(epsilon)),
+        "steps": np.arange(3000) // 40,
+    }[shape]
+    nested = CountingTries(prepare(tally_of(scores), k, epsilon).losses)
+    for _ in range(30):
+        nested.draw_class(Entropy(random.Random(5 + nested.tries[0])))
+    assert nested.tries[0] <= 30 * 3
+    assert len(nested.enclosure.levels.b) <= 100
+
+
+class CountingTries(NestedClasses):
+    """Counts how often a class is proposed."""
+
+    tries = property(lambda self: self.__dict__.setdefault("_tries", [0]))
+
+    def row(self, b):
+        self.tries[0] += 1
+        return super().row(b)
+
+
+# Scores, k, epsilon: ties everywhere, all equal, all different, runs through the edge, one against many.
+SMALL = {
+    "ties": ([3, 3, 3, 2, 2, 2, 1, 1, 1], 4, 1),
+    "all equal": ([5] * 8, 3, 2),
+    "all different": ([8, 6.5, 6, 5.25, 4, 3, 1, 0.5], 3, "1/2"),
+    "run through the edge": ([9, 7, 7, 7, 7, 0, 0, 0], 3, "1/3"),
+    "one against many": ([4] + [0] * 19, 2, "3/2"),
+}
+
+
+@pytest.mark.parametrize("gamma", ["0", "1/3", "3/4", "1"])
+@pytest.mark.parametrize("name", SMALL)
+def test_counts_fit_the_definition(name, gamma):
+    scores, k, epsilon = SMALL[name]
+    mechanism = discreet.Canonical(gamma)
+    counts = sample(mechanism, np.array(scores), k, epsilon, 1500, seed=hash_of(name, gamma))
+    exact = definition(mechanism, scores, k, Fraction(epsilon))
+    assert draws.fits(counts, exact)
+    if len(set(scores)) > 1:
+        assert draws.fits(draws.by_score(counts, scores, False), draws.by_score(exact, scores, False))
+
+
+def hash_of(*words):
+    return sum(ord(letter) * (i + 1) for i, letter in enumerate(" ".join(words)))
+
+
+def wide(lift):
+    """Four items above ten others, by so much."""
+    return [lift + 2, lift + 1, lift + 1, lift, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0]
+
+
+def by_ends(outcomes):
+    """Probabilities or counts of sets, added up over those with the same best item left out and worst taken."""
+    merged = Counter()
+    for outcome, amount in outcomes.items():
+        merged[min(set(range(14)) - set(outcome)), max(outcome)] += amount
+    return merged
+
+
+def low_levels(monkeypatch):
+    """Levels that are too low, but for the first."""
+    right = cells_of.Levels.bound
+    monkeypatch.setattr(
+        cells_of.Levels, "bound", lambda self, at: right(self, at) - 0.8 * ((at.level > 0) | (at.way > 0))
+    )
+
+
+def wrong_cell(monkeypatch):
+    """An index of a cell that is drawn as if all were equally heavy."""
+
+    def draw(self, first, last, entropy):
+        return first + entropy.upto(last - first)
+
+    monkeypatch.setattr(Heights, "draw", draw)
+
+
+def cells_with_a_gap(monkeypatch):
+    """Cells of b, one of which was forgotten."""
+    right = nested_cuts._begin
+
+    def begin(plan, bottom, a):
+        found = right(plan, bottom, a)
+        kept = np.arange(len(found.b.first)) != len(found.b.first) - 2
+        b = cells_of.Cells(found.b.first[kept], found.b.last[kept], found.b.log_mass[kept])
+        return cells_of.Enclosure.of(a, b, found.levels)
+
+    monkeypatch.setattr(nested_cuts, "_begin", begin)
+
+
+def always_kept(monkeypatch):
+    monkeypatch.setattr(NestedClasses, "acceptance_bounds", lambda self, *drawn: (np.inf, np.inf))
+
+
+def miscounted(monkeypatch):
+    """Classes that are counted the lower the more ranks they leave open."""
+    monkeypatch.setattr(NestedClasses, "acceptance_bounds", lambda self, *drawn: (-np.inf, np.inf))
+    monkeypatch.setattr(
+        "discreet.mechanisms.canonical_nested.log_binomial", lambda n, r: log_binomial(n, r) - arb(r) / 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("plant", "lift"),
+    [(None, 9), (None, 12), (low_levels, 12), (wrong_cell, 12), (cells_with_a_gap, 9), (always_kept, 12),
+     (miscounted, 9)],
+)  # fmt: skip
+def test_a_planted_wrong_enclosure_is_caught(plant, lift, monkeypatch):
+    """Draws fit with the code as it is, and with none of the faults."""
+    mechanism = discreet.Canonical("3/4")
+    exact = by_ends(definition(mechanism, wide(lift), 4, Fraction(1)))
+    if plant is not None:
+        plant(monkeypatch)
+    counts = by_ends(sample(mechanism, np.array(wide(lift)), 4, 1, 4000))
+    assert draws.fits(counts, exact) == (plant is None)
+
+
+@pytest.mark.parametrize("step", [-1, 1])
+def test_floats_and_balls_draw_the_same_index(step):
+    scores = np.sort(np.random.default_rng(8).normal(size=4000) * 3)[::-1]
+    side = Heights(tally_of(scores), 2000, step, 0, 1990, Fraction(1, 3))
+    by_floats = 0
+    for seed in range(150):
+        first = random.Random(seed).randrange(1900)
+        last = min(side.last, first + random.Random(seed + 1).choice([1, 5, 90, 900]))
+        uniform = Entropy(random.Random(seed)).uniform()
+        found = side._draw_by_floats(first, last, uniform)
+        by_floats += found is not None
+        assert found in (None, side._draw_by_balls(first, last, uniform))
+        assert first <= side.draw(first, last, Entropy(random.Random(seed), word=1)) <= last
+    assert by_floats > 140
+
+
+def test_an_index_is_drawn_by_its_mass():
+    side = Heights(tally_of([9, 8, 8, 8, 6, 5.5, 5, 5, 1]), 0, 1, 0, 8, Fraction(1, 2))
+    for first, last in ((0, 8), (1, 6), (2, 5)):
+        masses = {i: float(_mass(side, i).mid()) for i in range(first, last + 1)}
+        right = {i: mass / sum(masses.values()) for i, mass in masses.items() if mass}
+        for word in (2, 64):
+            entropy = Entropy(random.Random(first), word)
+            counts = Counter(side.draw(first, last, entropy) for _ in range(1500))
+            assert draws.fits(counts, right)
+            assert not draws.fits(counts, {i: 1 / len(right) for i in right})
+
+
+def test_gaps_beyond_floats_have_their_masses():
+    """Neither a gap that is lost as a float nor one that no float holds is taken for none."""
+    tiny = Fraction(1, 10**400)
+    side = Heights(tally_of_rationals([1, 1 - tiny, 1 - 2 * tiny, 0, -(10**400)]), 0, 1, 0, 4, Fraction(1))
+    masses = side.log_masses(np.arange(5), np.arange(5))
+    assert masses[:2] == pytest.approx(-400 * np.log(10), rel=1e-12)
+    assert np.isfinite(masses).all()
+    floats = Heights(tally_of([1e-310, 5e-324, 0.0]), 0, 1, 0, 2, Fraction(1, 10**20))
+    masses = floats.log_masses(np.arange(3), np.arange(3))
+    with precision(80):
+        assert masses[1] == pytest.approx(float(floats.log_mass(1, 1).mid()), rel=1e-12)
+
+
+def tally_of_rationals(scores):
+    return array_source(np.array([Fraction(score) for score in scores], object)).tally()
+
+
+def test_where_rounding_changes_nothing_a_rounded_loss_is_drawn_in_the_same_way():
+    scores = [8, 5, 5, 3, 1, 1, 0]
+    rounded = discreet.Canonical(ceil=True).prepare(tally_of(scores), 3, Fraction(1), discreet.Sensitivity())
+    assert rounded.classes.losses.is_sum
+    halves = discreet.Canonical(ceil=True).prepare(
+        tally_of([each / 4 for each in scores]), 3, Fraction(1), discreet.Sensitivity()
+    )
+    assert not halves.classes.losses.is_sum
+    counts = sample(discreet.Canonical(ceil=True), np.array(scores), 3, 1, 1500)
+    assert draws.fits(counts, definition(discreet.Canonical("1/2"), scores, 3, Fraction(1)))
