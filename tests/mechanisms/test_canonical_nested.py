@@ -341,6 +341,27 @@ def test_an_index_is_drawn_by_its_mass():
             assert not draws.fits(counts, {i: 1 / len(right) for i in right})
 
 
+@pytest.mark.parametrize(
+    ("scores", "unit"),
+    [([4e-310, 3e-310, 2e-310, 1e-310, 0.0, -1.0], Fraction(1)), ([4, 3, 2, 1, 0, -1], Fraction(1, 10**400))],
+)
+def test_what_is_below_all_floats_is_drawn_by_its_mass_too(scores, unit):
+    side = Heights(tally_of(scores), 0, 1, 0, 5, unit)
+    drawn = Counter(side.draw(0, 3, Entropy(random.Random(seed))) for seed in range(800))
+    assert draws.fits(drawn, dict.fromkeys(range(4), 0.25))
+    with precision(2000):
+        assert float(
+            (ball(Fraction(float(side.log_masses(np.array([0]), np.array([0]))[0]))) - side.log_mass(0, 0)).mid()
+        ) == (pytest.approx(0.0, abs=1e-9))
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+def test_narrow_floats_are_scaled_by_rationals_too(kind):
+    scores = np.array([5, 3, 2, 1, 0.5]).astype(kind)
+    mechanism = discreet.Canonical(Fraction(1, 10**300))
+    assert len(discreet.top_k(scores, 2, "1", mechanism=mechanism)) == 2
+
+
 def test_gaps_beyond_floats_have_their_masses():
     """Neither a gap that is lost as a float nor one that no float holds is taken for none."""
     tiny = Fraction(1, 10**400)

@@ -73,7 +73,7 @@ class Heights:
         gaps = self._gaps(np.concatenate([base, begin[ends]]), np.concatenate([begin, end]))
         log_mass, steps = -gaps[:count], gaps[count:]
         shares = np.log(-np.expm1(-steps))
-        for i in np.flatnonzero(steps == TINY).tolist() if scores.dtype != np.uint64 else ():
+        for i in np.flatnonzero(steps == TINY).tolist():
             step = self._height(int(first[ends][i]), int(last[ends][i]) + 1)
             # 1 - exp(-x) is below x, and not by a relative 2^-1000.
             shares[i] = math.log(step.numerator) - math.log(step.denominator)
@@ -98,12 +98,15 @@ class Heights:
     def _draw_by_floats(self, first: int, last: int, uniform: Uniform) -> int | None:
         """The index that a uniform number stands for, or None where floats cannot tell."""
         # Below that, so few bits of it are known that a float would not say what it must.
-        if uniform.bits < 60 or uniform.numerator >> (uniform.bits - 20) == 0:
+        if uniform.bits < 64 or uniform.numerator >> (uniform.bits - 20) == 0:
             return None
         ends = self._scores(np.array([first, min(last + 1, self.last)]))
         begin = ends[:1]
         total = 1.0 if last == self.last else -math.expm1(-float(self._gaps(begin, ends[1:])[0]))
         wanted = total * (uniform.numerator * 2.0**-uniform.bits)
+        # Shares that are less than TINY are taken for it.
+        if wanted <= 2.0 * TINY:
+            return None
         while first < last:
             ends = _cut_evenly(first, last)
             shares = -np.expm1(-self._gaps(begin, self._scores(ends + 1)))
