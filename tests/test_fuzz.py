@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import ibis
+import numpy as np
 import pytest
 from sqlglot import exp
 
@@ -170,8 +171,8 @@ REQUEST = {
         "discreet.sources.scores.array_source": raises_instead,
         "discreet.request.find_sensitivity": lambda source, given: discreet.Sensitivity(0, 2),
         "discreet.release.label_from_json": lambda data: f"{data} ",
-        "discreet.sources.arrays.array.ArraySource.items": lambda self, ranks: ["a", "a"],
-        "discreet.sources.arrays.array.ArraySource._positions": lambda self, ranks: ranks,
+        "discreet.sources.arrays.array.ArraySource.draw_items": lambda self, selection: ["a", "a"],
+        "discreet.sources.arrays.positions.PositionFinder.find_selected": lambda self, selection: np.arange(2),
     }.items(),
     ids=named,
 )

@@ -142,6 +142,8 @@ def test_short_decimals_are_not_rounded(number):
         (Fraction(10**400), "1e+400", "1e+400"),
         (Fraction(0), "0", "0"),
         (Fraction(0.1) * 3, "0.3", "0.3"),
+        (1 - Fraction(0.1), "0.9", "0.9"),
+        (Fraction(10**18 + 1, 10**18), "1.00000000001", "1"),
         (Fraction(1, 10) + Fraction(1, 10**13), "0.100000000001", "0.1"),
         (Fraction(1, 10) + Fraction(1, 10**12), "0.100000000001", "0.100000000001"),
     ],

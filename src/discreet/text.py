@@ -85,7 +85,8 @@ def _round(number: Fraction, rounding: str) -> str:
     found, nearest = _divide(number, _FEW_DIGITS, rounding), _divide(number, _FEW_DIGITS, ROUND_HALF_EVEN)
     if (off := abs(Fraction(nearest) - number)) < number * _HARDLY:
         # The float 0.1 is not one tenth, but 0.1001 would look like another number.
-        found = nearest if off < number * _FLOAT_ERROR else _divide(number, _MANY_DIGITS, rounding)
+        is_float = number.denominator & (number.denominator - 1) == 0
+        found = nearest if is_float and off < number * _FLOAT_ERROR else _divide(number, _MANY_DIGITS, rounding)
     # A power of ten after many zeros, none after a few.
     return f"{found:f}" if -5 <= found.adjusted() < 12 else f"{found:e}"
 

@@ -43,6 +43,17 @@ def test_then_the_release_is_right(done, files):
     assert "have no user and are dropped" in advice
     where = ("--where", "\"Ordered on\" >= DATE '2026-03-01'")
     released = done(
-        "select", *READ, "--domain", "menu.csv:Dish", *where, "-k", "5", "--epsilon", "1", "--format", "items"
+        "select",
+        *READ,
+        "--domain",
+        "menu.csv:Dish",
+        *where,
+        "-k",
+        "5",
+        "--epsilon",
+        "1",
+        "--format",
+        "items",
+        "--quiet",
     )
     assert sorted(released.splitlines()) == sorted(DISHES[:5])

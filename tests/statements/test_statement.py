@@ -95,7 +95,7 @@ def test_lists_of_groups_of_which_one_is_shorter_are_up_to_k():
     clear = {str(i): 10**6 if i < 3 else 0 for i in range(6)}
     source = discreet.grouped({"DE": clear, "FR": clear}, each_user="one")
     core, rng = discreet.Core("0.9", otherwise=None), np.random.default_rng(1)
-    drawn = [discreet.top_k(source, k=5, epsilon=1, mechanism=core, rng=rng) for _ in range(20)]
+    drawn = [discreet.top_k(source, k=5, epsilon=1, mechanism=core, rng=rng) for _ in range(200)]
     titles = {
         min(release.k for release in charts.values()) < 5: charts.statement().partition("\n")[0] for charts in drawn
     }
