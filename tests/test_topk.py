@@ -524,3 +524,18 @@ def test_a_release_is_a_table_of_any_library(library):
     ]
     with pytest.raises(discreet.Error, match=r"^library must be one of pandas, polars, pyarrow, not 'excel'$"):
         release.to_frame("excel")
+
+
+@pytest.mark.parametrize("epsilon", ["1/3", 0.1, "1e400"])
+def test_json_has_floats_beside_exact_numbers(epsilon):
+    few = discreet.grouped({"x": {"a": 3, "b": 1}}, each_user="one")
+    for release in (discreet.top_k({"a": 3, "b": 1}, 1, epsilon), discreet.top_k(few, 1, epsilon)):
+        data = json.loads(release.to_json(), parse_constant=pytest.fail)
+        assert Fraction(data["guarantee"]["epsilon"]) == Fraction(epsilon)
+        floats = {name: Fraction(number) for name, number in data["decimals"].items()}
+        if epsilon == "1e400":
+            assert floats == {}
+        else:
+            for name, number in floats.items():
+                assert 0 <= number - Fraction(data["guarantee"][name]) < number * Fraction(1, 10**15)
+        assert type(release).from_json(release.to_json()) == release

@@ -16,6 +16,7 @@ from discreet.privacy import MANY, ONE, sum_of_largest
 from discreet.release import (
     MALFORMED,
     Release,
+    add_decimals,
     explain_malformed,
     from_json_text,
     items_from_dict,
@@ -122,8 +123,8 @@ class GroupedRelease(Mapping[Any, Release]):
         }
 
     def to_json(self, indent: int | None = None) -> str:
-        """The release as JSON text."""
-        return to_json_text(self.to_dict(), indent)
+        """The release as JSON text, as `Release.to_json` has it."""
+        return to_json_text(add_decimals(self), indent)
 
     def statement(self, ledger: Any = None) -> str:
         """What the release promises and what it does not, as `Release.statement` has it."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from discreet.exact.ball import float_above
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import from_dict as mechanism_from_dict
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
@@ -81,6 +83,18 @@ class Guarantee:
             **(split if self.counts_epsilon else {}),
             **({} if self.discovery is None else {"delta": str(self.delta), "discovery": self.discovery.to_dict()}),
         }
+
+    def to_floats(self) -> dict[str, float]:
+        """Its numbers for programs that do without fractions: the least floats that are not below; none where none is.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> discreet.top_k({"a": 3, "b": 1}, k=1, epsilon="1/4").guarantee.to_floats()
+        {'epsilon': 0.25, 'zcdp': 0.0078125}
+        """
+        numbers = {"epsilon": self.epsilon, "zcdp": self.zcdp, **({"delta": self.delta} if self.discovery else {})}
+        return {name: found for name, number in numbers.items() if isfinite(found := float_above(number))}
 
     def to_dp_event(self, accountant: str | None = None, without_delta: bool = False) -> Any:
         """The guarantee as a DpEvent of Google's dp-accounting, never better than it is.

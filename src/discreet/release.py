@@ -177,8 +177,8 @@ class Release:
         return make_frame(self.listing, library)
 
     def to_json(self, indent: int | None = None) -> str:
-        """The release as JSON text."""
-        return to_json_text(self.to_dict(), indent)
+        """The release as JSON text: exact numbers are texts, and `decimals` has those of the guarantee as floats."""
+        return to_json_text(add_decimals(self), indent)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Release:
@@ -296,6 +296,11 @@ def items_from_dict(data: dict[str, Any], guarantee: Guarantee, private: bool) -
     if chosen is not None and (asked is None or not guarantee.mechanism.may_release_fewer):
         raise ValueError
     return Release(items, order, d, guarantee, private, counts, asked, chosen)
+
+
+def add_decimals(release: Any) -> dict[str, Any]:
+    """What `to_dict` of a release has, with the numbers of its guarantee as floats beside it."""
+    return {**release.to_dict(), "decimals": release.guarantee.to_floats()}
 
 
 def to_json_text(data: Any, indent: int | None) -> str:

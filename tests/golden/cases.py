@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import discreet
+from discreet.release import to_json_text
 
 RECORDED = Path(__file__).with_name("releases.jsonl")
 NOISES = ["gumbel", "exponential", "laplace", "logistic", "half-logistic"]
@@ -122,11 +123,16 @@ def questions():
     yield {"max_items_per_user": 3, "adjacency": "swap"}, {"mechanism": oneshot, "counts": 1}
 
 
+def _write(release):
+    """What a ledger stores of a release."""
+    return to_json_text(release.to_dict(), None)
+
+
 def releases():
     """The name of each case, and its release as JSON."""
     with tempfile.TemporaryDirectory() as name:
         for seed, (case, scores, options) in enumerate(cases(Path(name))):
-            yield case, discreet.top_k(scores, rng=random.Random(seed), **options).to_json()
+            yield case, _write(discreet.top_k(scores, rng=random.Random(seed), **options))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidValueError
 from discreet.progress import count_in_lines, is_shown
+from discreet.release import add_decimals
 from discreet.release_csv import format_csv
 from discreet.release_words import DRAWN_BY
 from discreet.text import escape_line
@@ -54,7 +55,7 @@ def deliver(release: AnyRelease, shape: str, out: str | None) -> None:
         by_name = "csv" if out.lower().endswith(".csv") else "json"
         save(FORMATS[by_name if shape == "table" else shape](release), out)
     if shape == "json":
-        print_json(release.to_dict())
+        print_json(add_decimals(release))
     else:
         print_text(FORMATS[shape](release), heading=shape == "table")
 

@@ -12,7 +12,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.grouped_release import GroupedRelease, count_groups
 from discreet.guarantee import Guarantee
 from discreet.privacy import ONE
-from discreet.release import Release
+from discreet.release import Release, to_json_text
 from discreet.release_words import describe_parts, describe_size
 from discreet.sketches import Sketch
 from discreet.statements.limits import COUNTS, FOUND, GROUPS, LEDGER, LISTED, SEEDED, VALUES
@@ -115,7 +115,7 @@ def _open_ledger(given: Any) -> Ledger:
 
 def _find_charge(book: Ledger, release: Statable) -> Entry:
     """The charge of the release in the ledger, which must have it: otherwise its budget says nothing about it."""
-    data = json.loads(release.to_json())
+    data = json.loads(to_json_text(release.to_dict(), None))
     for entry in reversed(book.history()):
         if entry.stored == data:
             return entry
