@@ -124,7 +124,7 @@ def best_of(table, **options):
 
 @pytest.mark.parametrize("name", ["e.csv", "e.csv.gz", "e.csv.zst", "e.jsonl", "e.parquet"])
 def test_files_are_read_from_a_server_with_a_signature_in_their_urls(extension, server, name):
-    url, items = f"http://{server}/{name}?X-Signature={SECRET}", f"http://{server}/items.csv?X-Signature={SECRET}:id"
+    url, items = f"http://{server}/{name}?X-Signature={SECRET}", f"http://{server}/items.csv:id?X-Signature={SECRET}"
     grouped = {"by": "what", "groups": items, "each_user": "one"}
     source = discreet.events(url, user="who", item="what", domain=["a", "b"], **grouped)
     assert list(discreet.top_k(source, k=1, epsilon=100)) == ["a", "b"]
