@@ -55,7 +55,8 @@ def pictures_of(page):
 
 def test_every_picture_has_a_dark_version_and_the_first_page_has_one(site):
     for page in site.rglob("*.html"):
-        pictures = pictures_of(page)
+        # What the notebook has drawn is shown as it is there, on white.
+        pictures = [each for each in pictures_of(page) if not each.endswith("pictures/notebook-chart.png")]
         assert [picture.replace(".svg#only-light", "-dark.svg#only-dark") for picture in pictures[::2]] == pictures[
             1::2
         ]
