@@ -264,14 +264,15 @@ def _scale_gaps_exactly(larger: NDArray[Any], smaller: NDArray[Any], scale: Frac
     """The same by rationals."""
     if scale == 0:
         return np.zeros(np.broadcast(larger, smaller).shape)
+    shape = np.broadcast(larger, smaller).shape
     if larger.dtype == np.uint64:
-        gaps = [Fraction(each) for each in (larger - smaller).tolist()]
+        gaps = [Fraction(each) for each in (larger - smaller).ravel().tolist()]
     else:
         # Narrower floats than Python's are no fractions to Python.
         wide = [each if each.dtype == object else each.astype(np.float64) for each in (larger, smaller)]
         gaps = [Fraction(one) - Fraction(other) for one, other in np.broadcast(*wide)]
     rounded = [min(max(to_float(scale * gap), TINY), sys.float_info.max) if gap else 0.0 for gap in gaps]
-    return np.array(rounded, np.float64)
+    return np.array(rounded, np.float64).reshape(shape)
 
 
 def reach_thresholds(scores: NDArray[Any], reaches: Floats) -> tuple[NDArray[Any], NDArray[np.bool_]]:

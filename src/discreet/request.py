@@ -80,6 +80,10 @@ class Request:
         promised = self.guarantee
         return promised.mechanism.prepare(tally, self.k, promised.selection_epsilon, promised.sensitivity)
 
+    def prepare_draw(self, tally: Tally) -> Prepared | None:
+        """The same, or None where everything is selected without a draw."""
+        return None if self.takes_all_items else self.prepare(tally)
+
 
 @dataclass(frozen=True)
 class Asked:

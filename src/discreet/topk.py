@@ -290,13 +290,20 @@ class Drawn:
 
 
 def choose_ranks(request: Request, draw: Callable[[Prepared], Selection], drawn: Drawn, tally: Tally) -> Selection:
-    """What is selected of a tally: what `draw` makes of the mechanism on it, or everything without a draw.
+    """What is selected of a tally."""
+    return select_from(request, draw, drawn, request.prepare_draw(tally))
+
+
+def select_from(
+    request: Request, draw: Callable[[Prepared], Selection], drawn: Drawn, prepared: Prepared | None
+) -> Selection:
+    """What `draw` makes of the mechanism on a tally, or everything without a draw.
 
     What comes with it is noted in `drawn`, as long as the tally is there to make values of.
     """
-    if request.takes_all_items:
+    if prepared is None:
         return Selection(np.arange(request.k))
-    selection = draw(request.prepare(tally))
+    selection = draw(prepared)
     if selection.values is not None and request.value_format is not None:
         drawn.values = selection.values.to_steps(request.value_format.grid)
     drawn.chosen = selection.chosen

@@ -256,16 +256,22 @@ def test_a_constant_slack_does_not_make_a_bound(slack):
         check_envelope(world)
 
 
+def numbered(cells):
+    """The cells that have a mass."""
+    for j in np.flatnonzero(cells.log_mass > -np.inf).tolist():
+        yield j, int(cells.first[j]), int(cells.last[j])
+
+
 def check_envelope(naive):
     """On the same scores no class of discreet's is accepted with more than certainty, and the law is right."""
     ready = prepared(discreet.Canonical(gamma="1/2"), naive.scores, naive.k, 1)
-    nested, seen = ready.nested, 0
-    a, b = nested.enclosure.a, nested.enclosure.b
+    seen = 0
     with precision(160):
-        for j, i in product(range(len(b.first)), range(len(a.first))):
-            for place in product(range(a.first[i], a.last[i] + 1), range(b.first[j], b.last[j] + 1)):
-                assert nested.log_acceptance(j, nested.row(place[1]), i, *place) <= 0
-                seen += 1
+        for made in (ready.nested.planned, ready.nested.fitted):
+            for (j, b1, b2), (i, a1, a2) in product(numbered(made.cells.b), numbered(made.cells.a)):
+                for b, a in product(range(b1, b2 + 1), range(a1, a2 + 1)):
+                    assert made.log_acceptance(j, b, made.row(b), i, a) <= 0
+                    seen += 1
         assert seen > 0
         exact, right = law(ready), naive.right_law()
         for ranks, chance in exact.items():

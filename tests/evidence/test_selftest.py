@@ -23,7 +23,7 @@ from discreet.evidence.inputs import long_input, telling_pair
 from discreet.exact.entropy import Entropy
 from discreet.exact.nested import Levels
 from discreet.mechanisms import canonical, core, core_odds, histogram, joint, oneshot, peeling
-from discreet.mechanisms.canonical_nested import NestedClasses
+from discreet.mechanisms.canonical_nested import Proposals
 from discreet.mechanisms.discovery import Discovery
 from discreet.sources.arrays.positions import PositionFinder
 from discreet.sources.events.unlisted_scoring import UnlistedScoring
@@ -42,7 +42,7 @@ PLACES = {
         oneshot: ["scale"],
         peeling: ["scale"],
         canonical.Prepared: ["log_size"],
-        NestedClasses: ["acceptance_bounds"],
+        Proposals: ["acceptance_bounds"],
         canonical._Streams: ["arrive"],
         Entropy: ["upto_all"],
         Levels: ["bound"],
@@ -158,19 +158,22 @@ def test_boxes_of_the_long_input_hold_several_classes(gamma):
 
 @pytest.mark.parametrize("gamma", ["1/3", "3/4", "1"])
 def test_classes_of_the_long_input_are_turned_down(gamma):
-    ready = prepared(discreet.Canonical(gamma)).nested
+    ready = prepared(discreet.Canonical(gamma)).nested.planned
     kept = [math.exp(ready.acceptance_bounds(*drawn)[1]) for drawn in proposals(ready)]
     assert min(kept) < 0.5
     assert max(kept) > 0.9
 
 
-def proposals(nested):
+def proposals(ready):
     """Every class that may be drawn, with the cells that it is drawn from."""
-    a, b = nested.enclosure.a, nested.enclosure.b
-    for j, i in product(range(len(b.first)), range(len(a.first))):
+    a, b = ready.cells.a, ready.cells.b
+    for j, i in product(np.flatnonzero(b.log_mass > -np.inf).tolist(), np.flatnonzero(a.log_mass > -np.inf).tolist()):
         for at in range(int(b.first[j]), int(b.last[j]) + 1):
-            row = nested.row(at)
-            yield from ((j, row, i, each, at) for each in range(int(a.first[i]), int(a.last[i]) + 1))
+            row = ready.row(at)
+            if not at:
+                yield from [(j, 0, row, None, ready.top.last)] if i == len(a.first) - 1 else []
+                continue
+            yield from ((j, at, row, i, each) for each in range(int(a.first[i]), int(a.last[i]) + 1))
 
 
 @pytest.mark.parametrize("mechanism", [discreet.OneShot(), discreet.OneShot("gumbel"), discreet.OneShot("laplace")])
@@ -239,11 +242,11 @@ def test_the_last_stage_has_the_power_to_see_bounds_seven_percent_too_low():
     k = ready.classes.losses.k
     masses = {side: _masses(side) for side in (ready.nested.top, ready.nested.bottom)}
     with faults.low_chords():
-        low = prepared(discreet.Canonical()).nested
+        low = prepared(discreet.Canonical()).nested.planned
         right, wrong = defaultdict(float), defaultdict(float)
         for drawn in proposals(low):
-            *_, a, b = drawn
-            mass = masses[ready.nested.top][a] * masses[ready.nested.bottom][b]
+            _, b, *_, a = drawn
+            mass = masses[ready.nested.bottom][b] * (masses[ready.nested.top][a] if b else 1.0)
             kept = math.exp(float(low.log_acceptance(*drawn).mid())) if mass else 1.0
             # A nested class adds to all of its subsets alike: here to one class (h, t) of them after the other.
             for cell in [ready.top, *product(range(k - a, k), range(k, k + b))]:

@@ -8,7 +8,7 @@ from flint import arb
 
 from discreet.exact.ball import log_binomial, precision
 from discreet.exact.nested import Cells, Levels, Places, log_slack
-from discreet.exact.nested_cuts import _add_levels, _plan, enclose
+from discreet.exact.nested_cuts import _add_levels, _plan, begin, tighten
 
 SHAPES = [(1, 1), (3, 40), (200, 7), (1000, 10**4), (50, 10**9), (7, 2**63 - 1), (3000, 2**63 - 3000)]
 """K and m."""
@@ -29,6 +29,13 @@ class Geometric:
         log_mass, width = -self.rate * first.astype(float), (last - first).astype(float) + 1.0
         share = np.where(last < self.last, np.log(-np.expm1(-self.rate * width)), 0.0)
         return log_mass + share
+
+    def log_masses_in_a_row(self, first):
+        return self.log_masses(first, np.append(first[1:] - 1, self.last))
+
+
+def enclose(top, bottom):
+    return tighten(begin(top, bottom), top, bottom)
 
 
 def cells_of(k, m, seed):

@@ -18,7 +18,7 @@ from discreet.exact import nested_cuts
 from discreet.exact.ball import ball, log_binomial, precision
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.canonical_heights import Heights
-from discreet.mechanisms.canonical_nested import NestedClasses
+from discreet.mechanisms.canonical_nested import NestedClasses, Proposals, plan_together
 from discreet.sources.arrays.array import array_source
 from discreet.tally import Tally
 from sampling import sample
@@ -75,6 +75,18 @@ def _mass(side, index):
     return side.log_mass(index, index).exp()
 
 
+def ways(nested):
+    """What may propose classes: planned alone or with others, and fitted to the scores."""
+    losses = nested.losses
+    together = [NestedClasses(losses, nested.bits) for _ in range(3)]
+    plan_together(together)
+    return [nested.planned, nested.fitted, together[1].planned]
+
+
+def cells_with_mass(cells):
+    return [(j, int(cells.first[j]), int(cells.last[j])) for j in np.flatnonzero(cells.log_mass > -np.inf).tolist()]
+
+
 @pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("bits", [3, 40])
 def test_what_is_proposed_times_what_is_accepted_is_the_mass(gamma, bits):
@@ -82,35 +94,41 @@ def test_what_is_proposed_times_what_is_accepted_is_the_mass(gamma, bits):
     for scores, k in ((30, 12, 12, 9, 4, 4, 1, 0), 3), ([9] * 8 + [5] * 3 + [4, 2, 2] + [0] * 30, 9):
         ready = discreet.Canonical(gamma).prepare(tally_of(scores), k, Fraction(1, 2), discreet.Sensitivity())
         nested = NestedClasses(ready.classes.losses, bits)
-        enclosure, seen = nested.enclosure, Counter()
-        with precision(160):
-            for j, (b1, b2) in enumerate(zip(enclosure.b.first.tolist(), enclosure.b.last.tolist(), strict=True)):
-                for b in range(b1, b2 + 1):
-                    row = nested.row(b)
-                    for i, (a1, a2) in enumerate(
-                        zip(enclosure.a.first.tolist(), enclosure.a.last.tolist(), strict=True)
-                    ):
-                        for a in range(a1, a2 + 1):
-                            mass = _mass(nested.top, a) * _mass(nested.bottom, b)
-                            seen[a, b] += 1
-                            if not mass > 0:
-                                continue
-                            proposed = nested.envelope.log_weight(j) + row.log_share(i)
-                            proposed += mass.log() - nested.top.log_mass(a1, a2) - nested.bottom.log_mass(b1, b2)
-                            kept = nested.log_acceptance(j, row, i, a, b)
-                            assert kept <= 0
-                            assert abs(proposed + kept - mass.log() - log_binomial(a + b, a)) < 1e-20
-        assert set(seen.values()) == {1}
-        every = itertools.product(range(1, k + 1), range(len(scores) - k + 1))
-        missing = [cell for cell in every if cell not in seen]
-        assert all(_mass(nested.top, a) * _mass(nested.bottom, b) == 0 for a, b in missing)
+        for made in ways(nested):
+            with precision(160):
+                seen = check_masses(nested, made)
+            every = itertools.product(range(1, k + 1), range(1, len(scores) - k + 1))
+            assert set(seen.values()) == {1}
+            missing = [cell for cell in [(k, 0), *every] if cell not in seen]
+            assert all(_mass(nested.top, a) * _mass(nested.bottom, b) == 0 for a, b in missing)
+
+
+def check_masses(nested, made):
+    """Checks every class, those of the top-k as one, and returns which were seen."""
+    seen = Counter()
+    for j, b1, b2 in cells_with_mass(made.cells.b):
+        for b in range(b1, b2 + 1):
+            row = made.row(b)
+            for i, a1, a2 in cells_with_mass(made.cells.a) if b else [(None, 1, nested.losses.k)]:
+                for a in range(a1, a2 + 1) if b else [nested.losses.k]:
+                    seen[a, b] += 1
+                    mass = _mass(nested.bottom, b) * (_mass(nested.top, a) if b else 1)
+                    if not mass > 0:
+                        continue
+                    proposed = made.envelope.log_weight(j) + mass.log() - nested.bottom.log_mass(b1, b2)
+                    if b:
+                        proposed += row.log_share(i) - nested.top.log_mass(a1, a2)
+                    kept = made.log_acceptance(j, b, row, i, a)
+                    assert kept <= 0
+                    assert abs(proposed + kept - mass.log() - log_binomial(a + b, a)) < 1e-20
+    return seen
 
 
 def test_cells_of_small_inputs_hold_several_classes():
     """So that what is tested on them is thinned and cut."""
     nested = prepare(tally_of([9, 8, 8, 7, *range(6, -14, -1)]), 4, "0.1")
-    assert (nested.enclosure.b.last > nested.enclosure.b.first).any()
-    assert len(nested.enclosure.levels.b) < 20
+    assert (nested.planned.cells.b.last > nested.planned.cells.b.first).any()
+    assert len(nested.planned.cells.levels.b) < 20
 
 
 @pytest.mark.parametrize("tally", TALLIES)
@@ -125,18 +143,23 @@ def test_no_class_is_accepted_with_more_than_certainty(tally, gamma):
 
 def check_acceptances(nested, pick, columns, rows):
     """Of some cells: at their last member, which weighs most, for the first, the last and some b."""
-    a, b = nested.enclosure.a, nested.enclosure.b
-    with precision(200):
-        for j in pick.sample(range(len(b.first)), min(columns, len(b.first))):
-            ends = int(b.first[j]), int(b.last[j])
-            for at in {*ends, pick.randint(*ends)}:
-                row = nested.row(at)
-                heaviest = int(np.diff(row.cumulative, prepend=0).argmax())
-                for i in {heaviest, *pick.sample(range(len(a.first)), min(rows, len(a.first)))}:
-                    drawn = j, row, i, int(a.last[i]), at
-                    low, high = nested.acceptance_bounds(*drawn)
-                    assert nested.log_acceptance(*drawn) <= 0
-                    assert low <= nested.log_acceptance(*drawn) <= high
+    for made in ways(nested) if nested.is_known else [nested.fitted]:
+        a, b = cells_with_mass(made.cells.a), cells_with_mass(made.cells.b)
+        with precision(200):
+            for j, *ends in pick.sample(b, min(columns, len(b))):
+                for at in {*ends, pick.randint(*ends)}:
+                    row = made.row(at)
+                    heaviest = a[len(a) // 2] if len(row.cumulative) < len(a) else heaviest_of(row, a)
+                    for i, _, last in {heaviest, *pick.sample(a, min(rows, len(a)))}:
+                        drawn = (j, at, row, i, last) if at else (j, 0, row, None, nested.losses.k)
+                        low, high = made.acceptance_bounds(*drawn)
+                        assert made.log_acceptance(*drawn) <= 0
+                        assert low <= made.log_acceptance(*drawn) <= high
+
+
+def heaviest_of(row, cells):
+    heaviest = int(np.diff(row.cumulative, prepend=0).argmax())
+    return next(cell for cell in cells if cell[0] == heaviest)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -165,7 +188,7 @@ def random_tally(pick, d):
 def test_cells_cover_all_and_waste_little(tally):
     for k in sizes(tally):
         nested = prepare(tally, k, "0.1")
-        enclosure = nested.enclosure
+        enclosure = nested.fitted.cells
         for side, cells in ((nested.top, enclosure.a), (nested.bottom, enclosure.b)):
             order = np.argsort(cells.first)
             first, last = cells.first[order], cells.last[order]
@@ -189,7 +212,7 @@ def test_cells_cover_all_and_waste_little(tally):
 @pytest.mark.parametrize("k", [10, 300])
 @pytest.mark.parametrize("epsilon", ["1", "0.05", "0.001"])
 @pytest.mark.parametrize("shape", ["zipf", "uniform", "equal", "floats", "ridge", "steps"])
-def test_few_levels_and_few_tries_do(shape, epsilon, k):
+def test_few_levels_and_few_tries_do(shape, epsilon, k, monkeypatch):
     made = np.random.default_rng(3)
     scores = {
         "zipf": (1e6 / np.arange(1, 3001) ** 1.05).astype(np.int64),
@@ -200,21 +223,19 @@ def test_few_levels_and_few_tries_do(shape, epsilon, k):
         "ridge": -(np.log1p(np.arange(3000.0)) * 3 / float(epsilon)),
         "steps": np.arange(3000) // 40,
     }[shape]
-    nested = CountingTries(prepare(tally_of(scores), k, epsilon).losses)
+    tries = [0]
+
+    def count(self, entropy):
+        tries[0] += 1
+        return propose(self, entropy)
+
+    propose = Proposals.draw
+    monkeypatch.setattr(Proposals, "draw", count)
+    nested = prepare(tally_of(scores), k, epsilon)
     for _ in range(30):
-        nested.draw_class(Entropy(random.Random(5 + nested.tries[0])))
-    assert nested.tries[0] <= 30 * 3
-    assert len(nested.enclosure.levels.b) <= 100
-
-
-class CountingTries(NestedClasses):
-    """Counts how often a class is proposed."""
-
-    tries = property(lambda self: self.__dict__.setdefault("_tries", [0]))
-
-    def row(self, b):
-        self.tries[0] += 1
-        return super().row(b)
+        nested.draw_class(Entropy(random.Random(5 + tries[0])))
+    assert tries[0] <= 30 * 3
+    assert len(nested.fitted.cells.levels.b) <= 100
 
 
 # Scores, k, epsilon: ties everywhere, all equal, all different, runs through the edge, one against many.
@@ -275,24 +296,23 @@ def wrong_cell(monkeypatch):
 
 def cells_with_a_gap(monkeypatch):
     """Cells of b, one of which was forgotten."""
-    right = nested_cuts._begin
+    right = nested_cuts._begin_below
 
-    def begin(plan, bottom, a):
-        found = right(plan, bottom, a)
-        kept = np.arange(len(found.b.first)) != len(found.b.first) - 2
-        b = cells_of.Cells(found.b.first[kept], found.b.last[kept], found.b.log_mass[kept])
-        return cells_of.Enclosure.of(a, b, found.levels)
+    def begin_below(plan, bottom):
+        found = right(plan, bottom)
+        b = found.b[np.arange(len(found.b.first)) != np.flatnonzero(found.b.log_mass > -np.inf)[-2]]
+        return cells_of.Enclosure.of(found.a, b, found.levels)
 
-    monkeypatch.setattr(nested_cuts, "_begin", begin)
+    monkeypatch.setattr(nested_cuts, "_begin_below", begin_below)
 
 
 def always_kept(monkeypatch):
-    monkeypatch.setattr(NestedClasses, "acceptance_bounds", lambda self, *drawn: (np.inf, np.inf))
+    monkeypatch.setattr(Proposals, "acceptance_bounds", lambda self, *drawn: (np.inf, np.inf))
 
 
 def miscounted(monkeypatch):
     """Classes that are counted the lower the more ranks they leave open."""
-    monkeypatch.setattr(NestedClasses, "acceptance_bounds", lambda self, *drawn: (-np.inf, np.inf))
+    monkeypatch.setattr(Proposals, "acceptance_bounds", lambda self, *drawn: (-np.inf, np.inf))
     monkeypatch.setattr(
         "discreet.mechanisms.canonical_nested.log_binomial", lambda n, r: log_binomial(n, r) - arb(r) / 2
     )
@@ -389,3 +409,49 @@ def test_where_rounding_changes_nothing_a_rounded_loss_is_drawn_in_the_same_way(
     assert not halves.classes.losses.is_sum
     counts = sample(discreet.Canonical(ceil=True), np.array(scores), 3, 1, 1500)
     assert draws.fits(counts, definition(discreet.Canonical("1/2"), scores, 3, Fraction(1)))
+
+
+LISTS = {
+    "counts": [[9, 7, 7, 5, 2, 2, 0], [3, 3, 3, 3, 3, 3, 3], [90, 1, 1, 0, 0, 0, 0], [6, 5, 4, 3, 2, 1, 0]],
+    "floats": [
+        [0.5, 0.25, 0.25, 0.125, 0.0, -1.0, -3.5],
+        [1e-310, 0.0, 0.0, 0.0, 0.0, 0.0, -1e-310],
+        [1e308] + [-1e308] * 6,
+    ],
+    "large": [[2**62, 2**62 - 1, 5, 4, 4, 0, -(2**62)], [2**53 + 1, 2**53, 2**53, 2, 2, 1, 0]],
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_what_is_planned_together_keeps_each_class_by_its_mass(name, gamma):
+    for k, epsilon in itertools.product((1, 3), ("4", "0.1", "1e-200")):
+        mechanism, terms = discreet.Canonical(gamma), (k, Fraction(epsilon), discreet.Sensitivity())
+        tallies = [tally_of(scores) for scores in LISTS[name]]
+        for ready, tally in zip(mechanism.prepare_each(tallies, *terms), tallies, strict=True):
+            assert "planned" in vars(ready.nested)
+            alone, made = mechanism.prepare(tally, *terms).nested, ready.nested.planned
+            assert (made.cells.b.log_mass == alone.planned.cells.b.log_mass).all()
+            with precision(160):
+                assert set(check_masses(alone, made).values()) == {1}
+
+
+def test_lists_that_are_not_alike_are_planned_in_several_goes_or_by_themselves():
+    counts, more, floats = tally_of([5, 4, 1]), tally_of([5, 4, 1, 0]), tally_of([5.5, 4, 1])
+    exact = Tally.of_runs([Fraction(10**30), Fraction(1, 3), Fraction(0)], [1, 1, 1])
+    tallies = [counts, more, floats, exact, counts]
+    every = discreet.Canonical().prepare_each(tallies, 1, Fraction(1), discreet.Sensitivity())
+    assert ["planned" in vars(each.nested) for each in every] == [True, True, True, False, True]
+    assert all(each.nested.planned.bottom.tally is tally for each, tally in zip(every, tallies, strict=True))
+    assert len(every[1].draw(Entropy(random.Random(1)))) == 1
+
+
+def test_where_two_proposals_are_turned_down_cells_are_fitted(monkeypatch):
+    nested = prepare(tally_of([9, 8, 8, 7, 5, 3]), 2)
+    monkeypatch.setattr(Proposals, "draw", lambda self, entropy: (2, 0) if "fitted" in vars(nested) else None)
+    assert nested.draw_class(Entropy(random.Random(1))) == (2, 0)
+
+
+def test_the_top_k_is_drawn_without_an_a():
+    nested = prepare(tally_of([100, 99, 1, 0]), 2)
+    assert {nested.draw_class(Entropy(random.Random(seed))) for seed in range(20)} == {(2, 0)}

@@ -27,7 +27,7 @@ from discreet.exact.laplace import upper_tail
 from discreet.exact.nested import Levels, Places
 from discreet.mechanisms import canonical, core, core_odds
 from discreet.mechanisms.canonical_classes import Class
-from discreet.mechanisms.canonical_nested import NestedClasses
+from discreet.mechanisms.canonical_nested import Proposals
 from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.registry import MECHANISMS
 from discreet.privacy import Sensitivity
@@ -104,9 +104,7 @@ def no_thinning() -> AbstractContextManager[None]:
 
 def no_acceptance() -> AbstractContextManager[None]:
     """Every class that is drawn is kept, as if all of a cell were as heavy as its bound."""
-    return replace_attribute(
-        NestedClasses, "acceptance_bounds", lambda right: lambda self, *drawn: (math.inf, math.inf)
-    )
+    return replace_attribute(Proposals, "acceptance_bounds", lambda right: lambda self, *drawn: (math.inf, math.inf))
 
 
 def low_chords() -> AbstractContextManager[None]:

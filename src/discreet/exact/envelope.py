@@ -42,13 +42,22 @@ class Envelope:
 
         exp(log_mass - reference) * 2^scale, raised by a relative 2^-20 and rounded up, is above the mass: the float
         difference is off by at most 2^-53 of itself, which matters only where it is above -scale and is then below
-        2^-40; and below that the weight of at least 1 is above the mass anyhow.
+        2^-40; and below that the weight of at least 1 is above the mass anyhow. A part with a log mass of -inf has no
+        weight.
         """
-        reference = float(log_mass.max())
+        return cls.over_each(log_mass, scale)[0]
+
+    @classmethod
+    def over_each(cls, log_masses: Floats, scale: int = SCALE) -> list[Envelope]:
+        """The envelopes of several mixtures with as many parts each, by rows."""
+        log_masses = np.atleast_2d(log_masses)
+        references = log_masses.max(axis=1)
         with np.errstate(under="ignore"):
-            share = np.exp(log_mass - reference)
-        weights = np.ceil(share * (1.0 + 2.0**-20) * 2.0**scale).astype(np.int64) + 1
-        return cls(reference, np.cumsum(weights), scale)
+            shares = np.exp(log_masses - references[:, None])
+        weights = np.ceil(shares * ((1.0 + 2.0**-20) * 2.0**scale)).astype(np.int64)
+        weights += log_masses > -np.inf
+        cumulative = weights.cumsum(axis=1)
+        return [cls(reference, row, scale) for reference, row in zip(references.tolist(), cumulative, strict=True)]
 
     def pick(self, entropy: Entropy) -> int:
         """Returns part j with probability exactly proportional to its weight."""

@@ -36,17 +36,20 @@ class Side(Protocol):
     def log_masses(self, first: Ranks, last: Ranks) -> Floats:
         """The log masses of cells, right to a relative 2^-41, and -inf only where there is none."""
 
+    def log_masses_in_a_row(self, first: Ranks) -> Floats:
+        """The same for cells that end where the next begins, the last of them with the last index."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cells:
-    """Ranges of indices without those that have no mass.
+    """Ranges of indices, with or without those that have no mass.
 
     Attributes
     ----------
     first, last
         The first and the last index of each.
     log_mass
-        At least the log mass of each.
+        At least the log mass of each, -inf where there is none.
     """
 
     first: Ranks
@@ -57,9 +60,19 @@ class Cells:
     def of(cls, side: Side, first: Ranks, last: Ranks) -> Cells:
         log_mass = side.log_masses(first, last)
         found = log_mass > -np.inf
-        if not found.all():
-            first, last, log_mass = first[found], last[found], log_mass[found]
-        return cls(first, last, bound_above(log_mass))
+        return cls(first[found], last[found], bound_above(log_mass[found]))
+
+    @classmethod
+    def in_a_row(cls, side: Side, first: Ranks, last: Ranks) -> Cells:
+        """All indices from the first of these on, where each cell begins after the last of the one before it.
+
+        Those without a mass are kept, with -inf. Of many sides at once, there is a row of masses for each.
+        """
+        # An infinite bound less an infinite one is no number, and stands for -inf.
+        return cls(first, last, np.fmax(bound_above(side.log_masses_in_a_row(first)), -np.inf))
+
+    def __getitem__(self, chosen: Mask) -> Cells:
+        return Cells(self.first[chosen], self.last[chosen], self.log_mass[chosen])
 
     def cut(self, side: Side, pieces: Ranks) -> Cells:
         """The same with each in so many pieces of about one length."""
@@ -99,7 +112,7 @@ class Levels:
     b
         The levels.
     rows
-        For each, at least the logarithm of U C(a'+b, a') for all cells of a.
+        For each, at least the logarithm of U C(a'+b, a') for all cells of a; of many sides at once, for each of them.
     """
 
     b: Ranks
@@ -125,8 +138,8 @@ class Levels:
 
     def bound(self, at: Places) -> Floats:
         """The chord at some places: at least log R but for rounding."""
-        low = self.log_r[at.level]
-        return low + at.way * (self.log_r[at.level + 1] - low)
+        low = self.log_r[..., at.level]
+        return low + at.way * (self.log_r[..., at.level + 1] - low)
 
     def row(self, b: int) -> Floats:
         """At least the logarithm of each term of R at some b, by a chord for each: in sum not above `bound`.
@@ -135,7 +148,9 @@ class Levels:
         """
         at = self.place(np.array([b]))
         low = self.rows[at.level[0]]
-        terms: Floats = low + at.way[0] * (self.rows[at.level[0] + 1] - low)
+        with np.errstate(invalid="ignore"):
+            # Where a cell has no mass, there is none at any level.
+            terms: Floats = np.fmax(low + at.way[0] * (self.rows[at.level[0] + 1] - low), -np.inf)
         return terms
 
     @cached_property
@@ -160,6 +175,8 @@ class Enclosure:
         What bounds R.
     at_first, at_last
         Where the first and the last of each cell of b are among the levels.
+    log_masses
+        At least the log mass of each cell of b over all a, but for what `log_slack` is for.
     """
 
     a: Cells
@@ -167,15 +184,37 @@ class Enclosure:
     levels: Levels
     at_first: Places
     at_last: Places
+    log_masses: Floats
 
     @classmethod
     def of(cls, a: Cells, b: Cells, levels: Levels) -> Enclosure:
-        return cls(a, b, levels, levels.place(b.first), levels.place(b.last))
+        return cls.at(a, b, levels, levels.place(b.first), levels.place(b.last))
 
-    @cached_property
-    def log_masses(self) -> Floats:
-        """At least the log mass of each cell of b over all a, but for what `log_slack` is for."""
-        return self.b.log_mass + self.levels.bound(self.at_last)
+    @classmethod
+    def at(cls, a: Cells, b: Cells, levels: Levels, at_first: Places, at_last: Places) -> Enclosure:
+        """The same where it is known where cells of b are."""
+        return cls(a, b, levels, at_first, at_last, b.log_mass + levels.bound(at_last))
+
+    def drop_empty(self) -> Enclosure:
+        """The same without cells that have no mass."""
+        a, b = self.a.log_mass > -np.inf, self.b.log_mass > -np.inf
+        levels = Levels(self.levels.b, self.levels.rows[:, a])
+        return Enclosure(self.a[a], self.b[b], levels, self.at_first[b], self.at_last[b], self.log_masses[b])
+
+    def split(self) -> list[Enclosure]:
+        """One for each of many sides that were enclosed at once."""
+        a, b, levels = self.a, self.b, self.levels
+        count = len(b.log_mass)
+        # All of them may share what is alike.
+        a_masses = np.broadcast_to(a.log_mass, (count, len(a.first)))
+        rows = np.broadcast_to(levels.rows, (count, len(levels.b), len(a.first)))
+        return [
+            Enclosure(
+                Cells(a.first, a.last, a_masses[i]), Cells(b.first, b.last, b.log_mass[i]), Levels(levels.b, rows[i]),
+                self.at_first, self.at_last, self.log_masses[i],
+            )
+            for i in range(count)
+        ]  # fmt: skip
 
 
 @lru_cache(maxsize=256)
@@ -197,8 +236,8 @@ def log_ratio(low: Ranks, high: Ranks) -> Floats:
 
 def log_sum_exp(rows: Floats) -> Floats:
     """The logarithm of the sum of exponentials of each row."""
-    top = rows.max(axis=1)
-    logs: Floats = top + np.log(np.exp(rows - top[:, None]).sum(axis=1))
+    top = rows.max(axis=-1)
+    logs: Floats = top + np.log(np.exp(rows - top[..., None]).sum(axis=-1))
     return logs
 
 

@@ -32,19 +32,43 @@ MANY = 1000
 """How many cells of b there are at first, at most."""
 
 EASY = 3.0
-"""Up to which bound on the mass of all classes, where the top-k alone weighs 1, one cell of a is enough."""
+"""Up to which bound on the mass of all classes, where the top-k alone weighs 1, cells need not be cut."""
 
 
-def enclose(top: Side, bottom: Side) -> Enclosure:
-    """Cells around all classes, with bounds that are little above them."""
+def begin(top: Side, bottom: Side) -> Enclosure:
+    """Planned cells around all classes, whose bounds are little above them for nearly all masses.
+
+    Those of many sides at once are all alike.
+    """
     plan = _plan(top.last, bottom.last)
-    found = _begin(plan, bottom, Cells(np.ones(1, np.int64), np.array([top.last]), np.zeros(1)))
-    # The top-k alone weighs 1, and all a together have a mass of 1.
-    if float(np.exp(np.minimum(found.log_masses, 600.0)).sum()) <= EASY:
+    found = _begin_below(plan, bottom)
+    if _are_easy(found.log_masses):
         return found
-    a = Cells.of(top, plan.a, plan.a_last)
-    sizes = plan.sizes if len(a.first) == len(plan.a) else plan.sizes[:, plan.a.searchsorted(a.first)]
-    found = Enclosure(a, found.b, Levels(plan.levels, a.log_mass + sizes), found.at_first, found.at_last)
+    a, sizes = Cells.in_a_row(top, plan.a, plan.a_last), plan.sizes
+    # One side has few masses where scores are equal; many sides have them at different places.
+    if a.log_mass.ndim == 1 and not (has_mass := a.log_mass > -np.inf).all():
+        a, sizes = a[has_mass], sizes[:, has_mass]
+    levels = Levels(plan.levels, a.log_mass[..., None, :] + sizes)
+    return Enclosure.at(a, found.b, levels, found.at_first, found.at_last)
+
+
+def _begin_below(plan: _Plan, bottom: Side) -> Enclosure:
+    """The planned cells of b, with all a in one cell; what is not known of the bottom is one cell too."""
+    known = bottom.known_last
+    if known == bottom.last:
+        b = Cells.in_a_row(bottom, plan.b, plan.b_last)
+        return Enclosure.at(plan.every_a, b, plan.largest, plan.at_first, plan.at_last)
+    first = np.append(plan.b[plan.b < known], known)
+    return Enclosure.of(
+        plan.every_a, Cells.in_a_row(bottom, first, np.append(first[1:] - 1, bottom.last)), plan.largest
+    )
+
+
+def tighten(found: Enclosure, top: Side, bottom: Side) -> Enclosure:
+    """The same with bounds that are little above the classes, whatever their masses."""
+    if _are_easy(found.log_masses):
+        return found
+    found = found.drop_empty()
     for _ in range(_ROUNDS):
         found, is_fine = _refine(found, top, bottom)
         if is_fine:
@@ -52,21 +76,13 @@ def enclose(top: Side, bottom: Side) -> Enclosure:
     return found
 
 
+def _are_easy(log_masses: Floats) -> bool:
+    """Whether all bounds are little above the mass of the top-k alone, which is 1."""
+    return bool((np.exp(np.minimum(log_masses, 600.0)).sum(axis=-1) <= EASY).all())
+
+
 _ROUNDS = 64
 """How often cells are cut at most: each time they are several times smaller."""
-
-
-def _begin(plan: _Plan, bottom: Side, a: Cells) -> Enclosure:
-    """The planned cells of b, up to what is known, and levels for all a as one cell."""
-    levels, known = plan.largest, bottom.known_last
-    if known < bottom.last:
-        first = np.append(plan.b[plan.b < known], known)
-        return Enclosure.of(a, Cells.of(bottom, first, np.append(first[1:] - 1, bottom.last)), levels)
-    b = Cells.of(bottom, plan.b, plan.b_last)
-    if len(b.first) == len(plan.b):
-        return Enclosure(a, b, levels, plan.at_first, plan.at_last)
-    kept = plan.b.searchsorted(b.first)
-    return Enclosure(a, b, levels, plan.at_first[kept], plan.at_last[kept])
 
 
 def _refine(found: Enclosure, top: Side, bottom: Side) -> tuple[Enclosure, bool]:
@@ -160,8 +176,8 @@ class _Plan:
         Where cells begin and end.
     levels, sizes
         Levels, and log C(a+b, a) at each of them and the last of each cell of a, raised to be above.
-    largest
-        The levels where all a are one cell.
+    every_a, largest
+        All a as one cell, which has a mass of 1, and the levels for it.
     at_first, at_last
         Where the first and the last of each cell of b are among the levels.
     """
@@ -172,6 +188,7 @@ class _Plan:
     b_last: Ranks
     levels: Ranks
     sizes: Floats
+    every_a: Cells
     largest: Levels
     at_first: Places
     at_last: Places
@@ -186,10 +203,11 @@ def _plan(k: int, m: int) -> _Plan:
     end = Levels.at(np.array([m]), Cells(a, a_last, np.zeros(len(a))))
     levels = Levels(np.append(line.b[:inner], m), np.concatenate([line.rows[:inner], end.rows]))
     largest = Levels(levels.b, levels.rows[:, -1:])
-    plan = _Plan(a, a_last, b, b_last, levels.b, levels.rows, largest, levels.place(b), levels.place(b_last))
-    for shared in (a_last, b_last, levels.b, levels.rows):
+    every_a = Cells(np.ones(1, np.int64), np.array([k]), np.zeros(1))
+    for shared in (a_last, b_last, levels.b, levels.rows, every_a.log_mass):
         shared.flags.writeable = False
-    return plan
+    places = levels.place(b), levels.place(b_last)
+    return _Plan(a, a_last, b, b_last, levels.b, levels.rows, every_a, largest, *places)
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,7 @@ exactly, both parts of that excess are non-negative, so that floats meet no canc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
@@ -29,7 +30,7 @@ from discreet.exact.envelope import SCALE, Envelope
 from discreet.exact.race import sample_winner
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.mechanisms.canonical_classes import Class, Classes, Losses, TailClasses
-from discreet.mechanisms.canonical_nested import NestedClasses
+from discreet.mechanisms.canonical_nested import NestedClasses, plan_together
 from discreet.noise import GUMBEL, NOISES, Noise, check_noise, noise_of
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.selection import Selection
@@ -98,6 +99,14 @@ class Canonical(Mechanism):
         losses = Losses(tally, k, scale(epsilon, sensitivity), self.gamma, sensitivity.delta if self.ceil else None)
         return Prepared(TailClasses(losses) if self.gamma == 1 else Classes(losses), noise_of(self))
 
+    def prepare_each(
+        self, tallies: Sequence[Tally], k: int, epsilon: Fraction, sensitivity: Sensitivity
+    ) -> list[Prepared]:
+        every = [self.prepare(tally, k, epsilon, sensitivity) for tally in tallies]
+        if len(every) > 1:
+            plan_together([each.nested for each in every if each.is_nested])
+        return every
+
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
         return noise_of(self).zcdp(epsilon)
 
@@ -158,7 +167,7 @@ class Prepared:
 
     def select(self, entropy: Entropy) -> Selection:
         """Returns a k-subset of the ranks, distributed as the mechanism says; all but the class may be open."""
-        if self.noise.max_stable and self.classes.losses.is_sum:
+        if self.is_nested:
             return self.nested.select(entropy)
         drawn = self.draw_class(entropy)
         if drawn == self.top:
@@ -187,9 +196,14 @@ class Prepared:
         """A ball around the logarithm of the number of subsets in a class."""
         return arb(0) if cell == self.top else log_binomial(*self.classes.members(*cell))
 
+    @property
+    def is_nested(self) -> bool:
+        """Whether the noise is max-stable and no loss is rounded, so that nested classes are drawn from."""
+        return self.noise.max_stable and self.classes.losses.is_sum
+
     @cached_property
     def nested(self) -> NestedClasses:
-        """What is drawn from under a max-stable noise where no loss is rounded."""
+        """What is drawn from in that case."""
         return NestedClasses(self.classes.losses, self.bits)
 
     @cached_property

@@ -8,6 +8,7 @@ which takes two scores, however many indices there are; within a run of equal sc
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -67,18 +68,43 @@ class Heights:
         The caller has NumPy ignore that there is no logarithm of 0.
         """
         count, ends = len(first), last < self.last
-        scores = self._scores(np.concatenate([first, last[ends] + 1, [self.first]]))
-        begin, end, base = scores[:count], scores[count:-1], np.repeat(scores[-1:], count)
-        # From the first index to each cell, and from the beginning of a cell to its end: two terms of one sign.
-        gaps = self._gaps(np.concatenate([base, begin[ends]]), np.concatenate([begin, end]))
-        log_mass, steps = -gaps[:count], gaps[count:]
-        shares = np.log(-np.expm1(-steps))
-        for i in np.flatnonzero(steps == TINY).tolist():
-            step = self._height(int(first[ends][i]), int(last[ends][i]) + 1)
-            # 1 - exp(-x) is below x, and not by a relative 2^-1000.
-            shares[i] = math.log(step.numerator) - math.log(step.denominator)
-        log_mass[ends] += shares
+        scores = self._scores(np.concatenate([first, last[ends] + 1]))
+        begin, end = scores[:count], scores[count:]
+        log_mass = -self._gaps(self._first_score, begin)
+        log_mass[ends] += self._log_shares(first[ends], begin[ends], last[ends] + 1, end)
         return log_mass
+
+    def log_masses_in_a_row(self, first: Ranks) -> Floats:
+        """The same for cells that end where the next begins, the last of them with the last index."""
+        scores = self._scores(first)
+        log_mass = -self._gaps(self._first_score, scores)
+        log_mass[..., :-1] += self._log_shares(first[:-1], scores[..., :-1], first[1:], scores[..., 1:])
+        return log_mass
+
+    def _log_shares(self, near: Ranks, near_scores: NDArray[Any], far: Ranks, far_scores: NDArray[Any]) -> Floats:
+        """Log(1 - exp(-(H(far) - H(near)))): from the beginning of a cell to its end, beside what is before it.
+
+        The two add up to the log mass of the cell, and are of one sign.
+        """
+        steps = self._gaps(near_scores, far_scores)
+        shares = np.log(-np.expm1(-steps))
+        is_tiny = steps == TINY
+        for place in zip(*is_tiny.nonzero(), strict=True) if is_tiny.any() else ():
+            step = self._height(int(near[place[-1]]), int(far[place[-1]]), self._tally_of(*place[:-1]))
+            # 1 - exp(-x) is below x, and not by a relative 2^-1000.
+            shares[place] = math.log(step.numerator) - math.log(step.denominator)
+        return shares
+
+    def of(self, tally: Tally) -> Heights:
+        """The heights on the same side of another tally that has the length and the type of this one."""
+        return Heights(tally, self.edge, self.step, self.first, self.last, self.unit)
+
+    def of_many(self, tallies: Sequence[Tally]) -> HeightsOfMany:
+        """The same of several tallies."""
+        return HeightsOfMany(self.tally, self.edge, self.step, self.first, self.last, self.unit, tallies)
+
+    def _tally_of(self, number: int = 0) -> Tally:
+        return self.tally
 
     def log_mass(self, first: int, last: int) -> arb:
         """A ball around the log mass of a cell, which must not be zero."""
@@ -142,9 +168,10 @@ class Heights:
         """A ball around 1 - exp(-(H(last + 1) - H(first)))."""
         return arb(1) if last == self.last else -(-ball(self._height(first, last + 1))).expm1()
 
-    def _height(self, near: int, far: int) -> Fraction:
+    def _height(self, near: int, far: int, tally: Tally | None = None) -> Fraction:
         """By how much one index is higher than one before it, exactly."""
-        return self.unit * abs(self.tally.gap(self.edge + self.step * near, self.edge + self.step * far))
+        gap = (tally or self.tally).gap(self.edge + self.step * near, self.edge + self.step * far)
+        return self.unit * abs(gap)
 
     def _scores(self, index: Ranks) -> NDArray[Any]:
         return self.tally.raw(self.edge + self.step * index)
@@ -155,10 +182,38 @@ class Heights:
         return scaled_gaps(larger, smaller, self._scale)
 
     @cached_property
+    def _first_score(self) -> NDArray[Any]:
+        return self._scores(np.array([self.first]))
+
+    @cached_property
     def _scale(self) -> Fraction:
         """How high one step between scores as the column holds them is."""
         step = self.tally.column.unit
         return self.unit if step == 1 else self.unit * step
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HeightsOfMany(Heights):
+    """The heights on one side of several tallies of one length and type: only their masses in a row, by tally.
+
+    Attributes
+    ----------
+    tallies
+        All of them; `tally` is the first.
+    """
+
+    tallies: Sequence[Tally]
+
+    @property
+    def known_last(self) -> int:
+        return self.last
+
+    def _tally_of(self, number: int = 0) -> Tally:
+        return self.tallies[number]
+
+    def _scores(self, index: Ranks) -> NDArray[Any]:
+        ranks = self.edge + self.step * index
+        return np.array([tally.raw(ranks) for tally in self.tallies])
 
 
 def _cut_evenly(first: int, last: int) -> Ranks:

@@ -8,12 +8,10 @@ from typing import Any
 
 from discreet.errors import Error, InvalidTypeError, InvalidValueError, quote
 from discreet.labels import check_labels, unwrap_label
-from discreet.selection import Selection
-from discreet.sources.arrays.array import check_label_list
+from discreet.sources.arrays.array import ArraySource, check_label_list
 from discreet.sources.base import Chosen, OpeningTime, Source, refuse_curve
-from discreet.sources.groups import MANY, GroupedSource, check_each_user
+from discreet.sources.groups import MANY, Choose, GroupedSource, check_each_user, split_groups
 from discreet.sources.scores import as_source
-from discreet.tally import Tally
 
 
 class MemberGroups(GroupedSource):
@@ -31,11 +29,19 @@ class MemberGroups(GroupedSource):
         self.each_user, self.groups_per_user = each_user, groups_per_user
         self.opening = OpeningTime()
 
-    def select_items(self, choose: Callable[[int, Tally], Selection], scored: bool) -> list[Chosen]:
-        return [
-            member.select_items(lambda tally, i=i: choose(i, tally), scored)  # type: ignore[misc]  # i is bound
-            for i, member in enumerate(self.members)
-        ]
+    def select_items(self, choose: Choose, scored: bool) -> list[Chosen]:
+        if not all(isinstance(member, ArraySource) for member in self.members):
+            # Other sources are read while they are held, one after the other.
+            return [
+                member.select_items(lambda tally, i=i: next(choose(i, [tally])), scored)  # type: ignore[misc]  # i is bound
+                for i, member in enumerate(self.members)
+            ]
+        chosen = []
+        for group, some in split_groups(self.members):
+            selected = choose(group, [member.tally() for member in some])
+            for member, selection in zip(some, selected, strict=True):
+                chosen.append(member.select_items(lambda _, one=selection: one, scored))  # type: ignore[misc]  # as above
+        return chosen
 
     def description(self) -> dict[str, Any]:
         bound = {"max_groups_per_user": self.groups_per_user} if self.each_user == MANY else {}

@@ -141,7 +141,7 @@ def test_only_the_top_is_sorted_where_only_the_top_matters():
     ready.draw(Entropy(random.Random(1)))
     assert isinstance(tally.column, LazyColumn)
     assert 20 < tally.known_count < 2**12
-    cells = ready.nested.enclosure.b
+    cells = ready.nested.fitted.cells.b
     assert cells.last.max() == 2**18 - 20
     assert cells.first.max() < 2**12
     # Asked for a rank below, it sorts the rest, and the answers stay what they were.
@@ -281,3 +281,38 @@ def test_a_mapped_file_is_read_in_pieces_and_let_go(tmp_path, kind):
     assert array_source(private).tally().exact(0) == Fraction(2 * scores.max().item())
     assert private[7] == 2 * scores.max()
     assert discreet.top_k(mapped, 5, 1, rng=random.Random(1)) == discreet.top_k(scores, 5, 1, rng=random.Random(1))
+
+
+@pytest.mark.parametrize("d", [1, 2, 600, 3000, 2**18])
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+def test_whole_numbers_are_sorted_by_digits_as_by_comparing(dtype, d):
+    made, limits = np.random.default_rng(d), np.iinfo(dtype)
+    spans = [(limits.min, limits.max), (0, 5), (limits.max - 3, limits.max), (limits.min, limits.min + 4)]
+    for low, high in spans:
+        scores = made.integers(low, high, d, dtype=dtype, endpoint=True)
+        # Most of them small, and some of any size.
+        scores[::9] = made.integers(limits.min, limits.max, len(scores[::9]), dtype=dtype, endpoint=True)
+        for some in (scores, scores[::-1][::2]):
+            column = sorting._sort_column(some, Fraction(1))
+            assert column.keys.dtype == np.uint64
+            assert (column.keys + np.uint64(column.low % 2**64) == sorting.as_bits(np.sort(some))).all()
+
+
+@pytest.mark.parametrize("d", [1, 600, 3000, 2**18])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_floats_are_sorted_by_digits_as_by_comparing(dtype, d):
+    made = np.random.default_rng(d)
+    zeros = np.where(made.random(d) < 0.5, -0.0, 0.0)
+    for scores in (made.normal(size=d), -made.pareto(0.3, d), zeros, made.normal(size=d) * 1e-40, made.random(d) - 0.5):
+        some = scores.astype(dtype)
+        assert (sorting.sort_scores(some) == np.sort(some)).all()
+        assert (sorting.sort_scores(some[::-1][::3]) == np.sort(some[::-1][::3])).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("d", [2, 600, 5000])
+def test_what_is_not_finite_is_refused_at_every_length(bad, d):
+    scores = np.random.default_rng(1).random(d)
+    scores[d // 2] = bad
+    with pytest.raises(Error, match="finite"):
+        sorting._sort_column(scores, Fraction(1))

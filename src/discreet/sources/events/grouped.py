@@ -7,14 +7,12 @@ here, in the public list.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NoReturn
 
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.privacy import Sensitivity
-from discreet.selection import Selection
 from discreet.sources.base import Chosen, Source
 from discreet.sources.engine import ask
 from discreet.sources.events.bounded import MASK, adopt_ordinals, check_spellings, read_in_order
@@ -24,7 +22,7 @@ from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.lookup import Lookup
 from discreet.sources.events.ranges import Integers
 from discreet.sources.events.scoring import Scoring
-from discreet.sources.groups import MANY, GroupedSource
+from discreet.sources.groups import MANY, Choose, GroupedSource, split_groups
 from discreet.tally import Tally
 
 
@@ -64,14 +62,15 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
         own = self._describe(self._max_items_per_user) | self._split.groups.description()
         return {**own, "each_user": self.each_user, **bound}
 
-    def select_items(self, choose: Callable[[int, Tally], Selection], scored: bool) -> list[Chosen]:
+    def select_items(self, choose: Choose, scored: bool) -> list[Chosen]:
         with self.exclusive():
             try:
                 tallies = self._take_snapshot()
                 ranks, scores = [], []
-                for group, tally in enumerate(tallies):
-                    ranks.append(choose(group, tally).draw_ranks())
-                    scores.append([tally.exact(rank) for rank in ranks[-1].tolist()] if scored else [])
+                for group, some in split_groups(tallies):
+                    for tally, selection in zip(some, choose(group, some), strict=True):
+                        ranks.append(selection.draw_ranks())
+                        scores.append([tally.exact(rank) for rank in ranks[-1].tolist()] if scored else [])
                 return list(zip(self._find_items(ranks), scores, strict=True))
             finally:
                 self.close()
