@@ -9,6 +9,7 @@ choose cells and levels, and any choice is valid: they are cut while the bounds 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol
@@ -146,11 +147,13 @@ class Levels:
 
         That is Hoelder's inequality, but for rounding.
         """
-        at = self.place(np.array([b]))
-        low = self.rows[at.level[0]]
+        level = max(0, int(self.b.searchsorted(b)) - 1)
+        begin, end = (int(each) for each in self.b[level : level + 2])
+        way = math.log1p((b - begin) / (begin + 1)) / math.log1p((end - begin) / (begin + 1))
+        low, high = self.rows[level : level + 2]
         with np.errstate(invalid="ignore"):
             # Where a cell has no mass, there is none at any level.
-            terms: Floats = np.fmax(low + at.way[0] * (self.rows[at.level[0] + 1] - low), -np.inf)
+            terms: Floats = np.fmax(low + way * (high - low), -np.inf)
         return terms
 
     @cached_property

@@ -96,13 +96,14 @@ class Canonical(Mechanism):
         return f"Canonical(gamma='{self.gamma}', noise='{self.noise}'{', ceil=True' if self.ceil else ''})"
 
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
-        losses = Losses(tally, k, scale(epsilon, sensitivity), self.gamma, sensitivity.delta if self.ceil else None)
-        return Prepared(TailClasses(losses) if self.gamma == 1 else Classes(losses), noise_of(self))
+        return self.prepare_each([tally], k, epsilon, sensitivity)[0]
 
     def prepare_each(
         self, tallies: Sequence[Tally], k: int, epsilon: Fraction, sensitivity: Sensitivity
     ) -> list[Prepared]:
-        every = [self.prepare(tally, k, epsilon, sensitivity) for tally in tallies]
+        terms = k, scale(epsilon, sensitivity), self.gamma, sensitivity.delta if self.ceil else None
+        classes, noise = TailClasses if self.gamma == 1 else Classes, noise_of(self)
+        every = [Prepared(classes(Losses(tally, *terms)), noise) for tally in tallies]
         if len(every) > 1:
             plan_together([each.nested for each in every if each.is_nested])
         return every

@@ -126,23 +126,26 @@ class Heights:
         # Below that, so few bits of it are known that a float would not say what it must.
         if uniform.bits < 64 or uniform.numerator >> (uniform.bits - 20) == 0:
             return None
-        ends = self._scores(np.array([first, min(last + 1, self.last)]))
-        begin = ends[:1]
-        total = 1.0 if last == self.last else -math.expm1(-float(self._gaps(begin, ends[1:])[0]))
-        wanted = total * (uniform.numerator * 2.0**-uniform.bits)
+        ends = _cut_evenly(first, last)
+        scores = self._scores(np.concatenate([[first], ends + 1, [min(last + 1, self.last)]]))
+        begin = scores[:1]
+        shares = -np.expm1(-self._gaps(begin, scores[1:]))
+        wanted = (1.0 if last == self.last else float(shares[-1])) * (uniform.numerator * 2.0**-uniform.bits)
         # Shares that are less than TINY are taken for it.
         if wanted <= 2.0 * TINY:
             return None
-        while first < last:
-            ends = _cut_evenly(first, last)
-            shares = -np.expm1(-self._gaps(begin, self._scores(ends + 1)))
+        shares = shares[:-1]
+        while True:
             place = int(shares.searchsorted(wanted, side="right"))
             near = shares[max(0, place - 1) : place + 1]
             if (np.abs(near - wanted) <= 2.0**-40 * wanted).any():
                 return None
             first = int(ends[place - 1]) + 1 if place else first
             last = int(ends[place]) if place < len(ends) else last
-        return first
+            if first == last:
+                return first
+            ends = _cut_evenly(first, last)
+            shares = -np.expm1(-self._gaps(begin, self._scores(ends + 1)))
 
     def _draw_by_balls(self, first: int, last: int, uniform: Uniform) -> int:
         """The index that a uniform number stands for."""
