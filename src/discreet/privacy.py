@@ -14,6 +14,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
@@ -236,16 +237,20 @@ def _literal(number: Fraction) -> str:
 
 
 def _from_text(text: str, name: str) -> Fraction:
-    message = f"{name} must be a finite number such as '0.5', '1/3' or '1e-6', not {quote(text)}"
     if len(text) > _LONGEST:
         raise InvalidValueError(f"{name} must be a number of at most {_LONGEST} characters, not {len(text)}")
-    if "_" in text or not text.isascii():
-        raise InvalidValueError(message)
-    _check_exponent(text, name)
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise InvalidValueError(message) from None
+    if "_" not in text and text.isascii():
+        _check_exponent(text, name)
+        try:
+            return _read_number(text)
+        except (ValueError, ZeroDivisionError):
+            pass
+    raise InvalidValueError(f"{name} must be a finite number such as '0.5', '1/3' or '1e-6', not {quote(text)}")
+
+
+@lru_cache(maxsize=64)
+def _read_number(text: str) -> Fraction:
+    return Fraction(text)
 
 
 def _check_exponent(text: str, name: str) -> None:

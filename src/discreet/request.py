@@ -126,8 +126,10 @@ def make_terms(source: Source, asked: Asked, group: GroupShare | None = None) ->
     parts = split_budget(budget, counts, split, everything=is_free(chosen, size, source.d))
     selection, rest = parts if group is None else (part / group.groups_per_user for part in parts)
     # Both privacy parameters of two releases add up, whatever the second makes of the first; rest-DP is rest^2/2-zCDP.
-    rho = chosen.zcdp(selection, size) + rest**2 / 2
-    guarantee = Guarantee(selection + rest, neighbours, limit, chosen, rho, rest)
+    rho, total = chosen.zcdp(selection, size), selection
+    if rest:
+        rho, total = rho + rest**2 / 2, selection + rest
+    guarantee = Guarantee(total, neighbours, limit, chosen, rho, rest)
     counted = _count_mechanism(source, size, own, guarantee, grouped=group is not None)
     return size, guarantee, counted, _value_format(source, own, guarantee)
 
