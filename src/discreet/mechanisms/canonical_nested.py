@@ -22,7 +22,7 @@ from discreet.exact.ball import log_binomial, sample_bernoulli_exp
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
 from discreet.exact.nested import Enclosure, log_slack
-from discreet.exact.nested_cuts import begin, tighten
+from discreet.exact.nested_cuts import ALL, begin, tighten
 from discreet.mechanisms.canonical_classes import Losses
 from discreet.mechanisms.canonical_heights import Heights
 from discreet.selection import Selection, UniformSubset
@@ -64,7 +64,7 @@ class NestedClasses:
 
     @cached_property
     def planned(self) -> Proposals:
-        """By cells that k and the number of items plan, which hardly ever need to be others."""
+        """By cells that k and the number of items plan, which hardly ever need to be others for few items."""
         self.losses.focus()
         with np.errstate(all="ignore"):
             return Proposals(self.top, self.bottom, begin(self.top, self.bottom), self.bits)
@@ -101,8 +101,8 @@ class NestedClasses:
 
     def _propose_after(self, tried: int) -> Proposals:
         """Who proposes the next class after so many were turned down."""
-        is_fitted = tried >= _TRIES or "fitted" in vars(self) or not self.is_known
-        return self.fitted if is_fitted else self.planned
+        is_planned = tried < _TRIES and self.losses.k <= ALL and self.is_known and "fitted" not in vars(self)
+        return self.planned if is_planned else self.fitted
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -123,16 +123,10 @@ class _Range:
 
     def some(self, scores: NDArray[Any], some: UniformSubset) -> Ranks:
         """Returns the positions of a uniform subset of so many of them."""
-        size, d = some.last - some.first + 1, len(scores)
-        if 4 * size < d or 2 * some.count > size:
-            subset: Ranks = self.all(scores)[some.entropy.subset(some.count, size - 1)]
+        if lies_close(some, len(scores)):
+            subset: Ranks = self.all(scores)[some.entropy.subset(some.count, some.last - some.first)]
             return subset
-        # The distinct ones among uniform positions that are inside, until there are enough.
-        chosen = _Marks(d) if 64 * some.count > d else _Distinct()
-        while (missing := some.count - len(chosen)) > 0:
-            drawn = some.entropy.upto_all(missing * d // size + 8, d - 1)
-            chosen.add(self._keep_inside(scores, drawn)[:missing])
-        return chosen.all()
+        return draw_inside(some, len(scores), lambda positions: self._keep_inside(scores, positions))
 
     def _keep_inside(self, scores: NDArray[Any], positions: Ranks) -> Ranks:
         """Those of some positions that belong to them."""
@@ -141,6 +135,25 @@ class _Range:
         above = (held > self.low) | ((held == self.low) & (positions >= self.last))
         kept: Ranks = positions[below & above]
         return kept
+
+
+def lies_close(some: UniformSubset, d: int) -> bool:
+    """Whether the range of a subset is a small part of all, or the subset a large part of it: then it is looked up."""
+    size = some.last - some.first + 1
+    return 4 * size < d or 2 * some.count > size
+
+
+def draw_inside(some: UniformSubset, d: int, keep: Callable[[Ranks], Ranks]) -> Ranks:
+    """Returns the positions of a uniform subset of a range, where `keep` tells which of some positions are in it.
+
+    They are the distinct ones among uniform positions that are inside, until there are enough.
+    """
+    size = some.last - some.first + 1
+    chosen = _Marks(d) if 64 * some.count > d else _Distinct()
+    while (missing := some.count - len(chosen)) > 0:
+        drawn = some.entropy.upto_all(missing * d // size + 8, d - 1)
+        chosen.add(keep(drawn)[:missing])
+    return chosen.all()
 
 
 class _Distinct:
