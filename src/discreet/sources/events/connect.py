@@ -214,10 +214,10 @@ def _open_pandas(frame: Any, wanted: Collection[str], argument: str, user: str |
 
 def _open_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Opened:
     backend = ask("ibis", f"finding the engine of {argument}", given.get_backend)
-    declare_types = dialect_named(backend.name).declare_types
-    if declare_types is None or wanted is None:
-        return Opened(given, backend.name)
-    table, undeclared = declare_types(backend, given)
+    dialect = dialect_named(backend.name)
+    if dialect.declare_types is None or wanted is None:
+        return Opened(ask(backend.name, f"opening {argument}", lambda: dialect.read_enums(given)), backend.name)
+    table, undeclared = dialect.declare_types(backend, given)
     return Opened(table, backend.name, undeclared)
 
 
