@@ -14,7 +14,18 @@ from command_line import FROM_EVENTS, SCORES, SELECT, write_table
 from discreet.cli.output import format_csv, format_items
 
 SURE = (*SELECT[:-1], "1000")
-ODD = ["a,b", 'say "hi"', "two\nlines", "back\\slash", "back\\nslash", "tab\there", "esc\x1b[31m", "sep\u2028", " x "]
+ODD = [
+    "a,b",
+    'say "hi"',
+    "two\nlines",
+    "back\\slash",
+    "back\\nslash",
+    "tab\there",
+    "esc\x1b[31m",
+    "car\rriage",
+    "sep\u2028",
+    " x ",
+]
 
 
 def rows(text):
