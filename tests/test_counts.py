@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -93,15 +94,15 @@ def law(rate, far):
         return {n: log_probability(rate, n).exp() for n in range(-far, far + 1)} | {"far": tail_probability(rate, far)}
 
 
-@pytest.mark.parametrize(("epsilon", "scores"), [("1/2", [40, 12, 1]), (3, [5, 4, 1]), ("1/50", [900, 30, 2])])
+@pytest.mark.parametrize(("epsilon", "scores"), [("1/2", [40, 12, 1]), (3, [5, 4, -1]), ("1/50", [900, 2, -30])])
 def test_intervals_hold_the_score_in_at_least_95_of_100_releases(epsilon, scores):
-    """Counts of coverage at the alpha of all statistical tests; scores above zero, which the floor cannot help."""
+    """Counts of coverage at the alpha of all statistical tests; scores of both signs, which no floor may cut."""
     n, rng = 3000, random.Random(4)
     held = Counter()
     for _ in range(n):
         for count in discreet.top_k(scores, k=3, epsilon=1, counts=epsilon, rng=rng).counts:
             held[count.item] += count.low <= scores[count.item] <= count.high
-            assert 0 <= count.low <= count.value <= count.high
+            assert count.low <= count.value <= count.high
     rate = Fraction(epsilon) / 3
     width = interval_half_width(rate, Fraction(1, 20))
     with precision(100):
@@ -117,14 +118,27 @@ def test_intervals_hold_the_score_in_at_least_95_of_100_releases(epsilon, scores
 
 
 def test_counts_that_cannot_be_negative_are_not():
-    release = discreet.top_k([0] * 50, k=50, epsilon=1, counts="1/10")
-    assert min(count.value for count in release.counts) == 0
-    assert {count.low for count in release.counts if count.value == 0} == {0}
-    signed = discreet.top_k([0] * 50, k=50, epsilon=1, counts="1/10", sensitivity=Sensitivity(1, 1))
-    assert min(count.value for count in signed.counts) < 0
+    rows = pd.DataFrame({"who": [1], "what": [0], "paid": [0]})
+    nobody = partial(discreet.events, rows, user="who", item="what", domain=discreet.integers(0, 49))
+    ask = partial(discreet.top_k, k=50, epsilon=1, counts="1/10")
     # The adjacency makes both sides of the sensitivity positive, but no score negative.
-    swapped = discreet.top_k([0] * 50, k=50, epsilon=1, counts="1/10", adjacency="swap")
-    assert min(count.low for count in swapped.counts) == 0
+    for clip, adjacency in product((None, (0, 1)), ADJACENCIES):
+        summed = {} if clip is None else {"value": "paid", "clip": clip}
+        source = nobody(adjacency=adjacency, **summed)
+        counts = ask(source).counts
+        assert min(count.value for count in counts) == 0
+        assert {count.low for count in counts if count.value == 0} == {0}
+    assert min(count.value for count in ask(nobody(value="paid", clip=(-1, 1))).counts) < 0
+
+
+@pytest.mark.parametrize("sensitivity", [None, Sensitivity(down=0, up=1), Sensitivity(down=0, up=1, items=1)])
+def test_intervals_of_scores_that_are_handed_in_hold_below_zero(sensitivity):
+    """A user who can only add to a score says nothing of where it begins."""
+    scores = {"a": -5, "b": -20, "c": -40}
+    histogram = [{"mechanism": discreet.Histogram()}] if sensitivity and sensitivity.items else []
+    for options in ({"counts": 100}, *histogram):
+        counts = discreet.top_k(scores, k=2, epsilon=100, sensitivity=sensitivity, **options).counts
+        assert counts == [discreet.Count("a", -5, -5, -5), discreet.Count("b", -20, -20, -20)]
 
 
 def test_the_guarantee_adds_up_and_states_the_split():

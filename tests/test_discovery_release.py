@@ -185,6 +185,13 @@ def test_a_release_of_those_found():
     assert discreet.Release.from_json(found.to_json()) == found
 
 
+def test_a_guarantee_of_more_digits_than_python_spells_is_written_and_read_back():
+    first, second, third = (Fraction(10**n + 1, 10**n - 1) for n in (479, 990, 999))
+    found = release(epsilon=3 * second, domain=discreet.discovered("1e-8", 1, epsilon=first), counts=third)
+    assert found.guarantee.zcdp.denominator > 10**4300
+    assert discreet.Release.from_json(found.to_json()) == found
+
+
 def test_fewer_than_asked_for_are_all_released_without_an_order_at_the_same_price():
     few, many = release(k=9, mechanism=discreet.OneShot()), release(k=2, mechanism=discreet.OneShot())
     assert few.items == ["disk full", "no route", "timeout"]

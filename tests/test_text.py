@@ -64,10 +64,27 @@ def test_a_promised_number_is_never_below_the_exact_one(number, text):
         (Fraction(-5, 2), "-2.5", "-2.5"),
         (Fraction(1, 3), "1/3", "1/3"),
         (Fraction(10**21 + 1, 10**20), "about 10", f"{10**21 + 1}/{10**20}"),
+        (Fraction(10**21), "1e+21", "1e+21"),
     ],
 )
 def test_a_count_for_people_and_for_programs(count, people, programs):
     assert (count_with_commas(count), number_for_programs(count)) == (people, programs)
+
+
+def test_numbers_of_more_digits_than_python_spells_are_rounded():
+    for number in (Fraction(10**5000 + 1, 3), Fraction(10**5000 + 1, 10**5000), Fraction(1, 10**5000 + 1)):
+        assert decimal(number).startswith(("about ", "almost "))
+        above, up, down = (spell(number) for spell in (decimal_above, round_up, round_down))
+        assert Fraction(down) <= number <= Fraction(up) <= number * (1 + Fraction(1, 10**3))
+        assert number <= Fraction(above.removesuffix(" (rounded up)")) <= number * (1 + Fraction(1, 10**11))
+
+
+def test_counts_of_more_digits_than_python_spells():
+    assert count_with_commas(-(10**4500)) == "-1" + ",000" * 1500
+    assert count_with_commas(Fraction(10**4500)) == "about 10^4500"
+    assert number_for_programs(-(10**4500)) == "-1" + "0" * 4500
+    assert number_for_programs(Fraction(-(10**4500), 3)) == "-1" + "0" * 4500 + "/3"
+    assert number_for_programs(Fraction(10**4500)) == "1" + "0" * 4500
 
 
 def test_numbers_have_three_digits():

@@ -92,13 +92,13 @@ class CountFormat:
         return self.grid.numerator if self.grid.denominator == 1 else self.grid
 
 
-def make_value_format(own: Sensitivity, grid: Fraction, l1: Fraction, epsilon: Fraction, d: int) -> CountFormat:
-    """How the values of all d scores with Laplace noise of scale l1 / epsilon are reported; `own` is of adding a user.
+def make_value_format(grid: Fraction, l1: Fraction, epsilon: Fraction, d: int, *, floor: bool) -> CountFormat:
+    """How the values of all d scores with Laplace noise of scale l1 / epsilon are reported.
 
     An interval holds for the noises of all d items at once, and so for whichever are released.
     """
     width = rounded_half_width(epsilon * grid / l1, MISS_PROBABILITY / d)
-    return CountFormat(grid, width, floor=own.down == 0)
+    return CountFormat(grid, width, floor)
 
 
 def round_half_up(value: Fraction) -> int:
@@ -139,16 +139,17 @@ def make_count_mechanism(
     per_user: int | None,
     epsilon: Fraction,
     *,
+    floor: bool = False,
     grouped: bool = False,
 ) -> CountMechanism:
     """The mechanism that makes epsilon-private counts of k items.
 
-    `sensitivity` is that of adding one user, whatever the adjacency; `per_user` bounds the items that a user touches,
-    and `grouped` says whether they are those of one of several groups.
+    `sensitivity` is that of adding one user, whatever the adjacency; `per_user` bounds the items that a user touches.
+    `floor` says whether no score can be negative, and `grouped` whether they are those of one of several groups.
     """
     l1 = l1_steps_by_group if grouped else l1_steps
     steps = l1(sensitivity, adjacency, grid, k, per_user)
-    return CountMechanism(grid, epsilon / steps, floor=sensitivity.down == 0)
+    return CountMechanism(grid, epsilon / steps, floor)
 
 
 def l1_steps(sensitivity: Sensitivity, adjacency: str, grid: Fraction, k: int, per_user: int | None = None) -> int:

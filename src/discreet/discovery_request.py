@@ -79,7 +79,8 @@ def make_discovery_request(source: UnlistedSource, k: Any, epsilon: Any, **terms
     limit = own.under(neighbours)
     share = Guarantee((budget + rest) / groups, neighbours, limit, chosen, rho, rest / groups, part)
     whole = replace(share, epsilon=budget + rest, zcdp=groups * rho, counts_epsilon=rest, discovery=found)
-    counted = (
-        make_count_mechanism(own, neighbours, source.grid, size, None, rest / groups, grouped=grouped) if rest else None
-    )
+    if not rest:
+        return DiscoveryRequest(source, size, whole, share)
+    reach = own, neighbours, source.grid, size, None
+    counted = make_count_mechanism(*reach, rest / groups, floor=own.down == 0, grouped=grouped)
     return DiscoveryRequest(source, size, whole, share, counted)

@@ -11,7 +11,7 @@ from discreet.exact.ball import float_above
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import from_dict as mechanism_from_dict
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
-from discreet.privacy import Sensitivity, fraction_from_json
+from discreet.privacy import Sensitivity, fraction_from_json, spell_exactly
 from discreet.text import repr_with_decimals, round_up
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Guarantee:
             "adjacency": self.adjacency,
             "sensitivity": self.sensitivity.to_dict(),
             "mechanism": mechanism_to_dict(self.mechanism),
-            "zcdp": str(self.zcdp),
+            "zcdp": spell_exactly(self.zcdp),
             **(split if self.counts_epsilon else {}),
             **({} if self.discovery is None else {"delta": str(self.delta), "discovery": self.discovery.to_dict()}),
         }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
@@ -74,6 +75,12 @@ def _exact(value: Any, name: str) -> Fraction:
     raise InvalidTypeError(f"{name} must be a number or a string such as '0.5' or '1/3', not {quote(value)}")
 
 
+def spell_exactly(number: int | Fraction) -> str:
+    """A whole number or fraction as `str` writes it, but of any length: of an int Python spells 4300 digits at most."""
+    line = "" if number.denominator == 1 else f"/{Decimal(number.denominator)}"
+    return f"{Decimal(number.numerator)}{line}"
+
+
 def fraction_from_json(value: Any, name: str) -> Fraction:
     """The fraction that JSON holds, as `str` writes one or as a number; it may have any number of digits.
 
@@ -81,6 +88,9 @@ def fraction_from_json(value: Any, name: str) -> Fraction:
     """
     if isinstance(value, str):
         _check_exponent(value, name)
+        if parts := re.fullmatch(r"(-?[0-9]+)/([0-9]+)|(-?[0-9]+)", value):
+            # By way of Decimal, because Python reads no int of more than 4300 digits.
+            return Fraction(int(Decimal(parts[1] or parts[3])), int(Decimal(parts[2] or 1)))
     return Fraction(value)
 
 

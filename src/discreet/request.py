@@ -131,7 +131,7 @@ def make_terms(source: Source, asked: Asked, group: GroupShare | None = None) ->
         rho, total = rho + rest**2 / 2, selection + rest
     guarantee = Guarantee(total, neighbours, limit, chosen, rho, rest)
     counted = _count_mechanism(source, size, own, guarantee, grouped=group is not None)
-    return size, guarantee, counted, _value_format(source, own, guarantee)
+    return size, guarantee, counted, _value_format(source, guarantee)
 
 
 def is_free(mechanism: Mechanism, k: int, d: int) -> bool:
@@ -155,7 +155,17 @@ def _count_mechanism(
     if not epsilon or source.grid is None:
         return None
     most = find_items_per_user(source, own)
-    return make_count_mechanism(own, guarantee.adjacency, source.grid, k, most, epsilon, grouped=grouped)
+    reach = own, guarantee.adjacency, source.grid, k, most
+    return make_count_mechanism(*reach, epsilon, floor=_is_never_negative(source), grouped=grouped)
+
+
+def _is_never_negative(source: Source) -> bool:
+    """Whether no score can be below zero: counts of users cannot, nor sums of clipped values where none takes away.
+
+    A source that knows its own sensitivity makes such scores. Of those that a caller hands in that is not known: a user
+    who can only add to a score says nothing of where it begins.
+    """
+    return source.sensitivity is not None and source.sensitivity.down == 0
 
 
 def find_items_per_user(source: Source, own: Sensitivity | None) -> int | None:
@@ -183,12 +193,13 @@ def _limit_in_force(
     return limit.with_l1(l1(Reach.of(own), adjacency, source.d, most))
 
 
-def _value_format(source: Source, own: Sensitivity, guarantee: Guarantee) -> CountFormat | None:
-    """How values are reported that come with the selection, where scores have a grid; `own` is of adding one user."""
+def _value_format(source: Source, guarantee: Guarantee) -> CountFormat | None:
+    """How values are reported that come with the selection, where scores have a grid."""
     l1 = guarantee.sensitivity.l1
     if l1 is None or source.grid is None:
         return None
-    form = make_value_format(own, source.grid, l1, guarantee.selection_epsilon, source.d)
+    epsilon = guarantee.selection_epsilon
+    form = make_value_format(source.grid, l1, epsilon, source.d, floor=_is_never_negative(source))
     # A value is then up to half a step farther from the score that was rounded with it.
     return replace(form, half_width=form.half_width + 1) if source.between_steps else form
 

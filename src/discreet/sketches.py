@@ -217,7 +217,7 @@ def make_sketch_noise(
     what one can move of so many scores (docs/proofs.md). For that down and up are whole steps, each rounded up.
     """
     down, up = (grid * ceil(side / grid) for side in (sensitivity.down, sensitivity.up))
-    return make_count_mechanism(Sensitivity(down, up), adjacency, grid, ranks, per_user, epsilon)
+    return make_count_mechanism(Sensitivity(down, up), adjacency, grid, ranks, per_user, epsilon, floor=down == 0)
 
 
 def to_score(steps: int, grid: Fraction) -> int | Fraction:

@@ -14,11 +14,14 @@ from fractions import Fraction
 from typing import Any
 from unicodedata import combining, east_asian_width
 
+from discreet.privacy import spell_exactly
+
 _LINE_BREAKING = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What could end a line or change a terminal, half of a surrogate pair, and the sign that escapes begin with."""
 
 
 _FEW_DIGITS, _MANY_DIGITS = 4, 12
+_LONG = 10**20
 _HARDLY = Fraction(1, 10**9)
 _FLOAT_ERROR = Fraction(1, 10**14)
 """By what share a number that was given as a float, or a sum of such, may differ from the decimal that was meant."""
@@ -33,11 +36,14 @@ def decimal(number: Fraction) -> str:
     ('0.1', '1/3', 'about 10^400')
     """
     if number > 10**300:
-        return f"about 10^{len(str(int(number))) - 1}"
+        return f"about 10^{Decimal(int(number)).adjusted()}"
     text = f"{float(number):.12g}"
     if Fraction(text) == number:
         return text
-    return str(number) if len(str(number)) < 20 else f"about {text}" if float(number) else "almost 0"
+    # Python spells no whole number of more than 4300 digits.
+    if max(abs(number.numerator), number.denominator) < _LONG and len(spelled := str(number)) < 20:
+        return spelled
+    return f"about {text}" if float(number) else "almost 0"
 
 
 def decimal_above(number: Fraction) -> str:
@@ -106,13 +112,16 @@ def repr_with_decimals(instance: Any, spell: Callable[[Fraction], str]) -> str:
 def count_with_commas(count: int | Fraction) -> str:
     """A count for people: a whole number with commas between thousands, a fraction as `decimal` has it."""
     sign = "-" if count < 0 else ""
-    return f"{count:,}" if isinstance(count, int) else sign + decimal(abs(count))
+    # As a Decimal, which may have more digits than Python spells of an int.
+    return f"{Decimal(count):,}" if isinstance(count, int) else sign + decimal(abs(count))
 
 
 def number_for_programs(count: int | Fraction) -> str:
     """A number that a program can read, exactly: no commas, a decimal where that is short, else a fraction."""
-    text = str(count) if isinstance(count, int) else decimal(count)
-    return text if text[:1] in "-0123456789" else str(count)
+    text = "" if isinstance(count, int) else decimal(abs(count))
+    if not text[:1].isdigit():
+        return spell_exactly(count)
+    return f"-{text}" if count < 0 else text
 
 
 def describe_multiple(ratio: float) -> str:

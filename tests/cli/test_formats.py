@@ -4,9 +4,11 @@ import codecs
 import csv
 import io
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import discreet
@@ -14,7 +16,18 @@ from command_line import FROM_EVENTS, SCORES, SELECT, write_table
 from discreet.cli.output import format_csv, format_items
 
 SURE = (*SELECT[:-1], "1000")
-ODD = ["a,b", 'say "hi"', "two\nlines", "back\\slash", "back\\nslash", "tab\there", "esc\x1b[31m", "sep\u2028", " x "]
+ODD = [
+    "a,b",
+    'say "hi"',
+    "two\nlines",
+    "back\\slash",
+    "back\\nslash",
+    "tab\there",
+    "esc\x1b[31m",
+    "car\rriage",
+    "sep\u2028",
+    " x ",
+]
 
 
 def rows(text):
@@ -70,6 +83,31 @@ def test_csv_spells_counts_exactly(done, ratings):
 def test_odd_labels_come_back_from_csv():
     release = odd_release()
     assert [row[0] for row in rows(format_csv(release))[1:]] == release.items
+
+
+ARMED = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\n=1", "\uff1d1+1", "'=1", "''-1"]
+HARMLESS = ["1+1", "'twas", "a=b", "", " x"]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_what_users_wrote_is_no_formula_in_csv_and_comes_back(grouped):
+    """A spreadsheet computes what begins so; one apostrophe more keeps it from that, and is taken away again."""
+    rows_of = [(f"{item} {i}", item, "DE") for item in ARMED + HARMLESS for i in range(30)]
+    events = pa.table(dict(zip(("who", "what", "land"), zip(*rows_of, strict=True), strict=True)))
+    by = {"by": "land", "groups": ["DE"], "each_user": "one"} if grouped else {}
+    source = discreet.events(events, user="who", item="what", domain=discreet.discovered("1e-6", 1), **by)
+    release = discreet.top_k(source, k=99, epsilon=1000, counts=1)
+    header, *cells = rows(format_csv(release))
+    items = [row[header.index("item")] for row in cells]
+    assert not any(item.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d")) for item in items)
+    restored = [re.sub("^'('*[=+\\-@\t\r\n\uff1d])", r"\1", item) for item in items]
+    assert sorted(restored) == sorted(ARMED + HARMLESS)
+    assert set(HARMLESS) < set(items)
+
+
+def test_a_list_of_items_is_in_csv_as_it_was_written():
+    release = discreet.top_k(dict.fromkeys(ARMED, 5), k=len(ARMED), epsilon=1)
+    assert sorted(row[0] for row in rows(format_csv(release))[1:]) == sorted(ARMED)
 
 
 def test_odd_labels_stay_on_their_lines_and_come_back():

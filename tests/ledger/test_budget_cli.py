@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import discreet
+from discreet.privacy import fraction_from_json
 
 INIT = ("budget", "init", "budget.db", "--epsilon", "3", "--unit", "users of ratings")
 EXAMPLE = 'discreet budget init budget.db --epsilon 3 --unit "users of ratings"'
@@ -63,6 +64,18 @@ def test_both_ways_of_adding_up_are_shown(done):
     assert "  by sum    0.3\n" in shown
     zcdp = discreet.Ledger("budget.db").composition.by_zcdp(discreet.Ledger("budget.db").budget.delta)
     assert f"  by zCDP   rho 0.00375, epsilon {float(zcdp):.12g}\n" in shown
+
+
+def test_sums_of_more_digits_than_python_spells_are_shown(done):
+    """Python makes no text of an int of more than 4300 digits; of fractions without a common divisor a sum has more."""
+    done(*INIT)
+    for i in range(5):
+        done(*SELECT, "--epsilon", f"1/{10**990 + i}")
+    assert "  spent     5e-990\n" in done("budget", "show", "budget.db")
+    shown, ledger = json.loads(done("budget", "show", "budget.db", "--json")), discreet.Ledger("budget.db")
+    assert len(shown["rho"]) > 2 * 4300
+    assert fraction_from_json(shown["rho"], "rho") == ledger.composition.rho
+    assert fraction_from_json(shown["spent"], "spent") == ledger.composition.epsilon
 
 
 def test_an_empty_history(done):

@@ -95,7 +95,9 @@ def test_values_have_the_grid_of_the_scores_and_none_without_one():
     form = CountFormat(Fraction(1, 2), 3, floor=True)
     assert form.make_count("x", 1) == discreet.Count("x", Fraction(1, 2), Fraction(0), Fraction(2))
     assert CountFormat(Fraction(1), 3, floor=False).make_count("x", 1) == discreet.Count("x", 1, -2, 4)
-    assert all(count.low >= 0 for count in release(epsilon="0.01").counts)
+    rows = pandas.DataFrame({"who": range(9), "what": [0] * 9})
+    counted = discreet.events(rows, user="who", item="what", domain=discreet.integers(0, 9), max_items_per_user=1)
+    assert {count.low for count in release(counted, epsilon="0.01", sensitivity=None).counts} == {0}
     signed = release(epsilon="0.01", sensitivity=Sensitivity(1, 1, items=1), k=4, rng=random.Random(5))
     assert any(count.low < 0 for count in signed.counts)
 

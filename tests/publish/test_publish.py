@@ -15,6 +15,7 @@ import pytest
 
 import discreet
 from chart_folder import ARTISTS, HEAD, SONGS, TITLES, publish, read_log, read_site, write_charts
+from discreet.cli.app import app
 from discreet.ledger.ledger import Ledger
 from discreet.publish.lock import find_lock
 
@@ -236,7 +237,8 @@ def test_a_chart_without_periods_is_released_under_its_id(folder):
 def test_the_log_is_json_and_holds_what_happened(folder, capsys):
     assert publish(*OCTOBER, "--log", "json") == 0
     log = read_log(capsys.readouterr().out)
-    assert [each["event"] for each in log] == ["price", "price", "total", "released", "released", "written"]
+    assert [each["event"] for each in log] == ["price", "price", "total", "released", "noted", "released", "written"]
+    assert (log[4]["chart"], log[4]["note"]) == ("songs", READS_SECONDS)
     assert log[0] | {"time": ""} == {
         "time": "", "event": "price", "chart": "songs", "due": ["2025-10"], "released": 0, "epsilon": "0.5",
         "delta": "0", "cost": "0.5", "lasts": 32,
@@ -244,6 +246,26 @@ def test_the_log_is_json_and_holds_what_happened(folder, capsys):
     assert log[3]["request_id"] == "songs/2025-10"
     words = json.dumps(log)
     assert not any(title in words for title in TITLES)
+
+
+READS_SECONDS = "where reads seconds as numbers (2.5), because its type is not declared: no other spelling meets it"
+
+
+def test_what_a_condition_reads_columns_as_is_said_once_unless_all_is_quiet(folder, capsys):
+    """Of several files no type is declared, so that a text beside a number in `where` meets it nowhere."""
+    for arguments in (["--as-of", "2025-03-02"], ["--as-of", "2025-05-02"]):
+        assert publish("--yes", *arguments) == 0
+        assert capsys.readouterr().err == f"discreet: songs: {READS_SECONDS}\n"
+    for log in ("text", "json"):
+        assert publish("--yes", "--as-of", "2025-06-02" if log == "text" else "2025-07-02", "-q", "--log", log) == 0
+        captured = capsys.readouterr()
+        assert captured.err == ""
+        assert "where reads" not in captured.out
+    check = ["check", "charts.toml", "--as-of", "2025-07-02"]
+    app(check, standalone_mode=False)
+    assert capsys.readouterr().err == f"discreet: songs: {READS_SECONDS}\n"
+    app([*check, "--quiet"], standalone_mode=False)
+    assert capsys.readouterr().err == ""
 
 
 def test_no_password_is_told(folder, capsys, monkeypatch):
@@ -385,8 +407,6 @@ def test_a_bad_file_has_the_code_2_and_nothing_is_released(folder, capsys):
 
 
 def test_a_charts_file_can_be_checked_without_its_budget(folder, capsys):
-    from discreet.cli.app import app
-
     Path("budget.db").unlink()
     write_charts(folder, SONGS + ARTISTS.replace('"abba"', '"Abba"'))
     assert app(["check", "charts.toml", *OCTOBER, "--json"], standalone_mode=False) == 0
@@ -401,7 +421,6 @@ def test_a_charts_file_can_be_checked_without_its_budget(folder, capsys):
 
 
 def test_a_period_that_is_not_over_cannot_be_checked(folder, capsys):
-    from discreet.cli.app import app
 
     for moment in ((datetime.now(UTC) + timedelta(minutes=10)).isoformat(), "2999-01-01"):
         assert app(["check", "charts.toml", "--as-of", moment], standalone_mode=False) == 2

@@ -11,6 +11,7 @@ from discreet.cli import options as shared
 from discreet.cli.options import parse_adjacency, parse_format
 from discreet.cli.output import check_out, print_json, print_text, save
 from discreet.grouped_release import count_groups
+from discreet.privacy import spell_exactly
 from discreet.text import printable, round_up
 
 if TYPE_CHECKING:
@@ -160,12 +161,12 @@ def _budget_to_dict(ledger: Ledger) -> dict[str, Any]:
         "epsilon": str(budget.epsilon),
         "delta": None if budget.delta is None else str(budget.delta),
         **({"release_delta": str(budget.release_delta)} if budget.release_delta else {}),
-        **({"spent_delta": str(composition.delta)} if budget.release_delta else {}),
-        "spent": str(spent),
-        "left": str(ledger.left),
-        "by_sum": str(composition.epsilon),
-        "rho": str(composition.rho),
-        "by_zcdp": None if zcdp is None else str(zcdp),
+        **({"spent_delta": spell_exactly(composition.delta)} if budget.release_delta else {}),
+        "spent": spell_exactly(spent),
+        "left": spell_exactly(ledger.left),
+        "by_sum": spell_exactly(composition.epsilon),
+        "rho": spell_exactly(composition.rho),
+        "by_zcdp": None if zcdp is None else spell_exactly(zcdp),
         "decimals": {"spent": float_above(spent), "left": float_below(ledger.left)},
         "releases": len(entries),
         "without_release": sum(entry.stored is None for entry in entries),

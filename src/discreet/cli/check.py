@@ -176,16 +176,18 @@ def check(
     check_input_format(file, input_format, events=True)
     refuse_options({"score": score, "sensitivity": sensitivity}, SCORES_ONLY, "with user")
     options, grouping, finding = (gather_options(context, names) for names in (TABLE, GROUPING, FINDING))
+    notes: list[str] = []
     if user is None:
         with show_progress(not quiet):
-            _deliver(check_charts(str(file), as_of, {"item": item, **options, **grouping, **finding}), shape, out)
+            checks = check_charts(str(file), as_of, {"item": item, **options, **grouping, **finding}, notes)
+        print_notes(notes, quiet)
+        _deliver(checks, shape, out)
         return
     if as_of is not None:
         raise InvalidValueError("as_of must be left out without a charts file, whose periods it is about")
     source_of = prepare_events(
         file, user, item, adjacency, options, parse_discovery(finding, max_items_per_user), grouping, out
     )
-    notes: list[str] = []
     with show_progress(not quiet), open_source(file, input_format, source_of, notes) as source:
         found = check_events(source)
     print_notes(notes, quiet)

@@ -15,8 +15,11 @@ def is_charts_file(file: Any) -> bool:
     return isinstance(file, str) and file.endswith(".toml")
 
 
-def check_charts(file: str, as_of: str | None, options: Mapping[str, Any]) -> dict[str, Check]:
-    """The check of each chart of a file, by its id; its ledger is not opened. None of the options may be given."""
+def check_charts(file: str, as_of: str | None, options: Mapping[str, Any], notes: list[str]) -> dict[str, Check]:
+    """The check of each chart of a file, by its id; its ledger is not opened. None of the options may be given.
+
+    What there is to say about the sources is added to `notes`.
+    """
     from discreet.publish.chart_source import open_chart_source
     from discreet.publish.charts_file import name_place, read_charts
     from discreet.publish.due_periods import check_is_past, find_due_periods, parse_moment
@@ -31,5 +34,7 @@ def check_charts(file: str, as_of: str | None, options: Mapping[str, Any]) -> di
         # Of a chart whose first period is yet to end, that period.
         period = (find_due_periods(chart, moment) or [chart.get("from")])[-1]
         with name_place(f"{charts.path.name}, chart {chart.id!r}: "):
-            found[chart.id] = check_events(open_chart_source(chart, period))
+            source = open_chart_source(chart, period)
+            found[chart.id] = check_events(source)
+            notes += [f"{chart.id}: {note}" for note in source.notes()]
     return found

@@ -67,7 +67,7 @@ def publish(
             autocompletion=complete_from(LOGS),
         ),
     ] = "text",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no notes.")] = False,
 ) -> None:
     """Publishes the charts in FILE: shows what they cost, releases what is due, and writes their site.
 
@@ -81,7 +81,7 @@ def publish(
     if not (dry_run or dummy):
         check_is_past(moment, "would be released for good", " except with --dry-run or --dummy")
     charts = read_charts(file)
-    told = Teller(log_as)
+    told = Teller(log_as, quiet)
     with show_progress(not quiet):
         if dummy:
             _rehearse(charts, moment, told)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.errors import describe_error, print_traceback
-from discreet.cli.output import print_text
+from discreet.cli.output import print_notes, print_text
 from discreet.text import align_columns, number_for_programs, printable, round_down, round_up
 
 if TYPE_CHECKING:
@@ -23,10 +23,13 @@ LOGS = ("text", "json")
 class Teller:
     """Tells what happens, as lines for people or as JSON for programs. What it is told is public."""
 
-    def __init__(self, form: str) -> None:
-        self._is_json = form == "json"
+    def __init__(self, form: str, quiet: bool = False) -> None:
+        self._is_json, self._is_quiet = form == "json", quiet
 
     def __call__(self, event: str, **facts: Any) -> None:
+        if event == "noted" and (self._is_quiet or not self._is_json):
+            print_notes([f"{facts['chart']}: {facts['note']}"], self._is_quiet)
+            return
         error = facts.get("error")
         if isinstance(error, Exception):
             print_traceback(error)

@@ -20,6 +20,7 @@ from discreet.ledger.errors import BudgetSpentError, LedgerError
 from discreet.ledger.query import Query, query_of
 from discreet.ledger.store import record_at
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
+from discreet.privacy import spell_exactly
 from discreet.sketch_request import SketchRequest
 from discreet.text import round_down, round_up
 
@@ -90,7 +91,7 @@ def charge_record(account: Account, query: Query, purpose: str | None, request_i
         "d": query.d,
         "mechanism": mechanism_to_dict(query.guarantee.mechanism),
         "epsilon": str(query.guarantee.epsilon),
-        "zcdp": str(query.guarantee.zcdp),
+        "zcdp": spell_exactly(query.guarantee.zcdp),
         "delta": str(query.guarantee.delta),
         "version": discreet.__version__,
         "fingerprint": query.fingerprint,

@@ -44,15 +44,21 @@ def _release_chart(row: ChartPrice, ledger: Ledger, report: Report) -> Failure |
     """Releases the periods of one chart, up to the first that fails, which the later ones would do as well."""
     if row.cost is None and row.error is not None:
         return Failure(row.chart.id, None, row.error)
+    told: list[str] = []
     for period in row.due:
         try:
-            _release_period(row.chart, row.record, period, ledger, report)
+            notes = _release_period(row.chart, row.record, period, ledger, report)
         except Exception as error:  # whatever it is, the next chart has its turn
             return Failure(row.chart.id, period, error)
+        for note in notes:
+            if note not in told:
+                report("noted", chart=row.chart.id, note=note)
+                told.append(note)
     return None if row.error is None else Failure(row.chart.id, None, row.error)
 
 
-def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledger: Ledger, report: Report) -> None:
+def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledger: Ledger, report: Report) -> list[str]:
+    """Releases a period, and returns what has to be known to trust the scores."""
     request = record.next_request_id(chart.id, period)
     if record.count_lost(chart.id, period):
         report("lost", chart=chart.id, period=period, request_id=request)
@@ -63,3 +69,5 @@ def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledge
     )  # fmt: skip
     cost = release.guarantee
     report("released", chart=chart.id, period=period, request_id=request, epsilon=number_for_programs(cost.epsilon))
+    notes: list[str] = source.notes()
+    return notes

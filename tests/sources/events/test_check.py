@@ -223,3 +223,17 @@ def test_the_counts_are_those_of_a_loop_over_the_rows(seed):
     assert [(each.value, each.rows) for each in found.outside] == sorted(
         Counter(outside).items(), key=lambda pair: (-pair[1], pair[0])
     )[:5]
+
+
+NUMBERS = pa.table({"who": range(7), "film": ["7.0", "07", "7", "+8", "8.5", "9", "x"]})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_texts_that_are_the_same_whole_number_are_found(engine, tmp_path, request):
+    """A gap makes floats of ids, and a program writes 7.0: beside a list of text nothing would match."""
+    found = check(**on(engine, NUMBERS, tmp_path, request), domain=["7", "8", "x"])
+    assert (found.rows_inside, found.rows_alike) == (2, 3)
+    assert set(found.alike) == {NearMatch("+8", "8", 1), NearMatch("07", "7", 1), NearMatch("7.0", "7", 1)}
+    assert "3 rows would be inside the domain if items were whole numbers and not text, such as" in str(found)
+    counted = check(**on(engine, NUMBERS, tmp_path, request), domain=[7, 8])
+    assert (counted.rows_inside, counted.rows_alike, counted.alike) == (4, 0, [])

@@ -71,6 +71,37 @@ def test_what_would_be_read_as_no_rows_is_refused(tmp_path, name, compress):
             best_of(given)
 
 
+DAMAGED = {
+    "cut in the middle": lambda whole: whole[: len(whole) // 2],
+    "without its last byte": lambda whole: whole[:-1],
+    "with another file behind it that is cut": lambda whole: whole + whole[: len(whole) // 2],
+    "with something else behind it": lambda whole: whole + b"what is this?",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+@pytest.mark.parametrize("ending", COMPRESSED)
+@pytest.mark.parametrize("name", ["e.csv", "e.jsonl"])
+def test_a_file_that_is_cut_short_or_damaged_is_refused(tmp_path, name, ending, damage):
+    """DuckDB reads what comes before, so that scores would be too low, and nobody would know."""
+    path = tmp_path / f"{name}{ending}"
+    path.write_bytes(DAMAGED[damage](COMPRESSED[ending](TEXTS[name].encode())))
+    (tmp_path / name).write_text(TEXTS[name])
+    for given in (path, tmp_path, f"{tmp_path}/e*", [tmp_path / name, path]):
+        with pytest.raises(InvalidValueError, match=r"' (and 1 more )?must be whole, and its compressed data are cut"):
+            best_of(given)
+
+
+def test_a_damaged_file_is_refused_in_other_encodings_and_by_its_checksum(tmp_path):
+    whole = gzip.compress(TEXTS["e.csv"].encode())
+    (tmp_path / "e.csv.gz").write_bytes(whole[:-8] + bytes(4) + whole[-4:])
+    for encoding in ("utf-8", "latin-1"):
+        with pytest.raises(
+            InvalidValueError, match=r"e.csv.gz' must be whole, and its compressed data are cut short or"
+        ):
+            best_of(tmp_path / "e.csv.gz", encoding=encoding)
+
+
 def test_parquet_in_another_compression_is_refused(tmp_path):
     (tmp_path / "e.parquet.gz").write_bytes(b"")
     with pytest.raises(InvalidValueError, match=r"table must end in .parquet, which is compressed inside, not be '"):

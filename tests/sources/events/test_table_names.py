@@ -139,3 +139,71 @@ def test_names_are_read_as_people_write_them():
 )
 def test_a_server_is_named_by_host_and_port_alone(url, server):
     assert server_of(url) == server
+
+
+ENUMS = [
+    "CREATE SCHEMA shop", "CREATE TYPE colour AS ENUM ('red', 'green', 'blue')", "CREATE DOMAIN paint AS colour",
+    """CREATE TYPE "odd 's" AS ENUM ('x')""", "CREATE TYPE shop.size AS ENUM ('S', 'L')",
+    """CREATE TABLE enums (who int, what colour, odd "odd 's", size shop.size, paint paint, tags colour[])""",
+    "INSERT INTO enums VALUES (1, 'red', 'x', 'S', 'red', ARRAY['red'::colour]), (2, 'red', 'x', 'L', 'red', NULL)",
+    "INSERT INTO enums VALUES (10, 'green', 'x', 'S', 'green'), (101, 'green', 'x', 'L', 'green')",
+    "INSERT INTO enums VALUES (20, 'green', 'x', 'S', 'green'), (201, 'green', 'x', 'L', 'green')",
+    "CREATE TABLE shop.colours (name colour)", "INSERT INTO shop.colours VALUES ('red'), ('green')",
+]  # fmt: skip
+UNDO = [
+    "DROP TABLE enums, shop.colours",
+    "DROP DOMAIN paint",
+    """DROP TYPE colour, "odd 's", shop.size""",
+    "DROP SCHEMA shop",
+]
+
+
+@pytest.fixture
+def enums(request):
+    """A table of PostgreSQL's with enums of several kinds, by its URL."""
+    address = request.getfixturevalue("postgres")
+    connection = ibis.connect(address)
+    for statement in ENUMS:
+        connection.raw_sql(statement).close()
+    yield address
+    for statement in UNDO:
+        connection.raw_sql(statement).close()
+    connection.disconnect()
+
+
+@pytest.mark.xdist_group("postgres")
+@pytest.mark.slow
+def test_an_enum_is_read_as_text(enums):
+    """It is a declared list of texts, and PostgreSQL compares it with no text, which a query would fail on."""
+
+    def counted(domain=("red", "green"), **options):
+        asked = {"user": "who", "item": "what", "domain": domain, "name": "enums", **options}
+        counts = discreet.top_k(discreet.events(asked.pop("table", enums), **asked), 2, 100, counts=100).counts
+        return {count.item: count.value for count in counts}
+
+    expected = {"red": 2, "green": 4}
+    assert counted() == counted(item="paint") == counted(domain="connect:shop.colours.name") == expected
+    assert counted(item="odd", domain=["x", "y"]) == {"x": 6, "y": 0}
+    assert counted(user="size") == {"red": 2, "green": 2}
+    for where in ("what = 'red'", "what IN ('red', 'mauve')", "what LIKE 'r%'", "what > 'green'", "paint <> 'green'"):
+        assert counted(where=where) == {"red": 2, "green": 0}
+    assert counted(where="what = paint AND size = 'S'") == {"red": 1, "green": 2}
+    found = discreet.discovered("1e-6", 1)
+    assert counted(domain=found) == expected
+    by_size = discreet.events(
+        enums,
+        name="enums",
+        user="who",
+        item="what",
+        domain=["red", "green"],
+        by="size",
+        groups=["S", "L"],
+        each_user="one",
+    )
+    assert [release.items for release in discreet.top_k(by_size, 1, 100).values()] == [["green"], ["green"]]
+    connection = ibis.connect(enums)
+    table = connection.table("enums")
+    assert counted(table=table.filter(table.who > 0), name=None) == expected
+    connection.disconnect()
+    with pytest.raises(Error, match="item must be a column of strings, numbers, dates or booleans"):
+        counted(item="tags")

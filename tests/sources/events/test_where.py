@@ -955,3 +955,42 @@ def test_arbitrary_text_is_a_condition_or_a_complaint(duckdb_table, where):
         expression = condition(where, duckdb_table)
     if expression is not None:
         assert len(answers(duckdb_table, [expression])) == len(ROWS)
+
+
+SPELLED_MOMENTS = [
+    "2026-05-01", "2026-05-02", "2026-05-02 00:00:00", "2026-05-02T08:00", "2026-05-02 08:00:00.000",
+    "2026-05-02 12:30:00.5", "2026-05-03", None,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("at >= DATE '2026-05-02'", {1, 2, 3, 4, 5, 6}),
+        ("at = DATE '2026-05-02'", {1, 2}),
+        ("at <> TIMESTAMP '2026-05-02 00:00:00'", {0, 3, 4, 5, 6}),
+        ("at IN (TIMESTAMP '2026-05-02 08:00:00', DATE '2026-05-03')", {3, 4, 6}),
+        ("at BETWEEN '2026-05-02' AND '2026-05-02 08:00'", {1, 2, 3, 4}),
+        ("at < TIMESTAMP '2026-05-02 08:00:00.001'", {0, 1, 2, 3, 4}),
+        ("at > other", {4, 5, 6}),
+        ("at = other", {1, 2, 3}),
+    ],
+)
+def test_a_timestamp_of_sqlite_may_be_stored_without_its_time(where, kept, tmp_path):
+    """A day is its midnight, as it is in a column without a declared type: as text it would come before it."""
+    con = ibis.sqlite.connect(tmp_path / "t.db")
+    con.raw_sql("CREATE TABLE t (id INTEGER, at TIMESTAMP, other DATETIME)").close()
+    others = [
+        "2026-05-02T00:00",
+        "2026-05-02 00:00:00.0",
+        "2026-05-02",
+        "2026-05-02 08:00",
+        *["2026-05-02 00:00:01"] * 4,
+    ]
+    rows = [(i, at, other) for i, (at, other) in enumerate(zip(SPELLED_MOMENTS, others, strict=True))]
+    con.con.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+    con.con.commit()
+    con.disconnect()
+    options = {"name": "t", "user": "id", "item": "id", "domain": discreet.integers(0, 7), "where": where}
+    counts = discreet.top_k(discreet.events(f"sqlite://{tmp_path / 't.db'}", **options), 8, 1, counts=1000).counts
+    assert {count.item for count in counts if count.value} == kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -73,12 +74,15 @@ def _compare(parts: TableParts, touched: Any, domain: Integers | ListedDomain) -
     found = {**counted, "items_untouched": untouched, "outside": _list_outside(opened, outside, FEW)}
     if isinstance(domain, Integers):
         return found
-    rows_near, near = _find_near(opened, outside, domain)
+    rows_near, near = _find_near(opened, outside, domain, _fold)
+    rows_alike, alike = _find_numbers(parts, outside, domain)
     return {
         **found,
         "untouched": _list_untouched(parts, touched.filter(inside), domain),
         "rows_near": rows_near,
         "near": near,
+        "rows_alike": rows_alike,
+        "alike": alike,
         **_search_file(parts, outside),
     }
 
@@ -95,12 +99,21 @@ def _list_untouched(parts: TableParts, inside: Any, domain: ListedDomain) -> lis
     return [str(row["item"]) for row in fetch(parts.opened, untouched.order_by("item").limit(FEW))]
 
 
-def _find_near(opened: Opened, outside: Any, domain: ListedDomain) -> tuple[int, list[NearMatch]]:
-    """Items outside of the domain that are in it but for case and spaces: in how many rows, and a few."""
+def _find_numbers(parts: TableParts, outside: Any, domain: ListedDomain) -> tuple[int, list[NearMatch]]:
+    """Items outside of a domain of texts that are in it as whole numbers, as 7.0 is 7: in how many rows, and a few."""
+    if domain.kind != "string":
+        return 0, []
+    return _find_near(parts.opened, outside, domain, lambda text: read_cell(parts.reading.dialect, text, "integer"))
+
+
+def _find_near(
+    opened: Opened, outside: Any, domain: ListedDomain, fold: Callable[[Any], Any]
+) -> tuple[int, list[NearMatch]]:
+    """Items outside of the domain that are in it but for what `fold` leaves out: in how many rows, and a few."""
     text = domain.table.item.cast("string")
-    listed = domain.table.select(listed=text, folded=_fold(text))
+    listed = domain.table.select(listed=text, folded=fold(text))
     found = outside.filter(outside.spelled.notnull())
-    found = found.select(found=found.spelled, n=found.n, folded=_fold(found.spelled))
+    found = found.select(found=found.spelled, n=found.n, folded=fold(found.spelled))
     pairs = found.inner_join(listed, found.folded == listed.folded).select(found.found, found.n, listed.listed)
     # Two items of the domain may be alike, and each row counts once.
     once = pairs.group_by("found").agg(n=pairs.n.max(), listed=pairs.listed.min())

@@ -26,7 +26,7 @@ class Frequent:
 
 @dataclass(frozen=True, repr=False)
 class NearMatch:
-    """An item of the events that would be one of the domain if case and spaces were ignored."""
+    """An item of the events that would be one of the domain if both were spelled alike."""
 
     found: str
     listed: str
@@ -100,6 +100,8 @@ class Check:
         Rows and items outside the domain, and the most frequent few.
     rows_near, near
         Rows that would be inside if case and spaces were ignored, and a few.
+    rows_alike, alike
+        Rows that would be inside if items were whole numbers and not text, and a few.
     other_columns
         Columns of the domain's file that have the items which the given one lacks.
     header_item
@@ -132,6 +134,8 @@ class Check:
     outside: list[Frequent] = field(default_factory=list)
     rows_near: int = 0
     near: list[NearMatch] = field(default_factory=list)
+    rows_alike: int = 0
+    alike: list[NearMatch] = field(default_factory=list)
     other_columns: list[OtherColumn] = field(default_factory=list)
     header_item: str | None = None
     dates: list[DateText] = field(default_factory=list)
@@ -247,6 +251,13 @@ def _advise_on_items(check: Check) -> Iterator[str]:
             f"{_count_rows(check.rows_near)} would be inside the domain if case and spaces were ignored, such as "
             f"{_show(first.found)}, which the domain has as {_show(first.listed)}: spell both alike"
             f"{_MENDING}"
+        )
+    if check.rows_alike:
+        first = check.alike[0]
+        yield (
+            f"{_count_rows(check.rows_alike)} would be inside the domain if items were whole numbers and not text, "
+            f"such as {_show(first.found)}, which the domain has as {_show(first.listed)}: give the domain as numbers "
+            "(a Parquet file, a list, or integers:LO:HI), or spell both alike"
         )
     for other in check.other_columns:
         yield (

@@ -22,6 +22,7 @@ from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvFormat
 from discreet.sources.events.dialect import Dialect, dialect_named, dialect_of
 from discreet.sources.events.embedded import connect_in_memory
 from discreet.sources.events.file_paths import FoundFiles, find_files, is_path, is_paths, list_files
+from discreet.sources.events.recoding import check_whole
 from discreet.sources.events.remote_files import is_remote, list_remote_files, load_httpfs, locate_remote_file
 from discreet.sources.events.table_names import find_named_table, open_named_table, parse_table_name, server_of
 
@@ -213,10 +214,10 @@ def _open_pandas(frame: Any, wanted: Collection[str], argument: str, user: str |
 
 def _open_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Opened:
     backend = ask("ibis", f"finding the engine of {argument}", given.get_backend)
-    declare_types = dialect_named(backend.name).declare_types
-    if declare_types is None or wanted is None:
-        return Opened(given, backend.name)
-    table, undeclared = declare_types(backend, given)
+    dialect = dialect_named(backend.name)
+    if dialect.declare_types is None or wanted is None:
+        return Opened(ask(backend.name, f"opening {argument}", lambda: dialect.read_enums(given)), backend.name)
+    table, undeclared = dialect.declare_types(backend, given)
     return Opened(table, backend.name, undeclared)
 
 
@@ -247,6 +248,7 @@ def _read_files(
         load_httpfs(connection)
         found = _list_buckets(connection, found)
     files, several = found.files, found.several
+    check_whole(files, found.given)
     if found.ending == ".parquet" and wanted is None:
         return connection.read_parquet(literal_paths(files)), frozenset()
     if found.ending == ".parquet":

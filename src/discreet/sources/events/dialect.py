@@ -56,6 +56,8 @@ class Dialect:
     declare_types
         A table without types that were guessed from rows, and the names of the columns that then have none; None where
         every column has a type that somebody declared.
+    read_enums
+        A table whose columns of enums, which are declared lists of texts, are columns of text.
     views_local_tables
         Whether a table in memory has to become a view before the engine can cache what is made of it.
     send_unlogged
@@ -104,6 +106,7 @@ class Dialect:
     is_file: bool = False
     connect: Callable[[str], tuple[Any, Close]] = connect_by_ibis
     declare_types: Callable[[Any, Any], tuple[Any, frozenset[str]]] | None = None
+    read_enums: Callable[[Any], Any] = lambda table: table
     views_local_tables: bool = False
     send_unlogged: Callable[[Any, str, Any], AbstractContextManager[Any]] | None = None
     text_bytes: Callable[[Any], Any] | None = None

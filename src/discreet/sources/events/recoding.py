@@ -1,4 +1,4 @@
-"""Text files in other encodings than UTF-8, written anew as that where only this user may read; and files cut short.
+"""Text files in other encodings than UTF-8, written anew as that where only this user may read; and whole files.
 
 DuckDB has decoders of its own, which fail on a whole file for one character that they do not know: one user's row would
 decide whether there is a release. Here what cannot be decoded is a replacement character, and no row an error.
@@ -10,7 +10,6 @@ import codecs
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 from discreet.errors import InvalidValueError, quote
@@ -37,22 +36,25 @@ def recode_files(connection: Any, files: list[str], encoding: str, is_public: bo
 def _recode(file: str, encoding: str, copy: str, errors: str) -> None:
     decoder = codecs.getincrementaldecoder(encoding)(errors=errors)
     with open(copy, "w", encoding="utf-8", errors=errors, newline="") as out:
-        # Of a file that is cut short there is what comes before, as of one in UTF-8.
-        with suppress(OSError):
-            for piece in _read_pieces(file):
-                out.write(decoder.decode(piece))
+        for piece in _read_pieces(file):
+            out.write(decoder.decode(piece))
         out.write(decoder.decode(b"", final=True))
 
 
 def check_whole(files: list[str], named: str) -> None:
-    """Refuses a public file whose compression is cut short, of which only the beginning would be listed."""
+    """Refuses a compressed file that is cut short or damaged, of which DuckDB reads the beginning in silence.
+
+    That is a fact about the form of the file, and no one row decides it.
+    """
     for file in files:
         if not is_remote(file) and file.endswith((".gz", ".zst")):
             try:
                 for _ in _read_pieces(file):
                     pass
             except OSError:
-                raise InvalidValueError(f"{named} must be whole, and its compressed data are cut short") from None
+                raise InvalidValueError(
+                    f"{named} must be whole, and its compressed data are cut short or damaged"
+                ) from None
 
 
 def _read_pieces(file: str) -> Iterator[bytes]:

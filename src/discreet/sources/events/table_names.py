@@ -8,6 +8,7 @@ from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.sources.engine import ask
+from discreet.sources.events.dialect import dialect_of
 
 PREFIX = "connect:"
 """What a list begins with that is a column of a table beside the events, in the same database."""
@@ -54,7 +55,12 @@ def open_named_table(connection: Any, engine: str, name: TableName, argument: st
     """The ibis table of that name."""
     found = find_named_table(connection, engine, name, argument)
     schema = {} if found.schema is None else {"database": found.schema}
-    return ask(engine, "opening the table", lambda: connection.table(found.table, **schema))
+
+    def read_table() -> Any:
+        table = connection.table(found.table, **schema)
+        return dialect_of(table).read_enums(table)
+
+    return ask(engine, "opening the table", read_table)
 
 
 def find_named_table(connection: Any, engine: str, name: TableName, argument: str) -> TableName:

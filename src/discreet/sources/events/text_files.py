@@ -21,7 +21,7 @@ from sqlglot import exp
 from discreet.errors import InvalidValueError, quote
 from discreet.sources.events.csv_format import QUOTE, CsvFormat, sniff_delimiter
 from discreet.sources.events.file_paths import FoundFiles
-from discreet.sources.events.recoding import check_whole, recode_files
+from discreet.sources.events.recoding import recode_files
 from discreet.sources.events.remote_files import escape_remote_pattern, is_remote, read_first_line_by_url
 
 _FIXED = {"auto_detect": False, "null_padding": False}
@@ -62,8 +62,6 @@ def read_delimited(
     """
     import ibis
 
-    if is_public:
-        check_whole(found.files, found.given)
     groups = defaultdict(list)
     for file in found.files:
         layout = _read_layout(connection, file, csv_format.delimiter_for(found.ending), csv_format)
@@ -156,8 +154,6 @@ def read_json(connection: Any, files: list[str], ending: str, wanted: Collection
     loses the line after others. So a record is a line of text here, and its fields are taken one by one: a record of
     which that cannot be done has none.
     """
-    if wanted is None:
-        check_whole(files, quote(files[0]))
     arrays = [file for file in files if ending == ".json" and _opens_an_array(file)]
     lines = [file for file in files if file not in arrays]
     view = _read_lines(connection, lines, _REFUSE if wanted is None else _PASS_OVER).get_name() if lines else ""

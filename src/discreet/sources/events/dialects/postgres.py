@@ -20,12 +20,30 @@ from discreet.sources.events.dialect import (
 _LAST_DECIMAL_PLACE = 300
 """The last place of a decimal that counts; floats go a little further."""
 
+_ENUM_TEXT = "string(1000)"
+"""Longer than any value of an enum, which is a name and so has 63 bytes at most."""
+
 _COLUMN_TYPES = {"int64": "int8", "string": "text", "date32[day]": "date", "bool": "bool"}
 
 
 def _convert_to_utf8(text: Any) -> Any:
     """The bytes of a text of PostgreSQL's, whatever the encoding of the database."""
     return engine_function("convert_to", "binary", "string", "string")(text, "UTF8")
+
+
+def _read_enums(table: Any) -> Any:
+    """A table whose enums are text; PostgreSQL says of which types its columns are, without a look at a row."""
+    backend = table.get_backend()
+    with backend.con.cursor() as cursor, backend.con.transaction():
+        cursor.execute(backend.compile(table.limit(0)))
+        types = {column.name: column.type_code for column in cursor.description}
+        cursor.execute(
+            "SELECT oid FROM pg_catalog.pg_type WHERE typtype = 'e' AND oid = ANY(%s)", (list(types.values()),)
+        )
+        enums = {oid for (oid,) in cursor.fetchall()}
+    # To ibis some enums are text already, and a cast to text without a length would be left out.
+    found = {name: table[name].cast(_ENUM_TEXT).cast("string") for name, oid in types.items() if oid in enums}
+    return table.mutate(**found) if found else table
 
 
 @contextmanager
@@ -78,6 +96,7 @@ DIALECT = Dialect(
     title="PostgreSQL",
     packages=("ibis-framework[postgres]", "psycopg[binary]"),
     connect=lambda url: connect_by_ibis(url.replace("postgresql://", "postgres://", 1)),
+    read_enums=_read_enums,
     send_unlogged=_copy_rows,
     text_bytes=_convert_to_utf8,
     bytes_text=lambda spelled: engine_function("convert_from", "string", "binary", "string")(spelled, "UTF8"),

@@ -180,4 +180,7 @@ def comparable_moment(expr: Any, kind: str) -> Any:
     if kind == "date":
         return text.substr(0, 10)
     text, rtrim = text.replace("T", " "), engine_function("rtrim", "string", "string", "string")
-    return ibis.cases((text.contains("."), rtrim(rtrim(text, "0"), ".")), else_=text)
+    # A day is its midnight, and a minute its beginning: 2026-01-31, and 2026-01-31 12:00.
+    ends = {length: text + end for length, end in ((10, " 00:00:00"), (16, ":00"))}
+    spelled = [(text.length() == length, whole) for length, whole in ends.items()]
+    return ibis.cases(*spelled, (text.contains("."), rtrim(rtrim(text, "0"), ".")), else_=text)
