@@ -85,7 +85,8 @@ def labels_at(labels: Sequence[Any] | None, places: NDArray[np.int64]) -> list[A
 def sort_labels(labels: Collection[Any] | NDArray[np.int64]) -> list[Any]:
     """Labels in the order of a release: by kind, then by value; strings by code point, numbers by size."""
     if isinstance(labels, np.ndarray):
-        ascending: list[Any] = np.sort(labels).tolist()
+        # Positions come in a few pieces that are in order.
+        ascending: list[Any] = np.sort(labels, kind="stable").tolist()
         return ascending
     kinds = set(map(type, labels))
     # Within these kinds Python's own order is the one of the keys, and much faster.
