@@ -1,10 +1,13 @@
 """The integer weights of an envelope: above the masses, and the same numbers where they are drawn and divided by."""
 
+import random
+
 import numpy as np
 import pytest
 from flint import arb
 
 from discreet.exact.ball import precision
+from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
 
 MASSES = {
@@ -37,3 +40,18 @@ def test_the_weight_that_is_drawn_is_the_weight_that_is_divided_by(name):
         for j, weight in enumerate(drawn.tolist()):
             stated = (envelope.log_weight(j) - arb(envelope.reference)).exp() * 2**12
             assert abs(stated - weight) < 1e-20
+
+
+def test_a_part_without_a_mass_has_no_weight_and_is_never_picked():
+    envelope = Envelope.over(np.array([-np.inf, 0.0, -np.inf, -1e300, -np.inf]), 3)
+    assert [envelope.weight(j) for j in range(5)] == [0, 10, 0, 1, 0]
+    assert {envelope.pick(Entropy(random.Random(seed))) for seed in range(200)} == {1, 3}
+
+
+def test_envelopes_of_several_rows_are_those_of_each():
+    rows = np.array([[0.0, -1.0, -2.5], [-7.0, -np.inf, -7.5]])
+    for one, row in zip(Envelope.over_each(rows, 12), rows, strict=True):
+        alone = Envelope.over(row, 12)
+        assert one.cumulative.dtype == np.int64
+        assert one.cumulative.tolist() == alone.cumulative.tolist()
+        assert (one.reference, one.scale) == (alone.reference, 12)

@@ -455,3 +455,24 @@ def test_where_two_proposals_are_turned_down_cells_are_fitted(monkeypatch):
 def test_the_top_k_is_drawn_without_an_a():
     nested = prepare(tally_of([100, 99, 1, 0]), 2)
     assert {nested.draw_class(Entropy(random.Random(seed))) for seed in range(20)} == {(2, 0)}
+
+
+def test_what_was_planned_together_can_be_fitted():
+    mechanism, terms = discreet.Canonical(), (2, Fraction(1, 10), discreet.Sensitivity())
+    scores = [[9, 7, 7, 5, 5, 2, 0], [90, 60, 50, 3, 3, 2, 1], [6, 6, 6, 6, 6, 6, 6]]
+    tallies = [tally_of(each) for each in scores]
+    for ready, tally in zip(mechanism.prepare_each(tallies, *terms), tallies, strict=True):
+        alone = mechanism.prepare(tally, *terms).nested
+        made = ready.nested.fitted
+        assert (made.cells.b.log_mass > -np.inf).all()
+        assert (made.cells.a.log_mass > -np.inf).all()
+        assert made.cells.levels.rows.shape == (len(made.cells.levels.b), len(made.cells.a.first))
+        with precision(160):
+            seen, by_itself = check_masses(alone, made), check_masses(alone, alone.fitted)
+        assert set(seen.values()) == set(by_itself.values()) == {1}
+
+
+def test_equal_scores_leave_one_cell_of_a():
+    cells = prepare(tally_of([7] * 40), 5, "0.01").planned.cells
+    assert (cells.a.first.tolist(), cells.a.last.tolist()) == ([5], [5])
+    assert cells.levels.rows.shape == (len(cells.levels.b), 1)
