@@ -152,7 +152,7 @@ class LazyColumn:
     whole: Callable[[], Column]
     top: Callable[[int, float], Column | None]
     unit: Fraction = Fraction(1)
-    _known: Column | None = field(default=None, init=False)
+    _sorted: list[Column] = field(default_factory=list, init=False)
 
     def __len__(self) -> int:
         return self.length
@@ -163,12 +163,21 @@ class LazyColumn:
         known = self._known
         return 0 if known is None else len(known)
 
+    @property
+    def _known(self) -> Column | None:
+        """The longest of what is in order: another thread may add to it at any time, and nothing is taken away."""
+        return max(self._sorted, key=len, default=None)
+
     def focus(self, places: int, reach: float) -> None:
-        """Hints that scores further than `reach` below the one at that many places from the top hardly matter."""
-        if self._known is None:
+        """Hints that scores further than `reach` below the one at that many places from the top hardly matter.
+
+        Afterwards more than that many are in order, or all.
+        """
+        known = self._known
+        if known is None or len(known) <= places < self.length:
             top = self.top(places, reach)
             if top is not None and len(top) > places:
-                self._known = top
+                self._sorted.append(top)
             else:
                 self._whole()
 
@@ -212,7 +221,7 @@ class LazyColumn:
         known = self._known
         if known is None or len(known) < self.length:
             known = self.whole()
-            self._known = known
+            self._sorted.append(known)
         return known
 
 

@@ -175,8 +175,8 @@ def enclose(landscape: Landscape, outside: float, waste: float = WASTE) -> Boxes
     waste
         How much of the total the bounds may exceed it by.
     """
-    t2, known = landscape.corners[3], landscape.known_count
-    if known < t2:
+    (*_, t1, t2), known = landscape.corners, landscape.known_count
+    if t1 <= known < t2:
         near, beyond = _refine(landscape, known, outside, waste), _cover_beyond(landscape, known)
         if float(np.logaddexp.reduce(beyond.log_mass())) < near.log_lower_bound(outside) - _NEGLIGIBLE:
             return near.boxes().plus(beyond)

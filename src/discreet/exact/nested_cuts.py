@@ -54,6 +54,8 @@ def begin(top: Side, bottom: Side) -> Enclosure:
 
 def _begin_below(plan: _Plan, bottom: Side) -> Enclosure:
     """The planned cells of b, with all a in one cell; what is not known of the bottom is one cell too."""
+    if bottom.known_last < 1:
+        bottom.sort_all()
     known = bottom.known_last
     if known == bottom.last:
         b = Cells.in_a_row(bottom, plan.b, plan.b_last)

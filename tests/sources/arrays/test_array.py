@@ -316,3 +316,37 @@ def test_what_is_not_finite_is_refused_at_every_length(bad, d):
     scores[d // 2] = bad
     with pytest.raises(Error, match="finite"):
         sorting._sort_column(scores, Fraction(1))
+
+
+@pytest.mark.parametrize(
+    "mechanism", [discreet.Canonical(), discreet.Canonical(noise="laplace"), discreet.Core()], ids=repr
+)
+@pytest.mark.parametrize("kind", ["int64", "float64"])
+def test_what_was_sorted_for_few_items_does_not_decide_about_more(kind, mechanism):
+    """One source by group keeps its scores in order: a second release with a larger k is what a first one would be."""
+    scores = np.random.default_rng(1).integers(10**6, 10**6 + 10**9, 2**17 + 5).astype(kind)
+    used = discreet.grouped({"x": scores}, each_user="one")
+    discreet.top_k(used, 10, "1e-5", mechanism=discreet.Canonical(), rng=random.Random(0))
+    known = used.members[0].tally().known_count
+    assert 10 < known < len(scores)
+    for k in (known - 1, known, known + 1, known + 3, known + 2000):
+        fresh = discreet.grouped({"x": scores}, each_user="one")
+        one, other = (
+            discreet.top_k(source, k, "1e-5", mechanism=mechanism, rng=random.Random(k))["x"].items
+            for source in (used, fresh)
+        )
+        assert one == other
+        used = discreet.grouped({"x": scores}, each_user="one")
+        discreet.top_k(used, 10, "1e-5", mechanism=discreet.Canonical(), rng=random.Random(0))
+
+
+def test_what_is_in_order_is_never_less_than_before():
+    column = sorting._lazy_column(np.arange(2.0**17), Fraction(1))
+    column.focus(2000, 1.0)
+    known = column.known_count
+    column.focus(10, 1.0)
+    assert 2000 < column.known_count == known < len(column)
+    column._sorted.append(column.top(10, 1.0))
+    assert column.known_count == known
+    column.focus(known, 1.0)
+    assert column.known_count > known
