@@ -16,7 +16,7 @@ from discreet.evidence import definition as by_definition
 from discreet.exact import nested as cells_of
 from discreet.exact import nested_cuts
 from discreet.exact.ball import ball, log_binomial, precision
-from discreet.exact.entropy import Entropy
+from discreet.exact.entropy import Entropy, Uniform
 from discreet.mechanisms.canonical_heights import Heights
 from discreet.mechanisms.canonical_nested import NestedClasses, Proposals, plan_together
 from discreet.sources.arrays.array import array_source
@@ -476,3 +476,11 @@ def test_equal_scores_leave_one_cell_of_a():
     cells = prepare(tally_of([7] * 40), 5, "0.01").planned.cells
     assert (cells.a.first.tolist(), cells.a.last.tolist()) == ([5], [5])
     assert cells.levels.rows.shape == (len(cells.levels.b), 1)
+
+
+@pytest.mark.parametrize(("numerator", "word"), [(0, 64), (2**44 - 1, 64), (2**43, 64), (1, 1), (2**40, 48)])
+def test_floats_say_nothing_where_few_bits_of_a_uniform_number_are_known(numerator, word):
+    side = Heights(tally_of([9.0, 8.5, 6.0, 5.5, 3.0, 1.0, 0.0]), 1, 1, 0, 5, Fraction(1, 3))
+    uniform = Uniform(Entropy(random.Random(1), word=word), numerator)
+    assert side._draw_by_floats(0, 4, uniform) is None
+    assert side._draw_by_floats(0, 4, Uniform(Entropy(random.Random(1)), 2**44)) == 0
