@@ -17,6 +17,9 @@ from flint import arb, fmpz
 from discreet.errors import InvalidTypeError, quote
 from discreet.exact.arrays import Ranks, Words, sorted_distinct
 
+_CLOSE = 64
+"""Up to how many numbers there may be for each that is drawn, if the drawn ones are marked among all of them."""
+
 
 class Bits(Protocol):
     """Whatever can serve random bits: the operating system, `random.Random(seed)`, a script in a test."""
@@ -84,12 +87,15 @@ class Entropy:
 
     def subset(self, size: int, last: int) -> Ranks:
         """Returns a uniform subset of `size` of the whole numbers 0..last, in ascending order."""
-        if 2 * size > last + 1:
-            left_out = self.subset(last + 1 - size, last)
-            return np.delete(np.arange(last + 1, dtype=np.int64), left_out)
         # The distinct values among uniform draws, until there are enough: every subset is equally likely.
+        few, is_left_out = min(size, last + 1 - size), 2 * size > last + 1
+        if is_left_out or last < _CLOSE * size:
+            marked = np.full(last + 1, is_left_out)
+            while (missing := few - int(np.count_nonzero(marked != is_left_out))) > 0:
+                marked[self.upto_all(missing, last)] = not is_left_out
+            return np.flatnonzero(marked)
         chosen = np.empty(0, np.int64)
-        while (missing := size - len(chosen)) > 0:
+        while (missing := few - len(chosen)) > 0:
             chosen = sorted_distinct(np.concatenate([chosen, self.upto_all(missing, last)]))
         return chosen
 
