@@ -38,7 +38,7 @@ class Side(Protocol):
         """The log masses of cells, right to a relative 2^-41, and -inf only where there is none."""
 
     def log_masses_in_a_row(self, first: Ranks) -> Floats:
-        """The same for cells that end where the next begins, the last of them with the last index."""
+        """The same for cells that end where the next begins: the first begins with all indices, the last ends there."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -75,9 +75,9 @@ class Heights:
         return log_mass
 
     def log_masses_in_a_row(self, first: Ranks) -> Floats:
-        """The same for cells that end where the next begins, the last of them with the last index."""
+        """The same for cells that end where the next begins: the first begins with all indices, the last ends there."""
         scores = self._scores(first)
-        log_mass = -self._gaps(self._first_score, scores)
+        log_mass = -self._gaps(scores[..., :1], scores)
         log_mass[..., :-1] += self._log_shares(first[:-1], scores[..., :-1], first[1:], scores[..., 1:])
         return log_mass
 
@@ -216,6 +216,9 @@ class HeightsOfMany(Heights):
 
     def _scores(self, index: Ranks) -> NDArray[Any]:
         ranks = self.edge + self.step * index
+        if all(tally.last is None for tally in self.tallies):
+            positions = self.tally.d - 1 - ranks
+            return np.array([tally.column.raw(positions) for tally in self.tallies])
         return np.array([tally.raw(ranks) for tally in self.tallies])
 
 
