@@ -44,7 +44,7 @@ def test_every_script_is_known_and_has_a_page():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long) if name == "words" else name for name in PRINTED]
+    "name", [name if name == "features" else pytest.param(name, marks=pytest.mark.long) for name in PRINTED]
 )
 def test_a_script_runs_prints_and_draws(name, tmp_path):
     printed = run(sys.executable, GALLERY / f"{name}.py", tmp_path / "pictures", folder=tmp_path)

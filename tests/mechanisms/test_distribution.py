@@ -48,6 +48,7 @@ CASES = (
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("mechanism", "scores", "k", "epsilon"), CASES, ids=lambda value: str(value)[:60])
 def test_counts_fit_the_definition(mechanism, scores, k, epsilon):
     def probabilities(factor):

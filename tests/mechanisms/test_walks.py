@@ -24,6 +24,7 @@ def prepared(mechanism, scores, k):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mechanism", "scores", "k", "open_at_most"),
     [
