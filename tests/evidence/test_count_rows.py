@@ -20,6 +20,7 @@ def checks(task):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("task", count_tasks("add-remove"), ids=lambda task: repr(task.mechanism))
 def test_counts_hold_with_a_selection_and_alone(task):
     verdict = task.examine()

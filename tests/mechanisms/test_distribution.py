@@ -80,8 +80,9 @@ def test_counts_of_a_sampler_with_too_little_noise_do_not_fit(mechanism, k):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("word", [pytest.param(1, marks=pytest.mark.long), 3])
+@pytest.mark.parametrize("word", [1, 3])
 def test_few_bits_at_a_time_give_the_same_distribution(noise, word):
     """With a word of one or three bits nearly every comparison has to be refined: the exact path alone decides."""
     scores = [4, 2, 2, 0]

@@ -31,6 +31,7 @@ def row(name, k):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "k"), [("NETFLIX", 10), ("HEPTH", 10), ("MEDCOST", 10), ("NETFLIX", 100)])
 def test_the_budgets_are_what_the_page_says(name, k):
     files = list(DATA.glob(f"{name}.n*.npy"))
