@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from discreet.errors import Error, InvalidTypeError, InvalidValueError, quote
 from discreet.labels import check_labels, unwrap_label
+from discreet.selection import Selection
 from discreet.sources.arrays.array import ArraySource, check_label_list
 from discreet.sources.base import Chosen, OpeningTime, Source, refuse_curve
 from discreet.sources.groups import MANY, Choose, GroupedSource, check_each_user, split_groups
 from discreet.sources.scores import as_source
+from discreet.tally import Tally
 
 
 class MemberGroups(GroupedSource):
@@ -33,14 +36,13 @@ class MemberGroups(GroupedSource):
         if not all(isinstance(member, ArraySource) for member in self.members):
             # Other sources are read while they are held, one after the other.
             return [
-                member.select_items(lambda tally, i=i: next(choose(i, [tally])), scored)  # type: ignore[misc]  # i is bound
-                for i, member in enumerate(self.members)
+                member.select_items(partial(_choose_one, choose, i), scored) for i, member in enumerate(self.members)
             ]
         chosen = []
         for group, some in split_groups(self.members):
             selected = choose(group, [member.tally() for member in some])
             for member, selection in zip(some, selected, strict=True):
-                chosen.append(member.select_items(lambda _, one=selection: one, scored))  # type: ignore[misc]  # as above
+                chosen.append(member.select_items(partial(_return_chosen, selection), scored))
         return chosen
 
     def description(self) -> dict[str, Any]:
@@ -50,6 +52,16 @@ class MemberGroups(GroupedSource):
 
     def opening_seconds(self) -> float:
         return self.opening.take() + sum(member.opening_seconds() for member in self.members)
+
+
+def _choose_one(choose: Choose, group: int, tally: Tally) -> Selection:
+    """What is selected in one group by itself."""
+    return next(choose(group, [tally]))
+
+
+def _return_chosen(selection: Selection, tally: Tally) -> Selection:
+    """What was selected of a tally before."""
+    return selection
 
 
 def grouped(
