@@ -20,6 +20,9 @@ from discreet.exact.arrays import Ranks, Words, sorted_distinct
 _CLOSE = 64
 """Up to how many numbers there may be for each that is drawn, if the drawn ones are marked among all of them."""
 
+_MARKS = 1 << 24
+"""How many marks there are at most where the drawn ones are few, a byte each."""
+
 
 class Bits(Protocol):
     """Whatever can serve random bits: the operating system, `random.Random(seed)`, a script in a test."""
@@ -89,7 +92,7 @@ class Entropy:
         """Returns a uniform subset of `size` of the whole numbers 0..last, in ascending order."""
         # The distinct values among uniform draws, until there are enough: every subset is equally likely.
         few, is_left_out = min(size, last + 1 - size), 2 * size > last + 1
-        if is_left_out or last < _CLOSE * size:
+        if is_left_out or last < min(_CLOSE * size, _MARKS):
             marked = np.full(last + 1, is_left_out)
             while (missing := few - int(np.count_nonzero(marked != is_left_out))) > 0:
                 marked[self.upto_all(missing, last)] = not is_left_out
