@@ -1,7 +1,7 @@
 """Tables by name: of other schemas, and as the public list beside the events."""
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import duckdb
 import ibis
@@ -36,12 +36,19 @@ def url(request, tmp_path):
         yield f"duckdb://{tmp_path / 'data.duckdb'}"
         return
     address = request.getfixturevalue("postgres")
-    connection = ibis.connect(address)
     drops = ["DROP SCHEMA mart CASCADE", "DROP SCHEMA other CASCADE", "DROP TABLE visits", 'DROP TABLE "odd.name"']
-    for statement in STATEMENTS:
+    with run_and_undo(address, STATEMENTS, drops):
+        yield address
+
+
+@contextmanager
+def run_and_undo(address, statements, undo):
+    """Runs statements on a database, and others that undo them afterwards."""
+    connection = ibis.connect(address)
+    for statement in statements:
         connection.raw_sql(statement).close()
-    yield address
-    for statement in drops:
+    yield
+    for statement in undo:
         connection.raw_sql(statement).close()
     connection.disconnect()
 
@@ -162,13 +169,8 @@ UNDO = [
 def enums(request):
     """A table of PostgreSQL's with enums of several kinds, by its URL."""
     address = request.getfixturevalue("postgres")
-    connection = ibis.connect(address)
-    for statement in ENUMS:
-        connection.raw_sql(statement).close()
-    yield address
-    for statement in UNDO:
-        connection.raw_sql(statement).close()
-    connection.disconnect()
+    with run_and_undo(address, ENUMS, UNDO):
+        yield address
 
 
 @pytest.mark.xdist_group("postgres")
