@@ -2,7 +2,8 @@
 # make test   sets up and runs the tests; make quick runs the fast half
 # make soak   the crash and race tests of the ledger at full length: many minutes
 # make bench  prints every speed target beside what is measured here, in a few minutes; make bench-full measures more
-# make bench-compare  measures again, and prints what got worse since the last committed results
+# make bench-compare  measures again, and prints what got worse since the last committed results, or with
+#                     AGAINST=REVISION since that revision, measured on this machine; PARTS="start tables" measures less
 # make study  compares all mechanisms on made-up scores, and writes report/index.html
 # make docs   builds the documentation, with its pictures, into site/; make docs-check looks at it
 # make package  builds the wheel, and tries it in an empty environment, README and types included
@@ -70,7 +71,7 @@ bench-full: .venv/.installed-test
 	@$(BIN)/python benchmarks/run.py --full
 
 bench-compare: .venv/.installed-test
-	@$(BIN)/python benchmarks/run.py --compare
+	@$(BIN)/python benchmarks/run.py --compare $(if $(AGAINST),--against $(AGAINST)) $(PARTS)
 
 study: .venv/.installed
 	@$(BIN)/discreet study --out report

@@ -1,7 +1,7 @@
 """Measures every part, prints each figure beside its target, and writes JSON, a Markdown table and a plot.
 
 python benchmarks/run.py [--full] [--scale N] [--out FOLDER] [PART ...]
-python benchmarks/run.py --compare
+python benchmarks/run.py --compare [--against REVISION] [PART ...]
 
 The exit status is 1 where a target is missed, or with --compare where a ratio got worse.
 """
@@ -31,12 +31,13 @@ def main() -> None:
     parser.add_argument("--scale", type=int, default=1, metavar="N", help="all sizes divided by N, to try things out")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where results go; with --scale nowhere by default")
     parser.add_argument("--compare", action="store_true", help="compare with the last committed results")
+    parser.add_argument("--against", metavar="REVISION", help="compare with a revision, measured here in the same way")
     given = parser.parse_args()
     run, parts = Run(given.full, given.scale), given.parts or EVERY
     if unknown := set(parts) - set(EVERY):
         parser.error(f"PART must be one of {', '.join(EVERY)}, not {', '.join(sorted(unknown))}")
-    if given.compare:
-        sys.exit(compare.main(parts, lambda names: [measured(part, run) for part in names]))
+    if given.compare or given.against:
+        sys.exit(compare.main(parts, lambda names: [measured(part, run) for part in names], given.against))
     default = None if given.scale > 1 else RESULTS / "full" if given.full else RESULTS
     sys.exit(0 if bench(parts, run, given.out or default) else 1)
 

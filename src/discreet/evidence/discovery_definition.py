@@ -80,12 +80,12 @@ def count_people(touches: Iterable[Touch], items: int, key: str, groups: int, on
         for group in [main] if one_group else sizes:
             found = {item for at, item in own if at == group}
             touching[group].update(found)
-            counting[group].update(sorted(found, key=lambda item: (_hash(key, who, item), item))[:items])
+            counting[group].update(sorted(found, key=lambda item: _hash(key, who, item))[:items])
     return [{item: (n[item], all_users[item]) for item in n} for n, all_users in zip(counting, touching, strict=True)]
 
 
-def _hash(key: str, who: str, item: str) -> str:
-    return md5(f"{key}{who}/{item}".encode(), usedforsecurity=False).hexdigest()[:12]
+def _hash(key: str, who: str, item: str) -> bytes:
+    return md5(f"{key}{who}/{item}".encode(), usedforsecurity=False).digest()[::-1]
 
 
 def _sides(adjacency: str) -> int:

@@ -222,9 +222,16 @@ def all_items_of_a_user_count() -> AbstractContextManager[None]:
     return replace_attribute(UnlistedScoring, "_count_users", lift_limit)
 
 
-def rows_as_people() -> AbstractContextManager[None]:
+@contextmanager
+def rows_as_people() -> Iterator[None]:
     """Each row of a user counts for finding an item, and in its score."""
-    return replace_attribute(UnlistedScoring, "_add_up_by_user", lambda right: lambda self, rows, within=(): rows)
+    import ibis
+
+    with (
+        replace_attribute(UnlistedScoring, "_add_up_by_user", lambda right: lambda self, rows, within=(): rows),
+        replace_attribute(UnlistedScoring, "_hash", lambda right: lambda *_: ibis.row_number()),
+    ):
+        yield
 
 
 @contextmanager

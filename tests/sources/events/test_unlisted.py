@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.discovery_terms import Discovered
+from discreet.sources.events.unlisted_scoring import UnlistedScoring
 
 KEY = "00c0ffee00c0ffee"
 ODD = ["dune", "Dune", " dune ", "é", "É", "ß", "'quoted' \"text\"", "x,y", "😀", "￿x", "𐀀", "NULL", "7", "07"]
@@ -50,15 +51,11 @@ def spell(item):
     return {True: "true", False: "false"}[item] if isinstance(item, bool) else str(item)
 
 
-def as_bytes(item):
-    return item.encode() if isinstance(item, str) else item
-
-
 def counting(who, items, most):
-    """The definition: a user's items with the least hashes, equal ones by their bytes."""
+    """The definition: a user's items with the least hashes, by their bytes from the last to the first."""
 
     def place(item):
-        return md5(f"{KEY}{who}/{spell(item)}".encode(), usedforsecurity=False).hexdigest()[:12], as_bytes(item)
+        return md5(f"{KEY}{who}/{spell(item)}".encode(), usedforsecurity=False).digest()[::-1]
 
     return sorted(items, key=place)[:most]
 
@@ -228,13 +225,12 @@ def test_a_user_with_very_many_items_counts_for_few(engine, tmp_path, request):
     assert len(found) <= 6
 
 
-def test_hashes_that_collide_are_decided_by_the_items(monkeypatch):
-    from discreet.sources.events import unlisted_scoring
+def test_items_whose_hashes_collide_count_together_or_not_at_all(monkeypatch):
+    import ibis
 
-    # Of no digits at all: every hash is the same.
-    monkeypatch.setattr(unlisted_scoring, "_DIGITS", 0)
-    table = pa.table({"who": [1] * 5, "what": ["b", "a", "é", "Z", "￿"]})
-    assert sorted(find_everything(open_found(table, 3))) == ["Z", "a", "b"]
+    monkeypatch.setattr(UnlistedScoring, "_hash", lambda *_: ibis.literal(7))
+    table = pa.table({"who": [1] * 5 + [2] * 3, "what": ["b", "a", "é", "Z", "￿", "a", "Z", "c"]})
+    assert find_everything(open_found(table, 3)) == {"a": (1, 2), "Z": (1, 2), "c": (1, 1)}
 
 
 def test_one_items_luck_is_not_that_of_all():

@@ -174,6 +174,10 @@ def _digest_blob(cell: Any) -> str | None:
     return hashlib.md5(cell, usedforsecurity=False).hexdigest() if isinstance(cell, bytes) else None
 
 
+def _reverse_digest(cell: Any) -> bytes | None:
+    return hashlib.md5(cell, usedforsecurity=False).digest()[::-1] if isinstance(cell, bytes) else None
+
+
 def _decode_text(cell: Any) -> str | None:
     try:
         return cell.decode() if isinstance(cell, bytes) and 0 not in cell else None
@@ -196,6 +200,7 @@ _NUMBER = "discreet_number"
 
 _FUNCTIONS = {
     "discreet_md5": _digest_blob,
+    "discreet_hash": _reverse_digest,
     "discreet_text": _decode_text,
     "discreet_integer": _parse_integer,
     "discreet_float": _parse_float,
@@ -243,6 +248,11 @@ def _read_text(column: Any) -> Any:
 def digest(value: Any) -> Any:
     """The MD5 of bytes, or of a text's bytes, in hexadecimal."""
     return _call("discreet_md5", "string", value.cast("binary"))
+
+
+def hash_text(text: Any) -> Any:
+    """The MD5 of a text's bytes, as bytes from the last to the first."""
+    return _call("discreet_hash", "binary", text.cast("binary"))
 
 
 def drop_broken_text(text: Any) -> Any:

@@ -1,9 +1,10 @@
 """The query of items that nobody listed: for how many users each counts, and what it scores among all users.
 
-Of a user's items those l count that have the least hashes of the key, the user and the item, equal ones by the item's
-bytes. The hash is the first 48 bits of MD5, which every engine has alike. Two users' hashes of an item have nothing to
-do with each other, or one item's luck would be common to all. What a hash is good for is that it looks random: which
-items count is decided by the rows of this user alone and the key, so that the promise needs nothing of it.
+Of a user's items those count of which at most l have a hash, of the key, the user and the item, that is not above
+theirs: the l with the least hashes, but where two agree. The hash is MD5, which every engine has alike, compared from
+its last byte on, as DuckDB has it in a number. Two users' hashes of an item have nothing to do with each other, or one
+item's luck would be common to all. What a hash is good for is that it looks random: which items count is decided by the
+rows of this user alone and the key, and they are at most l whatever it is, so that the promise needs nothing of it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,6 @@ from discreet.discovery_terms import SPELLINGS
 from discreet.sources.events.cells import LARGEST_EXACT, null_unless, read_cell
 from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.scoring import RowReading
-
-_DIGITS = 12
-"""So many hexadecimal digits of the hash decide; DuckDB keeps so short a text in place."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -87,8 +85,9 @@ class UnlistedScoring(RowReading):
         import ibis
 
         hashed = self._clip_totals(by_user).mutate(hash=self._hash(by_user, table, key))
-        window = ibis.window(group_by=["who", *within], order_by=[hashed.hash, hashed.item])
-        ranked = hashed.mutate(counts=ibis.row_number().over(window) < self.max_items_per_user)
+        # Equal ones count together or not at all: a second key to sort by would take a tenth of the query.
+        so_far = ibis.range_window(preceding=None, following=0, group_by=["who", *within], order_by=hashed.hash)
+        ranked = hashed.mutate(counts=hashed.count().over(so_far) <= self.max_items_per_user)
         users = ranked.counts.ifelse(1, 0).cast("int32").sum().cast("int64")
         scored = ranked.group_by(*within, "item").agg(users=users, total=self._sum_users(ranked).cast("int64"))
         counting = self._drop_uncounted(scored)
@@ -108,6 +107,5 @@ class UnlistedScoring(RowReading):
         is_text = by_user.who.type().is_binary() and not table[self.columns["user"]].type().is_binary()
         named = self.dialect.text_of_key(by_user.who, is_text)
         item = self.dialect.text_of_key(by_user.item, self.kind == "string")
-        text = ibis.literal(key) + named + "/" + item
-        digest = text if self.dialect.digest is None else self.dialect.digest(text)
-        return self.dialect.group_key(digest.left(_DIGITS))
+        assert self.dialect.hash_text is not None, "checked when the source was made"
+        return self.dialect.hash_text(ibis.literal(key), named, ibis.literal("/"), item)

@@ -20,6 +20,7 @@ from discreet.sources.events.event_table import EventTable, Question
 from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.lookup import Lookup
 from discreet.sources.events.unlisted_scoring import UnlistedScoring
+from discreet.sources.events.user_hash import check_hash
 from discreet.sources.groups import MANY
 from discreet.sources.unlisted import FoundItems, KeepItems, UnlistedGroups, UnlistedSource
 
@@ -37,6 +38,7 @@ class UnlistedTable(EventTable, UnlistedSource):
         opened, columns = question.opened, question.columns
         # Where two spellings may be equal, one user could count as two, or two as one.
         check_spellings(opened, "discovered", "users and items")
+        check_hash(opened, "discovered")
         _check_trim(opened, terms)
         self._check_kind(terms.kind)
         self.terms, self.adjacency = terms, question.adjacency
