@@ -71,15 +71,18 @@ _TYPES = {
 
 
 @cache
-def engine_function(name: str, result: str, *arguments: str) -> Callable[..., Any]:
-    """A function that engines have and ibis does not, by the ibis types of its result and its arguments."""
+def engine_function(name: str, result: str, *arguments: str, **place: str) -> Callable[..., Any]:
+    """A function that engines have and ibis does not, by the ibis types of its result and its arguments.
+
+    With the `catalog` and `database` in which an engine has it, no translator puts another in its place.
+    """
     import ibis
 
     def call(*_: Any) -> None: ...
 
     names = [inspect.Parameter(f"arg{i}", inspect.Parameter.POSITIONAL_OR_KEYWORD) for i in range(len(arguments))]
     call.__name__, call.__signature__ = name, inspect.Signature(names)  # type: ignore[attr-defined]  # ibis reads it
-    made: Callable[..., Any] = ibis.udf.scalar.builtin(call, name=name, signature=(arguments, result))
+    made: Callable[..., Any] = ibis.udf.scalar.builtin(call, name=name, signature=(arguments, result), **place)
     return made
 
 

@@ -71,9 +71,9 @@ def _count_seconds(column: Any) -> Any:
 
 def _hash_text(*texts: Any) -> Any:
     """MD5 as a number whose highest byte is the last; texts are joined at once, which takes less than one by one."""
-    text = engine_function("concat", "string", *["string"] * len(texts))(*texts)
+    concat = engine_function("concat", "string", *["string"] * len(texts), catalog="system", database="main")
     # Of 128 bits, for which ibis has no type; it is compared with others alone.
-    return engine_function("md5_number", "uint64", "string")(text)
+    return engine_function("md5_number", "uint64", "string")(concat(*texts))
 
 
 DIALECT = Dialect(
