@@ -13,6 +13,7 @@ from typing import Any
 from suite import PARTS, Result, Row, described, digits, machine
 
 WORSE = 1.25
+TRIFLE = 0.01
 RESULTS = "benchmarks/results"
 ROOT = Path(__file__).parents[1]
 
@@ -109,8 +110,11 @@ def pairs(before: Figures, now: Figures) -> list[tuple[Row, Row]]:
 
 
 def is_worse(old: Row, new: Row) -> bool:
-    """Whether a figure got worse by more than chance does."""
-    return new.measured * WORSE < old.measured if new.at_least else new.measured > WORSE * old.measured
+    """Whether a figure got worse by more than chance does, unless it is a hundredth of what it may be at most."""
+    if new.at_least:
+        return new.measured * WORSE < old.measured
+    matters = new.target is None or new.measured > TRIFLE * new.target
+    return matters and new.measured > WORSE * old.measured
 
 
 def better(one: Row, other: Row) -> Row:

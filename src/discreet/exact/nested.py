@@ -238,9 +238,11 @@ def log_ratio(low: Ranks, high: Ranks) -> Floats:
 
 
 def log_sum_exp(rows: Floats) -> Floats:
-    """The logarithm of the sum of exponentials of each row."""
+    """The logarithm of the sum of exponentials of each row, a term below 2^-115 of the largest being taken for that."""
     top = rows.max(axis=-1)
-    logs: Floats = top + np.log(np.exp(rows - top[..., None]).sum(axis=-1))
+    # NumPy takes many times as long for an exponential that is too small for a float.
+    terms = np.maximum(rows - top[..., None], -80.0)
+    logs: Floats = top + np.log(np.exp(terms, out=terms).sum(axis=-1))
     return logs
 
 

@@ -80,7 +80,8 @@ def tighten(found: Enclosure, top: Side, bottom: Side) -> Enclosure:
 
 def _are_easy(log_masses: Floats) -> bool:
     """Whether all bounds are little above the mass of the top-k alone, which is 1."""
-    return bool((np.exp(np.minimum(log_masses, 600.0)).sum(axis=-1) <= EASY).all())
+    masses = np.exp(np.minimum(np.maximum(log_masses, -80.0), 600.0))
+    return bool((masses.sum(axis=-1) <= EASY).all())
 
 
 _ROUNDS = 64
