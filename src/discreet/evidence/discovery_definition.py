@@ -84,8 +84,8 @@ def count_people(touches: Iterable[Touch], items: int, key: str, groups: int, on
     return [{item: (n[item], all_users[item]) for item in n} for n, all_users in zip(counting, touching, strict=True)]
 
 
-def _hash(key: str, who: str, item: str) -> bytes:
-    return md5(f"{key}{who}/{item}".encode(), usedforsecurity=False).digest()[::-1]
+def _hash(key: str, who: str, item: str) -> str:
+    return md5(f"{key}{who}/{item}".encode(), usedforsecurity=False).hexdigest()[:12]
 
 
 def _sides(adjacency: str) -> int:

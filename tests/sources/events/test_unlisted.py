@@ -52,10 +52,10 @@ def spell(item):
 
 
 def counting(who, items, most):
-    """The definition: a user's items with the least hashes, by their bytes from the last to the first."""
+    """The definition: a user's items with the least hashes."""
 
     def place(item):
-        return md5(f"{KEY}{who}/{spell(item)}".encode(), usedforsecurity=False).digest()[::-1]
+        return md5(f"{KEY}{who}/{spell(item)}".encode(), usedforsecurity=False).hexdigest()[:12]
 
     return sorted(items, key=place)[:most]
 

@@ -7,9 +7,11 @@ type of the first row, which is private. Here such a column has no type, and its
 from __future__ import annotations
 
 import hashlib
+import operator
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import reduce
 from typing import Any
 
 from discreet.errors import InvalidTypeError, quote
@@ -174,10 +176,6 @@ def _digest_blob(cell: Any) -> str | None:
     return hashlib.md5(cell, usedforsecurity=False).hexdigest() if isinstance(cell, bytes) else None
 
 
-def _reverse_digest(cell: Any) -> bytes | None:
-    return hashlib.md5(cell, usedforsecurity=False).digest()[::-1] if isinstance(cell, bytes) else None
-
-
 def _decode_text(cell: Any) -> str | None:
     try:
         return cell.decode() if isinstance(cell, bytes) and 0 not in cell else None
@@ -200,7 +198,6 @@ _NUMBER = "discreet_number"
 
 _FUNCTIONS = {
     "discreet_md5": _digest_blob,
-    "discreet_hash": _reverse_digest,
     "discreet_text": _decode_text,
     "discreet_integer": _parse_integer,
     "discreet_float": _parse_float,
@@ -250,9 +247,9 @@ def digest(value: Any) -> Any:
     return _call("discreet_md5", "string", value.cast("binary"))
 
 
-def hash_text(text: Any) -> Any:
-    """The MD5 of a text's bytes, as bytes from the last to the first."""
-    return _call("discreet_hash", "binary", text.cast("binary"))
+def hash_text(*texts: Any) -> Any:
+    """The first 48 bits of the MD5 of texts, one after the other, as bytes of their digits."""
+    return digest(reduce(operator.add, texts)).left(12).cast("binary")
 
 
 def drop_broken_text(text: Any) -> Any:

@@ -1,10 +1,10 @@
 """The query of items that nobody listed: for how many users each counts, and what it scores among all users.
 
 Of a user's items those count of which at most l have a hash, of the key, the user and the item, that is not above
-theirs: the l with the least hashes, but where two agree. The hash is MD5, which every engine has alike, compared from
-its last byte on, as DuckDB has it in a number. Two users' hashes of an item have nothing to do with each other, or one
-item's luck would be common to all. What a hash is good for is that it looks random: which items count is decided by the
-rows of this user alone and the key, and they are at most l whatever it is, so that the promise needs nothing of it.
+theirs: the l with the least hashes, but where two agree. The hash is the first 48 bits of MD5, which every engine has
+alike. Two users' hashes of an item have nothing to do with each other, or one item's luck would be common to all. What
+a hash is good for is that it looks random: which items count is decided by the rows of this user alone and the key, and
+they are at most l whatever it is, so that the promise needs nothing of it.
 """
 
 from __future__ import annotations

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
+from functools import reduce
 from typing import Any
 
 from discreet.sources.events.cells import FIRST_SECOND, LAST_SECOND, SECONDS_PER_DAY, engine_function, null_unless
@@ -70,10 +72,16 @@ def _count_seconds(column: Any) -> Any:
 
 
 def _hash_text(*texts: Any) -> Any:
-    """MD5 as a number whose highest byte is the last; texts are joined at once, which takes less than one by one."""
+    """The first 48 bits of MD5 as a number, which takes less to make and to sort by than their digits.
+
+    The texts are joined at once, which takes less than one by one. The engine has MD5 as a number of 128 bits, whose
+    lowest byte is the first, and of which ibis has no type.
+    """
     concat = engine_function("concat", "string", *["string"] * len(texts), catalog="system", database="main")
-    # Of 128 bits, for which ibis has no type; it is compared with others alone.
-    return engine_function("md5_number", "uint64", "string")(concat(*texts))
+    first = (engine_function("md5_number", "uint64", "string")(concat(*texts)) & (2**48 - 1)).cast("uint64")
+    from_below = ((first & (0xFF << 8 * i)) << 8 * (5 - 2 * i) for i in range(3))
+    from_above = ((first >> 8 * (2 * i - 5)) & (0xFF << 8 * (5 - i)) for i in range(3, 6))
+    return reduce(operator.or_, [*from_below, *from_above])
 
 
 DIALECT = Dialect(

@@ -16,7 +16,6 @@ from discreet.sources.events.dialect import (
     cast_to_text,
     declare_columns,
     iterate_rows,
-    join_texts,
     trim_spaces,
 )
 
@@ -81,7 +80,7 @@ DIALECT = Dialect(
     text_bytes=cast_to_bytes,
     bytes_text=cast_to_text,
     digest=sqlite_cells.digest,
-    hash_text=lambda *texts: sqlite_cells.hash_text(join_texts(*texts)),
+    hash_text=sqlite_cells.hash_text,
     drop_broken_text=sqlite_cells.drop_broken_text,
     number_string=sqlite_cells.number_string,
     equates_by_bytes=True,
