@@ -83,6 +83,14 @@ def test_one_value_makes_an_engine_known(newcomer, options, _, expected, monkeyp
     assert scores(newcomer, **options) == dict(zip(("a", "b", "A"), expected, strict=True))
 
 
+def test_items_are_not_found_where_no_hash_is_known(newcomer, monkeypatch):
+    found = {"user": "who", "item": "what", "domain": discreet.discovered("1e-6", 1)}
+    described = Dialect(name="duckdb", title="a newcomer", text_bytes=DUCKDB.text_bytes, digest=DUCKDB.digest)
+    monkeypatch.setattr(duckdb, "DIALECT", described)
+    with pytest.raises(Error, match=r"^discovered must be left out on .*: discreet does not know how it makes a hash"):
+        discreet.events(newcomer, **found)
+
+
 def test_nothing_private_is_sent_to_an_engine_unless_it_says_how():
     strange = ["unheard-of", "", "postgres.x", "..postgres", "__init__", "os"]
     assert [dialect_named(name).send_unlogged for name in strange] == [None] * len(strange)
