@@ -202,10 +202,10 @@ def _plan(k: int, m: int) -> _Plan:
     a_last, b_last = np.append(a[1:] - 1, k), np.append(b[1:] - 1, m)
     end = Levels.at(np.array([m]), Cells(a, a_last, np.zeros(len(a))))
     levels = Levels(np.append(line.b[:inner], m), np.concatenate([line.rows[:inner], end.rows]))
-    largest = Levels(levels.b, levels.rows[:, -1:])
     every_a = Cells(np.ones(1, np.int64), np.array([k]), np.zeros(1))
     for shared in (a_last, b_last, levels.b, levels.rows, every_a.log_mass):
         shared.setflags(write=False)
+    largest = Levels(levels.b, levels.rows[:, -1:])
     places = levels.place(b), levels.place(b_last)
     return _Plan(a, a_last, b, b_last, levels.b, levels.rows, every_a, largest, *places)
 
