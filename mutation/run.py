@@ -123,22 +123,27 @@ def _chosen(options: argparse.Namespace) -> list[Mutant]:
     """The mutants to run: those that lived, those asked for by name, or all in random order less those done."""
     every = mutants()
     if options.again:
-        lived = {row["name"] for row in results() if row["outcome"] != "killed"} - listed()
+        lived = {row["name"] for row in results(every) if row["outcome"] != "killed"} - listed()
         every = [mutant for mutant in every if mutant.name in lived]
         return [m for m in every if any(fnmatch(m.name, pattern) for pattern in options.only or ["*"])]
     if options.only:
         return [m for m in every if any(fnmatch(m.name, pattern) for pattern in options.only)]
-    done = {row["name"] for row in results()}
+    done = {row["name"] for row in results(every)}
     # Each name has its own place, so that a new module does not change the order of the others.
     every.sort(key=lambda mutant: random.Random(f"{options.seed} {mutant.name}").random())  # noqa: S311  # no secret
     return [mutant for mutant in every[: options.sample] if mutant.name not in done]
 
 
-def results() -> list[dict[str, Any]]:
-    """The best result of each mutant: killed once is killed, because tests are only added."""
+def results(every: list[Mutant]) -> list[dict[str, Any]]:
+    """The best result of each of these mutants: killed once is killed, because tests are only added.
+
+    What was run on a function before it was changed does not count, but where the change is the same one.
+    """
     if not RESULTS.exists():
         return []
+    now = {mutant.name: [mutant.before, mutant.after] for mutant in every}
     rows = [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()]
+    rows = [row for row in rows if now.get(row["name"]) == [row["before"], row["after"]]]
     worst_first = sorted(rows, key=lambda row: ("not reached", "survived", "killed").index(row["outcome"]))
     return list({row["name"]: row for row in worst_first}.values())
 
@@ -231,10 +236,10 @@ def _quiet() -> None:
 
 def summary() -> str:
     """The score by module, with and without the mutants that the page gives a reason for, and those without one."""
-    rows, reasons = results(), listed()
+    rows, reasons = results(mutants()), listed()
     lines = [f"{'module':<24} mutants killed listed  killed of those not listed"]
     for module in [*sorted({row["name"].split(":")[0] for row in rows}), ""]:
-        here = [row for row in rows if row["name"].startswith(module)]
+        here = [row for row in rows if row["name"].startswith(f"{module}:" if module else "")]
         killed = sum(row["outcome"] == "killed" for row in here)
         excused = sum(row["outcome"] != "killed" and row["name"] in reasons for row in here)
         share = killed / max(1, len(here) - excused)

@@ -55,3 +55,9 @@ def test_envelopes_of_several_rows_are_those_of_each():
         assert one.cumulative.dtype == np.int64
         assert one.cumulative.tolist() == alone.cumulative.tolist()
         assert (one.reference, one.scale) == (alone.reference, 12)
+
+
+def test_shares_below_all_floats_are_no_error():
+    with np.errstate(all="raise"):
+        envelope = Envelope.over(np.array([0.0, -720.0, -1e9]))
+    assert [envelope.weight(j) for j in range(3)] == [2**40 + 2**20 + 1, 2, 1]

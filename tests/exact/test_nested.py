@@ -7,7 +7,7 @@ import pytest
 from flint import arb
 
 from discreet.exact.ball import log_binomial, precision
-from discreet.exact.nested import Cells, Levels, Places, log_slack
+from discreet.exact.nested import Cells, Enclosure, Levels, Places, log_slack
 from discreet.exact.nested_cuts import _add_levels, _plan, begin, tighten
 
 SHAPES = [(1, 1), (3, 40), (200, 7), (1000, 10**4), (50, 10**9), (7, 2**63 - 1), (3000, 2**63 - 3000)]
@@ -156,3 +156,55 @@ def test_places_are_chosen_by_mask_or_index():
     places = Places(np.arange(3), np.array([0.0, 0.5, 1.0]))
     assert places[np.array([True, False, True])].way.tolist() == [0.0, 1.0]
     assert places[np.array([1])].level.tolist() == [1]
+
+
+def test_a_cell_that_is_not_cut_keeps_its_bound_and_one_in_two_pieces_is_cut():
+    whole = Cells(np.array([0, 10, 20]), np.array([9, 19, 40]), np.array([7.0, 8.0, 9.0]))
+    cut = whole.cut(Geometric(40, 0.5, 40), np.array([1, 2, 1]))
+    assert cut.first.tolist() == [0, 20, 10, 15]
+    assert cut.last.tolist() == [9, 40, 14, 19]
+    assert cut.log_mass.tolist()[:2] == [7.0, 9.0]
+    assert cut.log_mass[2:] == pytest.approx([-5.0 + np.log(-np.expm1(-2.5)), -7.5 + np.log(-np.expm1(-2.5))])
+
+
+def sags_of(*log_r):
+    """With each b + 1 twice the one before it."""
+    return Levels(2 ** np.arange(len(log_r)) - 1, np.array(log_r, float)[:, None]).sags
+
+
+def test_chords_sag_by_a_quarter_of_what_the_slopes_beside_them_allow():
+    """Slopes 1, 2 and 4 by doublings: the first chord may begin flat, and the last may end steep."""
+    assert sags_of(0, 1, 3, 7) == pytest.approx([0.25 * 1 / 2, 0.25 * 2 / 3, 0.25 * 2], rel=1e-8)
+    falls, straight, bends_down = sags_of(5, 4, 4), sags_of(0, 1, 2, 3), sags_of(0, 2, 3, 4)
+    assert falls[0] == 0.0
+    for almost_none in (*straight[:-1], *bends_down[:-1]):
+        assert 0.0 < almost_none < 1e-10
+    assert Levels(np.array([0, 7, 63]), np.array([[0.0], [3.0], [9.0]])).sags[0] == pytest.approx(0.375, rel=1e-8)
+
+
+def test_the_slack_is_for_rounding_and_for_weights_that_are_rounded_up():
+    assert log_slack(1, 1, 1, 60) - 2.0**-18 == pytest.approx(2.0**-36 * (64 + np.log(2.0)), rel=1e-3)
+    assert log_slack(10**15, 10**15, 1, 60) == pytest.approx(2.0**-35 * 10**15 * np.log(2.0), rel=1e-6)
+    assert log_slack(1, 1, 1000, 3) == pytest.approx(np.log1p(250.0), rel=1e-4)
+
+
+def test_what_was_enclosed_at_once_is_split_and_what_has_no_mass_is_dropped():
+    a = Cells(np.array([1, 2]), np.array([1, 2]), np.array([[0.0, -1.0], [-2.0, -np.inf]]))
+    b = Cells(np.array([0, 4, 9]), np.array([3, 8, 9]), np.array([[0.0, -1.0, -2.0], [0.0, -np.inf, -3.0]]))
+    levels = Levels(np.array([0, 9]), a.log_mass[:, None, :] + np.array([[0.0, 0.0], [2.5, 4.0]]))
+    every = Enclosure.of(a, b, levels)
+    for i, one in enumerate(every.split()):
+        alone = Enclosure.of(
+            Cells(a.first, a.last, a.log_mass[i]),
+            Cells(b.first, b.last, b.log_mass[i]),
+            Levels(levels.b, levels.rows[i]),
+        )
+        assert one.log_masses == pytest.approx(alone.log_masses)
+        for place, right in ((one.at_first, alone.at_first), (one.at_last, alone.at_last)):
+            assert place.level.tolist() == right.level.tolist()
+            assert place.way == pytest.approx(right.way)
+    left = every.split()[1].drop_empty()
+    assert (left.a.first.tolist(), left.b.first.tolist()) == ([1], [0, 9])
+    assert left.levels.rows.shape == (2, 1)
+    assert np.isfinite(left.log_masses).all()
+    assert (left.at_first.level.tolist(), left.at_last.way.tolist()[-1]) == ([0, 0], 1.0)

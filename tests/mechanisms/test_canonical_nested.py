@@ -17,6 +17,8 @@ from discreet.exact import nested as cells_of
 from discreet.exact import nested_cuts
 from discreet.exact.ball import ball, log_binomial, precision
 from discreet.exact.entropy import Entropy, Uniform
+from discreet.exact.envelope import Envelope
+from discreet.mechanisms import canonical_nested
 from discreet.mechanisms.canonical_heights import Heights
 from discreet.mechanisms.canonical_nested import NestedClasses, Proposals, plan_together
 from discreet.sources.arrays.array import array_source
@@ -446,6 +448,31 @@ def test_lists_that_are_not_alike_are_planned_in_several_goes_or_by_themselves()
     assert len(every[1].draw(Entropy(random.Random(1)))) == 1
 
 
+def test_lists_that_are_not_alike_have_the_cells_that_each_has_alone():
+    """Next to others of another length, type and unit: floats would lose the second, and the third has thirds."""
+    tallies = [
+        tally_of([5, 4, 1]),
+        tally_of([2**62 + 1, 2**62, 0]),
+        Tally.of_runs([7, 6, 1], [1, 1, 1], Fraction(1, 3)),
+        tally_of([5.5, 4, 1]),
+        tally_of([5, 4, 1, 0, 0]),
+    ]
+    terms = 1, Fraction(1), discreet.Sensitivity()
+    for ready, tally in zip(discreet.Canonical().prepare_each(tallies, *terms), tallies, strict=True):
+        alone, made = prepare(tally, 1).planned, vars(ready.nested)["planned"]
+        assert (made.top.last, made.bottom.last) == (1, tally.d - 1)
+        assert made.cells.b.first.tolist() == alone.cells.b.first.tolist()
+        assert made.cells.b.log_mass == pytest.approx(alone.cells.b.log_mass, rel=1e-12)
+
+
+def test_balls_and_floats_accept_the_same(monkeypatch):
+    made = prepare(tally_of(np.arange(60) // 2), 9, "0.2").planned
+    by_floats = [made.draw(Entropy(random.Random(seed))) for seed in range(60)]
+    monkeypatch.setattr(Proposals, "acceptance_bounds", lambda self, *drawn: (-np.inf, np.inf))
+    assert [made.draw(Entropy(random.Random(seed))) for seed in range(60)] == by_floats
+    assert None in by_floats
+
+
 def test_where_two_proposals_are_turned_down_cells_are_fitted(monkeypatch):
     nested = prepare(tally_of([9, 8, 8, 7, 5, 3]), 2)
     monkeypatch.setattr(Proposals, "draw", lambda self, entropy: (2, 0) if "fitted" in vars(nested) else None)
@@ -484,3 +511,144 @@ def test_floats_say_nothing_where_few_bits_of_a_uniform_number_are_known(numerat
     uniform = Uniform(Entropy(random.Random(1), word=word), numerator)
     assert side._draw_by_floats(0, 4, uniform) is None
     assert side._draw_by_floats(0, 4, Uniform(Entropy(random.Random(1)), 2**44)) == 0
+
+
+def test_fitted_cells_propose_after_two_tries_or_where_planned_ones_waste_much():
+    nested = prepare(tally_of([9, 8, 8, 7, 5, 3]), 2, "0.1")
+    assert [nested._propose_after(tried) is nested.planned for tried in (0, 1)] == [True, True]
+    assert nested._propose_after(2) is nested.fitted
+    assert nested._propose_after(0) is nested.fitted
+    # Many a are in one cell where k is large, and what is not known yet is.
+    scores = np.arange(1100)
+    for k, is_planned in ((1024, True), (1025, False)):
+        large = prepare(tally_of(scores), k)
+        assert (large._propose_after(0) is large.planned) == is_planned
+    lazy = prepare(tally_of(1e6 * np.random.default_rng(1).random(2**17)), 5)
+    assert lazy.planned.bottom.known_last < 1000
+    assert not lazy.is_known
+    assert lazy._propose_after(0) is not lazy.planned
+
+
+def test_tries_are_counted_from_none(monkeypatch):
+    tried = []
+
+    class Reluctant:
+        def draw(self, entropy):
+            return (1, 2) if len(tried) == 5 else None
+
+    monkeypatch.setattr(NestedClasses, "_propose_after", lambda self, count: tried.append(count) or Reluctant())
+    assert prepare(tally_of([3, 2, 1]), 1).draw_class(Entropy(random.Random(1))) == (1, 2)
+    assert tried == [0, 1, 2, 3, 4]
+
+
+def test_a_class_leaves_all_between_its_ends_open(monkeypatch):
+    nested, entropy = prepare(tally_of(np.arange(20)), 6), Entropy(random.Random(1))
+    monkeypatch.setattr(NestedClasses, "draw_class", lambda self, entropy: (4, 3))
+    found = nested.select(entropy)
+    assert (found.head, found.subset.count, found.subset.first, found.subset.last) == (2, 4, 2, 8)
+    assert found.subset.entropy is entropy
+    assert (len(found.ranks), found.ranks.dtype, found.cuts_no_run) == (0, np.int64, True)
+    monkeypatch.setattr(NestedClasses, "draw_class", lambda self, entropy: (6, 0))
+    found = nested.select(entropy)
+    assert (found.head, found.subset, found.cuts_no_run) == (6, None, True)
+
+
+def proposals_of(log_a, log_b, reference):
+    """One cell of each, and weights of 2^40 units."""
+    one = np.array([1])
+    a, b = cells_of.Cells(one, one, np.array([log_a])), cells_of.Cells(one, one, np.array([log_b]))
+    cells = cells_of.Enclosure.of(a, b, cells_of.Levels.at(np.array([0, 9]), a))
+    made = Proposals(*(2 * [Heights(tally_of([2, 1]), 0, 1, 0, 1, Fraction(1))]), cells, 40)
+    vars(made)["envelope"] = Envelope(reference, np.array([2**40]), 40)
+    return made
+
+
+def test_float_bounds_leave_room_for_all_that_they_are_made_of():
+    made, row = proposals_of(-10.0, -30.0, 50.0), Envelope(-70.0, np.array([3, 4]), 40)
+    low, high = made.acceptance_bounds(0, 4, row, 0, 3)
+    assert (low + high) / 2 == pytest.approx(-10.0 - 30.0 + np.log(35.0) - 50.0 - np.log(0.75), abs=1e-8)
+    terms = 7 * np.log(9.0) + 10.0 + 30.0 + 50.0 + 70.0 + 128.0
+    assert (high - low) / 2 == pytest.approx(2.0**-38 * terms, rel=1e-4)
+    # The top-k with all a.
+    low, high = made.acceptance_bounds(0, 0, row, None, 3)
+    assert (low + high) / 2 == pytest.approx(-30.0 - 50.0, abs=1e-8)
+
+
+@pytest.mark.parametrize(("reference", "is_certain"), [(0.7, True), (1.5, False), (2.5, False)])
+def test_float_bounds_say_nothing_where_floats_are_off_by_much(reference, is_certain):
+    made = proposals_of(-10.0, -30.0, -reference * 2.0**38)
+    bounds = made.acceptance_bounds(0, 4, Envelope(-70.0, np.array([3, 4]), 40), 0, 3)
+    assert (bounds != (-np.inf, np.inf)) == is_certain
+
+
+def test_floats_accept_nearly_all(monkeypatch):
+    asked, right = [], Proposals.log_acceptance
+
+    def log_acceptance(self, *drawn):
+        asked.append(drawn)
+        return right(self, *drawn)
+
+    monkeypatch.setattr(Proposals, "log_acceptance", log_acceptance)
+    nested, entropy = prepare(tally_of(np.arange(300) // 2), 20, "0.1"), Entropy(random.Random(3))
+    assert len({nested.draw_class(entropy) for _ in range(200)}) > 25
+    assert not asked
+
+
+def test_one_cell_of_a_is_not_drawn(monkeypatch):
+    picked, right = [], Envelope.pick
+
+    def pick(self, entropy):
+        picked.append(self)
+        return right(self, entropy)
+
+    monkeypatch.setattr(Envelope, "pick", pick)
+    made = prepare(tally_of([7] * 40), 5, "0.01").planned
+    assert made.draw(Entropy(random.Random(1))) == (5, 35)
+    assert picked == [made.envelope]
+
+
+def test_rows_have_as_many_bits_as_asked_for():
+    nested = NestedClasses(prepare(tally_of(range(30)), 5, "0.01").losses, 7)
+    assert nested.planned.envelope.scale == nested.planned.row(3).scale == 7
+
+
+@pytest.mark.parametrize(("at_once", "sizes"), [(7, [2, 2, 1]), (3, [1] * 5), (2, [1] * 5), (1 << 14, [5])])
+def test_lists_are_planned_in_goes_of_so_many_items(at_once, sizes, monkeypatch):
+    goes, right = [], canonical_nested._plan_alike
+
+    def plan(some, *more):
+        goes.append(len(some))
+        return right(some, *more)
+
+    monkeypatch.setattr(canonical_nested, "_AT_ONCE", at_once)
+    monkeypatch.setattr(canonical_nested, "_plan_alike", plan)
+    every = [NestedClasses(prepare(tally_of([9, 7, 5, i, 0]), 3).losses, 12) for i in range(5)]
+    plan_together(every)
+    assert goes == sizes
+    for each in every:
+        made = vars(each)["planned"]
+        assert (made.bits, vars(made)["envelope"].scale) == (12, 12)
+        assert made.envelope.cumulative.tolist() == NestedClasses(each.losses, 12).planned.envelope.cumulative.tolist()
+        assert vars(each)["top"] is made.top
+        assert vars(each)["bottom"] is made.bottom
+        assert made.top.tally is made.bottom.tally is each.losses.tally
+        assert (made.top.step, made.bottom.step) == (-1, 1)
+
+
+def test_easy_lists_that_are_planned_together_have_all_a_in_one_cell():
+    every = [prepare(tally_of([99, 66 + i, 33, 0]), 2) for i in range(9)]
+    plan_together(every)
+    assert {len(each.planned.cells.a.first) for each in every} == {1}
+
+
+@pytest.mark.parametrize("scores", [[7] * 40, [1e300, 1.0, 1e-300, 0.0, 0.0, -1e-310, -1e300], list(range(60))])
+def test_no_score_makes_a_strict_numpy_raise(scores):
+    with np.errstate(all="raise"):
+        for epsilon in ("1e-3", "2"):
+            nested, others = prepare(tally_of(scores), 3, epsilon), [prepare(tally_of(scores), 3, epsilon)] * 3
+            assert nested.planned.cells is not None
+            assert nested.fitted.cells is not None
+            plan_together(others)
+            for each in (nested, *others):
+                for seed in range(10):
+                    assert each.draw_class(Entropy(random.Random(seed)))[0] <= 3

@@ -134,10 +134,8 @@ _NEGLIGIBLE = 1e-4
 
 
 def _pieces_of_a(a: Cells, levels: Levels, in_block: Floats) -> Ranks | None:
-    """Into how many pieces to cut cells of a, or None where they waste little."""
+    """Into how many pieces to cut cells of a, some of which are wide, or None where they waste little."""
     wide = np.flatnonzero(a.last > a.first)
-    if not len(wide):
-        return None
     near = np.flatnonzero(in_block > 2.0**-20 * in_block.sum())
     row = levels.rows[near + 1][:, wide]
     rises = row - Levels.at(levels.b[near + 1], Cells(a.first[wide], a.first[wide], a.log_mass[wide])).rows
@@ -159,10 +157,10 @@ def _add_levels(a: Cells, levels: Levels, pieces: Floats) -> Levels:
     whole: Ranks = np.minimum(pieces, np.diff(levels.b)).astype(np.int64)
     number, count = count_up(whole), np.repeat(whole, whole)
     low, width = np.repeat(levels.b[:-1], whole), np.repeat(levels.width, whole)
-    between = low + ((low.astype(np.float64) + 1.0) * np.expm1(width * number / count)).astype(np.int64)
+    between = low + ((low + 1.0) * np.expm1(width * number / count)).astype(np.int64)
     # None is too close to the level before it, or the same would be asked for again.
     between = np.maximum(between, low + number)
-    new = sorted_distinct(between[number > 0])
+    new = sorted_distinct(between)
     new = new[levels.b[levels.b.searchsorted(new)] != new]
     b, rows = np.append(levels.b, new), np.concatenate([levels.rows, Levels.at(new, a).rows])
     order = np.argsort(b)
@@ -205,10 +203,10 @@ def _plan(k: int, m: int) -> _Plan:
     a_last, b_last = np.append(a[1:] - 1, k), np.append(b[1:] - 1, m)
     end = Levels.at(np.array([m]), Cells(a, a_last, np.zeros(len(a))))
     levels = Levels(np.append(line.b[:inner], m), np.concatenate([line.rows[:inner], end.rows]))
-    largest = Levels(levels.b, levels.rows[:, -1:])
     every_a = Cells(np.ones(1, np.int64), np.array([k]), np.zeros(1))
     for shared in (a_last, b_last, levels.b, levels.rows, every_a.log_mass):
-        shared.flags.writeable = False
+        shared.setflags(write=False)
+    largest = Levels(levels.b, levels.rows[:, -1:])
     places = levels.place(b), levels.place(b_last)
     return _Plan(a, a_last, b, b_last, levels.b, levels.rows, every_a, largest, *places)
 
@@ -218,16 +216,16 @@ def _lay_out(k: int, m: int) -> tuple[Ranks, Ranks, Levels]:
     """Where cells of a and of b begin, and levels."""
     a = np.arange(1, k + 1) if k <= ALL else _towards_both_ends(k)
     rows = Cells(a, np.append(a[1:] - 1, k), np.zeros(len(a)))
-    b, line = _even_rises(k, m), Levels.at(_spread(m, max(2, int(1.5 * np.log1p(m)) + 2)), rows)
+    b, line = _even_rises(k, m), Levels.at(_spread(m, int(1.5 * np.log1p(m)) + 2), rows)
     for shared in (a, b, line.b, line.rows):
-        shared.flags.writeable = False
+        shared.setflags(write=False)
     return a, b, line
 
 
 def _spread(last: int, count: int) -> Ranks:
     """About so many whole numbers from 0 to the last, evenly spread by their logarithm."""
-    points = np.expm1(np.linspace(0.0, np.log1p(float(last)), count)[1:-1]).astype(np.int64)
-    return sorted_distinct(np.concatenate([[0], points.clip(0, last), [last]]).astype(np.int64))
+    points = np.expm1(np.linspace(0.0, np.log1p(float(last)), count)[:-1]).astype(np.int64)
+    return sorted_distinct(np.append(points, last))
 
 
 def _towards_both_ends(k: int) -> Ranks:
@@ -239,10 +237,10 @@ def _towards_both_ends(k: int) -> Ranks:
 def _even_rises(k: int, m: int) -> Ranks:
     """Where cells of b begin: after equal steps of log C(k+b, k)."""
     points = _spread(m, 200)
-    height = log_binomial_upper(np.full_like(points, k), points)
+    height = log_binomial_upper(np.array([k]), points)
     count = int(min(MANY, np.ceil(height[-1] / RISE)))
     at = np.interp(np.arange(1, count) * (height[-1] / count), height, points).astype(np.int64)
-    return sorted_distinct(np.concatenate([[0], 1 + at[at < m]]).astype(np.int64))
+    return sorted_distinct(np.append(0, 1 + at))
 
 
 def _add_up(block: Ranks, share: Floats, count: int) -> Floats:

@@ -1,0 +1,382 @@
+"""Where cells and levels of nested classes are cut: any place is valid, and few that waste little are wanted."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from discreet.exact import nested_cuts
+from discreet.exact.nested import Cells, Enclosure, Levels
+from discreet.exact.nested_cuts import (
+    _add_levels,
+    _add_up,
+    _are_easy,
+    _even_rises,
+    _find_hidden,
+    _lay_out,
+    _pieces_of_a,
+    _plan,
+    _refine,
+    _spread,
+    _towards_both_ends,
+    begin,
+    tighten,
+)
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    """The logarithm of no mass at all is asked for."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+class Scores:
+    """The masses of falling scores, given by how far each is below the one before it."""
+
+    def __init__(self, gaps, first, known_last=None):
+        self.heights = np.concatenate([[0.0], np.cumsum(gaps), [np.inf]])
+        self.first, self.last = first, first + len(gaps)
+        self.known_last = self.last if known_last is None else known_last
+
+    def sort_all(self):
+        self.known_last = self.last
+
+    def log_masses(self, first, last):
+        near, far = self.heights[first - self.first], self.heights[last + 1 - self.first]
+        return -near + np.log(-np.expm1(near - far))
+
+    def log_masses_in_a_row(self, first):
+        return self.log_masses(first, np.append(first[1:] - 1, self.last))
+
+
+class Even:
+    """Masses that only say how long a cell is, for as many indices as wanted."""
+
+    def __init__(self, last, known_last=None):
+        self.last = last
+        self.known_last = last if known_last is None else known_last
+
+    def sort_all(self):
+        self.known_last = self.last
+
+    def log_masses(self, first, last):
+        return np.log((last - first) + 1.0)
+
+    def log_masses_in_a_row(self, first):
+        return self.log_masses(first, np.append(first[1:] - 1, self.last))
+
+
+def falling(shape, d, k):
+    ranks, made = np.arange(d), np.random.default_rng(3)
+    return {
+        "zipf": lambda: np.floor(1e6 / (1 + ranks) ** 1.05),
+        "uniform": lambda: np.sort(made.integers(0, 5001, d))[::-1].astype(float),
+        "equal": lambda: np.full(d, 4.0),
+        "floats": lambda: 5000.0 * np.sort(made.random(d))[::-1],
+        "ridge": lambda: -3.0 * np.log1p(ranks),
+        "steps": lambda: (ranks // 40)[::-1].astype(float),
+        "gap": lambda: np.where(ranks < k + (d - k) // 3, 100.0, 0.0) - 1e-3 * ranks,
+        "geometric": lambda: 1e3 * 0.9**ranks,
+    }[shape]()
+
+
+SHAPES = ("zipf", "uniform", "equal", "floats", "ridge", "steps", "gap", "geometric")
+
+
+def sides(shape, k, m, epsilon):
+    scores = epsilon * falling(shape, k + m, k)
+    return Scores(-0.25 * np.diff(scores[:k])[::-1], 1), Scores(-0.75 * np.diff(scores[k - 1 :]), 0)
+
+
+def log_total(top, bottom):
+    """The logarithm of all mass, class by class."""
+    factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, top.last + bottom.last + 1)))])
+    every_a, b = np.arange(1, top.last + 1), np.arange(bottom.last + 1)
+    u, v = top.log_masses(every_a, every_a), bottom.log_masses(b, b)
+    some = every_a[u > -np.inf]
+    return log_sum(np.array([log_sum(u[a - 1] + v + factorial[a + b] - factorial[a] - factorial[b]) for a in some]))
+
+
+def log_sum(logs):
+    return float(logs.max() + np.log(np.exp(logs - logs.max()).sum()))
+
+
+def factor(cells, total):
+    """How many times all mass the bounds are."""
+    return np.exp(log_sum(cells.log_masses) - total)
+
+
+def parts(cells):
+    return len(cells.a.first), len(cells.b.first), len(cells.levels.b)
+
+
+# By k and m, over all shapes: how far the planned bounds are above all mass at most, and the fitted ones; how many
+# cells of a, cells of b and levels there are after fitting, and how often cells are cut, all added up.
+QUALITY = {
+    (1, 500): (1.71, 1.71, 24, 216, 240, 14),
+    (2, 2000): (1.6, 1.6, 35, 469, 288, 17),
+    (10, 2000): (1.62, 1.62, 130, 1705, 288, 18),
+    (100, 2000): (1.45, 1.45, 1668, 8885, 288, 21),
+    (1000, 2000): (8.02, 1.18, 17241, 13198, 299, 26),
+    (1500, 1500): (np.inf, 1.26, 3413, 11122, 308, 29),
+}
+
+
+@pytest.mark.parametrize(("k", "m"), QUALITY)
+def test_few_cells_enclose_little_more_than_all_mass(k, m, monkeypatch):
+    rounds = []
+
+    def count(*given):
+        rounds.append(given)
+        return _refine(*given)
+
+    monkeypatch.setattr(nested_cuts, "_refine", count)
+    planned, fitted, counts = [], [], []
+    for shape, epsilon in itertools.product(SHAPES, (1.0, 0.05, 0.001)):
+        top, bottom = sides(shape, k, m, epsilon)
+        total, plan = log_total(top, bottom), begin(top, bottom)
+        found = tighten(plan, top, bottom)
+        planned.append(factor(plan, total))
+        fitted.append(factor(found, total))
+        counts.append(parts(found))
+    assert min(planned + fitted) > 1.0 - 1e-9
+    limits = QUALITY[k, m]
+    assert max(planned) <= 1.02 * limits[0]
+    assert max(fitted) <= 1.02 * limits[1]
+    assert (np.sum(counts, axis=0) <= 1.02 * np.array(limits[2:5])).all()
+    assert len(rounds) <= limits[5]
+
+
+def test_a_plan_is_spread_by_logarithms():
+    assert _spread(9, 3).tolist() == [0, 2, 9]
+    assert _spread(1000, 4).tolist() == [0, 9, 99, 1000]
+    assert _spread(1000, 2).tolist() == [0, 1000]
+    assert _spread(3, 100).tolist() == [0, 1, 2, 3]
+    far = _spread(2**63 - 1, 200)
+    assert (int(far[0]), int(far[-1]), far.dtype) == (0, 2**63 - 1, np.int64)
+
+
+def test_cells_of_many_a_are_close_together_at_both_ends():
+    a = _towards_both_ends(3000)
+    assert a.tolist()[:17] == [*range(1, 17), 18]
+    assert (a + a[::-1] == 3001).all()
+    assert len(a) == 158
+    assert np.diff(a).max() < 110
+
+
+def test_cells_of_b_begin_after_even_rises():
+    assert _even_rises(1, 1).tolist() == [0, 1]
+    assert _even_rises(1, 15).tolist() == [0, 1, 3, 5, 9]
+    assert _even_rises(1000, 3).tolist() == [0, 1, 2, 3]
+    assert len(_even_rises(1, 10**6)) == 24
+    for k, m in ((2, 10**5), (10, 2000), (1, 2**62)):
+        first = _even_rises(k, m)
+        last = np.append(first[1:] - 1, m)
+        high = np.log1p(last / (np.arange(1, k + 1)[:, None])).sum(axis=0)
+        low = np.log1p(first / (np.arange(1, k + 1)[:, None])).sum(axis=0)
+        assert (high - low).max() <= 0.61
+        assert len(first) <= np.ceil(high[-1] / 0.6)
+    assert len(_even_rises(10**5, 10**9)) == 1000
+
+
+@pytest.mark.parametrize(("m", "count"), [(1, 2), (3, 3), (100, 8), (10**4, 15), (10**9, 32), (2**63 - 1, 66)])
+def test_so_many_levels_are_planned(m, count):
+    assert len(_plan(7, m).levels) == count
+    # What was laid out for the next power of two ends where the list does.
+    assert _plan(7, m).levels[:-1].tolist() == _lay_out(7, 2 ** m.bit_length() - 1)[2].b[: count - 1].tolist()
+
+
+def test_plans_have_a_cell_for_each_a_up_to_some_k():
+    assert _plan(1024, 50).a.tolist() == list(range(1, 1025))
+    assert len(_plan(1025, 50).a) < 200
+    assert _plan(1000, 3).b.tolist() == _plan(1000, 3).b_last.tolist() == [0, 1, 2, 3]
+
+
+def test_what_plans_share_is_read_only_whole_numbers():
+    plan, (a, b, line) = _plan(9, 700), _lay_out(9, 1023)
+    shared = [plan.a, plan.a_last, plan.b, plan.b_last, plan.levels, plan.sizes, plan.every_a.log_mass]
+    assert not any(each.flags.writeable for each in [*shared, plan.largest.b, plan.largest.rows])
+    assert not any(each.flags.writeable for each in [a, b, line.b, line.rows])
+    every = plan.every_a
+    assert (every.first.tolist(), every.last.tolist(), every.log_mass.tolist()) == ([1], [9], [0.0])
+    assert {each.dtype for each in (*shared[:5], every.first, every.last)} == {np.dtype(np.int64)}
+
+
+def test_bounds_are_easy_up_to_three_times_the_top_k():
+    assert _are_easy(np.zeros(3)) is True
+    assert _are_easy(np.array([0.0, 0.0, 0.0, -9.0])) is False
+    assert _are_easy(np.array([-np.inf, 1.0])) is True
+    assert _are_easy(np.array([1e6])) is False
+    assert _are_easy(np.zeros((5, 2))) is True
+    assert _are_easy(np.array([[0.0, 0.0], [0.0, 1.5]])) is False
+
+
+def test_easy_bounds_are_left_alone_with_all_a_in_one_cell():
+    top, bottom = Scores([1.0] * 4, 1), Scores([9.0] * 40, 0)
+    found = begin(top, bottom)
+    assert (found.a.first.tolist(), found.a.last.tolist()) == ([1], [5])
+    assert tighten(found, top, bottom) is found
+
+
+def test_planned_cells_of_a_have_a_mass():
+    top, flat = Scores([0.0, 1.0, 0.0, 0.0, 1.0, 0.0], 1), Scores([0.0] * 40, 0)
+    found = begin(top, flat)
+    assert found.a.first.tolist() == found.a.last.tolist() == [2, 5, 7]
+    assert found.levels.rows.shape == (len(found.levels.b), 3)
+    assert found.levels.rows == pytest.approx(Levels.at(found.levels.b, found.a).rows, rel=1e-12)
+    every = begin(Scores([1.0] * 6, 1), flat)
+    assert every.a.first.tolist() == list(range(1, 8))
+
+
+def test_what_is_hidden_is_one_cell():
+    top, bottom = Scores([9.0] * 2, 1), Scores([9.0] * 40, 0, known_last=int(_plan(3, 40).b[4]))
+    known = bottom.known_last
+    found = begin(top, bottom)
+    assert bottom.known_last == known
+    assert found.b.first.tolist() == _plan(3, 40).b.tolist()[:5]
+    assert found.b.last.tolist() == [*(found.b.first[1:] - 1).tolist(), 40]
+    assert (found.a.first.tolist(), found.a.last.tolist()) == ([1], [3])
+    none = Scores([9.0] * 40, 0, known_last=0)
+    assert len(begin(top, none).b.first) == len(_plan(3, 40).b)
+    assert none.known_last == 40
+    one = Scores([9.0] * 40, 0, known_last=1)
+    assert begin(top, one).b.last.tolist() == [0, 40]
+
+
+def test_the_hidden_cell_is_that_beyond_all_known():
+    b = Cells(np.array([0, 5]), np.array([4, 9]), np.zeros(2))
+    assert _find_hidden(b, Even(9, 9)) is None
+    assert _find_hidden(b, Even(9, 4)) == 1
+    assert _find_hidden(b[np.array([True, False])], Even(9, 4)) is None
+
+
+def test_shares_are_added_up_by_block():
+    assert _add_up(np.array([2, 0, 2]), np.array([0.5, 1.0, 0.25]), 5).tolist() == [1.0, 0.0, 0.75, 0.0, 0.0]
+
+
+def test_levels_are_added_evenly_by_logarithms():
+    a = Cells(np.array([1]), np.array([3]), np.zeros(1))
+    for before, pieces, after in [
+        ([0, 9], [2.0], [0, 2, 9]),
+        ([9, 99], [2.0], [9, 30, 99]),
+        ([0, 9, 99, 500], [1.0, 2.0, 1.0], [0, 9, 30, 99, 500]),
+        ([5, 7], [8.0], [5, 6, 7]),
+        ([0, 1, 2], [3.0, 3.0], [0, 1, 2]),
+    ]:
+        levels = Levels.at(np.array(before), a)
+        more = _add_levels(a, levels, np.array(pieces))
+        assert more.b.tolist() == after
+        assert more.rows == pytest.approx(Levels.at(more.b, a).rows, rel=1e-14)
+    far = _add_levels(a, Levels.at(np.array([2**62, 2**63 - 1]), a), np.array([2.0])).b
+    assert (far[0], far[2]) == (2**62, 2**63 - 1)
+    assert float(far[1]) == pytest.approx(2.0**62.5, rel=1e-9)
+
+
+def one_a(first, last, levels, log_mass=0.0):
+    """Cells of b next to a = 1, of which there are b + 1 classes each: their rises are logarithms of quotients."""
+    first, last = np.array(first), np.array(last)
+    a = Cells(np.array([1]), np.array([1]), np.zeros(1))
+    return Enclosure.of(a, Cells(first, last, log_mass + np.zeros(len(first))), Levels.at(np.array(levels), a))
+
+
+def refine(found, known_last=None):
+    last = int(found.levels.b[-1])
+    return _refine(found, Even(1), Even(last, known_last))
+
+
+def test_cells_that_waste_little_are_left_alone():
+    found = one_a([3], [7], [0, 7, 1000])
+    assert refine(found) == (found, True)
+    cut, is_fine = refine(one_a([1], [4], [0, 4, 1000], log_mass=-0.6))
+    assert (cut.b.first.tolist(), cut.b.last.tolist(), is_fine) == ([1, 3], [2, 4], True)
+
+
+@pytest.mark.parametrize(
+    ("last", "pieces", "is_fine"), [(99, 8, True), (161 * 10**6, 32, True), (10**9, 32, False), (10**15, 32, False)]
+)
+def test_wide_cells_are_cut_by_their_rise_and_not_too_much_at_once(last, pieces, is_fine):
+    cut, fine = refine(one_a([0], [last], [0, last]))
+    assert len(cut.b.first) == pieces
+    assert (cut.b.first[0], cut.b.last[-1]) == (0, last)
+    assert fine == is_fine
+    assert cut.levels.b.tolist() == [0, last]
+
+
+def test_only_cells_that_waste_much_are_cut_in_two_at_least():
+    """One rises by 3, one by 1/2 but weighs much, and one weighs nothing."""
+    found = one_a([0, 59, 200], [19, 99, 300], [0, 19, 99, 300, 1000], np.array([0.0, -1.8, -20.0]))
+    cut, is_fine = refine(found)
+    assert is_fine
+    assert cut.b.first.tolist() == [200, 0, 4, 8, 12, 16, 59, 79]
+    assert cut.b.last.tolist() == [300, 3, 7, 11, 15, 19, 78, 99]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "levels", "count"),
+    [(999, 999, [0, 10**6], 6), (0, 3, [0, 7], 3), (2**30, 2**30, [0, 2**60 - 1], 9), (2, 2, [0, 23], 2)],
+)
+def test_levels_are_added_where_a_chord_sags(first, last, levels, count):
+    found = one_a([first], [last], levels, log_mass=0.5)
+    more, is_fine = refine(found)
+    assert len(more.levels.b) == count
+    assert is_fine == (more is found) == (count == 2)
+    # A cell of one b is left alone.
+    assert first < last or more.b.log_mass.tolist() == [0.5]
+
+
+def test_a_level_is_added_where_a_chord_sags_little_below_much():
+    """By a tenth, where the bound rises by 6."""
+    found = one_a([0], [3], [0, 7, 63])
+    levels = Levels(found.levels.b, np.array([[0.0], [6.0], [12.45]]))
+    assert levels.sags[0] == pytest.approx(0.105, abs=0.001)
+    more, is_fine = refine(Enclosure.of(found.a, found.b, levels))
+    assert more.levels.b.tolist() == [0, 1, 7, 63]
+    assert not is_fine
+
+
+@pytest.mark.parametrize(("log_mass", "is_hidden"), [(-20.0, True), (-11.0, True), (-10.7, False), (0.0, False)])
+def test_what_is_hidden_is_sorted_where_it_has_a_share(log_mass, is_hidden):
+    found = one_a([3, 8], [7, 20], [0, 7, 20], np.array([0.0, log_mass]))
+    bottom = Even(20, known_last=9)
+    same, is_fine = _refine(found, Even(1), bottom)
+    assert bottom.known_last == (9 if is_hidden else 20)
+    assert (same is found) == (log_mass < 0.0)
+    assert is_fine
+
+
+def pieces_of(first, last, log_mass, levels, in_block):
+    a = Cells(np.array(first), np.array(last), np.array(log_mass))
+    found = _pieces_of_a(a, Levels.at(np.array(levels), a), np.array(in_block))
+    return None if found is None else found.tolist()
+
+
+def test_cells_of_a_are_cut_where_they_waste_much():
+    """At b = 1 a cell of a counts a' + 1 classes."""
+    # Half of the bound is of the wide one, of which 3/4 may be waste: 3/8 of all, beside 5/8 that there are at least.
+    assert pieces_of([1, 2], [1, 11], [0.0, -1.75], [0, 1, 50], [1.0, 0.0]) == [1, 3]
+    assert pieces_of([1, 2], [1, 11], [0.0, -1.85], [0, 1, 50], [1.0, 0.0]) is None
+    assert pieces_of([1], [3], [0.0], [0, 1, 50], [3.0, 0.0]) == [2]
+    # The mean of two blocks counts.
+    assert pieces_of([2], [3], [0.0], [0, 2, 3, 9], [1.0, 1.0, 0.0]) == [2]
+    assert pieces_of([2], [3], [0.0], [0, 1, 2, 9], [1.0, 1.0, 0.0]) is None
+    assert pieces_of([1, 2], [1, 11], [0.0, -3.2], [0, 1, 2, 9], [1.0, 1.0, 0.0]) is None
+    # Of two wide ones that waste much one rises little, and a third one wastes nothing to speak of.
+    some = pieces_of([1, 2, 100, 200], [1, 60, 149, 209], [-9.0, 0.0, 0.4, -9.0], [0, 1, 50], [1.0, 0.0])
+    assert some == [1, 6, 2, 1]
+    assert pieces_of([1, 2], [1, 99], [0.0, 0.0], [0, 1, 1000], [0.0, 1.0]) == [1, 32]
+
+
+@pytest.mark.parametrize(
+    ("in_block", "is_near"),
+    [
+        ([4.0, 6.0 * 2.0**-21], False),
+        ([4.0, 9.0 * 2.0**-20], True),
+        ([2.0**20 - 1.0, 1.0], False),
+        ([0.25, 0.375 * 2.0**-21], False),
+        ([0.25, 0.75 * 2.0**-20], True),
+    ],
+)
+def test_blocks_with_next_to_no_mass_do_not_count(in_block, is_near):
+    pieces = pieces_of([1, 2], [1, 11], [0.0, 0.0], [0, 1, 6, 60], [*in_block, 0.0])
+    assert pieces == [1, 11 if is_near else 3]

@@ -1,0 +1,162 @@
+"""Heights on one side: floats draw where they are certain, balls where they are not, and what is lazy stays so."""
+
+import math
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet.columns import IntegerColumn, LazyColumn
+from discreet.exact.entropy import Entropy, Uniform
+from discreet.mechanisms.canonical_heights import Heights, _cut_evenly
+from discreet.sources.arrays.array import array_source
+from discreet.tally import Tally
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    """The logarithm of no mass at all is asked for."""
+    with np.errstate(divide="ignore"):
+        yield
+
+
+def tally_of(scores):
+    return array_source(np.array(scores)).tally()
+
+
+def uniform_at(share):
+    """A uniform number of 64 bits next to a share."""
+    return Uniform(Entropy(random.Random(1)), int(share * 2**64))
+
+
+@pytest.fixture
+def by_balls(monkeypatch):
+    """What balls were asked to draw."""
+    asked, right = [], Heights._draw_by_balls
+
+    def draw(self, first, last, uniform):
+        asked.append((first, last))
+        return right(self, first, last, uniform)
+
+    monkeypatch.setattr(Heights, "_draw_by_balls", draw)
+    return asked
+
+
+def test_floats_draw_nearly_all(by_balls):
+    scores = 40.0 * np.sort(np.random.default_rng(2).random(3000))[::-1]
+    side = Heights(tally_of(scores), 1000, 1, 0, 1999, Fraction(1, 3))
+    drawn = [side.draw(5, 1900, Entropy(random.Random(seed))) for seed in range(300)]
+    assert len(set(drawn)) > 50
+    assert not by_balls
+    assert side.draw(7, 7, Entropy(random.Random(1))) == 7
+    few = [side.draw(5, 1900, Entropy(random.Random(seed), word=2)) for seed in range(10)]
+    assert len(by_balls) == 10
+    assert {5 <= each <= 1900 for each in few} == {True}
+
+
+@pytest.mark.parametrize("last", [4, 5])
+@pytest.mark.parametrize("index", range(4))
+def test_balls_decide_next_to_a_border(index, last, by_balls):
+    """Of six heights 0 to 5 where the last cell ends before the end, or with it."""
+    side = Heights(tally_of([6, 5, 4, 3, 2, 1]), 0, 1, 0, 5, Fraction(1, 2))
+    whole = 1.0 if last == 5 else -np.expm1(-2.5)
+    border = Fraction(-np.expm1(-0.5 * (index + 1)) / whole)
+    for nearer in (Fraction(0), Fraction(3, 2**42), Fraction(1, 2**44)):
+        for sign in (1, -1):
+            uniform = uniform_at(border * (1 + sign * nearer))
+            assert side._draw_by_floats(0, last, uniform) is None
+            assert side._draw_by_balls(0, last, uniform) in (index, index + 1)
+    for farther in (Fraction(5, 2**42), Fraction(1, 2**38), Fraction(1, 100)):
+        assert side._draw_by_floats(0, last, uniform_at(border * (1 - farther))) == index
+        assert side._draw_by_floats(0, last, uniform_at(border * (1 + farther))) == index + 1
+    assert side._draw_by_balls(0, last, uniform_at(border * (1 - Fraction(1, 2**48)))) == index
+    assert side._draw_by_balls(0, last, uniform_at(border * (1 + Fraction(1, 2**48)))) == index + 1
+
+
+@pytest.mark.parametrize("step", [-1, 1])
+def test_floats_find_an_index_of_many_by_several_cuts(step):
+    """The middle of what each index has: 70,000 indices are cut into 256 pieces, and those again."""
+    scores = np.arange(70_001)[::-1]
+    side = Heights(tally_of(scores), 0 if step > 0 else 70_000, step, 0, 70_000, Fraction(1, 30_000))
+    for first, last in ((0, 69_999), (300, 556), (300, 555), (1, 70_000)):
+        whole = 1.0 if last == 70_000 else -np.expm1(-(last + 1 - first) / 30_000)
+        for index in (first, first + 1, (first + last) // 2, last - 1, last):
+            share = -np.expm1(-(index + 0.5 - first) / 30_000) / whole
+            assert side._draw_by_floats(first, last, uniform_at(Fraction(share))) == index
+
+
+def test_pieces_of_a_range_are_even():
+    assert _cut_evenly(3, 6).tolist() == [3, 4, 5]
+    assert _cut_evenly(10, 265).tolist() == list(range(10, 265))
+    ends = _cut_evenly(10, 266)
+    assert len(ends) == 255
+    assert (int(ends[0]), int(ends[-1])) == (10, 264)
+    assert set(np.diff(ends).tolist()) == {1}
+    far = _cut_evenly(5, 2**63 - 1)
+    assert (far.dtype, len(far)) == (np.int64, 255)
+    assert {int(one) for one in np.diff(far)} <= {2**55 - 1, 2**55}
+    assert far[0] == 5 + (2**63 - 5) // 256 - 1
+
+
+def test_floats_decide_above_what_stands_for_all_that_is_less():
+    """Gaps of 4 and 1024 times the least that is told apart from none."""
+    side = Heights(tally_of([2.0**-980, 2.0**-980 - 2.0**-998, 2.0**-980 - 2.0**-990, 0.0]), 0, 1, 0, 3, Fraction(1))
+    assert side._draw_by_floats(0, 1, uniform_at(Fraction(5, 2**11))) == 0
+    assert side._draw_by_floats(0, 1, uniform_at(Fraction(3, 2**11))) is None
+    assert side._draw_by_balls(0, 1, uniform_at(Fraction(3, 2**11))) == 0
+
+
+def lazy_tally(known):
+    """A thousand falling scores, of which so many are in order at first; and how often all were sorted."""
+    sorted_all = []
+
+    def whole():
+        sorted_all.append(True)
+        return IntegerColumn(np.arange(1000, dtype=np.uint64))
+
+    column = LazyColumn(
+        1000, whole, lambda places, reach: IntegerColumn(np.arange(known, dtype=np.uint64), 1000 - known)
+    )
+    column.focus(1, 1.0)
+    return Tally(column), sorted_all
+
+
+def test_what_is_known_of_a_lazy_column_is_known_until_all_is_sorted():
+    tally, sorted_all = lazy_tally(15)
+    top, bottom = (
+        Heights(tally, 10, -1, 1, 10, Fraction(1, 4)),
+        Heights(tally, 9, 1, 0, 990, Fraction(1, 4)),
+    )
+    assert (top.known_last, bottom.known_last) == (10, 5)
+    assert Heights(tally, 9, 1, 0, 4, Fraction(1)).known_last == 4
+    assert bottom.log_masses(np.array([5]), np.array([990]))[0] == pytest.approx(-1.25)
+    top.sort_all()
+    assert not sorted_all
+    bottom.sort_all()
+    assert sorted_all == [True]
+    assert (top.known_last, bottom.known_last) == (10, 990)
+
+
+def test_steps_below_all_floats_have_their_masses_wherever_they_are():
+    """Two tiny steps among others, in one tally and in each of several."""
+    scores = [3.0, 2.0, 2.0 - 2.0**-51, 5e-324, 0.0, -1.0]
+    other = [1.0, 1.0, 5e-324, 0.0, -5e-324, -2.0]
+    unit = Fraction(1, 10**300)
+    alone = [Heights(tally_of(each), 0, 1, 0, 5, unit) for each in (scores, other)]
+    together = alone[0].of_many([side.tally for side in alone]).log_masses_in_a_row(np.arange(6))
+    with np.errstate(all="ignore"):
+        for side, row in zip(alone, together, strict=True):
+            assert side.log_masses(np.arange(6), np.arange(6)) == pytest.approx(row, rel=1e-12)
+            for i in range(5):
+                gap = side.tally.gap(i, i + 1)
+                right = math.log(gap.numerator) - math.log(gap.denominator) - 300 * math.log(10.0) if gap else -np.inf
+                assert row[i] == pytest.approx(right, rel=1e-9)
+            assert row[5] == pytest.approx(0.0, abs=1e-200)
+
+
+@pytest.mark.parametrize("unit", [Fraction(1), Fraction(2), Fraction(1, 3)])
+def test_heights_count_in_units_of_the_scores(unit):
+    side = Heights(Tally.of_runs([7, 6, 1], [1, 1, 1], unit), 0, 1, 0, 2, Fraction(1, 4))
+    heights = np.array([0.0, 0.25, 1.5]) * float(unit)
+    assert side.log_masses(np.arange(3), np.full(3, 2)) == pytest.approx(-heights, rel=1e-12)
