@@ -54,7 +54,7 @@ class Envelope:
         references = log_masses.max(axis=1)
         with np.errstate(under="ignore"):
             shares = np.exp(log_masses - references[:, None])
-        weights = np.ceil(shares * ((1.0 + 2.0**-20) * 2.0**scale)).astype(np.int64)
+            weights = np.ceil(shares * ((1.0 + 2.0**-20) * 2.0**scale)).astype(np.int64)
         weights += log_masses > -np.inf
         cumulative = weights.cumsum(axis=1)
         return [cls(reference, row, scale) for reference, row in zip(references.tolist(), cumulative, strict=True)]
