@@ -90,7 +90,7 @@ def test_a_study_of_a_sketch_has_its_sensitivity_and_says_what_it_cost(few, tmp_
     assert "epsilon = 1000" in page
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_sampler_stands_beside_what_is_computed_with_its_intervals(few, tmp_path, monkeypatch):
     monkeypatch.setattr(tasks, "_DRAWN", Precision(width=Fraction(1, 5)))
     mine = discreet.Sampler("mine", lambda *given: draw(*given))

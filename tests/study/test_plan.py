@@ -203,7 +203,7 @@ def loans(tmp_path):
     return str(file), ["--user", "reader", "--item", "book", "--domain", "integers:0:19"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_events_are_planned_with_several_bounds(loans, done, tmp_path):
     file, options = loans
     asked = ["plan", file, *options, "-k", "3", "--goal", "recall", "--probability", "0.7"]
@@ -234,7 +234,7 @@ def test_options_of_events_and_of_scores_are_not_mixed(loans, scores, refused):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_takes_minutes_is_left_out_where_it_cannot_win():
     scores = np.arange(700, 0, -1) * 40
     found = discreet.plan(scores, 500, goal="recall", probability="0.9")
