@@ -148,7 +148,7 @@ def check_acceptances(nested, pick, columns, rows):
     for made in ways(nested) if nested.is_known else [nested.fitted]:
         a, b = cells_with_mass(made.cells.a), cells_with_mass(made.cells.b)
         with precision(200):
-            for j, *ends in pick.sample(b, min(columns // 3, len(b))):
+            for j, *ends in pick.sample(b, min(columns, len(b))):
                 for at in {*ends, pick.randint(*ends)}:
                     row = made.row(at)
                     heaviest = a[len(a) // 2] if len(row.cumulative) < len(a) else heaviest_of(row, a)

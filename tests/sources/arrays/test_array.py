@@ -329,7 +329,7 @@ def test_what_was_sorted_for_few_items_does_not_decide_about_more(kind, mechanis
     discreet.top_k(used, 10, "1e-5", mechanism=discreet.Canonical(), rng=random.Random(0))
     known = used.members[0].tally().known_count
     assert 10 < known < len(scores)
-    for k in (known, known + 1, known + 2000):
+    for k in (known - 1, known, known + 1, known + 3, known + 2000):
         fresh = discreet.grouped({"x": scores}, each_user="one")
         one, other = (
             discreet.top_k(source, k, "1e-5", mechanism=mechanism, rng=random.Random(k))["x"].items

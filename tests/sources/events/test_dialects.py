@@ -1,6 +1,7 @@
 """A dialect is all that is known of an engine; one that nobody has described is promised little and sent nothing."""
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import ibis
@@ -85,10 +86,18 @@ def test_one_value_makes_an_engine_known(newcomer, options, _, expected, monkeyp
 
 def test_items_are_not_found_where_no_hash_is_known(newcomer, monkeypatch):
     found = {"user": "who", "item": "what", "domain": discreet.discovered("1e-6", 1)}
-    described = Dialect(name="duckdb", title="a newcomer", text_bytes=DUCKDB.text_bytes, digest=DUCKDB.digest)
+    described = Dialect(name="duckdb", title="a newcomer", text_bytes=DUCKDB.text_bytes)
     monkeypatch.setattr(duckdb, "DIALECT", described)
     with pytest.raises(Error, match=r"^discovered must be left out on .*: discreet does not know how it makes a hash"):
         discreet.events(newcomer, **found)
+
+
+def test_a_hash_as_a_number_is_that_of_its_digits():
+    texts = ibis.duckdb.connect().create_table("texts", pa.table({"text": [f"{i} é" for i in range(200)]}))
+    both = [each.hash_texts(ibis.literal("key/"), texts.text) for each in (DUCKDB, replace(DUCKDB, hash_number=None))]
+    number, digits = texts.select(number=both[0], digits=both[1]).to_pyarrow().to_pydict().values()
+    assert [f"{n:012x}".encode() for n in number] == digits
+    assert len(set(number)) == 200
 
 
 def test_nothing_private_is_sent_to_an_engine_unless_it_says_how():

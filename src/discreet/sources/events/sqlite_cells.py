@@ -7,11 +7,9 @@ type of the first row, which is private. Here such a column has no type, and its
 from __future__ import annotations
 
 import hashlib
-import operator
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from functools import reduce
 from typing import Any
 
 from discreet.errors import InvalidTypeError, quote
@@ -245,11 +243,6 @@ def _read_text(column: Any) -> Any:
 def digest(value: Any) -> Any:
     """The MD5 of bytes, or of a text's bytes, in hexadecimal."""
     return _call("discreet_md5", "string", value.cast("binary"))
-
-
-def hash_text(*texts: Any) -> Any:
-    """The first 48 bits of the MD5 of texts, one after the other, as bytes of their digits."""
-    return digest(reduce(operator.add, texts)).left(12).cast("binary")
 
 
 def drop_broken_text(text: Any) -> Any:

@@ -17,8 +17,7 @@ from discreet.sources.events.dialect import Dialect
 
 def check_hash(opened: Opened, argument: str) -> None:
     """Refuses what a hash decides on an engine of which it is not known how it makes one."""
-    dialect = opened.dialect
-    if dialect.digest is None or dialect.hash_text is None or dialect.text_bytes is None:
+    if opened.dialect.digest is None or opened.dialect.text_bytes is None:
         raise InvalidValueError(
             f"{argument} must be left out on {opened.engine}: discreet does not know how it makes a hash of text"
         )

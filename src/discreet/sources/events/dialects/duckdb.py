@@ -71,7 +71,7 @@ def _count_seconds(column: Any) -> Any:
     return divide(_count_microseconds(moment) - _FIRST_MICROSECOND, 10**6) + FIRST_SECOND
 
 
-def _hash_text(*texts: Any) -> Any:
+def _hash_number(*texts: Any) -> Any:
     """The first 48 bits of MD5 as a number, which takes less to make and to sort by than their digits.
 
     The texts are joined at once, which takes less than one by one. The engine has MD5 as a number of 128 bits, whose
@@ -93,7 +93,7 @@ DIALECT = Dialect(
     text_bytes=_encode,
     bytes_text=lambda spelled: engine_function("decode", "string", "binary")(spelled),
     digest=lambda value: digest_bytes(value, _encode),
-    hash_text=_hash_text,
+    hash_number=_hash_number,
     trim=trim_spaces,
     limit_to_calendar=_limit_to_calendar,
     count_days=_count_days,

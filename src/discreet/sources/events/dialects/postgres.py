@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
-from functools import partial
 from typing import Any
 
 from discreet.sources.events.cells import engine_function, null_unless
@@ -14,7 +13,6 @@ from discreet.sources.events.dialect import (
     connect_by_ibis,
     declare_columns,
     digest_bytes,
-    hash_by_digits,
     iterate_rows,
     trim_spaces,
 )
@@ -103,7 +101,6 @@ DIALECT = Dialect(
     text_bytes=_convert_to_utf8,
     bytes_text=lambda spelled: engine_function("convert_from", "string", "binary", "string")(spelled, "UTF8"),
     digest=lambda value: digest_bytes(value, _convert_to_utf8),
-    hash_text=partial(hash_by_digits, text_bytes=_convert_to_utf8),
     trim=trim_spaces,
     has_try_cast=False,
     count_days=_count_days,

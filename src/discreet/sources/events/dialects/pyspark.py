@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
-from functools import partial
 from typing import Any
 
 from discreet.sources.events.cells import SECONDS_PER_DAY, engine_function, null_unless
-from discreet.sources.events.dialect import (
-    Dialect,
-    cast_to_bytes,
-    cast_to_text,
-    declare_columns,
-    digest_bytes,
-    hash_by_digits,
-)
+from discreet.sources.events.dialect import Dialect, cast_to_bytes, cast_to_text, declare_columns, digest_bytes
 
 _COLUMN_TYPES = {"int64": "bigint", "string": "string", "date32[day]": "date", "bool": "boolean"}
 
@@ -98,7 +90,6 @@ DIALECT = Dialect(
     text_bytes=cast_to_bytes,
     bytes_text=cast_to_text,
     digest=lambda value: digest_bytes(value, cast_to_bytes),
-    hash_text=partial(hash_by_digits, text_bytes=cast_to_bytes),
     drop_broken_text=_drop_broken_utf8,
     trim=_trim_plainly,
     # To Java, $ is also before the end of the last line.

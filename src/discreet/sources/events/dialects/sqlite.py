@@ -80,7 +80,6 @@ DIALECT = Dialect(
     text_bytes=cast_to_bytes,
     bytes_text=cast_to_text,
     digest=sqlite_cells.digest,
-    hash_text=sqlite_cells.hash_text,
     drop_broken_text=sqlite_cells.drop_broken_text,
     number_string=sqlite_cells.number_string,
     equates_by_bytes=True,
