@@ -33,7 +33,8 @@ def main(parts: Sequence[str], measure: Measure, revision: str | None) -> int:
     parts = [part for part in parts if part != "growth"]
     before = committed(parts) if revision is None else measured_at(revision, parts)
     if not before:
-        print(f"There is no committed result in {RESULTS}: run make bench and commit what it writes there.")
+        committed_ones = f"There is no committed result in {RESULTS}: run make bench and commit what it writes there."
+        print(committed_ones if revision is None else f"{revision} measures none of {', '.join(parts)}.")
         return 1
     if others := {described(result.machine) for result in before.values() if differs(result.machine)}:
         print("The committed results are of another machine or other versions, which ratios may depend on:", *others)
@@ -76,6 +77,8 @@ def measured_at(revision: str, parts: Iterable[str]) -> dict[str, Result]:
         tree.mkdir()
         subprocess.run(["tar", "-x", "-C", str(tree)], input=archive.stdout, check=True)
         known = [part for part in PARTS if part in parts and (tree / "benchmarks" / f"{part}.py").exists()]
+        if not known:
+            return {}
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         subprocess.run(
             [sys.executable, "benchmarks/run.py", "--out", str(Path(folder, "results")), *known],
@@ -83,8 +86,9 @@ def measured_at(revision: str, parts: Iterable[str]) -> dict[str, Result]:
             env={**environment, "PYTHONPATH": str(tree / "src")},
             stdout=subprocess.DEVNULL,
         )
-        written = {part: Path(folder, "results", f"{part}.json").read_text(encoding="utf-8") for part in known}
-        return {part: Result.read(text) for part, text in written.items()}
+        paths = {part: Path(folder, "results", f"{part}.json") for part in known}
+        # Its status says whether targets are met; a part that it could not measure has no file.
+        return {part: Result.read(path.read_text(encoding="utf-8")) for part, path in paths.items() if path.exists()}
 
 
 def committed(parts: Iterable[str]) -> dict[str, Result]:
