@@ -21,8 +21,7 @@ from discreet.evidence.drawing import forms_of, releases, source_of
 from discreet.evidence.expected import ExpectedLaw, expected_law
 from discreet.evidence.inputs import long_input, telling_pair
 from discreet.exact.entropy import Entropy
-from discreet.exact.nested import Levels
-from discreet.mechanisms import canonical, core, core_odds, histogram, joint, oneshot, peeling
+from discreet.mechanisms import canonical, canonical_nested, core, core_odds, histogram, joint, oneshot, peeling
 from discreet.mechanisms.canonical_nested import Proposals
 from discreet.mechanisms.discovery import Discovery
 from discreet.sources.arrays.positions import PositionFinder
@@ -34,6 +33,7 @@ PLACES = {
     (module, name)
     for module, names in {
         canonical: ["scale"],
+        canonical_nested: ["raise_masses"],
         core: ["scale", "exponents"],
         core.Core: ["prepare"],
         core_odds: ["weigh_grid"],
@@ -44,8 +44,7 @@ PLACES = {
         canonical.Prepared: ["log_size"],
         Proposals: ["acceptance_bounds"],
         canonical._Streams: ["arrive"],
-        Entropy: ["upto_all"],
-        Levels: ["bound"],
+        Entropy: ["subset"],
         PositionFinder: ["find", "find_selected"],
         LazyColumn: ["raw"],
         discreet.request: ["l1_distance", "make_count_mechanism"],
@@ -241,7 +240,7 @@ def test_the_last_stage_has_the_power_to_see_bounds_seven_percent_too_low():
     ready = prepared(discreet.Canonical())
     k = ready.classes.losses.k
     masses = {side: _masses(side) for side in (ready.nested.top, ready.nested.bottom)}
-    with faults.low_chords():
+    with faults.low_bounds():
         low = prepared(discreet.Canonical()).nested.planned
         right, wrong = defaultdict(float), defaultdict(float)
         for drawn in proposals(low):

@@ -163,3 +163,56 @@ def test_a_generator_with_bits_of_its_own_is_asked_for_all_of_them(base):
 def test_seeded_bytes_are_the_bits_of_the_generator():
     whole = random.Random(3).getrandbits(64 * 40).to_bytes(8 * 40, "little")
     assert (Entropy(random.Random(3)).words(40) == np.frombuffer(whole, "<u8")).all()
+
+
+class Given(Entropy):
+    """Random words that are given, once."""
+
+    def __init__(self, words):
+        super().__init__(random.Random(1))
+        self.given = words
+
+    def _fields(self, count, width):
+        words, self.given = self.given, None
+        if words is None:
+            raise LookupError
+        assert len(words) <= count
+        return words
+
+
+@pytest.mark.parametrize("last", [1, 2, 6, 255, 1000, 10922, 2**14 - 1])
+def test_as_many_of_all_short_words_have_each_number(last):
+    """Of all words of 16 bits, so that the distribution is seen and not estimated."""
+    each = 2**16 // (last + 1)
+    drawn = Given(np.arange(2**16, dtype=np.uint64)).upto_all(each * (last + 1), last)
+    assert np.bincount(drawn, minlength=last + 1).tolist() == [each] * (last + 1)
+
+
+@pytest.mark.parametrize("size", [2**16 + 1, 10**5, 10**6 + 3, 2**20, 3 * 2**24 + 5, 2**28 - 1, 2**28])
+def test_as_many_long_words_have_each_number(size):
+    """Of all words of 32 bits with some number in the upper half of their product."""
+    each = 2**32 // size
+    for number in (0, 1, size // 3, size - 2, size - 1):
+        first, end = -(-number * 2**32 // size), -(-(number + 1) * 2**32 // size)
+        words = np.arange(first, end, dtype=np.uint64)
+        assert Given(words).upto_all(each, size - 1).tolist() == [number] * each
+        with pytest.raises(LookupError):
+            Given(words).upto_all(each + 1, size - 1)
+
+
+def test_many_numbers_are_drawn_in_blocks():
+    entropy, asked, fields = Entropy(random.Random(3)), [], Entropy._fields
+    entropy._fields = lambda count, width: asked.append(count) or fields(entropy, count, width)
+    drawn = entropy.upto_all(150_000, 99_999)
+    assert len(drawn) == 150_000
+    assert max(asked) == 2**16
+    assert len(asked) == 3
+    assert (drawn.min() >= 0, drawn.max() <= 99_999, drawn.dtype) == (True, True, np.dtype(np.int64))
+
+
+@pytest.mark.parametrize(("size", "last"), [(20, 29), (9, 40), (12, 15)])
+def test_members_of_larger_subsets_are_equally_likely(size, last):
+    entropy, counts = Entropy(random.Random(8)), Counter()
+    for _ in range(2000):
+        counts.update(entropy.subset(size, last).tolist())
+    assert draws.fits(counts, dict.fromkeys(range(last + 1), 1 / (last + 1)))

@@ -14,7 +14,6 @@ import draws
 from definitions import definition
 from discreet.evidence import definition as by_definition
 from discreet.exact import nested as cells_of
-from discreet.exact import nested_cuts
 from discreet.exact.ball import ball, log_binomial, precision
 from discreet.exact.entropy import Entropy, Uniform
 from discreet.exact.envelope import Envelope
@@ -279,11 +278,11 @@ def by_ends(outcomes):
     return merged
 
 
-def low_levels(monkeypatch):
-    """Levels that are too low, but for the first."""
-    right = cells_of.Levels.bound
+def low_bounds(monkeypatch):
+    """Bounds that are too low, but for that of the top-k alone."""
+    right = canonical_nested.raise_masses
     monkeypatch.setattr(
-        cells_of.Levels, "bound", lambda self, at: right(self, at) - 0.8 * ((at.level > 0) | (at.way > 0))
+        canonical_nested, "raise_masses", lambda cells, *terms: right(cells, *terms) - 0.8 * (cells.b.last > 0)
     )
 
 
@@ -298,14 +297,14 @@ def wrong_cell(monkeypatch):
 
 def cells_with_a_gap(monkeypatch):
     """Cells of b, one of which was forgotten."""
-    right = nested_cuts._begin_below
+    right = canonical_nested.begin
 
-    def begin_below(plan, bottom):
-        found = right(plan, bottom)
-        b = found.b[np.arange(len(found.b.first)) != np.flatnonzero(found.b.log_mass > -np.inf)[-2]]
-        return cells_of.Enclosure.of(found.a, b, found.levels)
+    def begin(top, bottom):
+        found = right(top, bottom)
+        kept = np.arange(len(found.b.first)) != np.flatnonzero(found.b.log_mass > -np.inf)[-2]
+        return cells_of.Enclosure(found.a, found.b[kept], found.levels, found.log_masses[kept])
 
-    monkeypatch.setattr(nested_cuts, "_begin_below", begin_below)
+    monkeypatch.setattr(canonical_nested, "begin", begin)
 
 
 def always_kept(monkeypatch):
@@ -322,7 +321,7 @@ def miscounted(monkeypatch):
 
 @pytest.mark.parametrize(
     ("plant", "lift"),
-    [(None, 9), (None, 12), (low_levels, 12), (wrong_cell, 12), (cells_with_a_gap, 9), (always_kept, 12),
+    [(None, 9), (None, 12), (low_bounds, 12), (wrong_cell, 12), (cells_with_a_gap, 9), (always_kept, 12),
      (miscounted, 9)],
 )  # fmt: skip
 def test_a_planted_wrong_enclosure_is_caught(plant, lift, monkeypatch):
@@ -473,7 +472,7 @@ def test_balls_and_floats_accept_the_same(monkeypatch):
     assert None in by_floats
 
 
-def test_where_two_proposals_are_turned_down_cells_are_fitted(monkeypatch):
+def test_where_some_proposals_are_turned_down_cells_are_fitted(monkeypatch):
     nested = prepare(tally_of([9, 8, 8, 7, 5, 3]), 2)
     monkeypatch.setattr(Proposals, "draw", lambda self, entropy: (2, 0) if "fitted" in vars(nested) else None)
     assert nested.draw_class(Entropy(random.Random(1))) == (2, 0)
@@ -493,7 +492,8 @@ def test_what_was_planned_together_can_be_fitted():
         made = ready.nested.fitted
         assert (made.cells.b.log_mass > -np.inf).all()
         assert (made.cells.a.log_mass > -np.inf).all()
-        assert made.cells.levels.rows.shape == (len(made.cells.levels.b), len(made.cells.a.first))
+        assert made.cells.levels.log_r.shape == made.cells.levels.b.shape
+        assert made.cells.row(1).shape == made.cells.a.first.shape
         with precision(160):
             seen, by_itself = check_masses(alone, made), check_masses(alone, alone.fitted)
         assert set(seen.values()) == set(by_itself.values()) == {1}
@@ -502,7 +502,7 @@ def test_what_was_planned_together_can_be_fitted():
 def test_equal_scores_leave_one_cell_of_a():
     cells = prepare(tally_of([7] * 40), 5, "0.01").planned.cells
     assert (cells.a.first.tolist(), cells.a.last.tolist()) == ([5], [5])
-    assert cells.levels.rows.shape == (len(cells.levels.b), 1)
+    assert cells.row(3).tolist() == pytest.approx([cells.a.log_mass[0] + np.log(56.0)])
 
 
 @pytest.mark.parametrize(("numerator", "word"), [(0, 64), (2**44 - 1, 64), (2**43, 64), (1, 1), (2**40, 48)])
@@ -513,10 +513,10 @@ def test_floats_say_nothing_where_few_bits_of_a_uniform_number_are_known(numerat
     assert side._draw_by_floats(0, 4, Uniform(Entropy(random.Random(1)), 2**44)) == 0
 
 
-def test_fitted_cells_propose_after_two_tries_or_where_planned_ones_waste_much():
+def test_fitted_cells_propose_after_some_tries_or_where_planned_ones_waste_much():
     nested = prepare(tally_of([9, 8, 8, 7, 5, 3]), 2, "0.1")
-    assert [nested._propose_after(tried) is nested.planned for tried in (0, 1)] == [True, True]
-    assert nested._propose_after(2) is nested.fitted
+    assert [nested._propose_after(tried) is nested.planned for tried in (0, 1, 7)] == [True, True, True]
+    assert nested._propose_after(8) is nested.fitted
     assert nested._propose_after(0) is nested.fitted
     # Many a are in one cell where k is large, and what is not known yet is.
     scores = np.arange(1100)

@@ -24,8 +24,7 @@ from discreet.exact.arrays import Ranks
 from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy
 from discreet.exact.laplace import upper_tail
-from discreet.exact.nested import Levels, Places
-from discreet.mechanisms import canonical, core, core_odds
+from discreet.mechanisms import canonical, canonical_nested, core, core_odds
 from discreet.mechanisms.canonical_classes import Class
 from discreet.mechanisms.canonical_nested import Proposals
 from discreet.mechanisms.discovery import Discovery
@@ -86,11 +85,13 @@ def printed_class_size() -> AbstractContextManager[None]:
 def biased_subset() -> AbstractContextManager[None]:
     """Members of a subset drawn by the remainder of random bits, which some of them have more often."""
 
-    def upto_all(self: Entropy, count: int, last: int) -> Ranks:
-        fields = [self.bits(last.bit_length()) % (last + 1) for _ in range(count)]
-        return np.array(fields, np.int64)
+    def subset(self: Entropy, size: int, last: int) -> Ranks:
+        chosen: set[int] = set()
+        while len(chosen) < size:
+            chosen.add(self.bits(last.bit_length()) % (last + 1))
+        return np.array(sorted(chosen), np.int64)
 
-    return replace_attribute(Entropy, "upto_all", lambda right: upto_all)
+    return replace_attribute(Entropy, "subset", lambda right: subset)
 
 
 def no_thinning() -> AbstractContextManager[None]:
@@ -107,16 +108,13 @@ def no_acceptance() -> AbstractContextManager[None]:
     return replace_attribute(Proposals, "acceptance_bounds", lambda right: lambda self, *drawn: (math.inf, math.inf))
 
 
-def low_chords() -> AbstractContextManager[None]:
+def low_bounds() -> AbstractContextManager[None]:
     """Bounds on nested classes that are 7% too low, but for those that hold the top-k alone."""
 
     def lower_bounds(right: Any) -> Any:
-        def bound(self: Levels, at: Places) -> Any:
-            return right(self, at) + math.log(0.93) * ((at.level > 0) | (at.way > 0.0))
+        return lambda cells, *terms: right(cells, *terms) + math.log(0.93) * (cells.b.last > 0)
 
-        return bound
-
-    return replace_attribute(Levels, "bound", lower_bounds)
+    return replace_attribute(canonical_nested, "raise_masses", lower_bounds)
 
 
 def next_rank() -> AbstractContextManager[None]:

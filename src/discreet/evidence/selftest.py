@@ -188,7 +188,7 @@ def cases() -> list[Case]:
         ("biased subset", faults.biased_subset, by_weight),
         ("no thinning", faults.no_thinning, by_race),
         ("no acceptance", faults.no_acceptance, by_weight),
-        ("bounds 7% too low", faults.low_chords, {Canonical(): most}),
+        ("bounds 7% too low", faults.low_bounds, {Canonical(): most}),
         ("places: one rank off", faults.next_rank, by_weight),
         ("places: range one off", faults.shifted_range, by_weight),
         ("lazy sorting: one rank off", faults.shifted_lazy_column, by_weight),

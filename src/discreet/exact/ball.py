@@ -131,6 +131,12 @@ def log_binomial_float(r: Ranks, rest: Ranks) -> Floats:
     return np.where((r == 0) | (rest == 0), 0.0, value)
 
 
+def log_factorial_float(n: Ranks) -> Floats:
+    """Log n!, right to a relative 2^-43 or so."""
+    m = np.maximum(n, 1).astype(np.float64)
+    return m * np.log(m) - m + 0.5 * np.log(2.0 * np.pi * m) + _remainder(m)
+
+
 def _remainder(m: Floats) -> Floats:
     """Log m! - (m log m - m + log(2 pi m) / 2): the series from 12 on, by recursion below."""
     # c(m) = c(m+1) + (m + 1/2) log(1 + 1/m) - 1

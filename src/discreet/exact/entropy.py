@@ -23,6 +23,12 @@ _CLOSE = 64
 _MARKS = 1 << 24
 """How many marks there are at most where the drawn ones are few, a byte each."""
 
+_ONE_BY_ONE = 8
+"""Where fewer numbers are drawn, no more bits are than they take."""
+
+_BLOCK = 1 << 16
+"""How many numbers are drawn at a time where many are."""
+
 
 class Bits(Protocol):
     """Whatever can serve random bits: the operating system, `random.Random(seed)`, a script in a test."""
@@ -91,12 +97,17 @@ class Entropy:
     def subset(self, size: int, last: int) -> Ranks:
         """Returns a uniform subset of `size` of the whole numbers 0..last, in ascending order."""
         # The distinct values among uniform draws, until there are enough: every subset is equally likely.
-        few, is_left_out = min(size, last + 1 - size), 2 * size > last + 1
-        if is_left_out or last < min(_CLOSE * size, _MARKS):
-            marked = np.full(last + 1, is_left_out)
-            while (missing := few - int(np.count_nonzero(marked != is_left_out))) > 0:
-                marked[self.upto_all(missing, last)] = not is_left_out
-            return np.flatnonzero(marked)
+        few = min(size, last + 1 - size)
+        if few < size or last < min(_CLOSE * size, _MARKS):
+            marked, missing = np.zeros(last + 1, np.bool_), few
+            while missing >= _ONE_BY_ONE:
+                marked[self.upto_all(missing, last)] = True
+                missing = few - int(np.count_nonzero(marked))
+            while missing > 0:
+                value = self.upto(last)
+                missing -= not marked[value]
+                marked[value] = True
+            return np.flatnonzero(marked if few == size else ~marked)
         chosen = np.empty(0, np.int64)
         while (missing := few - len(chosen)) > 0:
             chosen = sorted_distinct(np.concatenate([chosen, self.upto_all(missing, last)]))
@@ -124,13 +135,29 @@ class Entropy:
 
     def upto_all(self, count: int, last: int) -> Ranks:
         """Returns so many independent uniform whole numbers in 0..last."""
+        if count < _ONE_BY_ONE or last >= 1 << 28:
+            return self._upto_all_by_bits(count, last)
+        # Of all words, as many have each number in the upper half of word * (last + 1), but for some with the least in
+        # the lower half; those are dropped (Lemire 2019). In blocks, so that what is between is not large.
+        width, size, parts = 16 if last < 1 << 14 else 32, last + 1, []
+        spare, lower = (1 << width) % size, np.uint64((1 << width) - 1)
+        while count > 0:
+            likely = (count << width) // ((1 << width) - spare) + (count >> 5) + 4
+            products = self._fields(min(likely, _BLOCK), width) * np.uint64(size)
+            drawn = products[(products & lower) >= np.uint64(spare)] >> np.uint64(width)
+            parts.append(drawn[:count].view(np.int64))
+            count -= len(parts[-1])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _upto_all_by_bits(self, count: int, last: int) -> Ranks:
+        """The same by as many bits as the largest has, dropping what is beyond it."""
         width = last.bit_length()
         kept = np.empty(0, np.int64)
         while (missing := count - len(kept)) > 0:
             # As many as are likely to leave enough after those beyond `last` are dropped.
             likely = (missing << width) // (last + 1) + missing // 16 + 8
             # A generator may not have more bits than a C int can count at a time.
-            drawn = self._fields(missing if missing < 8 else min(likely, 1 << 24), width)
+            drawn = self._fields(missing if missing < _ONE_BY_ONE else min(likely, 1 << 24), width)
             kept = np.concatenate([kept, drawn[drawn <= np.uint64(last)].astype(np.int64)[:missing]])
         return kept
 
@@ -140,7 +167,7 @@ class Entropy:
             return np.zeros(count, np.uint64)
         if width * count <= 64:
             return np.array([self.bits(width) for _ in range(count)], np.uint64)
-        size = 4 if width <= 32 else 8
+        size = 2 if width <= 16 else 4 if width <= 32 else 8
         return np.frombuffer(self._bytes(size * count), f"<u{size}").astype(np.uint64) >> np.uint64(8 * size - width)
 
     def _bytes(self, count: int) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from flint import arb
@@ -45,18 +46,14 @@ class Envelope:
         2^-40; and below that the weight of at least 1 is above the mass anyhow. A part with a log mass of -inf has no
         weight.
         """
-        return cls.over_each(log_mass, scale)[0]
+        reference = log_mass.max()
+        return cls(float(reference), _weigh(log_mass, reference, scale).cumsum(), scale)
 
     @classmethod
     def over_each(cls, log_masses: Floats, scale: int = SCALE) -> list[Envelope]:
         """The envelopes of several mixtures with as many parts each, by rows."""
-        log_masses = np.atleast_2d(log_masses)
         references = log_masses.max(axis=1)
-        with np.errstate(under="ignore"):
-            shares = np.exp(log_masses - references[:, None])
-            weights = np.ceil(shares * ((1.0 + 2.0**-20) * 2.0**scale)).astype(np.int64)
-        weights += log_masses > -np.inf
-        cumulative = weights.cumsum(axis=1)
+        cumulative = _weigh(log_masses, references[:, None], scale).cumsum(axis=1)
         return [cls(reference, row, scale) for reference, row in zip(references.tolist(), cumulative, strict=True)]
 
     def pick(self, entropy: Entropy) -> int:
@@ -82,3 +79,12 @@ class Envelope:
     def log_share_float(self, j: int) -> float:
         """The logarithm of the probability that `pick` returns part j as a float, right to an absolute 2^-45."""
         return math.log(self.weight(j)) - math.log(int(self.cumulative[-1]))
+
+
+def _weigh(log_masses: Floats, references: Any, scale: int) -> Ranks:
+    """The integer weights of some parts."""
+    # NumPy takes many times as long for an exponential that is too small for a float.
+    shares = np.exp(np.maximum(log_masses - references, -700.0))
+    weights: Ranks = np.ceil(shares * ((1.0 + 2.0**-20) * 2.0**scale)).astype(np.int64)
+    weights *= log_masses > -np.inf
+    return weights

@@ -9,7 +9,6 @@ choose cells and levels, and any choice is valid: they are cut while the bounds 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol
@@ -17,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from discreet.exact.arrays import Floats, Mask, Ranks
-from discreet.exact.ball import bound_above, log_binomial_upper
+from discreet.exact.sizes import log_sizes, log_sum_exp
 
 
 class Side(Protocol):
@@ -50,7 +49,7 @@ class Cells:
     first, last
         The first and the last index of each.
     log_mass
-        At least the log mass of each, -inf where there is none.
+        The log mass of each, -inf where there is none.
     """
 
     first: Ranks
@@ -61,7 +60,7 @@ class Cells:
     def of(cls, side: Side, first: Ranks, last: Ranks) -> Cells:
         log_mass = side.log_masses(first, last)
         found = log_mass > -np.inf
-        return cls(first[found], last[found], bound_above(log_mass[found]))
+        return cls(first[found], last[found], log_mass[found])
 
     @classmethod
     def in_a_row(cls, side: Side, first: Ranks, last: Ranks) -> Cells:
@@ -69,8 +68,7 @@ class Cells:
 
         Those without a mass are kept, with -inf. Of many sides at once, there is a row of masses for each.
         """
-        # An infinite bound less an infinite one is no number, and stands for -inf.
-        return cls(first, last, np.fmax(bound_above(side.log_masses_in_a_row(first)), -np.inf))
+        return cls(first, last, side.log_masses_in_a_row(first))
 
     def __getitem__(self, chosen: Mask) -> Cells:
         return Cells(self.first[chosen], self.last[chosen], self.log_mass[chosen])
@@ -106,27 +104,22 @@ class Places:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Levels:
-    """Some b, from 0 to m, with the terms of R at each.
+    """Some b, from 0 to m or beyond, with R at each.
 
     Attributes
     ----------
     b
         The levels.
-    rows
-        For each, at least the logarithm of U C(a'+b, a') for all cells of a; of many sides at once, for each of them.
+    log_r
+        Log R at each; of many sides at once, a row for each of them.
     """
 
     b: Ranks
-    rows: Floats
+    log_r: Floats
 
     @classmethod
     def at(cls, b: Ranks, a: Cells) -> Levels:
-        return cls(b, a.log_mass + bound_above(log_binomial_upper(a.last, b[:, None])))
-
-    @cached_property
-    def log_r(self) -> Floats:
-        """Log R at each level."""
-        return log_sum_exp(self.rows)
+        return cls(b, log_sum_exp(a.log_mass + log_sizes(a.last, b[:, None])))
 
     @cached_property
     def width(self) -> Floats:
@@ -141,20 +134,6 @@ class Levels:
         """The chord at some places: at least log R but for rounding."""
         low = self.log_r[..., at.level]
         return low + at.way * (self.log_r[..., at.level + 1] - low)
-
-    def row(self, b: int) -> Floats:
-        """At least the logarithm of each term of R at some b, by a chord for each: in sum not above `bound`.
-
-        That is Hoelder's inequality, but for rounding.
-        """
-        level = max(0, int(self.b.searchsorted(b)) - 1)
-        begin, end = (int(each) for each in self.b[level : level + 2])
-        way = math.log1p((b - begin) / (begin + 1)) / math.log1p((end - begin) / (begin + 1))
-        low, high = self.rows[level : level + 2]
-        with np.errstate(invalid="ignore"):
-            # Where a cell has no mass, there is none at any level.
-            terms: Floats = np.fmax(low + way * (high - low), -np.inf)
-        return terms
 
     @cached_property
     def sags(self) -> Floats:
@@ -176,8 +155,6 @@ class Enclosure:
         The cells.
     levels
         What bounds R.
-    at_first, at_last
-        Where the first and the last of each cell of b are among the levels.
     log_masses
         At least the log mass of each cell of b over all a, but for what `log_slack` is for.
     """
@@ -185,24 +162,20 @@ class Enclosure:
     a: Cells
     b: Cells
     levels: Levels
-    at_first: Places
-    at_last: Places
     log_masses: Floats
 
     @classmethod
     def of(cls, a: Cells, b: Cells, levels: Levels) -> Enclosure:
-        return cls.at(a, b, levels, levels.place(b.first), levels.place(b.last))
+        return cls(a, b, levels, b.log_mass + levels.bound(levels.place(b.last)))
 
-    @classmethod
-    def at(cls, a: Cells, b: Cells, levels: Levels, at_first: Places, at_last: Places) -> Enclosure:
-        """The same where it is known where cells of b are."""
-        return cls(a, b, levels, at_first, at_last, b.log_mass + levels.bound(at_last))
+    def row(self, b: int) -> Floats:
+        """The logarithm of each term of R at some b."""
+        return self.a.log_mass + log_sizes(self.a.last, np.array([b]))
 
     def drop_empty(self) -> Enclosure:
         """The same without cells that have no mass."""
         a, b = self.a.log_mass > -np.inf, self.b.log_mass > -np.inf
-        levels = Levels(self.levels.b, self.levels.rows[:, a])
-        return Enclosure(self.a[a], self.b[b], levels, self.at_first[b], self.at_last[b], self.log_masses[b])
+        return Enclosure(self.a[a], self.b[b], self.levels, self.log_masses[b])
 
     def split(self) -> list[Enclosure]:
         """One for each of many sides that were enclosed at once."""
@@ -210,11 +183,11 @@ class Enclosure:
         count = len(b.log_mass)
         # All of them may share what is alike.
         a_masses = np.broadcast_to(a.log_mass, (count, len(a.first)))
-        rows = np.broadcast_to(levels.rows, (count, len(levels.b), len(a.first)))
+        log_r = np.broadcast_to(levels.log_r, (count, len(levels.b)))
         return [
             Enclosure(
-                Cells(a.first, a.last, a_masses[i]), Cells(b.first, b.last, b.log_mass[i]), Levels(levels.b, rows[i]),
-                self.at_first, self.at_last, self.log_masses[i],
+                Cells(a.first, a.last, a_masses[i]), Cells(b.first, b.last, b.log_mass[i]),
+                Levels(levels.b, log_r[i]), self.log_masses[i],
             )
             for i in range(count)
         ]  # fmt: skip
@@ -224,26 +197,18 @@ class Enclosure:
 def log_slack(k: int, m: int, cells: int, bits: int) -> float:
     """What the chord must be raised by to be above the sum of integer weights that a row of a gets.
 
-    Sums of exponentials and chords are right to a relative 2^-41 of the largest log binomial, and terms that are lost
-    in rounding are a share below 2^-40 of all. Integer weights of so many bits are raised by a relative 2^-20 and two
-    units each.
+    All masses together are at least 1. So a log mass that matters is not far below minus the largest log size, and it,
+    log sizes, sums of exponentials and chords are right to a relative 2^-40 of that or to 2^-21; what is lost in
+    rounding is a share below 2^-40 of all. Integer weights of so many bits are raised by a relative 2^-20 and one unit
+    each.
     """
-    largest = float(log_binomial_upper(np.array([k]), np.array([m]))[0])
-    return 2.0**-18 + 2.0**-36 * (largest + 64.0) + float(np.log1p(cells * 2.0 ** (1 - bits)))
+    largest = float(log_sizes(np.array([k]), np.array([m]))[0])
+    return 2.0**-17 + 2.0**-36 * (largest + 64.0) + float(np.log1p(cells * 2.0 ** (1 - bits)))
 
 
 def log_ratio(low: Ranks, high: Ranks) -> Floats:
     """Log((high + 1) / (low + 1))."""
     return np.log1p((high - low) / (low + 1.0))
-
-
-def log_sum_exp(rows: Floats) -> Floats:
-    """The logarithm of the sum of exponentials of each row, a term below 2^-115 of the largest being taken for that."""
-    top = rows.max(axis=-1)
-    # NumPy takes many times as long for an exponential that is too small for a float.
-    terms = np.maximum(rows - top[..., None], -80.0)
-    logs: Floats = top + np.log(np.exp(terms, out=terms).sum(axis=-1))
-    return logs
 
 
 def count_up(counts: Ranks) -> Ranks:

@@ -12,9 +12,9 @@ from functools import lru_cache
 import numpy as np
 
 from discreet.exact.arrays import Floats, Ranks, sorted_distinct
-from discreet.exact.ball import log_binomial_upper
 from discreet.exact.boxes import choose_wasteful
-from discreet.exact.nested import Cells, Enclosure, Levels, Places, Side, count_up, log_sum_exp
+from discreet.exact.nested import Cells, Enclosure, Levels, Places, Side, count_up
+from discreet.exact.sizes import Sums, log_sizes, log_sum_exp
 
 WASTE = 0.6
 """By which share of all the bounds may exceed it for each of three reasons: wide cells of a or of b, and far levels."""
@@ -28,8 +28,14 @@ PIECES = 32
 ALL = 1024
 """Up to how many a each is a cell of its own at first."""
 
-MANY = 1000
-"""How many cells of b there are at first, at most."""
+FEW, MANY = 512, 1024
+"""How many cells of b there are at first: as many as it takes up to the fewer, and half as many up to the more."""
+
+MOST = 2048
+"""How many there are at most after those that matter are cut for the first time."""
+
+SAG = 0.3
+"""About how far a chord may be above log R between planned levels, where R is the size of the largest a."""
 
 EASY = 3.0
 """Up to which bound on the mass of all classes, where the top-k alone weighs 1, cells need not be cut."""
@@ -41,29 +47,51 @@ def begin(top: Side, bottom: Side) -> Enclosure:
     Those of many sides at once are all alike.
     """
     plan = _plan(top.last, bottom.last)
-    found = _begin_below(plan, bottom)
-    if _are_easy(found.log_masses):
-        return found
-    a, sizes = Cells.in_a_row(top, plan.a, plan.a_last), plan.sizes
-    # One side has few masses where scores are equal; many sides have them at different places.
-    if a.log_mass.ndim == 1 and not (has_mass := a.log_mass > -np.inf).all():
-        a, sizes = a[has_mass], sizes[:, has_mass]
-    levels = Levels(plan.levels, a.log_mass[..., None, :] + sizes)
-    return Enclosure.at(a, found.b, levels, found.at_first, found.at_last)
-
-
-def _begin_below(plan: _Plan, bottom: Side) -> Enclosure:
-    """The planned cells of b, with all a in one cell; what is not known of the bottom is one cell too."""
     if bottom.known_last < 1:
         bottom.sort_all()
-    known = bottom.known_last
-    if known == bottom.last:
-        b = Cells.in_a_row(bottom, plan.b, plan.b_last)
-        return Enclosure.at(plan.every_a, b, plan.largest, plan.at_first, plan.at_last)
-    first = np.append(plan.b[plan.b < known], known)
-    return Enclosure.of(
-        plan.every_a, Cells.in_a_row(bottom, first, np.append(first[1:] - 1, bottom.last)), plan.largest
-    )
+    is_known = bottom.known_last == bottom.last
+    first, last, largest = plan.b if is_known else _end_with(plan, bottom.known_last)
+    b = Cells.in_a_row(bottom, first, last)
+    log_masses = b.log_mass + largest
+    if _are_easy(log_masses):
+        return Enclosure(plan.every_a, b, plan.largest, log_masses)
+    a = Cells.in_a_row(top, *plan.a)
+    levels = Levels(plan.levels, plan.sums.log_sums(a.log_mass))
+    # One side has few masses where scores are equal; many sides have them at different places.
+    if a.log_mass.ndim == 1 and not (has_mass := a.log_mass > -np.inf).all():
+        a = a[has_mass]
+    if not is_known:
+        return Enclosure.of(a, b, levels)
+    log_masses = b.log_mass + levels.bound(plan.at_last)
+    if plan.pieces == 1 or b.log_mass.ndim > 1:
+        return Enclosure(a, b, levels, log_masses)
+    heavy = np.flatnonzero(log_masses > (b.log_mass + levels.bound(plan.at_first)).max() - _LIGHT)
+    return Enclosure.of(a, _cut_in_a_row(b, int(heavy[0]), int(heavy[-1]) + 1, plan.pieces, bottom), levels)
+
+
+_LIGHT = 8.0
+"""By how much the bound on a planned cell is below what the heaviest one likely has, if it need not be cut."""
+
+
+def _end_with(plan: _Plan, known: int) -> tuple[Ranks, Ranks, Floats]:
+    """The planned cells of b up to the last index that is known, and all that is beyond as one."""
+    begins, ends, _ = plan.b
+    m, k = int(ends[-1]), plan.every_a.last
+    first = np.append(begins[begins < known], known)
+    last = np.append(first[1:] - 1, m)
+    return first, last, log_sizes(k, last)
+
+
+def _cut_in_a_row(b: Cells, begin: int, end: int, pieces: int, bottom: Side) -> Cells:
+    """Planned cells of b, a range of them in so many pieces or fewer, where there would be too many."""
+    count = min(pieces, max(2, MOST // (end - begin)))
+    first, number = b.first[begin:end, None], np.arange(count)
+    width = b.last[begin:end, None] - first + 1
+    # Without passing 2^63.
+    starts = (first + width // count * number + width % count * number // count).ravel()
+    # A cell of fewer indices than pieces begins where the one before it does, and is none.
+    starts = np.concatenate([b.first[:begin], starts[:-1][starts[1:] > starts[:-1]], starts[-1:], b.first[end:]])
+    return Cells.in_a_row(bottom, starts, np.append(starts[1:] - 1, bottom.last))
 
 
 def tighten(found: Enclosure, top: Side, bottom: Side) -> Enclosure:
@@ -80,8 +108,9 @@ def tighten(found: Enclosure, top: Side, bottom: Side) -> Enclosure:
 
 def _are_easy(log_masses: Floats) -> bool:
     """Whether all bounds are little above the mass of the top-k alone, which is 1."""
-    masses = np.exp(np.minimum(np.maximum(log_masses, -80.0), 600.0))
-    return bool((masses.sum(axis=-1) <= EASY).all())
+    if not log_masses.max() <= EASY:
+        return False
+    return bool((np.exp(np.maximum(log_masses, -80.0)).sum(axis=-1) <= EASY).all())
 
 
 _ROUNDS = 64
@@ -91,8 +120,9 @@ _ROUNDS = 64
 def _refine(found: Enclosure, top: Side, bottom: Side) -> tuple[Enclosure, bool]:
     """The same, cut where most is wasted, and whether little is by then."""
     a, b, levels = found.a, found.b, found.levels
-    upper, level, way = found.log_masses, found.at_last.level, found.at_last.way
-    rise = upper - (b.log_mass + levels.bound(found.at_first))
+    upper, at_last = found.log_masses, levels.place(b.last)
+    level, way = at_last.level, at_last.way
+    rise = upper - (b.log_mass + levels.bound(levels.place(b.first)))
     sag = 4.0 * way * (1.0 - way) * levels.sags[level]
     total = max(0.0, float(log_sum_exp((upper - rise - sag)[None])[0]))
     share = np.exp(np.minimum(upper - total, 600.0))
@@ -137,8 +167,9 @@ def _pieces_of_a(a: Cells, levels: Levels, in_block: Floats) -> Ranks | None:
     """Into how many pieces to cut cells of a, some of which are wide, or None where they waste little."""
     wide = np.flatnonzero(a.last > a.first)
     near = np.flatnonzero(in_block > 2.0**-20 * in_block.sum())
-    row = levels.rows[near + 1][:, wide]
-    rises = row - Levels.at(levels.b[near + 1], Cells(a.first[wide], a.first[wide], a.log_mass[wide])).rows
+    b = levels.b[near + 1, None]
+    sizes = log_sizes(a.last[wide], b)
+    row, rises = a.log_mass[wide] + sizes, sizes - log_sizes(a.first[wide], b)
     masses, wasted = np.exp(row - levels.log_r[near + 1, None]), -np.expm1(-np.maximum(rises, 0.0))
     # Beside what cells weigh at least: the bound of a wide one may be far above all others, which count all the same.
     at_least = np.maximum(1.0 - (masses * wasted).sum(axis=1), (masses * (1.0 - wasted)).sum(axis=1)) + 1e-200
@@ -162,9 +193,9 @@ def _add_levels(a: Cells, levels: Levels, pieces: Floats) -> Levels:
     between = np.maximum(between, low + number)
     new = sorted_distinct(between)
     new = new[levels.b[levels.b.searchsorted(new)] != new]
-    b, rows = np.append(levels.b, new), np.concatenate([levels.rows, Levels.at(new, a).rows])
+    b, log_r = np.append(levels.b, new), np.append(levels.log_r, Levels.at(new, a).log_r)
     order = np.argsort(b)
-    return Levels(b[order], rows[order])
+    return Levels(b[order], log_r[order])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,22 +204,25 @@ class _Plan:
 
     Attributes
     ----------
-    a, a_last, b, b_last
+    a
         Where cells begin and end.
-    levels, sizes
-        Levels, and log C(a+b, a) at each of them and the last of each cell of a, raised to be above.
+    b
+        The same, and log C(k+b, k) at the end of each.
+    pieces
+        Into how many pieces a cell of b has to be cut where it matters.
+    levels, sums
+        Levels, and the sums over a at each of them.
     every_a, largest
         All a as one cell, which has a mass of 1, and the levels for it.
     at_first, at_last
         Where the first and the last of each cell of b are among the levels.
     """
 
-    a: Ranks
-    a_last: Ranks
-    b: Ranks
-    b_last: Ranks
+    a: tuple[Ranks, Ranks]
+    b: tuple[Ranks, Ranks, Floats]
+    pieces: int
     levels: Ranks
-    sizes: Floats
+    sums: Sums
     every_a: Cells
     largest: Levels
     at_first: Places
@@ -197,29 +231,60 @@ class _Plan:
 
 @lru_cache(maxsize=256)
 def _plan(k: int, m: int) -> _Plan:
-    # Lists of many lengths share what is laid out for the next power of two.
-    a, starts, line = _lay_out(k, (1 << m.bit_length()) - 1)
-    b, inner = starts[: starts.searchsorted(m, side="right")], int(line.b.searchsorted(m))
-    a_last, b_last = np.append(a[1:] - 1, k), np.append(b[1:] - 1, m)
-    end = Levels.at(np.array([m]), Cells(a, a_last, np.zeros(len(a))))
-    levels = Levels(np.append(line.b[:inner], m), np.concatenate([line.rows[:inner], end.rows]))
+    # Lists of many lengths share what is laid out for the next power of two. Where levels are far apart, the last has
+    # to be m, where the largest classes are.
+    line = _lay_out(k, max(1, (1 << m.bit_length()) - 1 if k <= ALL else m))
+    b = line.b[: line.b.searchsorted(m, side="right")]
+    b_last = np.append(b[1:] - 1, m)
     every_a = Cells(np.ones(1, np.int64), np.array([k]), np.zeros(1))
-    for shared in (a_last, b_last, levels.b, levels.rows, every_a.log_mass):
+    sizes = log_sizes(every_a.last, b_last)
+    for shared in (b_last, sizes, every_a.log_mass):
         shared.setflags(write=False)
-    largest = Levels(levels.b, levels.rows[:, -1:])
+    levels = Levels(line.levels, line.largest)
     places = levels.place(b), levels.place(b_last)
-    return _Plan(a, a_last, b, b_last, levels.b, levels.rows, every_a, largest, *places)
+    return _Plan(
+        (line.a, line.a_last), (b, b_last, sizes), line.pieces, line.levels, line.sums, every_a, levels, *places
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Line:
+    """What plans for one k and for any number of items up to a power of two share."""
+
+    a: Ranks
+    a_last: Ranks
+    b: Ranks
+    pieces: int
+    levels: Ranks
+    largest: Floats
+    sums: Sums
 
 
 @lru_cache(maxsize=64)
-def _lay_out(k: int, m: int) -> tuple[Ranks, Ranks, Levels]:
+def _lay_out(k: int, m: int) -> _Line:
     """Where cells of a and of b begin, and levels."""
     a = np.arange(1, k + 1) if k <= ALL else _towards_both_ends(k)
-    rows = Cells(a, np.append(a[1:] - 1, k), np.zeros(len(a)))
-    b, line = _even_rises(k, m), Levels.at(_spread(m, int(1.5 * np.log1p(m)) + 2), rows)
-    for shared in (a, b, line.b, line.rows):
+    a_last = np.append(a[1:] - 1, k)
+    b, pieces = _even_rises(k, m)
+    levels = _even_sags(k, m)
+    sizes = log_sizes(a_last, levels[:, None])
+    for shared in (a, a_last, b, levels, sizes):
         shared.setflags(write=False)
-    return a, b, line
+    return _Line(a, a_last, b, pieces, levels, sizes[:, -1], Sums.over(sizes))
+
+
+def _even_sags(k: int, m: int) -> Ranks:
+    """Levels between which chords to log C(k+b, k) are about SAG too high, and no further apart than a factor of e."""
+    if k > ALL:
+        return _spread(m, int(1.5 * np.log1p(m)) + 2)
+    points = _spread(m, 200)
+    at = np.log1p(points.astype(np.float64))
+    # The slope by log(b+1) is about (b+1) log(1 + k/(b+1/2)); a chord of width w sags by its bend times w^2/8.
+    slope = (points + 1.0) * np.log1p(k / (points + 0.5))
+    bends = np.maximum(np.diff(slope) / np.diff(at), 0.0)
+    steps = np.append(0.0, np.cumsum(np.diff(at) * (np.sqrt(bends / (8.0 * SAG)) + 1.0)))
+    chosen = np.interp(np.linspace(0.0, steps[-1], int(steps[-1]) + 2), steps, at)
+    return sorted_distinct(np.append(np.expm1(chosen[:-1]).astype(np.int64), m))
 
 
 def _spread(last: int, count: int) -> Ranks:
@@ -234,13 +299,14 @@ def _towards_both_ends(k: int) -> Ranks:
     return sorted_distinct(np.concatenate([steps, k + 1 - steps]))
 
 
-def _even_rises(k: int, m: int) -> Ranks:
-    """Where cells of b begin: after equal steps of log C(k+b, k)."""
+def _even_rises(k: int, m: int) -> tuple[Ranks, int]:
+    """Where cells of b begin, after equal steps of log C(k+b, k), and into how many pieces they are to be cut."""
     points = _spread(m, 200)
-    height = log_binomial_upper(np.array([k]), points)
-    count = int(min(MANY, np.ceil(height[-1] / RISE)))
+    height = log_sizes(np.array([k]), points)
+    wanted = int(np.ceil(height[-1] / RISE))
+    count = min(wanted, max(FEW, min((wanted + 1) // 2, MANY)))
     at = np.interp(np.arange(1, count) * (height[-1] / count), height, points).astype(np.int64)
-    return sorted_distinct(np.append(0, 1 + at))
+    return sorted_distinct(np.append(0, 1 + at)), -(-wanted // count) if wanted > 2 * count else 1
 
 
 def _add_up(block: Ranks, share: Floats, count: int) -> Floats:

@@ -126,26 +126,26 @@ class Heights:
         # Below that, so few bits of it are known that a float would not say what it must.
         if uniform.bits < 64 or uniform.numerator >> (uniform.bits - 20) == 0:
             return None
-        ends = _cut_evenly(first, last)
-        scores = self._scores(np.concatenate([[first], ends + 1, [min(last + 1, self.last)]]))
+        ends, end = _cut_evenly(first, last), min(last + 1, self.last)
+        scores = self._scores(np.append(first, np.minimum(ends, end - 1) + 1))
         begin = scores[:1]
         shares = -np.expm1(-self._gaps(begin, scores[1:]))
         wanted = (1.0 if last == self.last else float(shares[-1])) * (uniform.numerator * 2.0**-uniform.bits)
         # Shares that are less than TINY are taken for it.
         if wanted <= 2.0 * TINY:
             return None
-        shares = shares[:-1]
         while True:
-            place = int(shares.searchsorted(wanted, side="right"))
-            near = shares[max(0, place - 1) : place + 1]
+            # All that is not before it is in the last piece.
+            place = int(shares[:-1].searchsorted(wanted, side="right"))
+            near = shares[:-1][max(0, place - 1) : place + 1]
             if (np.abs(near - wanted) <= 2.0**-40 * wanted).any():
                 return None
             first = int(ends[place - 1]) + 1 if place else first
-            last = int(ends[place]) if place < len(ends) else last
+            last = int(ends[place])
             if first == last:
                 return first
             ends = _cut_evenly(first, last)
-            shares = -np.expm1(-self._gaps(begin, self._scores(ends + 1)))
+            shares = -np.expm1(-self._gaps(begin, self._scores(np.minimum(ends, end - 1) + 1)))
 
     def _draw_by_balls(self, first: int, last: int, uniform: Uniform) -> int:
         """The index that a uniform number stands for."""
@@ -223,8 +223,8 @@ class HeightsOfMany(Heights):
 
 
 def _cut_evenly(first: int, last: int) -> Ranks:
-    """Where pieces of a range end, all but the last of them."""
+    """Where pieces of a range end."""
     width = last - first + 1
     if width <= _AT_ONCE:
-        return np.arange(first, last)
-    return np.array([first + width * i // _AT_ONCE - 1 for i in range(1, _AT_ONCE)], np.int64)
+        return first + np.arange(width)
+    return np.array([first + width * i // _AT_ONCE - 1 for i in range(1, _AT_ONCE + 1)], np.int64)

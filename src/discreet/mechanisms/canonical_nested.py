@@ -18,6 +18,7 @@ import numpy as np
 from flint import arb
 
 from discreet.columns import FloatColumn, IntegerColumn
+from discreet.exact.arrays import Floats
 from discreet.exact.ball import log_binomial, sample_bernoulli_exp
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
@@ -31,7 +32,7 @@ _WHOLE = Envelope.over(np.zeros(1))
 """All of a row that has one part."""
 
 
-_TRIES = 2
+_TRIES = 8
 """How many proposals by cells that were planned may be turned down before others are made for these scores."""
 
 
@@ -127,14 +128,13 @@ class Proposals:
     @cached_property
     def envelope(self) -> Envelope:
         """Part j is cell j of b, with all a."""
-        (made,) = make_envelopes(self.cells, self.top.last, self.bottom.last, self.bits)
-        return made
+        return Envelope.over(raise_masses(self.cells, self.top.last, self.bottom.last, self.bits), self.bits)
 
     def row(self, b: int) -> Envelope:
         """Part i is cell i of a, next to this b: their shares alone count."""
         if len(self.cells.a.first) == 1:
             return _WHOLE
-        return Envelope.over(self.cells.levels.row(b), self.bits)
+        return Envelope.over(self.cells.row(b), self.bits)
 
     def draw(self, entropy: Entropy) -> tuple[int, int] | None:
         """Returns a class (a, b), with probability exactly proportional to its mass, or None where it is turned down.
@@ -204,7 +204,7 @@ def _plan_alike(some: Sequence[NestedClasses], top: Heights, bottom: Heights) ->
     tallies, bits = [each.losses.tally for each in some], some[0].bits
     with np.errstate(all="ignore"):
         every = begin(top.of_many(tallies), bottom.of_many(tallies))
-        envelopes = make_envelopes(every, top.last, bottom.last, bits)
+        envelopes = Envelope.over_each(raise_masses(every, top.last, bottom.last, bits), bits)
     for each, tally, cells, envelope in zip(some, tallies, every.split(), envelopes, strict=True):
         sides = top.of(tally), bottom.of(tally)
         proposals = Proposals(*sides, cells, bits)
@@ -212,7 +212,6 @@ def _plan_alike(some: Sequence[NestedClasses], top: Heights, bottom: Heights) ->
         vars(each).update(top=sides[0], bottom=sides[1], planned=proposals)
 
 
-def make_envelopes(cells: Enclosure, k: int, m: int, bits: int) -> list[Envelope]:
-    """The envelope of each enclosure that was made at once: part j is cell j of b, with all a."""
-    slack = log_slack(k, m, len(cells.a.first), bits)
-    return Envelope.over_each(cells.log_masses + slack, bits)
+def raise_masses(cells: Enclosure, k: int, m: int, bits: int) -> Floats:
+    """The log masses of cells of b, raised above what rounding and the weights of cells of a may add."""
+    return cells.log_masses + log_slack(k, m, len(cells.a.first), bits)

@@ -335,7 +335,10 @@ def test_what_was_sorted_for_few_items_does_not_decide_about_more(kind, mechanis
             discreet.top_k(source, k, "1e-5", mechanism=mechanism, rng=random.Random(k))["x"].items
             for source in (used, fresh)
         )
-        assert one == other
+        # Where the first release had enough in order, cells are others, with the same law.
+        assert one == other or k < known
+        best = set(np.argsort(scores)[-k:].tolist())
+        assert abs(len(best & set(one)) - len(best & set(other))) < k / 20
         used = discreet.grouped({"x": scores}, each_user="one")
         discreet.top_k(used, 10, "1e-5", mechanism=discreet.Canonical(), rng=random.Random(0))
 

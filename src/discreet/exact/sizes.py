@@ -1,0 +1,110 @@
+"""How many subsets nested classes have, log C(a+b, a), and sums of these over all a: what k and d alone decide is kept.
+
+Sums of many exponentials are products of a matrix that is kept with a vector: the a are put into blocks, in each of
+which sizes differ by so little that no float is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.ball import LARGEST, log_binomial_float, log_factorial_float
+
+_TABLED = 1 << 16
+"""Logarithms of the factorials of smaller numbers are kept."""
+
+_WIDEST = 128
+"""How many a there are in a block at most."""
+
+_RISE = 500.0
+"""By how much log sizes may differ in a block: their exponentials are no less than 10^-218 of the largest."""
+
+_LOWEST = -700.0
+"""What logarithms beside the largest of a block are taken for where they are less, which is below 2^-280 of the block:
+NumPy takes many times as long for an exponential that is too small for a float."""
+
+
+def log_sizes(a: Ranks, b: Ranks) -> Floats:
+    """Log C(a + b, a), at least the true value but for rounding, or but for 2^-22 where a table has it."""
+    most = int(a.max(initial=0)) + int(b.max(initial=0))
+    if most >= _TABLED:
+        return log_binomial_float(a, b)
+    # Each of three is right to a relative 2^-43 of at most 2^20.
+    logs = _log_factorials(1 << most.bit_length())
+    sizes: Floats = logs[a + b] - logs[a] - logs[b]
+    return sizes
+
+
+@lru_cache(maxsize=17)
+def _log_factorials(count: int) -> Floats:
+    logs = log_factorial_float(np.arange(count))
+    logs.setflags(write=False)
+    return logs
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sums:
+    """What sums of log sizes over all a are made of, at some levels of b.
+
+    Attributes
+    ----------
+    count
+        How many a there are.
+    heights
+        The log size of the last a of each block, by block and level.
+    factors
+        The sizes of all a of a block beside that, by block, level and a.
+    """
+
+    count: int
+    heights: Floats
+    factors: Floats
+
+    @classmethod
+    def over(cls, sizes: Floats) -> Sums:
+        """Sums of exponentials of log sizes, a row for each level; they grow with a, and most at the last level."""
+        count = sizes.shape[1]
+        width = min(_WIDEST, count)
+        while width > 1 and _largest_rise(sizes[-1], width) > _RISE:
+            width //= 2
+        # The last block is filled up with what has no mass.
+        filled = np.pad(sizes, ((0, 0), (0, -count % width)), mode="edge")
+        blocks = filled.reshape(len(sizes), -1, width).transpose(1, 0, 2)
+        heights = np.ascontiguousarray(blocks[..., -1])
+        factors = np.exp(blocks - heights[..., None])
+        for shared in (heights, factors):
+            shared.setflags(write=False)
+        return cls(count, heights, factors)
+
+    def log_sums(self, log_mass: Floats) -> Floats:
+        """The logarithm of the sum of masses times sizes at each level; masses may have other axes before that of a.
+
+        Right to an absolute 2^-40, or a relative 2^-40 of the largest log size.
+        """
+        count, _, width = self.factors.shape
+        if missing := count * width - self.count:
+            log_mass = np.concatenate([log_mass, np.full((*log_mass.shape[:-1], missing), -np.inf)], axis=-1)
+        blocks = log_mass.reshape(*log_mass.shape[:-1], count, width)
+        top = np.maximum(blocks.max(axis=-1, keepdims=True), -LARGEST)
+        shares = np.exp(np.maximum(blocks - top, _LOWEST))
+        parts = np.log((self.factors @ shares[..., None])[..., 0]) + top + self.heights
+        sums: Floats = parts[..., 0, :] if count == 1 else log_sum_exp(parts, axis=-2)
+        return sums
+
+
+def _largest_rise(sizes: Floats, width: int) -> float:
+    """By how much sizes rise at most within a block of one width."""
+    last = np.append(np.arange(width - 1, len(sizes) - 1, width), len(sizes) - 1)
+    return float((sizes[last] - sizes[::width]).max())
+
+
+def log_sum_exp(rows: Floats, axis: int = -1) -> Floats:
+    """The logarithm of the sum of exponentials along an axis, a term below 2^-115 of the largest taken for that."""
+    top = rows.max(axis=axis, keepdims=True)
+    terms = np.maximum(rows - top, -80.0)
+    logs: Floats = np.log(np.exp(terms, out=terms).sum(axis=axis)) + np.squeeze(top, axis)
+    return logs
