@@ -88,16 +88,17 @@ def test_floats_find_an_index_of_many_by_several_cuts(step):
 
 def test_pieces_of_a_range_are_even():
     assert _cut_evenly(3, 6).tolist() == [3, 4, 5, 6]
+    assert _cut_evenly(3, 6, with_end=True).tolist() == [3, 4, 5, 6, 7]
     assert _cut_evenly(10, 265).tolist() == list(range(10, 266))
-    ends = _cut_evenly(10, 266)
-    assert len(ends) == 256
-    assert (int(ends[0]), int(ends[-1])) == (10, 266)
-    assert set(np.diff(ends[:-1]).tolist()) == {1}
+    starts = _cut_evenly(10, 266, with_end=True)
+    assert len(starts) == 257
+    assert (int(starts[0]), int(starts[-2]), int(starts[-1])) == (10, 265, 267)
+    assert set(np.diff(starts[:-1]).tolist()) == {1}
     assert _cut_evenly(2**63 - 3, 2**63 - 1).tolist() == [2**63 - 3, 2**63 - 2, 2**63 - 1]
     far = _cut_evenly(5, 2**63 - 1)
-    assert (far.dtype, len(far), int(far[-1])) == (np.int64, 256, 2**63 - 1)
+    assert (far.dtype, len(far), int(far[0])) == (np.int64, 256, 5)
     assert {int(one) for one in np.diff(far)} <= {2**55 - 1, 2**55}
-    assert far[0] == 5 + (2**63 - 5) // 256 - 1
+    assert far[1] == 5 + (2**63 - 5) // 256
 
 
 def test_floats_decide_above_what_stands_for_all_that_is_less():

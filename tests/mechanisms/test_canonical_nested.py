@@ -432,7 +432,7 @@ def test_what_is_planned_together_keeps_each_class_by_its_mass(name, gamma):
         for ready, tally in zip(mechanism.prepare_each(tallies, *terms), tallies, strict=True):
             assert "planned" in vars(ready.nested)
             alone, made = mechanism.prepare(tally, *terms).nested, ready.nested.planned
-            assert (made.cells.b.log_mass == alone.planned.cells.b.log_mass).all()
+            assert made.cells.b.log_mass == pytest.approx(alone.planned.cells.b.log_mass, rel=1e-14)
             with precision(160):
                 assert set(check_masses(alone, made).values()) == {1}
 
@@ -484,7 +484,7 @@ def test_the_top_k_is_drawn_without_an_a():
 
 
 def test_what_was_planned_together_can_be_fitted():
-    mechanism, terms = discreet.Canonical(), (2, Fraction(1, 10), discreet.Sensitivity())
+    mechanism, terms = discreet.Canonical(), (2, Fraction(1, 100), discreet.Sensitivity())
     scores = [[9, 7, 7, 5, 5, 2, 0], [90, 60, 50, 3, 3, 2, 1], [6, 6, 6, 6, 6, 6, 6]]
     tallies = [tally_of(each) for each in scores]
     for ready, tally in zip(mechanism.prepare_each(tallies, *terms), tallies, strict=True):

@@ -168,9 +168,9 @@ class Enclosure:
     def of(cls, a: Cells, b: Cells, levels: Levels) -> Enclosure:
         return cls(a, b, levels, b.log_mass + levels.bound(levels.place(b.last)))
 
-    def row(self, b: int) -> Floats:
-        """The logarithm of each term of R at some b."""
-        return self.a.log_mass + log_sizes(self.a.last, np.array([b]))
+    def row(self, b: int, most: int | None = None) -> Floats:
+        """The logarithm of each term of R at some b; `most` is at least what the largest a and b come to."""
+        return self.a.log_mass + log_sizes(self.a.last, np.array([b]), most)
 
     def drop_empty(self) -> Enclosure:
         """The same without cells that have no mass."""

@@ -28,8 +28,9 @@ PIECES = 32
 ALL = 1024
 """Up to how many a each is a cell of its own at first."""
 
-FEW, MANY = 512, 1024
-"""How many cells of b there are at first: as many as it takes up to the fewer, and half as many up to the more."""
+FEW, SOME, MANY = 128, 512, 1024
+"""How many cells of b there are at first: twice as many as it takes up to the first of these, as many up to the second,
+and half as many up to the last."""
 
 MOST = 2048
 """How many there are at most after those that matter are cut for the first time."""
@@ -62,10 +63,13 @@ def begin(top: Side, bottom: Side) -> Enclosure:
         a = a[has_mass]
     if not is_known:
         return Enclosure.of(a, b, levels)
-    log_masses = b.log_mass + levels.bound(plan.at_last)
+    bounds = levels.bound(plan.at_last)
+    log_masses = b.log_mass + bounds
     if plan.pieces == 1 or b.log_mass.ndim > 1:
         return Enclosure(a, b, levels, log_masses)
-    heavy = np.flatnonzero(log_masses > (b.log_mass + levels.bound(plan.at_first)).max() - _LIGHT)
+    # A cell has at least its mass with what the bound is where the cell before it ends; the first is the top-k alone.
+    at_least = max(float(b.log_mass[0]), float((b.log_mass[1:] + bounds[:-1]).max()))
+    heavy = np.flatnonzero(log_masses > at_least - _LIGHT)
     return Enclosure.of(a, _cut_in_a_row(b, int(heavy[0]), int(heavy[-1]) + 1, plan.pieces, bottom), levels)
 
 
@@ -214,8 +218,8 @@ class _Plan:
         Levels, and the sums over a at each of them.
     every_a, largest
         All a as one cell, which has a mass of 1, and the levels for it.
-    at_first, at_last
-        Where the first and the last of each cell of b are among the levels.
+    at_last
+        Where the last of each cell of b is among the levels.
     """
 
     a: tuple[Ranks, Ranks]
@@ -225,7 +229,6 @@ class _Plan:
     sums: Sums
     every_a: Cells
     largest: Levels
-    at_first: Places
     at_last: Places
 
 
@@ -241,10 +244,8 @@ def _plan(k: int, m: int) -> _Plan:
     for shared in (b_last, sizes, every_a.log_mass):
         shared.setflags(write=False)
     levels = Levels(line.levels, line.largest)
-    places = levels.place(b), levels.place(b_last)
-    return _Plan(
-        (line.a, line.a_last), (b, b_last, sizes), line.pieces, line.levels, line.sums, every_a, levels, *places
-    )
+    ends, places = (b, b_last, sizes), levels.place(b_last)
+    return _Plan((line.a, line.a_last), ends, line.pieces, line.levels, line.sums, every_a, levels, places)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -304,7 +305,7 @@ def _even_rises(k: int, m: int) -> tuple[Ranks, int]:
     points = _spread(m, 200)
     height = log_sizes(np.array([k]), points)
     wanted = int(np.ceil(height[-1] / RISE))
-    count = min(wanted, max(FEW, min((wanted + 1) // 2, MANY)))
+    count = max(min(2 * wanted, FEW), min(wanted, SOME), min((wanted + 1) // 2, MANY))
     at = np.interp(np.arange(1, count) * (height[-1] / count), height, points).astype(np.int64)
     return sorted_distinct(np.append(0, 1 + at)), -(-wanted // count) if wanted > 2 * count else 1
 

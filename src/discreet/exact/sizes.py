@@ -28,12 +28,13 @@ _LOWEST = -700.0
 NumPy takes many times as long for an exponential that is too small for a float."""
 
 
-def log_sizes(a: Ranks, b: Ranks) -> Floats:
-    """Log C(a + b, a), at least the true value but for rounding, or but for 2^-22 where a table has it."""
-    most = int(a.max(initial=0)) + int(b.max(initial=0))
+def log_sizes(a: Ranks, b: Ranks, most: int | None = None) -> Floats:
+    """Log C(a + b, a), right to a relative 2^-43 or, where a table has it, to 2^-21; no a + b is above `most`."""
+    if most is None:
+        most = int(a.max(initial=0)) + int(b.max(initial=0))
     if most >= _TABLED:
         return log_binomial_float(a, b)
-    # Each of three is right to a relative 2^-43 of at most 2^20.
+    # Each of three is right to a relative 2^-43 of less than 2^20.
     logs = _log_factorials(1 << most.bit_length())
     sizes: Floats = logs[a + b] - logs[a] - logs[b]
     return sizes

@@ -126,26 +126,25 @@ class Heights:
         # Below that, so few bits of it are known that a float would not say what it must.
         if uniform.bits < 64 or uniform.numerator >> (uniform.bits - 20) == 0:
             return None
-        ends, end = _cut_evenly(first, last), min(last + 1, self.last)
-        scores = self._scores(np.append(first, np.minimum(ends, end - 1) + 1))
+        starts = _cut_evenly(first, last, with_end=last < self.last)
+        scores = self._scores(starts)
         begin = scores[:1]
         shares = -np.expm1(-self._gaps(begin, scores[1:]))
-        wanted = (1.0 if last == self.last else float(shares[-1])) * (uniform.numerator * 2.0**-uniform.bits)
+        wanted = (float(shares[-1]) if last < self.last else 1.0) * (uniform.numerator * 2.0**-uniform.bits)
         # Shares that are less than TINY are taken for it.
         if wanted <= 2.0 * TINY:
             return None
+        if last < self.last:
+            starts, shares = starts[:-1], shares[:-1]
         while True:
-            # All that is not before it is in the last piece.
-            place = int(shares[:-1].searchsorted(wanted, side="right"))
-            near = shares[:-1][max(0, place - 1) : place + 1]
-            if (np.abs(near - wanted) <= 2.0**-40 * wanted).any():
+            place = int(shares.searchsorted(wanted, side="right"))
+            if any(abs(near - wanted) <= 2.0**-40 * wanted for near in shares[max(0, place - 1) : place + 1].tolist()):
                 return None
-            first = int(ends[place - 1]) + 1 if place else first
-            last = int(ends[place])
+            first, last = int(starts[place]), int(starts[place + 1]) - 1 if place < len(shares) else last
             if first == last:
                 return first
-            ends = _cut_evenly(first, last)
-            shares = -np.expm1(-self._gaps(begin, self._scores(np.minimum(ends, end - 1) + 1)))
+            starts = _cut_evenly(first, last)
+            shares = -np.expm1(-self._gaps(begin, self._scores(starts[1:])))
 
     def _draw_by_balls(self, first: int, last: int, uniform: Uniform) -> int:
         """The index that a uniform number stands for."""
@@ -222,9 +221,9 @@ class HeightsOfMany(Heights):
         return np.array([tally.raw(ranks) for tally in self.tallies])
 
 
-def _cut_evenly(first: int, last: int) -> Ranks:
-    """Where pieces of a range end."""
+def _cut_evenly(first: int, last: int, with_end: bool = False) -> Ranks:
+    """Where pieces of a range begin, and the index after its end if that is wanted."""
     width = last - first + 1
     if width <= _AT_ONCE:
-        return first + np.arange(width)
-    return np.array([first + width * i // _AT_ONCE - 1 for i in range(1, _AT_ONCE + 1)], np.int64)
+        return first + np.arange(width + with_end)
+    return np.array([first + width * i // _AT_ONCE for i in range(_AT_ONCE + with_end)], np.int64)

@@ -102,7 +102,7 @@ class NestedClasses:
 
     def _propose_after(self, tried: int) -> Proposals:
         """Who proposes the next class after so many were turned down."""
-        is_planned = tried < _TRIES and self.losses.k <= ALL and self.is_known and "fitted" not in vars(self)
+        is_planned = tried < _TRIES and "fitted" not in vars(self) and self.losses.k <= ALL and self.is_known
         return self.planned if is_planned else self.fitted
 
 
@@ -134,7 +134,7 @@ class Proposals:
         """Part i is cell i of a, next to this b: their shares alone count."""
         if len(self.cells.a.first) == 1:
             return _WHOLE
-        return Envelope.over(self.cells.row(b), self.bits)
+        return Envelope.over(self.cells.row(b, self.top.last + self.bottom.last), self.bits)
 
     def draw(self, entropy: Entropy) -> tuple[int, int] | None:
         """Returns a class (a, b), with probability exactly proportional to its mass, or None where it is turned down.
