@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import MAX_PREC, Context, Decimal
 from fractions import Fraction
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
@@ -20,8 +18,8 @@ from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.sources.events.dialect import Dialect, dialect_of
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.where.comparing import Comparator
-from discreet.sources.events.where.moments import LITERAL_CASTS, moment_literal
-from discreet.sources.events.where.numbers import calculate
+from discreet.sources.events.where.moments import typed_literal
+from discreet.sources.events.where.numbers import calculate, number_literal
 from discreet.sources.events.where.values import (
     UNKNOWN,
     Node,
@@ -72,12 +70,7 @@ class Reader:
     def literal(self, node: Node) -> Value:
         if node.is_string:
             return Value("string", node, ibis.literal(node.this, dt.string), node.this)
-        if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", node.this, re.ASCII | re.IGNORECASE):
-            refuse(node)
-        number = Decimal(node.this).normalize(Context(MAX_PREC))
-        if len(number.as_tuple().digits) > 38:
-            raise InvalidValueError(f"where must hold numbers of at most 38 digits, not {sql(node)}")
-        return Value("number", node, literal=Fraction(number))
+        return number_literal(node)
 
     def boolean(self, node: Node) -> Value:
         return Value("boolean", node, ibis.literal(bool(node.this)), bool(node.this))
@@ -86,13 +79,7 @@ class Reader:
         return Value("NULL", node)
 
     def cast(self, node: Node) -> Value:
-        """A date or timestamp literal, which the parser spells as the cast of a string."""
-        kind = LITERAL_CASTS.get(node.to.this.name)
-        if kind is None or node.to.expressions or not (isinstance(node.this, exp.Literal) and node.this.is_string):
-            refuse(node)
-        return moment_literal(
-            self.dialect, kind, node.this.this, f"{node.to.this.name.removesuffix('NTZ')} {sql(node.this)}"
-        )
+        return typed_literal(self.dialect, node)
 
     def connective(self, node: Node) -> Value:
         combine = operator.and_ if isinstance(node, exp.And) else operator.or_
@@ -143,8 +130,7 @@ class Reader:
             raise InvalidValueError(f"where must not use a backslash in {sql(node)}: engines read it differently")
         if value.kind == "NULL":
             return Value("boolean", node, UNKNOWN)
-        if value.kind != "string":
-            raise InvalidTypeError(f"where must use {name} on strings, not on {value.text}, {article(value.kind)}")
+        _check_string(value, name)
         inner = value.expr
         if isinstance(node, exp.ILike):
             inner = self.dialect.fold_case(inner, "lower")
@@ -156,8 +142,7 @@ class Reader:
         value = self.value(node.this)
         if value.kind == "NULL":
             return replace(value, node=node)
-        if value.kind != "string":
-            raise InvalidTypeError(f"where must use {node.key} on strings, not on {value.text}, {article(value.kind)}")
+        _check_string(value, node.key)
         if isinstance(node, exp.Trim):
             changed = self._trim(value, node)
         else:
@@ -193,6 +178,12 @@ class Reader:
         return calculate(
             self.dialect, operator.sub, zero, self.comparator.read_as("integer", self.value(node.this)), node
         )
+
+
+def _check_string(value: Value, name: str) -> None:
+    """Raises where an operator or a function of strings is given something else."""
+    if value.kind != "string":
+        raise InvalidTypeError(f"where must use {name} on strings, not on {value.text}, {article(value.kind)}")
 
 
 def _find_dialect(table: ir.Table) -> Dialect:
