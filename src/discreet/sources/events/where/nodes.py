@@ -1,4 +1,7 @@
-"""What each node of the white list means in ibis, one method a node."""
+"""What each node of the white list means in ibis, one method a node.
+
+How values of a kind are read, compared and calculated with is in `comparing.py`, `numbers.py` and `moments.py`.
+"""
 
 from __future__ import annotations
 

@@ -80,12 +80,7 @@ def describe_readings(
     reader = Reader(table, frozenset(undeclared), is_text)
     with silence_sqlglot():
         _translate(where, reader)
-    readings = reader.comparator.readings
-    if not readings:
-        return None
-    listed = " and ".join(f"{text} as {_READINGS[kind]}" for text, kind in readings.items())
-    types = "its type is" if len(readings) == 1 else "their types are"
-    return f"where reads {listed}, because {types} not declared: no other spelling meets it"
+    return reader.comparator.describe_readings()
 
 
 def _translate(where: str, reader: Reader) -> ir.BooleanValue:
@@ -110,14 +105,3 @@ def _check_repeats(truth: ir.BooleanValue) -> None:
     op = truth.op()
     if op.map(cases)[op] > MOST_CASES:
         raise InvalidValueError("where must calculate less: checked for overflow, its arithmetic needs too many CASEs")
-
-
-_READINGS = {
-    "integer": "whole numbers (25)",
-    "float": "numbers (2.5)",
-    "boolean": "true or false",
-    "date": "dates (2026-01-31)",
-    "timestamp": "dates and times (2026-01-31 or 2026-01-31 12:00:00)",
-    "timestamp with time zone": "times with a zone (2026-01-31 12:00:00+01:00)",
-}
-"""How columns without a declared type are read, in words."""
