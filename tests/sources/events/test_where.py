@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.sources.events.where import DEEPEST, LONGEST, MOST, condition, describe_readings
-from discreet.sources.events.where.translate import READERS
+from discreet.sources.events.where.nodes import READERS
 from discreet.sources.events.where.whitelist import PARTS
 
 BIG, SMALL = 2**63 - 1, -(2**63)

@@ -32,7 +32,15 @@ from discreet.sources.events.where.values import (
 
 _SIGNS = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_READ_AS = {"integer", "float", "date", "boolean", *MOMENTS}
+_READINGS = {
+    "integer": "whole numbers (25)",
+    "float": "numbers (2.5)",
+    "boolean": "true or false",
+    "date": "dates (2026-01-31)",
+    "timestamp": "dates and times (2026-01-31 or 2026-01-31 12:00:00)",
+    "timestamp with time zone": "times with a zone (2026-01-31 12:00:00+01:00)",
+}
+"""What a column without a declared type can be read as, in words."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,7 +162,7 @@ class Comparator:
 
     def read_as(self, kind: str, value: Value, beside: Sequence[Value] = (), noted: str | None = None) -> Value:
         """A column without a declared type as another kind, NULL where it is not one; anything else as it is."""
-        if value.cell is None or value.kind != "string" or kind not in _READ_AS:
+        if value.cell is None or value.kind != "string" or kind not in _READINGS:
             return value
         long = next((each for each in beside if each.kind == "number" and 2**53 < abs(each.literal) < 2**64), None)
         if long is not None:
@@ -164,6 +172,14 @@ class Comparator:
             expr = read_cell(self.dialect, value.cell, "integer")
             return replace(value, kind="integer", expr=expr, low=-(2**63), high=2**63 - 1, cell=None)
         return replace(value, kind=kind, expr=read_cell(self.dialect, value.cell, kind), cell=None)
+
+    def describe_readings(self) -> str | None:
+        """What columns without a declared type have been read as, in a sentence; None where none has been."""
+        if not self.readings:
+            return None
+        listed = " and ".join(f"{text} as {_READINGS[kind]}" for text, kind in self.readings.items())
+        types = "its type is" if len(self.readings) == 1 else "their types are"
+        return f"where reads {listed}, because {types} not declared: no other spelling meets it"
 
 
 def _refuse_order(left: Value, right: Value) -> None:

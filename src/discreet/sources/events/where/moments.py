@@ -9,10 +9,12 @@ from typing import Any
 
 import ibis
 import ibis.expr.datatypes as dt
+from sqlglot import exp
 
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.sources.events.dialect import Dialect
 from discreet.sources.events.where.values import MOMENTS, Node, Value, sql
+from discreet.sources.events.where.whitelist import refuse
 
 _DAY = r"\d{4}-\d\d-\d\d"
 _CLOCK = r"[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?"
@@ -26,7 +28,7 @@ _SPELLED = {
     "timestamp": "timestamps like TIMESTAMP '2024-01-31 12:00:00'",
     "timestamp with time zone": "timestamps with a zone like TIMESTAMPTZ '2024-01-31 12:00:00+00:00'",
 }
-LITERAL_CASTS = {
+_LITERAL_CASTS = {
     "DATE": "date",
     "TIMESTAMP": "timestamp",
     "TIMESTAMPNTZ": "timestamp",
@@ -34,8 +36,16 @@ LITERAL_CASTS = {
 }
 
 
+def typed_literal(dialect: Dialect, node: Node) -> Value:
+    """A literal such as DATE '2024-01-31', which the parser spells as the cast of a string."""
+    name, text = node.to.this.name, node.this
+    if name not in _LITERAL_CASTS or node.to.expressions or not (isinstance(text, exp.Literal) and text.is_string):
+        refuse(node)
+    return moment_literal(dialect, _LITERAL_CASTS[name], text.this, f"{name.removesuffix('NTZ')} {sql(text)}")
+
+
 def moment_literal(dialect: Dialect, kind: str, given: Any, node: Node) -> Value:
-    """A date or timestamp literal."""
+    """The date or timestamp that a literal stands for, of the kind that it is written as or stands beside."""
     moment = _read_moment(kind, given)
     if moment is None:
         raise InvalidValueError(f"where must hold {_SPELLED[kind]}, not {sql(node)}")

@@ -1,4 +1,4 @@
-"""Numbers in a condition: arithmetic that cannot fail, one type for several numbers, and exact comparison.
+"""Numbers in a condition: literals, arithmetic that cannot fail, one type for several numbers, and exact comparison.
 
 Where the result of arithmetic could overflow, the SQL checks it and gives NULL. Integers and decimals are compared with
 any number exactly, because what is between two steps of a grid is no value.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import MAX_PREC, Context, Decimal
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -22,9 +23,20 @@ import numpy as np
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.sources.events.dialect import Dialect
 from discreet.sources.events.where.values import Node, Value, article, refuse_mismatch, sql
+from discreet.sources.events.where.whitelist import refuse
 
 MOST = 2**63 - 1
 """The largest result of arithmetic; what is beyond is NULL, on every engine."""
+
+
+def number_literal(node: Node) -> Value:
+    """A number literal, exactly as it is written."""
+    if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", node.this, re.ASCII | re.IGNORECASE):
+        refuse(node)
+    number = Decimal(node.this).normalize(Context(MAX_PREC))
+    if len(number.as_tuple().digits) > 38:
+        raise InvalidValueError(f"where must hold numbers of at most 38 digits, not {sql(node)}")
+    return Value("number", node, literal=Fraction(number))
 
 
 def calculate(dialect: Dialect, how: Callable[[Any, Any], Any], left: Value, right: Value, node: Node) -> Value:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import duckdb
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
-from discreet.errors import InvalidTypeError, InvalidValueError, quote
+from discreet.errors import Error, InvalidTypeError, InvalidValueError, quote
 from discreet.sources.events.where.values import Node
 
 LONGEST = 10_000
@@ -71,6 +71,15 @@ def _explain_error(where: str, error: Exception) -> str:
     at = f" at line {reason['line']}, column {reason['col']}" if reason.get("line") else ""
     hint = _QUOTES if "Unexpected token" in described else ""
     return f"where must be one SQL expression, and does not parse{at}: {described[:100]}{hint}"
+
+
+def named_columns(where: str) -> list[str]:
+    """The columns that a condition names; none where it does not parse, which is said where it is read."""
+    with silence_sqlglot(), suppress(Error):
+        return list(
+            dict.fromkeys(column.name for column in parse_expression(where).find_all(exp.Column) if column.name)
+        )
+    return []
 
 
 def check_depth(expression: Node) -> None:
