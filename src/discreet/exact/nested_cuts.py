@@ -57,24 +57,52 @@ def begin(top: Side, bottom: Side) -> Enclosure:
     if _are_easy(log_masses):
         return Enclosure(plan.every_a, b, plan.largest, log_masses)
     a = Cells.in_a_row(top, *plan.a)
-    levels = Levels(plan.levels, plan.sums.log_sums(a.log_mass))
+    levels = Levels(plan.levels, _log_r(plan, a, b, log_masses))
     # One side has few masses where scores are equal; many sides have them at different places.
-    if a.log_mass.ndim == 1 and not (has_mass := a.log_mass > -np.inf).all():
+    if a.log_mass.ndim == 1 and 2 * np.count_nonzero(has_mass := a.log_mass > -np.inf) <= len(has_mass):
         a = a[has_mass]
     if not is_known:
         return Enclosure.of(a, b, levels)
     bounds = levels.bound(plan.at_last)
     log_masses = b.log_mass + bounds
-    if plan.pieces == 1 or b.log_mass.ndim > 1:
+    if plan.pieces == 1 or b.log_mass.ndim > 1 or _are_easy(log_masses):
         return Enclosure(a, b, levels, log_masses)
-    # A cell has at least its mass with what the bound is where the cell before it ends; the first is the top-k alone.
-    at_least = max(float(b.log_mass[0]), float((b.log_mass[1:] + bounds[:-1]).max()))
-    heavy = np.flatnonzero(log_masses > at_least - _LIGHT)
-    return Enclosure.of(a, _cut_in_a_row(b, int(heavy[0]), int(heavy[-1]) + 1, plan.pieces, bottom), levels)
+    heavy = _find_heavy(log_masses, _heaviest(b, bounds))
+    return Enclosure.of(a, _cut_in_a_row(b, *heavy, plan.pieces, bottom), levels)
+
+
+def _log_r(plan: _Plan, a: Cells, b: Cells, log_masses: Floats) -> Floats:
+    """Log R at levels beside cells of b that may be heavy, and at others what it is with all mass at the largest a.
+
+    `log_masses` are the bounds on cells of b with all mass at the largest a.
+    """
+    if plan.pieces == 1 or b.first is not plan.b[0] or b.log_mass.ndim > 1:
+        return plan.sums.log_sums(a.log_mass)
+    # Some of the mass is there.
+    first, end = _find_heavy(log_masses, max(0.0, _heaviest(b, plan.b[2]) + float(a.log_mass[-1])))
+    level = plan.at_last.level
+    beside = slice(int(level[first]), int(level[end - 1]) + 2)
+    log_r = plan.largest.log_r.copy()
+    log_r[beside] = plan.sums.log_sums(a.log_mass, beside)
+    return log_r
+
+
+def _heaviest(b: Cells, bounds: Floats) -> float:
+    """About the largest log mass of a cell of b, by what bounds it where the one before it ends.
+
+    The first cell is the top-k alone.
+    """
+    return max(float(b.log_mass[0]), float((b.log_mass[1:] + bounds[:-1]).max(initial=-np.inf)))
+
+
+def _find_heavy(log_masses: Floats, heaviest: float) -> tuple[int, int]:
+    """From which to before which cell all are that may have a mass to speak of."""
+    found = np.flatnonzero(log_masses > heaviest - _LIGHT)
+    return int(found[0]), int(found[-1]) + 1
 
 
 _LIGHT = 8.0
-"""By how much the bound on a planned cell is below what the heaviest one likely has, if it need not be cut."""
+"""By how much the bound on a cell is below what the heaviest one likely has, if it does not matter."""
 
 
 def _end_with(plan: _Plan, known: int) -> tuple[Ranks, Ranks, Floats]:

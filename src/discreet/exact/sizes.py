@@ -81,8 +81,8 @@ class Sums:
             shared.setflags(write=False)
         return cls(count, heights, factors)
 
-    def log_sums(self, log_mass: Floats) -> Floats:
-        """The logarithm of the sum of masses times sizes at each level; masses may have other axes before that of a.
+    def log_sums(self, log_mass: Floats, levels: slice = slice(None)) -> Floats:
+        """The logarithm of the sum of masses times sizes at some levels; masses may have other axes before that of a.
 
         Right to an absolute 2^-40, or a relative 2^-40 of the largest log size.
         """
@@ -92,7 +92,7 @@ class Sums:
         blocks = log_mass.reshape(*log_mass.shape[:-1], count, width)
         top = np.maximum(blocks.max(axis=-1, keepdims=True), -LARGEST)
         shares = np.exp(np.maximum(blocks - top, _LOWEST))
-        parts = np.log((self.factors @ shares[..., None])[..., 0]) + top + self.heights
+        parts = np.log((self.factors[:, levels] @ shares[..., None])[..., 0]) + top + self.heights[:, levels]
         sums: Floats = parts[..., 0, :] if count == 1 else log_sum_exp(parts, axis=-2)
         return sums
 
