@@ -11,9 +11,13 @@ from discreet.exact.nested_cuts import (
     _add_levels,
     _add_up,
     _are_easy,
+    _cut_in_a_row,
     _even_rises,
+    _find_heavy,
     _find_hidden,
+    _heaviest,
     _lay_out,
+    _log_r,
     _pieces_of_a,
     _plan,
     _refine,
@@ -118,7 +122,7 @@ QUALITY = {
     (2, 2000): (1.23, 1.23, 35, 863, 240, 17),
     (10, 2000): (1.54, 1.54, 130, 2058, 288, 18),
     (100, 2000): (1.58, 1.58, 1668, 7263, 600, 21),
-    (1000, 2000): (1.2, 1.2, 17241, 13468, 1301, 24),
+    (1000, 2000): (1.2, 1.2, 17241, 13465, 1272, 24),
     (1500, 1500): (np.inf, 1.45, 3449, 12515, 280, 28),
 }
 
@@ -257,6 +261,92 @@ def test_planned_cells_of_a_have_a_mass():
     assert found.levels.log_r == pytest.approx(Levels.at(found.levels.b, found.a).log_r, rel=1e-12)
     every = begin(Scores([1.0] * 6, 1), flat)
     assert every.a.first.tolist() == list(range(1, 8))
+
+
+def in_a_row(first, last):
+    first = np.array(first)
+    return Cells(first, np.append(first[1:] - 1, last), np.zeros(len(first)))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "chosen", "pieces", "after"),
+    [
+        ([0, 10, 20], 29, (1, 2), 5, [0, 10, 12, 14, 16, 18, 20]),
+        ([0, 10, 20], 29, (0, 3), 2, [0, 5, 10, 15, 20, 25]),
+        ([0, 1, 2, 9], 9, (0, 4), 3, [0, 1, 2, 4, 6, 9]),
+        ([0, 1], 2, (1, 2), 7, [0, 1, 2]),
+        ([0], 0, (0, 1), 4, [0]),
+        ([0, 2**62], 2**63 - 1, (1, 2), 2, [0, 2**62, 2**62 + 2**61]),
+    ],
+)
+def test_cells_in_a_row_are_cut_into_pieces(first, last, chosen, pieces, after):
+    cut = _cut_in_a_row(in_a_row(first, last), *chosen, pieces, Even(last))
+    assert cut.first.tolist() == after
+    assert cut.last.tolist() == [*(each - 1 for each in after[1:]), last]
+    assert cut.log_mass == pytest.approx(np.log((cut.last - cut.first) + 1.0))
+
+
+@pytest.mark.parametrize(("pieces", "count"), [(4, 3200), (7, 3200), (1000, 3200)])
+def test_many_cells_are_cut_into_fewer_pieces(pieces, count):
+    cells = in_a_row(np.arange(0, 10**5, 100), 10**5 - 1)
+    assert len(_cut_in_a_row(cells, 100, 900, pieces, Even(10**5 - 1)).first) == 200 + 800 * 2
+    assert len(_cut_in_a_row(cells, 100, 500, pieces, Even(10**5 - 1)).first) == 600 + 400 * min(pieces, 5)
+    assert len(_cut_in_a_row(cells, 0, 1, pieces, Even(10**5 - 1)).first) == 999 + min(pieces, 100)
+
+
+def test_cells_that_may_be_heavy_are_found_by_the_heaviest():
+    assert _find_heavy(np.array([-9.0, 3.0, -2.0, 1.0, -6.0]), 2.0) == (1, 4)
+    assert _find_heavy(np.array([5.0, -3.0]), 5.0) == (0, 1)
+    assert _find_heavy(np.array([-2.9, 5.0, -2.9]), 5.0) == (0, 3)
+    assert _find_heavy(np.array([-3.1, 5.0, -3.1]), 5.0) == (1, 2)
+    cells = Cells(np.arange(3), np.arange(3), np.array([-1.0, -2.0, -9.0]))
+    assert _heaviest(cells, np.array([0.0, 4.0, 99.0])) == -1.0
+    assert _heaviest(cells, np.array([3.0, 4.0, 99.0])) == 1.0
+    assert _heaviest(cells, np.array([3.0, 30.0, 99.0])) == 21.0
+    assert _heaviest(cells[np.array([True, False, False])], np.zeros(1)) == -1.0
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 0.05, 0.001])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_levels_far_from_all_mass_have_the_largest_size(shape, epsilon):
+    top, bottom = sides(shape, 1000, 5000, epsilon)
+    plan = _plan(1000, 5000)
+    a, b = Cells.in_a_row(top, *plan.a), Cells.in_a_row(bottom, *plan.b[:2])
+    found, exact = _log_r(plan, a, b, b.log_mass + plan.b[2]), plan.sums.log_sums(a.log_mass)
+    is_exact = found == pytest.approx(exact, rel=1e-13)
+    beside = np.isclose(found, exact, rtol=1e-13, atol=1e-11)
+    assert is_exact == beside.all()
+    assert (found[~beside] == plan.largest.log_r[~beside]).all()
+    assert (found >= exact - 1e-9).all()
+    # What is not exact has no share of the mass, by bounds that are exact.
+    shares = b.log_mass + Levels(plan.levels, exact).bound(plan.at_last)
+    level = plan.at_last.level
+    matters = shares > log_sum(shares) - 7.0
+    assert beside[level[matters]].all()
+    assert beside[level[matters] + 1].all()
+
+
+def test_few_levels_are_summed_where_few_matter():
+    top, bottom = sides("floats", 1000, 5000, 0.05)
+    plan = _plan(1000, 5000)
+    a, b = Cells.in_a_row(top, *plan.a), Cells.in_a_row(bottom, *plan.b[:2])
+    found = _log_r(plan, a, b, b.log_mass + plan.b[2])
+    assert 2 < np.count_nonzero(found < plan.largest.log_r) < 20
+    few = _plan(10, 5000)
+    top, bottom = sides("floats", 10, 5000, 0.05)
+    a, b = Cells.in_a_row(top, *few.a), Cells.in_a_row(bottom, *few.b[:2])
+    assert _log_r(few, a, b, b.log_mass + few.b[2]).tolist() == few.sums.log_sums(a.log_mass).tolist()
+
+
+def test_wide_planned_cells_are_cut_only_where_bounds_are_not_easy():
+    plan = _plan(1000, 5000)
+    assert plan.pieces > 1
+    easy = begin(Scores([5.0] * 999, 1), Scores([4.0] * 5000, 0))
+    assert len(easy.a.first) > 1
+    assert easy.b.first is plan.b[0]
+    flat = begin(*sides("floats", 1000, 5000, 0.05))
+    assert len(flat.b.first) > len(plan.b[0])
+    assert (flat.b.first[1:] == flat.b.last[:-1] + 1).all()
 
 
 def test_what_is_hidden_is_one_cell():

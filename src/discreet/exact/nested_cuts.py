@@ -81,7 +81,8 @@ def _log_r(plan: _Plan, a: Cells, b: Cells, log_masses: Floats) -> Floats:
     # Some of the mass is there.
     first, end = _find_heavy(log_masses, max(0.0, _heaviest(b, plan.b[2]) + float(a.log_mass[-1])))
     level = plan.at_last.level
-    beside = slice(int(level[first]), int(level[end - 1]) + 2)
+    # And one level more on either side.
+    beside = slice(max(0, int(level[first]) - 1), int(level[end - 1]) + 3)
     log_r = plan.largest.log_r.copy()
     log_r[beside] = plan.sums.log_sums(a.log_mass, beside)
     return log_r
