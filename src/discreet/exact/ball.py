@@ -175,6 +175,11 @@ def sample_bernoulli_exp(
         return True
     if share * (1.0 - RELATIVE) > math.exp(min(bounds[1], 1.0)):
         return False
+    return is_below_exp(uniform, log_probability)
+
+
+def is_below_exp(uniform: Uniform, log_probability: Callable[[], arb]) -> bool:
+    """Whether a uniform number is below exp(log_probability), which has just this probability where it is at most 1."""
     while True:
         with precision(_precision_for(uniform.bits)):
             probability, drawn = log_probability().exp(), uniform.ball()
