@@ -15,14 +15,14 @@ from discreet.sources.arrays.array import array_source
 from discreet.tally import Tally
 from peers import NO_DIFFPRIVLIB, NO_OPENDP, PLAIN, Diffprivlib, has_opendp, opendp, plain_one_shot, scan
 from scores import NO_NETFLIX, netflix, zipf
-from suite import Row, Rows, Run
+from suite import Row, Rows, Run, power
 from timing import Task
 
 SCAN = "of a scan of all classes in NumPy"
 
 
 def rows(run: Run) -> Rows:
-    """Zipf counts and Netflix against the plain one-shot and the peers, then Netflix against a scan."""
+    """Zipf counts and Netflix against the plain one-shot and the peers, then Netflix against a scan, and long joint."""
     films = netflix()
     known = {"d = 10^4": zipf(10**4), **({} if films is None else {"Netflix": films})}
     for name, scores in known.items():
@@ -32,6 +32,7 @@ def rows(run: Run) -> Rows:
         yield NO_NETFLIX
     else:
         yield from against_scan(run, films)
+    yield from joint_lists(run)
     if not has_opendp():
         yield NO_OPENDP
     if not Diffprivlib.is_here():
@@ -97,6 +98,16 @@ def against_scan(run: Run, scores: np.ndarray) -> Rows:
             yield Row(f"canonical, {noise}, drawing alone, {at}", times[noise] / whole, SCAN, 1 / 25, one=whole)
         yield Row(f"joint, {at}", times["joint"] / whole, SCAN, 1 / 20, one=whole)
         yield Row(f"a further draw, {at}", times["further"] / times["gumbel"], "of the first", 0.1, one=times["gumbel"])
+
+
+def joint_lists(run: Run) -> Rows:
+    """A sequence of 10^4 items, which looks up 10^4 ranks for each count."""
+    scores = zipf(run.size(10**5))
+    for epsilon in ("1", "0.1", "0.01"):
+        task = partial(discreet.top_k, scores, len(scores) // 10, epsilon, mechanism=discreet.Joint())
+        seconds = run.medians({"joint": task}, repeats=7)["joint"]
+        what = f"joint, d = {power(len(scores))}, k = {power(len(scores) // 10)}"
+        yield Row(f"{what}, epsilon = {epsilon}", seconds, "s", 0.3)
 
 
 def first_draw(tally: Tally, k: int, epsilon: Fraction, mechanism: Mechanism) -> None:

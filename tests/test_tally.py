@@ -51,6 +51,10 @@ def test_within_counts_by_exact_comparison(values, data):
     ranks = np.arange(len(values))
     expected = [max(r for r in ranks if scores[r] > scores[i] - Fraction(reach)) for i in ranks]
     assert tally.within(ranks, np.full(len(ranks), reach)).tolist() == expected
+    # A column of reaches gives a row for each.
+    reaches = np.array([[reach], [0.3], [reach]])
+    each = [tally.within(ranks, np.full(len(ranks), one)).tolist() for one in reaches[:, 0]]
+    assert tally.within(ranks, reaches).tolist() == each
 
 
 @given(integers | floats, st.data())

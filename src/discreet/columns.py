@@ -36,7 +36,10 @@ class Column(Protocol):
         """(score[larger] - score[smaller]) / unit where positive, else 0: correctly rounded, inf beyond all floats."""
 
     def within(self, positions: Ranks, reaches: Floats) -> Ranks:
-        """The first position whose score is above score[position] - reach, for each; reaches are positive."""
+        """The first position whose score is above score[position] - reach, for each; reaches are positive.
+
+        The two are broadcast against each other.
+        """
 
     def run(self, positions: Ranks) -> Ranks:
         """The first position that has the score at each position."""
@@ -65,7 +68,7 @@ class IntegerColumn:
 
     def within(self, positions: Ranks, reaches: Floats) -> Ranks:
         lowest = lowest_keys(self.keys[positions], reaches, self.unit)
-        return np.searchsorted(self.keys, lowest, side="left").astype(np.int64)
+        return np.searchsorted(self.keys, lowest, side="left").astype(np.int64, copy=False)
 
     def run(self, positions: Ranks) -> Ranks:
         return np.searchsorted(self.keys, self.keys[positions], side="left").astype(np.int64)
@@ -120,11 +123,12 @@ class ExactColumn:
         return np.array([to_float(max(self.values[i] - self.values[j], Fraction(0))) for i, j in pairs], np.float64)
 
     def within(self, positions: Ranks, reaches: Floats) -> Ranks:
+        pairs = np.broadcast(positions, reaches)
         found = [
             0 if math.isinf(reach) else bisect_right(self.values, self.values[i] - Fraction(reach))
-            for i, reach in zip(positions.tolist(), reaches.tolist(), strict=True)
+            for i, reach in pairs
         ]
-        return np.array(found, np.int64)
+        return np.array(found, np.int64).reshape(pairs.shape)
 
     def run(self, positions: Ranks) -> Ranks:
         return np.array([bisect_left(self.values, self.values[i]) for i in positions.tolist()], np.int64)
@@ -233,6 +237,7 @@ def lowest_keys(keys: NDArray[np.uint64], reaches: Floats, unit: Fraction) -> ND
         steps = np.where(beyond, 0.0, wholes).astype(np.uint64)
     else:
         different, which = np.unique(reaches, return_inverse=True)
+        which = which.reshape(reaches.shape)
         exact = [2**64 if math.isinf(reach) else math.ceil(Fraction(reach) / unit) for reach in different.tolist()]
         beyond = np.array([count >= 2**64 for count in exact], bool)[which]
         steps = np.array([min(count, 2**64 - 1) for count in exact], np.uint64)[which]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis import JointOverSets
+from discreet.analysis import JointOverSets, rows
 from discreet.analysis.classes import cells_of
 from discreet.analysis.goals import Hits, count_right_ranks, goals, is_reached
 from discreet.analysis.rows import Rows
@@ -117,13 +117,45 @@ def test_long_rows_say_what_single_classes_say(gamma, epsilon, goal):
     tally = array_source(scores).tally()
     prepared = discreet.Canonical(gamma).prepare(tally, k, Fraction(epsilon), discreet.Sensitivity())
     wanted = {**goals(tally, k), "most": Hits(k, 9), "tied": Hits(1500), "few": Hits(1500, 2)}
-    rows, cells = Rows.of(prepared, wanted, goal), cells_of(prepared)
-    assert rows.error <= 3 * goal
-    assert len(rows.h) < len(cells.h) or len(cells.h) < 5000
+    shares_alone = {name: one for name, one in wanted.items() if getattr(one, "least", None) is None}
+    cells = cells_of(prepared)
+    # Where nothing counts how many are wrong, ties are rows too.
+    for asked in (wanted, shares_alone):
+        found = Rows.of(prepared, asked, goal)
+        assert found.error <= 3 * goal
+        assert len(found.h) < len(cells.h) or len(cells.h) < 5000
+        for name, one in asked.items():
+            rates = cell_rates(one, cells, k)
+            exactly = cells.top + float((cells.probability * rates).sum())
+            assert found.share(one) == pytest.approx(exactly, abs=found.error + cells.error), name
+
+
+TIED = {
+    "small": lambda made: (made.integers(0, 6, made.integers(20, 90)), int(made.integers(2, 12)), "1/2"),
+    "counts": lambda made: (made.integers(0, 300, 4000), int(made.integers(5, 60)), "1/10"),
+    "tail": lambda made: ((1e7 / np.arange(1, 60_001) ** 1.05).astype(np.int64), int(made.integers(400, 700)), "1/20"),
+    "floats": lambda made: (made.random(500), 20, "4"),
+    "rationals": lambda made: ([Fraction(int(x), 7) for x in made.integers(0, 40, 120)], 9, "1/2"),
+}
+
+
+@pytest.mark.parametrize("shape", TIED)
+@pytest.mark.parametrize("seed", range(4))
+def test_ties_taken_together_say_what_they_say_one_by_one(shape, seed, monkeypatch):
+    scores, k, epsilon = TIED[shape](np.random.default_rng(seed))
+    tally = array_source(scores).tally()
+    prepared = discreet.Canonical().prepare(tally, k, Fraction(epsilon), discreet.Sensitivity())
+    wanted = goals(tally, k)
+    together = Rows.of(prepared, wanted, 1e-9)
+    monkeypatch.setattr(rows, "_list_runs", lambda corners, tally: rows._list_rows(corners))
+    apart = Rows.of(prepared, wanted, 1e-9)
+    assert (len(together.h) < len(apart.h)) == (shape != "floats")
+    # Rounding is all that differs, and there is no more of it.
+    assert together.error <= apart.error + 1e-13
+    rounding = min(1e-11, together.error + apart.error)
     for name, one in wanted.items():
-        rates = cell_rates(one, cells, k)
-        exactly = cells.top + float((cells.probability * rates).sum())
-        assert rows.share(one) == pytest.approx(exactly, abs=rows.error + cells.error), name
+        assert together.share(one) == pytest.approx(apart.share(one), abs=rounding), name
+    assert together.top == pytest.approx(apart.top, abs=rounding)
 
 
 def cell_rates(wanted, cells, k):

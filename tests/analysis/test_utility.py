@@ -11,7 +11,7 @@ import discreet
 from discreet.analysis.classes import massive_cells
 from discreet.analysis.goals import GOALS, goals, is_reached
 from discreet.evidence.law import law
-from discreet.exact.ball import log_binomial, log_binomial_float, precision
+from discreet.exact.ball import log_binomial, log_binomial_float, log_binomial_ratio, precision
 from discreet.mechanisms.canonical_classes import Classes, Losses
 from discreet.noise import NOISES
 from discreet.sources.arrays.array import array_source
@@ -94,6 +94,21 @@ def test_log_binomials_are_right():
     with precision(128):
         exactly = [float(log_binomial(int(a + b), int(a))) for a, b in zip(r, rest, strict=True)]
     assert log_binomial_float(r, rest) == pytest.approx(exactly, rel=1e-15, abs=1e-12)
+
+
+def test_ratios_of_binomials_lose_no_digits():
+    """However many more there are to choose from: near 1 as well as beside nothing."""
+    made = np.random.default_rng(11)
+    few = [0, 1, 2, 3, 11, 12, 13, 200, 10**6, 10**12]
+    grid = np.array([(m, r, rest) for m in few[1:] for r in few[1:] for rest in few])
+    drawn = np.floor(10 ** made.uniform(0, 7, (500, 3))).astype(np.int64)
+    m, r, rest = np.concatenate([grid, drawn]).T
+    with precision(256):
+        exactly = [
+            float(log_binomial(int(b + c), int(b)) - log_binomial(int(a + b + c), int(b)))
+            for a, b, c in zip(m, r, rest, strict=True)
+        ]
+    assert log_binomial_ratio(m, r, rest) == pytest.approx(exactly, rel=2.0**-48, abs=0.0)
 
 
 @pytest.mark.parametrize(

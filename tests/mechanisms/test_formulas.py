@@ -13,6 +13,7 @@ from flint import arb
 import discreet
 from discreet.evidence import definition as by_definition
 from discreet.exact.ball import ball, precision
+from discreet.exact.entropy import Entropy
 from discreet.mechanisms import canonical, joint, oneshot
 from discreet.mechanisms.joint import log_count
 from discreet.noise import LAPLACE
@@ -78,7 +79,6 @@ def test_every_tail_class_at_gamma_one_has_its_loss_and_its_size():
 
 def test_subsets_of_a_class_are_exactly_its_members_and_equally_likely():
     import draws
-    from discreet.exact.entropy import Entropy
 
     k, d = 3, 6
     losses = canonical.Losses(tally_of([9, 7, 6, 4, 3, 1]), k, Fraction(1), Fraction(1, 2))
@@ -124,6 +124,38 @@ def test_the_parts_of_the_joint_mechanism_add_up_to_the_weight():
                     log_mass = prepared.log_acceptance(part, last, loss) + prepared.envelope.log_weight(part)
                     total += (log_mass - log_count(last)).exp()
             assert abs(total - (-ball(prepared.rate * loss)).exp()) < 1e-20
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.5, 40.0])
+def test_pieces_of_parts_of_joint_stay_in_their_part(rate):
+    """Whatever floats do, every piece lies in the part whose bound it has, and together they are the part."""
+    near = 1.0 + np.array([0, 1, 3, 1000]) * 2.0**-52
+    for edges in (np.array([0.0, 1.0, 2.5, 1e6]), near, 2.0**53 * near, np.array([0.0, 5e-324, 1e-300, 1.0])):
+        pieces = np.array([32, 7, 1])
+        finer, part = joint._cut_evenly(rate, edges, pieces)
+        assert (np.diff(finer) > 0.0).all()
+        assert set(edges) <= set(finer)
+        assert (edges[part] <= finer[:-1]).all()
+        assert (finer[1:] <= edges[part + 1]).all()
+    finer, _ = joint._cut_evenly(rate, np.array([1.0, 1.0 + 1.0 / rate]), np.array([4]))
+    mass = -np.diff(np.exp(-rate * finer))
+    assert mass == pytest.approx(np.full(4, mass.mean()))
+
+
+@pytest.mark.parametrize("epsilon", ["1", "0.1", "0.01"])
+def test_joint_counts_sequences_at_few_edges_and_draws_few_in_vain(epsilon, monkeypatch):
+    counted, look_up = [], joint.last_ranks
+    monkeypatch.setattr(joint, "last_ranks", lambda tally, k, at: counted.append(len(at)) or look_up(tally, k, at))
+    tally = tally_of((1e6 / np.arange(1, 5001) ** 0.8).astype(np.int64))
+    prepared = discreet.Joint().prepare(tally, 500, Fraction(epsilon), discreet.Sensitivity())
+    assert len(prepared.edges) > 2 * sum(counted)
+    assert sum(counted) < 120
+    arranged, arrangement = [], Entropy.arrangement
+    entropy = Entropy(random.Random(7))
+    monkeypatch.setattr(Entropy, "arrangement", lambda self, last: arranged.append(1) or arrangement(self, last))
+    for _ in range(100):
+        prepared.draw(entropy)
+    assert len(arranged) < 140
 
 
 def test_the_canonical_parts_add_up_to_the_weight():

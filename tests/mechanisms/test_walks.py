@@ -31,7 +31,7 @@ def prepared(mechanism, scores, k):
         (discreet.Canonical(gamma="1/2"), [2, 1, 0], 1, 0.09),
         (discreet.Canonical(gamma="1/2"), [2, 1, 0], 2, 0.09),
         (discreet.Canonical(gamma=1), [2, 1, 0], 2, 0.03),
-        (discreet.Joint(), [2, 1, 0], 1, 0.25),
+        (discreet.Joint(), [2, 1, 0], 1, 0.35),
         (discreet.Joint(), [2, 0], 1, 0.25),
         (discreet.Canonical(noise="exponential"), [2, 0], 1, 0.75),
         (discreet.Canonical(noise="logistic"), [2, 0], 1, 0.75),

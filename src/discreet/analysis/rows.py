@@ -2,7 +2,8 @@
 
 A row is all classes (h, t) of one h with t in a range. Where the gain hardly varies along a row, its mass is a gain
 times its number of subsets, and that is a difference of two binomials: sum of C(t-h-1, k-1-h) over t from t1 to t2 is
-C(t2-h, k-h) - C(t1-h-1, k-h). So the long flat tail of a million items costs a few rows, not ten million classes.
+C(t2-h, k-h) - C(t1-h-1, k-h). So the long flat tail of a million items costs a few rows, not ten million classes. Where
+worst ranks are tied the gain does not vary at all, so that a run of equal scores is one row, however short.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import numpy as np
 from discreet.analysis.classes import ROUNDING, list_cells, log_sum
 from discreet.analysis.goals import Hits, Wanted, split_edges
 from discreet.exact.arrays import Floats, Mask, Ranks
-from discreet.exact.ball import log_binomial_float
+from discreet.exact.ball import log_binomial_float, log_binomial_ratio
 from discreet.exact.boxes import find_mass
 from discreet.mechanisms.canonical import Prepared
 from discreet.mechanisms.canonical_classes import Classes
+from discreet.tally import Tally
 
 _FEW = 256
 """So many classes are taken one by one rather than as rows."""
@@ -57,7 +59,10 @@ class Rows:
         """The rows of a canonical mechanism, cut where what is wanted begins or ends, right to about a goal."""
         classes = Classes(prepared.classes.losses)
         corners, spared = find_mass(classes, 0.0, _FEW, 0.1 * goal, flat=0.1 * goal)
-        h, t1, t2 = _cut_rows(*_list_rows(corners), split_edges(wanted.values()))
+        # Of how many are wrong, the chances along a row are differences too, in which short rows would lose digits.
+        counts_wrong = any(isinstance(one, Hits) and one.least is not None for one in wanted.values())
+        listed = _list_rows(corners) if counts_wrong else _list_runs(corners, classes.losses.tally)
+        h, t1, t2 = _cut_rows(*listed, split_edges(wanted.values()))
         k = classes.losses.k
         high = _gains(classes, h, t1)
         low, long = high.copy(), np.flatnonzero(t1 < t2)
@@ -66,7 +71,8 @@ class Rows:
         weight = 0.5 * (high + low) + size
         total = float(np.logaddexp(0.0, log_sum(weight)))
         probability = np.exp(weight - total)
-        rounding = ROUNDING * (float((size - low).max(initial=0.0)) + 16.0) * (1.0 + _cancelling(k, h, t1, t2))
+        cancelling = _cancelling(k, h, t1, t2) if counts_wrong else 1.0
+        rounding = ROUNDING * (float((size - low).max(initial=0.0)) + 16.0) * (1.0 + cancelling)
         flat = float(((high - low) * probability).sum())
         return cls(k, h, t1, t2, probability, float(np.exp(-total)), 2.0 * spared + 2.0 * flat + rounding)
 
@@ -86,8 +92,8 @@ class Rows:
         if len(long):
             # C(t-h-1, k-1-h) (k-1-h) / (t-h-1) = C(t-h-2, k-2-h), again a difference of two binomials along a row
             ends = h[long], t1[long], t2[long]
-            inner = _log_long_row(k - 1, ends[0], ends[1] - 1, ends[2] - 1)
-            each[long] = np.exp(inner - _log_long_row(k, *ends))
+            inner = _share_in_row(k - 1, ends[0], ends[1] - 1, ends[2] - 1) / _share_in_row(k, *ends)
+            each[long] = inner * (k - ends[0]) / (ends[2] - ends[0])
         return np.asarray(np.where(t2 < right, 1.0, (h + (right - h - 1) * each) / k), np.float64)
 
     def _chance(self, right: int, least: int) -> Floats:
@@ -146,9 +152,13 @@ def log_row_size(k: int, h: Ranks, t1: Ranks, t2: Ranks) -> Floats:
 
 
 def _log_long_row(k: int, h: Ranks, t1: Ranks, t2: Ranks) -> Floats:
-    many = log_binomial_float(k - h, t2 - k)
-    gone = np.where(t1 > k, log_binomial_float(k - h, np.maximum(t1 - 1 - k, 0)), -np.inf)
-    return np.asarray(many + np.log(-np.expm1(np.minimum(gone - many, -1e-300))), np.float64)
+    return np.asarray(log_binomial_float(k - h, t2 - k) + np.log(_share_in_row(k, h, t1, t2)), np.float64)
+
+
+def _share_in_row(k: int, h: Ranks, t1: Ranks, t2: Ranks) -> Floats:
+    """The share of the classes of a row among those of its h up to its end: one less a ratio of two binomials."""
+    gone = log_binomial_ratio(t2 - t1 + 1, k - h, np.maximum(t1 - 1 - k, 0))
+    return np.where(t1 > k, -np.expm1(gone), 1.0)
 
 
 def _cancelling(k: int, h: Ranks, t1: Ranks, t2: Ranks) -> float:
@@ -159,17 +169,46 @@ def _cancelling(k: int, h: Ranks, t1: Ranks, t2: Ranks) -> float:
 
 def _list_rows(corners: Ranks) -> tuple[Ranks, Ranks, Ranks]:
     """Rows of one h as they are, and the classes of other boxes one by one."""
-    h1, h2, t1, t2 = corners
-    whole = (h1 == h2) & (t2 - t1 >= _FEW)
+    whole = _is_whole(corners)
     h, t = list_cells(*corners[:, ~whole])
-    return np.append(h, h1[whole]), np.append(t, t1[whole]), np.append(t, t2[whole])
+    h1, _, t1, t2 = corners[:, whole]
+    return np.append(h, h1), np.append(t, t1), np.append(t, t2)
+
+
+def _list_runs(corners: Ranks, tally: Tally) -> tuple[Ranks, Ranks, Ranks]:
+    """The same, but where scores are tied at several t, these classes of one h, which have one gain, are one row."""
+    whole = _is_whole(corners)
+    h1, h2, t1, t2 = corners[:, ~whole]
+    box = np.arange(len(h1))
+    h, box = list_cells(h1, h2, box, box)
+    begin, end = t1[box], t2[box]
+    low, high = int(begin.min(initial=2**63 - 1)), int(end.max(initial=0))
+    # Looking at every score between must not cost more than the classes do.
+    if not len(h) or high - low >= int((end - begin + 1).sum()):
+        return _list_rows(corners)
+    scores = tally.raw(np.arange(low, high + 1))
+    last = np.append(np.flatnonzero(scores[1:] != scores[:-1]), high - low) + low
+    row = np.arange(len(h))
+    row, run = list_cells(row, row, np.searchsorted(last, begin), np.searchsorted(last, end))
+    begin = np.maximum(begin[row], np.append(low, last[:-1] + 1)[run])
+    end = np.minimum(end[row], last[run])
+    h1, _, t1, t2 = corners[:, whole]
+    return np.append(h[row], h1), np.append(begin, t1), np.append(end, t2)
+
+
+def _is_whole(corners: Ranks) -> Mask:
+    """Which boxes are rows already."""
+    h1, h2, t1, t2 = corners
+    whole: Mask = (h1 == h2) & (t2 - t1 >= _FEW)
+    return whole
 
 
 def _cut_rows(h: Ranks, t1: Ranks, t2: Ranks, edges: list[int]) -> tuple[Ranks, Ranks, Ranks]:
     """The rows with none across an edge: those that begin before one and go on from it are two."""
     for edge in edges:
         across = (t1 < edge) & (t2 >= edge)
-        begin = np.append(t1, np.full(int(across.sum()), edge))
-        end = np.append(np.where(across, edge - 1, t2), t2[across])
-        h, t1, t2 = np.append(h, h[across]), begin, end
+        if across.any():
+            begin = np.append(t1, np.full(int(across.sum()), edge))
+            end = np.append(np.where(across, edge - 1, t2), t2[across])
+            h, t1, t2 = np.append(h, h[across]), begin, end
     return h, t1, t2

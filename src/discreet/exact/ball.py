@@ -137,20 +137,40 @@ def log_factorial_float(n: Ranks) -> Floats:
     return m * np.log(m) - m + 0.5 * np.log(2.0 * np.pi * m) + _remainder(m)
 
 
+def log_binomial_ratio(m: Ranks, r: Ranks, rest: Ranks) -> Floats:
+    """Log of C(r + rest, r) / C(m + r + rest, r), right to a relative 2^-48, however close it is to 0; m and r from 1.
+
+    Stirling's series again. With A = m + r + rest, x = m/A, y = r/A and 1-z = (1-x-y) / ((1-x) (1-y)), the factorials
+    leave r log(1-x) + m log(1-y) - (rest + 1/2) log(1-z) and their remainders.
+    """
+    a, b, c = m.astype(np.float64), r.astype(np.float64), np.maximum(rest, 1).astype(np.float64)
+    total = a + b + c
+    # log(1-x) = -log(1 + m / (r + rest)), and so on
+    value = (c + 0.5) * np.log1p(a / c * (b / total)) - b * np.log1p(a / (b + c)) - a * np.log1p(b / (a + c))
+    value += (_remainder(b + c) - _remainder(total)) - (_remainder(c) - _remainder(a + c))
+    return np.where(rest == 0, -log_binomial_float(r, m), value)
+
+
+_SERIES_FROM = 20
+"""From here on Stirling's series is right to 2^-56."""
+
+
 def _remainder(m: Floats) -> Floats:
-    """Log m! - (m log m - m + log(2 pi m) / 2): the series from 12 on, by recursion below."""
-    # c(m) = c(m+1) + (m + 1/2) log(1 + 1/m) - 1
-    few = float(m.min(initial=12.0)) < 12.0
-    far = np.maximum(m, 12.0) if few else m
+    """Log m! - (m log m - m + log(2 pi m) / 2): the series where it is right, by a table below."""
+    few = float(m.min(initial=_SERIES_FROM)) < _SERIES_FROM
+    far = np.maximum(m, _SERIES_FROM) if few else m
     inverse = 1.0 / (far * far)
-    series = (1.0 / 12.0 - inverse * (1.0 / 360.0 - inverse * (1.0 / 1260.0 - inverse / 1680.0))) / far
-    return np.where(m < 12.0, _NEAR[np.minimum(m, 12.0).astype(np.int64)], series) if few else series
+    terms = 1.0 / 360.0 - inverse * (1.0 / 1260.0 - inverse * (1.0 / 1680.0 - inverse / 1188.0))
+    series = (1.0 / 12.0 - inverse * terms) / far
+    return np.where(m < _SERIES_FROM, _NEAR[np.minimum(m, _SERIES_FROM).astype(np.int64)], series) if few else series
 
 
 def _near() -> Floats:
-    table = np.zeros(13)
-    for m in range(1, 13):
-        table[m] = np.log(float(np.prod(np.arange(1.0, m + 1.0)))) - (m * np.log(m) - m + 0.5 * np.log(2.0 * np.pi * m))
+    table = np.zeros(_SERIES_FROM + 1)
+    with precision(128):
+        for m in range(1, _SERIES_FROM + 1):
+            whole = arb(m)
+            table[m] = float((whole + 1).lgamma() - (whole * whole.log() - whole + (2 * arb.pi() * whole).log() / 2))
     return table
 
 
@@ -181,6 +201,11 @@ def sample_bernoulli_exp(
         return True
     if share * (1.0 - RELATIVE) > math.exp(min(bounds[1], 1.0)):
         return False
+    return is_below_exp(uniform, log_probability)
+
+
+def is_below_exp(uniform: Uniform, log_probability: Callable[[], arb]) -> bool:
+    """Whether a uniform number is below exp(log_probability), which has just this probability where it is at most 1."""
     while True:
         with precision(_precision_for(uniform.bits)):
             probability, drawn = log_probability().exp(), uniform.ball()

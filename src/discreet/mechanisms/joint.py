@@ -8,6 +8,7 @@ Such a weight is the chance that an exponential variable of rate c exceeds the l
 add up to its weight. The sequences with loss below b are those whose i-th rank is among the n_i(b) ranks less than b
 below the i-th; the n_i do not decrease, so there are prod (n_i - i) of them (i from 0) and a uniform one is drawn place
 by place. A part is drawn by weight, then a sequence, which is kept with the probability that makes its mass right.
+Whether a uniform number allows that is asked for a loss of 0 first: if not even that, no sequence need be drawn.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from flint import arb, ctx
 
 from discreet.errors import InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
-from discreet.exact.ball import RELATIVE, START, ball, bound_above, sample_bernoulli_exp
-from discreet.exact.boxes import WASTE, choose_loose
-from discreet.exact.entropy import Entropy
+from discreet.exact.ball import RELATIVE, START, ball, bound_above, is_below_exp
+from discreet.exact.boxes import choose_loose
+from discreet.exact.entropy import Entropy, Uniform
 from discreet.exact.envelope import SCALE, Envelope
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.privacy import Sensitivity
@@ -114,13 +115,18 @@ class Prepared:
         """Returns a sequence of k ranks with probability exactly proportional to exp(-rate * loss)."""
         while True:
             part = self.envelope.pick(entropy)
-            last = self.last_ranks(float(self.edges[part + 1]))
-            sequence = np.array(entropy.arrangement(last.tolist()), np.int64)
-            loss = self.loss(sequence)
-            if loss >= self.edges[part + 1]:
-                continue
-            if sample_bernoulli_exp(entropy, partial(self.log_acceptance, part, last, loss)):
-                return sequence
+            last, uniform = self.last_ranks(float(self.edges[part + 1])), entropy.uniform()
+            accepts = partial(self._accepts, uniform, part, last)
+            # No loss is kept more often than 0. Most of what is refused is refused here, before there is a sequence.
+            if accepts(Fraction(0)):
+                sequence = np.array(entropy.arrangement(last.tolist()), np.int64)
+                loss = self.loss(sequence)
+                if loss < self.edges[part + 1] and accepts(loss):
+                    return sequence
+
+    def _accepts(self, uniform: Uniform, part: int, last: Ranks, loss: Fraction) -> bool:
+        """Whether a sequence of this loss, drawn in this part, is kept, by a uniform number."""
+        return is_below_exp(uniform, partial(self.log_acceptance, part, last, loss))
 
     def loss(self, sequence: Ranks) -> Fraction:
         """The most by which the score at rank i exceeds that of the i-th item of the sequence."""
@@ -150,51 +156,84 @@ class Prepared:
 
     @cached_property
     def _parts(self) -> tuple[Floats, Floats]:
-        """The edges, and upper bounds on the log masses of the parts between them."""
-        rate, everything = to_float(self.rate), self._log_counts(np.array([inf]))
-        # Beyond this, even all sequences together weigh next to nothing.
-        end = np.exp2(np.ceil(np.log2((everything[0] + 40.0) / rate)))
-        edges = np.array([0.0, min(float(end), 2.0**1020)])
-        strictly, upto = self._log_counts(edges), self._log_counts(np.nextafter(edges, inf))
-        while True:
-            tail = everything[0] - rate * edges[-1]
-            log_width = _log_width(rate, edges)
-            upper = strictly[1:] - rate * edges[:-1] + log_width
-            lower = upto[:-1] - rate * edges[:-1] + log_width
-            # All sequences up to an edge weigh at least as much as at it, which finds the peak early.
-            heaviest = float((upto - rate * edges).max())
-            middle = edges[:-1] + np.diff(edges) / 2.0
-            divisible = (middle > edges[:-1]) & (middle < edges[1:])
-            chosen = np.flatnonzero(choose_loose(upper, lower, divisible, max(float(tail), heaviest), WASTE))
-            if not len(chosen):
-                break
-            cuts = middle[chosen]
-            edges = np.insert(edges, chosen + 1, cuts)
-            strictly = np.insert(strictly, chosen + 1, self._log_counts(cuts))
-            upto = np.insert(upto, chosen + 1, self._log_counts(np.nextafter(cuts, inf)))
+        """The edges, and upper bounds on the log masses of the parts between them.
+
+        Sequences are counted at few edges, and what is between two of them is cut into parts of one bound: a part can
+        then be turned down by a count of its own, which takes less than drawing a sequence in vain.
+        """
+        rate, everything = to_float(self.rate), float(self._log_counts(np.array([inf]))[0])
+        counted, below = self._counted_edges(rate, everything)
+        upper = below[1:] - rate * counted[:-1] + _log_width(rate, counted)
+        pieces = np.where(upper > upper.max() - _NEGLIGIBLE, np.diff(below) / _RISE, 1.0)
+        edges, which = _cut_evenly(rate, counted, np.ceil(np.clip(pieces, 1.0, _PIECES)).astype(np.int64))
         # Each term of a bound is raised on its own, because they nearly cancel.
-        log_counts = np.append(strictly[1:], everything)
+        log_counts = np.append(below[1:][which], everything)
         log_width = np.append(_log_width(rate, edges), 0.0)
         return np.append(edges, inf), bound_above(log_counts) + bound_above(-rate * edges) + bound_above(log_width)
 
+    def _counted_edges(self, rate: float, everything: float) -> tuple[Floats, Floats]:
+        """Edges from 0 on, and the log number of sequences below each."""
+        # Beyond this, even all sequences together weigh next to nothing.
+        end = np.exp2(np.ceil(np.log2((everything + 40.0) / rate)))
+        edges = np.array([0.0, min(float(end), 2.0**1020)])
+        below = self._log_counts(edges)
+        while True:
+            height, log_width = -rate * edges, _log_width(rate, edges)
+            upper, lower = (log_count + height[:-1] + log_width for log_count in (below[1:], below[:-1]))
+            # All sequences below an edge weigh at least as much as at it, which finds the peak early.
+            heaviest = max(float((below + height).max()), everything + float(height[-1]))
+            middle = edges[:-1] + np.diff(edges) / 2.0
+            divisible = (middle > edges[:-1]) & (middle < edges[1:])
+            chosen = np.flatnonzero(choose_loose(upper, lower, divisible, heaviest, _WASTE))
+            if not len(chosen):
+                return edges, below
+            edges = np.insert(edges, chosen + 1, middle[chosen])
+            below = np.insert(below, chosen + 1, self._log_counts(middle[chosen]))
+
     def _log_counts(self, reaches: Floats) -> Floats:
         """The log number of sequences whose loss is below each reach."""
-        return log_count_float(last_ranks(self.tally, self.k, np.maximum(reaches, np.nextafter(0.0, 1.0))))
+        size = max(1, _CELLS // self.k)
+        rows = np.split(np.maximum(reaches, np.nextafter(0.0, 1.0)), range(size, len(reaches), size))
+        return np.concatenate([log_count_float(last_ranks(self.tally, self.k, some)) for some in rows])
+
+
+_WASTE = 8.0
+"""Edges are good enough when their bounds add up to at most (1 + _WASTE) times the mass."""
+
+_RISE, _PIECES, _NEGLIGIBLE = 0.25, 32, 10.0
+"""Between two counted edges the log count rises by about 0.25 a part; at most 32 parts, and one beyond exp(-10)."""
+
+_CELLS = 1 << 15
+"""How many ranks are looked up at once: as many as stay in the cache."""
+
+
+def _cut_evenly(rate: float, edges: Floats, pieces: Ranks) -> tuple[Floats, Ranks]:
+    """The edges with each part cut into so many pieces of about one mass, or fewer, and the part of each piece."""
+    part = np.repeat(np.arange(len(pieces)), pieces)
+    share = (np.arange(len(part)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) / pieces[part]
+    begin = edges[part] - np.log1p(share * np.expm1(-rate * np.diff(edges))[part]) / rate
+    begin = np.maximum.accumulate(np.minimum(begin, edges[part + 1]))
+    kept = (share == 0.0) | ((np.diff(begin, prepend=-1.0) > 0.0) & (begin < edges[part + 1]))
+    return np.append(begin[kept], edges[-1]), part[kept]
 
 
 def last_ranks(tally: Tally, k: int, reaches: Floats) -> Ranks:
     """For each reach a row: for each place, the last rank whose score is less than that below the one of the place."""
-    places = np.tile(np.arange(k), len(reaches))
-    last = np.full(len(places), tally.d - 1)
-    finite = np.repeat(np.isfinite(reaches), k)
-    last[finite] = tally.within(places[finite], np.repeat(reaches, k)[finite])
-    return last.reshape(len(reaches), k)
+    finite = np.isfinite(reaches)
+    if finite.all():
+        # Scores are looked up fastest in ascending order.
+        return tally.within(np.arange(k - 1, -1, -1), reaches[:, None])[:, ::-1]
+    last = np.full((len(reaches), k), tally.d - 1)
+    if finite.any():
+        last[finite] = last_ranks(tally, k, reaches[finite])
+    return last
 
 
 def log_count_float(last: Ranks) -> Floats:
     """The log number of sequences of distinct ranks with the i-th in 0..last[i], for each row, in floats."""
     free = (last - np.arange(last.shape[1])).astype(np.float64)
-    return np.asarray(np.log(free + 1.0).sum(axis=1), np.float64)
+    free += 1.0
+    return np.asarray(np.log(free, out=free).sum(axis=1), np.float64)
 
 
 def _log_width(rate: float, edges: Floats) -> Floats:
