@@ -63,15 +63,19 @@ class PositionFinder:
 
     def _find_between(self, selection: Selection) -> Ranks:
         """The same where two scores tell who is in the range, for arrays that may be looked through at once."""
-        some = selection.subset
-        values = self._name_scores(np.array([selection.head - 1] if some is None else [some.first, some.last]))
-        near = np.flatnonzero(self.scores >= values[-1])
+        head, some = selection.head, selection.subset
         if some is None:
-            return near
-        inside = self.scores[near] <= values[0]
-        between = near[inside]
-        chosen = between[some.entropy.subset(some.count, len(between) - 1)]
-        return np.concatenate([near[~inside], chosen])
+            return self._find_down_to(head - 1)
+        chosen = some.entropy.subset(some.count, some.last - some.first)
+        if not head:
+            return chosen if some.last == len(self.scores) - 1 else self._find_down_to(some.last).take(chosen)
+        near = self._find_down_to(some.last)
+        inside = self.scores.take(near) <= self._name_scores(np.array([some.first]))
+        return np.concatenate([near[~inside], near[inside].take(chosen)])
+
+    def _find_down_to(self, rank: int) -> Ranks:
+        """The positions of all items that score no less than the one at a rank."""
+        return np.flatnonzero(self.scores >= self._name_scores(np.array([rank])))
 
     def _mark(self, ranks: Ranks, single: int, values: NDArray[Any], held: NDArray[Any], marks: Ranks) -> None:
         """Notes the positions of ranks one by one, and of those ends of ranges that cut through a run of equals."""
