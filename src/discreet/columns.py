@@ -270,7 +270,8 @@ def scaled_gaps(larger: NDArray[Any], smaller: NDArray[Any], scale: Fraction) ->
     gaps = _scale_differences(larger, smaller, factor)
     if not gaps.max(initial=0.0) <= sys.float_info.max:
         return _scale_gaps_exactly(larger, smaller, scale)
-    return np.maximum(gaps, TINY * (larger != smaller))
+    raised: Floats = np.maximum(gaps, TINY * (larger != smaller))
+    return raised
 
 
 def _scale_gaps_exactly(larger: NDArray[Any], smaller: NDArray[Any], scale: Fraction) -> Floats:
