@@ -29,8 +29,8 @@ class Column(Protocol):
 
     def __len__(self) -> int: ...
 
-    def exact(self, position: int) -> Fraction:
-        """The score at a position."""
+    def number(self, position: int) -> int | float | Fraction:
+        """The score at a position in units, exactly."""
 
     def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
         """(score[larger] - score[smaller]) / unit where positive, else 0: correctly rounded, inf beyond all floats."""
@@ -56,8 +56,8 @@ class IntegerColumn:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def exact(self, position: int) -> Fraction:
-        return self.unit * (self.low + int(self.keys[position]))
+    def number(self, position: int) -> int:
+        return self.low + int(self.keys[position])
 
     def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
         one, other = self.keys[larger], self.keys[smaller]
@@ -84,8 +84,8 @@ class FloatColumn:
     def __len__(self) -> int:
         return len(self.values)
 
-    def exact(self, position: int) -> Fraction:
-        return Fraction(float(self.values[position]))
+    def number(self, position: int) -> float:
+        return float(self.values[position])
 
     def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
         return float_differences(self.values[larger], self.values[smaller])
@@ -112,7 +112,7 @@ class ExactColumn:
     def __len__(self) -> int:
         return len(self.values)
 
-    def exact(self, position: int) -> Fraction:
+    def number(self, position: int) -> Fraction:
         return self.values[position]
 
     def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
@@ -181,9 +181,9 @@ class LazyColumn:
             else:
                 self._whole()
 
-    def exact(self, position: int) -> Fraction:
+    def number(self, position: int) -> int | float | Fraction:
         column, below = self._holding(np.array([position]))
-        return column.exact(position - below)
+        return column.number(position - below)
 
     def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
         column, below = self._holding(larger, smaller)

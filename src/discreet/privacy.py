@@ -97,7 +97,7 @@ def fraction_from_json(value: Any, name: str) -> Fraction:
 def positive(value: Any, name: str) -> Fraction:
     """The exact rational that `value` denotes, which must be above zero."""
     number = exact(value, name)
-    if number <= 0:
+    if number.numerator <= 0:
         raise InvalidValueError(f"{name} must be above zero, not {quote(value)}")
     return number
 

@@ -183,7 +183,8 @@ def release_from(
         record, release = None, None
         with open_source() as source:
             request, entropy = ask(source), as_entropy(rng)
-            padding.choose_period(request.workload)
+            if padding.is_auto:
+                padding.choose_period(request.workload)
             if charge is not None:
                 query = charge.query(request)
                 padding.wait()

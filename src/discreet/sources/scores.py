@@ -18,15 +18,15 @@ def as_source(scores: Any, labels: Any = None) -> Source:
         from discreet.sources.arrays.tensor import tensor_source
 
         return tensor_source(scores, labels)
+    if isinstance(scores, Source):
+        if labels is not None:
+            raise InvalidValueError("labels must be left out when scores is a source, which has its own")
+        return scores
     if isinstance(scores, GroupedSource):
         raise InvalidTypeError("scores must be of one list of items here, not of several groups: take one at a time")
-    if not isinstance(scores, Source):
-        from discreet.discovery_terms import refuse_discovered
+    from discreet.discovery_terms import refuse_discovered
 
-        raise refuse_discovered("scores")
-    if labels is not None:
-        raise InvalidValueError("labels must be left out when scores is a source, which has its own")
-    return scores
+    raise refuse_discovered("scores")
 
 
 def as_listed_source(scores: Any) -> Source | GroupedSource:

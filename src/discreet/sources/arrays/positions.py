@@ -33,7 +33,7 @@ class PositionFinder:
     def find(self, ranks: Ranks) -> Ranks:
         """The positions of the items at some ranks."""
         lowest = int(ranks.max())
-        near, held = self._take_top(lowest, self._name_scores(np.array([lowest]))[0])
+        near, held = self._take_top(lowest)
         if len(held) <= 64 * len(ranks):
             return _take_positions(near, _argsort(held)[len(held) - 1 - ranks])
         return _take_positions(near, _find_equals(held, self._name_scores(ranks), self._count_before(ranks)))
@@ -48,7 +48,7 @@ class PositionFinder:
         ends = [0, head - 1] * (head > 0) + ([] if some is None else [some.first, some.last])
         ranks = np.concatenate([selection.ranks, ends]).astype(np.int64)
         values = self._name_scores(ranks)
-        near, held = self._take_top(int(ranks.max()), values[ranks.argmax()])
+        near, held = self._take_top(int(ranks.max()))
         marks = np.full(len(ranks), -1)
         marks[single::2] = len(held)
         self._mark(ranks, single, values, held, marks)
@@ -70,9 +70,9 @@ class PositionFinder:
             if not head:
                 return chosen if some.last == d - 1 else self._find_down_to(some.last).take(chosen)
             near = self._find_down_to(some.last)
-            inside = self.scores.take(near) <= self._name_scores(np.array([some.first]))
+            inside = self.scores.take(near) <= self.tally.number(some.first)
             return np.concatenate([near[~inside], near[inside].take(chosen)])
-        lowest = self._name_scores(np.array([some.last]))
+        lowest = self.tally.number(some.last)
 
         def keep(positions: Ranks) -> Ranks:
             return positions if some.last == d - 1 else positions[self.scores.take(positions) >= lowest]
@@ -81,7 +81,7 @@ class PositionFinder:
 
     def _find_down_to(self, rank: int) -> Ranks:
         """The positions of all items that score no less than the one at a rank."""
-        lowest = self._name_scores(np.array([rank]))
+        lowest = self.tally.number(rank)
         return _positions_where(self.scores, lambda block: block >= lowest)
 
     def _mark(self, ranks: Ranks, single: int, values: NDArray[Any], held: NDArray[Any], marks: Ranks) -> None:
@@ -109,11 +109,11 @@ class PositionFinder:
         cuts: Mask = (ranks > 0) & (self.tally.last_of_run(np.maximum(ranks - 1, 0)) >= ranks)
         return cuts
 
-    def _take_top(self, rank: int, lowest: Any) -> tuple[Ranks | None, NDArray[Any]]:
+    def _take_top(self, rank: int) -> tuple[Ranks | None, NDArray[Any]]:
         """The positions and scores of all items down to that of a rank; where these are many, of all items."""
         if 4 * rank > len(self.scores):
             return None, self.scores
-        near = _positions_where(self.scores, lambda block: block >= lowest)
+        near = self._find_down_to(rank)
         return near, self.scores[near]
 
 

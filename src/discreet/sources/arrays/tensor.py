@@ -119,8 +119,9 @@ class TensorColumn:
     def __len__(self) -> int:
         return self.length
 
-    def exact(self, position: int) -> Fraction:
-        return Fraction(self._take(np.array([position]))[0].item())
+    def number(self, position: int) -> int | float:
+        found: int | float = self._take(np.array([position]))[0].item()
+        return found
 
     def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
         # One transfer for both.
