@@ -69,9 +69,10 @@ class PositionFinder:
             chosen = some.entropy.subset(some.count, some.last - some.first)
             if not head:
                 return chosen if some.last == d - 1 else self._find_down_to(some.last).take(chosen)
-            near = self._find_down_to(some.last)
-            inside = self.scores.take(near) <= self.tally.number(some.first)
-            return np.concatenate([near[~inside], near[inside].take(chosen)])
+            near, held = self._take_top(some.last)
+            before = held > self.tally.number(some.first)
+            inside = np.flatnonzero(before ^ (held >= self.tally.number(some.last)))
+            return _take_positions(near, np.concatenate([np.flatnonzero(before), inside.take(chosen)]))
         lowest = self.tally.number(some.last)
 
         def keep(positions: Ranks) -> Ranks:
@@ -114,7 +115,7 @@ class PositionFinder:
         if 4 * rank > len(self.scores):
             return None, self.scores
         near = self._find_down_to(rank)
-        return near, self.scores[near]
+        return near, self.scores.take(near)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

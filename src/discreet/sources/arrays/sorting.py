@@ -119,7 +119,7 @@ def _order_nearly(scores: NDArray[Any]) -> Ranks:
         # The bits of floats, read as whole numbers, are in their order but for the negative ones, which are reversed.
         bits = bits ^ (bits >> (8 * bits.itemsize - 1) & np.iinfo(bits.dtype).max)
         low = bits.min()
-    above = (bits - low).view(f"u{bits.itemsize}")
+    above = (bits - low).view(f"u{bits.itemsize}") if low else bits
     keys = (above >> max(0, int(above.max()).bit_length() - 32)).astype(np.uint32, copy=False)
     order: Ranks = np.argsort(keys.astype(np.uint16), kind="stable")
     return order.take(np.argsort((keys >> 16).astype(np.uint16).take(order), kind="stable"))
