@@ -69,7 +69,8 @@ class Guarantee:
     @property
     def selection_epsilon(self) -> Fraction:
         """How much of epsilon the selection of the items costs; the rest is for the counts and for finding them."""
-        return self.epsilon - self.counts_epsilon - self.discovery_epsilon
+        rest = self.epsilon - self.counts_epsilon if self.counts_epsilon else self.epsilon
+        return rest if self.discovery is None else rest - self.discovery.epsilon
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee in terms that JSON can hold; fractions are strings."""

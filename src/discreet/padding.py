@@ -57,9 +57,8 @@ class Padding:
 
     def choose_period(self, work: Workload) -> None:
         """Chooses the period of "auto" for some work, on scores that must all have one type of the machine."""
-        if self.is_auto:
-            check_auto(work.typed)
-            self._seconds = period(AUTO, work.d, work.k, work.counts, self._from_file, work.groups)
+        check_auto(work.typed)
+        self._seconds = period(AUTO, work.d, work.k, work.counts, self._from_file, work.groups)
 
     def wait(self) -> None:
         """Returns at a whole multiple of the period; at once without one."""

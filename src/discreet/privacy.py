@@ -15,7 +15,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
@@ -97,7 +97,7 @@ def fraction_from_json(value: Any, name: str) -> Fraction:
 def positive(value: Any, name: str) -> Fraction:
     """The exact rational that `value` denotes, which must be above zero."""
     number = exact(value, name)
-    if number <= 0:
+    if number.numerator <= 0:
         raise InvalidValueError(f"{name} must be above zero, not {quote(value)}")
     return number
 
@@ -174,7 +174,7 @@ class Sensitivity:
         bound = "" if self.items is None else f", items={self.items}"
         return f"Sensitivity(down={_literal(self.down)}, up={_literal(self.up)}{bound})"
 
-    @property
+    @cached_property
     def delta(self) -> Fraction:
         """The sensitivity of a selection, after centring."""
         return (self.down + self.up) / 2

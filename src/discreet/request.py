@@ -99,7 +99,7 @@ class Asked:
 
     def check_mechanism(self) -> Mechanism:
         """The mechanism, which is the default where none was given."""
-        return check_mechanism(DEFAULT if self.mechanism is None else self.mechanism)
+        return DEFAULT if self.mechanism is None else check_mechanism(self.mechanism)
 
 
 def make_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> Request:

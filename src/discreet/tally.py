@@ -96,7 +96,12 @@ class Tally:
 
     def exact(self, rank: int) -> Fraction:
         """The score at a rank."""
-        return self.column.exact(int(self._positions(np.array([rank]))[0]))
+        return self.column.unit * Fraction(self.number(rank))
+
+    def number(self, rank: int) -> int | float | Fraction:
+        """The score at a rank in units of its column, exactly."""
+        run = rank if self.last is None else int(self.last.searchsorted(rank))
+        return self.column.number(len(self.column) - 1 - run)
 
     def gap(self, upper: int, lower: int) -> Fraction:
         """How far the score at rank `lower` is below the one at rank `upper`."""
@@ -117,8 +122,8 @@ class Tally:
                 return gaps
             if 2.0**-900 < factor < 2.0**900 and not np.isinf(differences).any():
                 return np.minimum(gaps, LARGEST)
-        pairs = zip(larger.tolist(), smaller.tolist(), strict=True)
-        exact = [scale * max(self.column.exact(i) - self.column.exact(j), Fraction(0)) for i, j in pairs]
+        pairs = zip(upper.tolist(), lower.tolist(), strict=True)
+        exact = [scale * max(self.gap(i, j), Fraction(0)) for i, j in pairs]
         return np.minimum(np.array([to_float(value) for value in exact], np.float64), LARGEST)
 
     def within(self, ranks: Ranks, reaches: Floats) -> Ranks:
@@ -146,7 +151,8 @@ class Tally:
 
     def scale_by(self, factor: Fraction) -> Tally:
         """The same tally with every score multiplied by a positive rational."""
-        return Tally(ExactColumn([factor * self.column.exact(i) for i in range(len(self.column))]), self.last)
+        numbers = map(self.column.number, range(len(self.column)))
+        return Tally(ExactColumn([factor * self.column.unit * Fraction(number) for number in numbers]), self.last)
 
     def _positions(self, ranks: Ranks) -> Ranks:
         runs = ranks if self.last is None else np.searchsorted(self.last, ranks, side="left")

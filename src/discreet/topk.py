@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -179,31 +179,25 @@ def release_from(
     Everything that takes private time, freeing the scores with the rest, happens before a wait; what comes after one
     sees the release alone. With a ledger the charge can be seen too, on the file, so that it has a wait of its own.
     """
-    with padding.delay_errors(), ExitStack() as held:
-        request, entropy = ask(held.enter_context(open_source())), as_entropy(rng)
-        padding.choose_period(request.workload)
-        query = None if charge is None else charge.query(request)
-        # The one reference to the source that is left: it goes with the draw.
-        drawing = [
-            partial(
-                draw_any, request, lambda prepared: prepared.select(entropy), count_noise(entropy), rng is None, entropy
-            )
-        ]
-        del request
-
-        def draw() -> AnyRelease | Sketch:
-            return drawing.pop()()
-
-        def finish(release: AnyRelease | Sketch) -> AnyRelease | Sketch:
-            drawing.clear()
-            held.close()
-            padding.wait()
-            return release
-
-        if charge is None or query is None:
-            return finish(draw())
+    with padding.delay_errors():
+        record, release = None, None
+        with open_source() as source:
+            request, entropy = ask(source), as_entropy(rng)
+            if padding.is_auto:
+                padding.choose_period(request.workload)
+            if charge is not None:
+                query = charge.query(request)
+                padding.wait()
+                record, release = charge.spend(query)
+            if release is None:
+                noise = count_noise(entropy)
+                release = draw_any(request, lambda prepared: prepared.select(entropy), noise, rng is None, entropy)
+            # The last references to the source: it goes when it is let go.
+            del source, request
         padding.wait()
-        return charge.spend(query, draw, finish)
+        if charge is not None and record is not None:
+            charge.keep(record, release)
+        return release
 
 
 def plan_charge(

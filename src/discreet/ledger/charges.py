@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -46,14 +45,14 @@ class Charge:
         """What is charged: the public query behind a request."""
         return query_of(request, self.dataset)
 
-    def spend(self, query: Query, draw: Callable[[], Stored], finish: Callable[[Stored], Stored]) -> Stored:
-        """Charges, draws, finishes, stores and returns; or finishes what was released for the same request before."""
+    def spend(self, query: Query) -> tuple[Record | None, Stored | None]:
+        """The charge, which is made; or, and without one, what was released for the same request before."""
         granted = self.ledger.charge(query, self.purpose, self.request_id)
-        if not isinstance(granted, Record):
-            return finish(granted)
-        release = finish(draw())
-        self.ledger.keep(granted, release)
-        return release
+        return (granted, None) if isinstance(granted, Record) else (None, granted)
+
+    def keep(self, record: Record, release: Stored) -> None:
+        """Stores what was released for a charge, before anybody sees it."""
+        self.ledger.keep(record, release)
 
 
 def open_charge(

@@ -125,15 +125,18 @@ class Source(AnySource, ABC):
         with self.exclusive():
             try:
                 tally = self.tally()
-                selection = choose(tally)
-                if selection.is_empty:
-                    return [], []
-                if not scored:
-                    return self.draw_items(selection), []
-                ranks = selection.draw_ranks()
-                return self.items(ranks), [tally.exact(rank) for rank in ranks.tolist()]
+                return self.draw_chosen(tally, choose(tally), scored)
             finally:
                 self.close()
+
+    def draw_chosen(self, tally: Tally, selection: Selection, scored: bool) -> Chosen:
+        """What was selected of the tally, while that is there."""
+        if selection.is_empty:
+            return [], []
+        if not scored:
+            return self.draw_items(selection), []
+        ranks = selection.draw_ranks()
+        return self.items(ranks), [tally.exact(rank) for rank in ranks.tolist()]
 
     @abstractmethod
     def every_item(self) -> list[Any]:

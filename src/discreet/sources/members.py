@@ -40,9 +40,9 @@ class MemberGroups(GroupedSource):
             ]
         chosen = []
         for group, some in split_groups(self.members):
-            selected = choose(group, [member.tally() for member in some])
-            for member, selection in zip(some, selected, strict=True):
-                chosen.append(member.select_items(partial(_return_chosen, selection), scored))
+            tallies = [member.tally() for member in some]
+            for member, tally, selection in zip(some, tallies, choose(group, tallies), strict=True):
+                chosen.append(member.draw_chosen(tally, selection, scored))
         return chosen
 
     def description(self) -> dict[str, Any]:
@@ -57,11 +57,6 @@ class MemberGroups(GroupedSource):
 def _choose_one(choose: Choose, group: int, tally: Tally) -> Selection:
     """What is selected in one group by itself."""
     return next(choose(group, [tally]))
-
-
-def _return_chosen(selection: Selection, tally: Tally) -> Selection:
-    """What was selected of a tally before."""
-    return selection
 
 
 def grouped(

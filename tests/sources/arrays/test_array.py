@@ -31,6 +31,8 @@ def tiny(monkeypatch):
     """Makes every array a large one: few scores a block, a small sample, and small numbers that end early."""
     monkeypatch.setattr(sorting, "LARGE", 1)
     monkeypatch.setattr(array, "LARGE", 1)
+    monkeypatch.setattr(positions, "LARGE", 1)
+    monkeypatch.setattr(positions, "BLOCK", 5)
     monkeypatch.setattr(sorting, "BLOCK", 5)
     monkeypatch.setattr(sorting, "_SMALL", 8)
     monkeypatch.setattr(sorting, "_SAMPLE", 11)
@@ -119,6 +121,45 @@ def test_a_selection_draws_every_subset_of_the_range_equally_often(tiny, kind, h
     assert len(subsets) == 1 or draws.fits(drawn, {y: float(p) for y, p in probabilities.items()})
 
 
+@pytest.mark.parametrize(
+    ("head", "last", "count"),
+    [(0, 11, 2), (0, 8, 3), (1, 11, 2), (1, 8, 2), (1, 8, 4), (1, 3, 1), (4, 10, 3), (1, 11, 9), (4, 3, 0)],
+)
+@pytest.mark.parametrize("kind", [np.int64, np.float32])
+@pytest.mark.parametrize("size", ["few", "many"])
+def test_so_does_one_that_cuts_no_run(size, kind, head, last, count, request):
+    """By scores alone, whether the range begins with the first rank, ends with the last, or neither."""
+    if size == "many":
+        request.getfixturevalue("tiny")
+    scores = SCORES.astype(kind)
+    order, source = in_rank_order(scores), array_source(scores)
+    subsets = list(itertools.combinations(order[head : last + 1], count))
+    probabilities = {tuple(sorted({*order[:head], *subset})): Fraction(1, len(subsets)) for subset in subsets}
+
+    def sampler(entropy):
+        some = UniformSubset(count, head, last, entropy) if count else None
+        nobody = np.empty(0, np.int64)
+        return tuple(sort_labels(source.draw_items(Selection(nobody, head, some, cuts_no_run=True))))
+
+    decided, undecided = walk(sampler, 1500)
+    assert set(decided) <= set(probabilities)
+    assert all(decided.get(y, 0) <= p <= decided.get(y, 0) + undecided for y, p in probabilities.items())
+    drawn = Counter(sampler(Entropy(random.Random(seed))) for seed in range(40 * len(subsets)))
+    assert set(drawn) == set(probabilities)
+    assert len(subsets) == 1 or draws.fits(drawn, {y: float(p) for y, p in probabilities.items()})
+
+
+@pytest.mark.parametrize("count", [5, 50_000])
+def test_some_of_nearly_all_items_are_those_before_the_range_and_as_many_inside(count):
+    scores, head = np.random.default_rng(6).permutation(np.arange(2.0**17)), 3
+    some = UniformSubset(count, head, 2**17 - 1001, Entropy(random.Random(1)))
+    found = array_source(scores).draw_items(Selection(np.empty(0, np.int64), head, some, cuts_no_run=True))
+    drawn = np.sort(scores[found])[::-1]
+    assert len(np.unique(found)) == head + count
+    assert drawn[:head].tolist() == [2**17 - 1, 2**17 - 2, 2**17 - 3]
+    assert drawn.min() >= 1000
+
+
 @pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.Canonical(gamma=1), discreet.OneShot("gumbel")])
 @pytest.mark.parametrize("scores", [np.array([3, 9, 2, 2, 9, 0]), np.array([2.5, 0.25, 2.0, 2.0, 9.5, 0.0])], ids=str)
 def test_large_arrays_release_by_the_definition(tiny, mechanism, scores):
@@ -202,7 +243,7 @@ def test_float32_is_compared_as_what_it_denotes():
     # 16777216 is not above 16777218 - 1 = 16777217, which float32 does not hold.
     assert column.within(np.array([4]), np.array([reach])).tolist() == [4]
     assert column.within(np.array([4]), np.array([np.nextafter(2.0, 3.0)])).tolist() == [3]
-    assert column.exact(0) == Fraction(float(np.float32(0.1)))
+    assert column.number(0) == float(np.float32(0.1))
 
 
 def test_a_rank_that_is_asked_for_twice_costs_one_sort(monkeypatch):

@@ -89,7 +89,10 @@ def array_source(scores: Any, labels: Any = None) -> ArraySource:
     values = _as_array(scores)
     listed = check_score_labels(labels, values.shape)
     gridded, unit = _put_on_grid(values)
-    return ArraySource(gridded, listed, unit, Fraction(1) if _is_whole(scores, values) else None, typed)
+    return ArraySource(gridded, listed, unit, _ONE if _is_whole(scores, values) else None, typed)
+
+
+_ONE = Fraction(1)
 
 
 def is_tensor(scores: Any) -> bool:
@@ -213,7 +216,7 @@ def _as_array(scores: Any) -> NDArray[Any]:
 
 def _to_native_order(scores: NDArray[Any]) -> NDArray[Any]:
     """The array in the byte order of the machine."""
-    return scores.astype(scores.dtype.newbyteorder("="), copy=False)
+    return scores if scores.dtype.isnative else scores.astype(scores.dtype.newbyteorder("="), copy=False)
 
 
 def _from_list(values: list[Any]) -> NDArray[Any]:
@@ -254,5 +257,5 @@ def _put_on_grid(values: NDArray[Any]) -> tuple[NDArray[Any], Fraction]:
     """Rationals as whole multiples of a unit where that can be, which is how decimals are sorted fast."""
     unit = common_unit(values.tolist()) if values.dtype == object else None
     if unit is None:
-        return values, Fraction(1)
+        return values, _ONE
     return np.array([int(value / unit) for value in values.tolist()], np.int64), unit

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discreet.exact.arrays import Mask, Ranks, sorted_distinct
 from discreet.selection import Selection, UniformSubset
-from discreet.sources.arrays.sorting import LARGE, as_bits, iterate_blocks
+from discreet.sources.arrays.sorting import BLOCK, LARGE, as_bits, iterate_blocks
 from discreet.tally import Tally
 
 _FEW = 8
@@ -33,7 +33,7 @@ class PositionFinder:
     def find(self, ranks: Ranks) -> Ranks:
         """The positions of the items at some ranks."""
         lowest = int(ranks.max())
-        near, held = self._take_top(lowest, self._name_scores(np.array([lowest]))[0])
+        near, held = self._take_top(lowest)
         if len(held) <= 64 * len(ranks):
             return _take_positions(near, _argsort(held)[len(held) - 1 - ranks])
         return _take_positions(near, _find_equals(held, self._name_scores(ranks), self._count_before(ranks)))
@@ -42,17 +42,16 @@ class PositionFinder:
         """Returns the positions of a selection; what it leaves open is drawn, every subset being equally likely."""
         if selection.is_listed:
             return self.find(selection.ranks)
-        if selection.cuts_no_run and len(self.scores) < LARGE:
+        if selection.cuts_no_run:
             return self._find_between(selection)
         head, some, single = selection.head, selection.subset, len(selection.ranks)
         ends = [0, head - 1] * (head > 0) + ([] if some is None else [some.first, some.last])
         ranks = np.concatenate([selection.ranks, ends]).astype(np.int64)
         values = self._name_scores(ranks)
-        near, held = self._take_top(int(ranks.max()), values[ranks.argmax()])
+        near, held = self._take_top(int(ranks.max()))
         marks = np.full(len(ranks), -1)
         marks[single::2] = len(held)
-        if not selection.cuts_no_run:
-            self._mark(ranks, single, values, held, marks)
+        self._mark(ranks, single, values, held, marks)
         ranges = [_Range(*values[i : i + 2], *marks[i : i + 2].tolist()) for i in range(single, len(ranks), 2)]
         parts = [marks[:single]]
         if head:
@@ -62,16 +61,29 @@ class PositionFinder:
         return _take_positions(near, np.concatenate(parts))
 
     def _find_between(self, selection: Selection) -> Ranks:
-        """The same where two scores tell who is in the range, for arrays that may be looked through at once."""
-        some = selection.subset
-        values = self._name_scores(np.array([selection.head - 1] if some is None else [some.first, some.last]))
-        near = np.flatnonzero(self.scores >= values[-1])
+        """The same where two scores tell who is in the range."""
+        head, some, d = selection.head, selection.subset, len(self.scores)
         if some is None:
-            return near
-        inside = self.scores[near] <= values[0]
-        between = near[inside]
-        chosen = between[some.entropy.subset(some.count, len(between) - 1)]
-        return np.concatenate([near[~inside], chosen])
+            return self._find_down_to(head - 1)
+        if d < LARGE or lies_close(some, d):
+            chosen = some.entropy.subset(some.count, some.last - some.first)
+            if not head:
+                return chosen if some.last == d - 1 else self._find_down_to(some.last).take(chosen)
+            near, held = self._take_top(some.last)
+            before = held > self.tally.number(some.first)
+            inside = np.flatnonzero(before ^ (held >= self.tally.number(some.last)))
+            return _take_positions(near, np.concatenate([np.flatnonzero(before), inside.take(chosen)]))
+        lowest = self.tally.number(some.last)
+
+        def keep(positions: Ranks) -> Ranks:
+            return positions if some.last == d - 1 else positions[self.scores.take(positions) >= lowest]
+
+        return draw_inside(some, d, keep, self._find_down_to(head - 1) if head else np.empty(0, np.int64))
+
+    def _find_down_to(self, rank: int) -> Ranks:
+        """The positions of all items that score no less than the one at a rank."""
+        lowest = self.tally.number(rank)
+        return _positions_where(self.scores, lambda block: block >= lowest)
 
     def _mark(self, ranks: Ranks, single: int, values: NDArray[Any], held: NDArray[Any], marks: Ranks) -> None:
         """Notes the positions of ranks one by one, and of those ends of ranges that cut through a run of equals."""
@@ -98,12 +110,12 @@ class PositionFinder:
         cuts: Mask = (ranks > 0) & (self.tally.last_of_run(np.maximum(ranks - 1, 0)) >= ranks)
         return cuts
 
-    def _take_top(self, rank: int, lowest: Any) -> tuple[Ranks | None, NDArray[Any]]:
+    def _take_top(self, rank: int) -> tuple[Ranks | None, NDArray[Any]]:
         """The positions and scores of all items down to that of a rank; where these are many, of all items."""
         if 4 * rank > len(self.scores):
             return None, self.scores
-        near = _positions_where(self.scores, lambda block: block >= lowest)
-        return near, self.scores[near]
+        near = self._find_down_to(rank)
+        return near, self.scores.take(near)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,7 +138,8 @@ class _Range:
         if lies_close(some, len(scores)):
             subset: Ranks = self.all(scores)[some.entropy.subset(some.count, some.last - some.first)]
             return subset
-        return draw_inside(some, len(scores), lambda positions: self._keep_inside(scores, positions))
+        none = np.empty(0, np.int64)
+        return draw_inside(some, len(scores), lambda positions: self._keep_inside(scores, positions), none)
 
     def _keep_inside(self, scores: NDArray[Any], positions: Ranks) -> Ranks:
         """Those of some positions that belong to them."""
@@ -143,14 +156,15 @@ def lies_close(some: UniformSubset, d: int) -> bool:
     return 4 * size < d or 2 * some.count > size
 
 
-def draw_inside(some: UniformSubset, d: int, keep: Callable[[Ranks], Ranks]) -> Ranks:
-    """Returns the positions of a uniform subset of a range, where `keep` tells which of some positions are in it.
+def draw_inside(some: UniformSubset, d: int, keep: Callable[[Ranks], Ranks], head: Ranks) -> Ranks:
+    """Returns the positions of a uniform subset of a range and those before it, where `keep` drops all others.
 
-    They are the distinct ones among uniform positions that are inside, until there are enough.
+    They are the distinct ones among uniform positions, until there are enough.
     """
-    size = some.last - some.first + 1
-    chosen = _Marks(d) if 64 * some.count > d else _Distinct()
-    while (missing := some.count - len(chosen)) > 0:
+    size, total = some.last - some.first + 1, some.count + len(head)
+    chosen = _Marks(d) if 64 * total > d else _Distinct()
+    chosen.add(head)
+    while (missing := total - len(chosen)) > 0:
         drawn = some.entropy.upto_all(missing * d // size + 8, d - 1)
         chosen.add(keep(drawn)[:missing])
     return chosen.all()
@@ -195,6 +209,8 @@ def _take_positions(positions: Ranks | None, indices: Ranks) -> Ranks:
 
 def _positions_where(scores: NDArray[Any], holds: Callable[[NDArray[Any]], Mask]) -> Ranks:
     """The positions whose scores pass a test."""
+    if len(scores) <= BLOCK:
+        return np.flatnonzero(holds(scores))
     return np.concatenate([start + np.flatnonzero(holds(block)) for start, block in iterate_blocks(scores)])
 
 

@@ -68,24 +68,25 @@ def _find_mapping(scores: NDArray[Any]) -> mmap.mmap | None:
 
 def _sort_column(scores: NDArray[Any], unit: Fraction) -> Column:
     """All scores in order."""
-    if scores.dtype.kind == "f":
-        ordered = sort_scores(scores)
-        if not (np.isfinite(ordered[0]) and np.isfinite(ordered[-1])):
-            raise InvalidValueError(FINITE)
-        return FloatColumn(ordered)
-    by_digits = _sort_by_digits(scores) if len(scores) in _BY_DIGITS else None
-    return _integer_column(sort_scores(scores), unit) if by_digits is None else IntegerColumn(*by_digits, unit)
+    if scores.dtype.kind != "f":
+        return IntegerColumn(*_sort_above(scores), unit)
+    ordered = sort_scores(scores)
+    if not (np.isfinite(ordered[0]) and np.isfinite(ordered[-1])):
+        raise InvalidValueError(FINITE)
+    return FloatColumn(ordered)
 
 
-def _sort_by_digits(scores: NDArray[Any]) -> tuple[NDArray[np.uint64], int] | None:
-    """Whole numbers in order, as what they are above the lowest, and that; None where these are mostly large."""
+def _sort_above(scores: NDArray[Any]) -> tuple[NDArray[np.uint64], int]:
+    """Whole numbers in order, as what they are above the lowest, and that."""
+    if len(scores) not in _BY_DIGITS:
+        return _subtract_lowest(sort_scores(scores))
     low = scores.min()
     # Right modulo what the type holds, and so as it is where that has no sign.
     above = (scores - low).view(f"u{scores.itemsize}")
     is_large = above >= _SMALL
     count = int(np.count_nonzero(is_large))
     if 8 * count > len(scores):
-        return None
+        return sort_scores(above).astype(np.uint64, copy=False), int(low)
     # NumPy sorts numbers of 16 bits by their digits.
     small = (above[~is_large] if count else above).astype(np.uint16)
     small.sort(kind="stable")
@@ -100,26 +101,44 @@ _BY_DIGITS = range(1 << 9, 1 << 18)
 def sort_scores(scores: NDArray[Any]) -> NDArray[Any]:
     """A copy of some numbers in ascending order."""
     if len(scores) in _BY_DIGITS[1 << 11 :] and _find_mapping(scores) is None:
-        ordered: NDArray[Any] = scores[_order_nearly(scores)]
-        # Takes advantage of what is in order already, and puts right what is not.
-        ordered.sort(kind="stable")
+        keys = _scale_to_16_bits(scores)
+        order = _order_nearly(scores) if keys is None else np.argsort(keys, kind="stable")
+        ordered: NDArray[Any] = scores.take(order)
+        if not (ordered[1:] >= ordered[:-1]).all():
+            # Takes advantage of what is in order already, and puts right what is not.
+            ordered.sort(kind="stable")
         return ordered
     ordered = _copy_scores(scores)
     ordered.sort()
     return ordered
 
 
+@np.errstate(all="ignore")
+def _scale_to_16_bits(scores: NDArray[Any]) -> NDArray[np.uint16] | None:
+    """Keys in about the order of the scores; None where many would share a key, as a sample of them says."""
+    sample = np.sort(scores[:: len(scores) // 64])
+    # How wide the range may be for an eighth of the scores, or four to a key, to have a 64th of it.
+    crowd = min(8, (1 << 18) // len(scores))
+    widest = 64.0 * float((sample[crowd:] - sample[:-crowd]).min())
+    if not widest > float(sample[-1]) - float(sample[0]):
+        return None
+    low = scores.min()
+    width = float(scores.max()) - float(low)
+    return ((scores - low) * (65535.0 / width)).astype(np.uint16) if widest > width else None
+
+
 def _order_nearly(scores: NDArray[Any]) -> Ranks:
     """The positions of some numbers in about ascending order, by the leading 32 bits of what they differ in."""
-    bits = scores if scores.dtype.kind != "f" else scores.view(f"i{scores.dtype.itemsize}")
-    if scores.dtype.kind == "f":
+    bits = scores if scores.dtype.kind != "f" else scores.view(f"i{scores.itemsize}")
+    low = bits.min()
+    if scores.dtype.kind == "f" and low < 0:
         # The bits of floats, read as whole numbers, are in their order but for the negative ones, which are reversed.
         bits = bits ^ (bits >> (8 * bits.itemsize - 1) & np.iinfo(bits.dtype).max)
-    low = bits.min()
-    above = as_bits(bits) - as_bits(low[None])
-    keys = (above >> np.uint64(max(0, int(above.max()).bit_length() - 32))).astype(np.uint32)
+        low = bits.min()
+    above = (bits - low).view(f"u{bits.itemsize}") if low else bits
+    keys = (above >> max(0, int(above.max()).bit_length() - 32)).astype(np.uint32, copy=False)
     order: Ranks = np.argsort(keys.astype(np.uint16), kind="stable")
-    return order[np.argsort((keys >> np.uint32(16)).astype(np.uint16)[order], kind="stable")]
+    return order.take(np.argsort((keys >> 16).astype(np.uint16).take(order), kind="stable"))
 
 
 def _copy_scores(scores: NDArray[Any]) -> NDArray[Any]:
@@ -131,12 +150,12 @@ def _copy_scores(scores: NDArray[Any]) -> NDArray[Any]:
     return copy
 
 
-def _integer_column(ordered: NDArray[Any], unit: Fraction) -> IntegerColumn:
-    """The column of ascending whole numbers: unsigned subtraction in place wraps to the right difference."""
+def _subtract_lowest(ordered: NDArray[Any]) -> tuple[NDArray[np.uint64], int]:
+    """What ascending whole numbers are above the lowest, and that: unsigned subtraction in place wraps to it."""
     low = int(ordered[0])
     keys = as_bits(ordered)
     keys -= np.uint64(low % 2**64)
-    return IntegerColumn(keys, low, unit)
+    return keys, low
 
 
 def as_bits(whole: NDArray[Any]) -> NDArray[np.uint64]:
@@ -189,7 +208,7 @@ def _tally_counts(counts: NDArray[np.int64], rest: NDArray[Any], unit: Fraction)
     ascending = np.concatenate([values[:below].astype(kind), small.astype(kind), values[below:].astype(kind)])
     ascending_sizes = np.concatenate([sizes[:below], counts[small], sizes[below:]])
     last: Ranks = np.cumsum(ascending_sizes[::-1]) - 1
-    return Tally(_integer_column(ascending, unit), last)
+    return Tally(IntegerColumn(*_subtract_lowest(ascending), unit), last)
 
 
 def _lazy_column(scores: NDArray[Any], unit: Fraction) -> LazyColumn:

@@ -92,11 +92,10 @@ class TensorSource(Source):
             return np.concatenate([head, _take(between, some.entropy.subset(some.count, len(between) - 1))])
 
         def keep(positions: Ranks) -> Ranks:
-            held = self.scores[_to_device(positions, self.scores)]
-            inside: Ranks = positions[_to_host((held >= low) & (held <= high))]
-            return inside
+            kept: Ranks = positions[_to_host(self.scores[_to_device(positions, self.scores)] >= low)]
+            return kept
 
-        return np.concatenate([head, draw_inside(some, self.d, keep)])
+        return draw_inside(some, self.d, keep, head)
 
     @cached_property
     def _column(self) -> TensorColumn:
@@ -120,8 +119,9 @@ class TensorColumn:
     def __len__(self) -> int:
         return self.length
 
-    def exact(self, position: int) -> Fraction:
-        return Fraction(self._take(np.array([position]))[0].item())
+    def number(self, position: int) -> int | float:
+        found: int | float = self._take(np.array([position]))[0].item()
+        return found
 
     def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
         # One transfer for both.
