@@ -23,7 +23,8 @@ from discreet.exact.ball import log_binomial, sample_bernoulli_exp
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
 from discreet.exact.nested import Enclosure, log_slack
-from discreet.exact.nested_cuts import ALL, begin, tighten
+from discreet.exact.nested_cuts import begin, tighten
+from discreet.exact.nested_plan import ALL
 from discreet.mechanisms.canonical_classes import Losses
 from discreet.mechanisms.canonical_heights import Heights
 from discreet.selection import Selection, UniformSubset

@@ -1,0 +1,137 @@
+"""Where cells and levels around nested classes begin before anything is known of their masses: k and m alone decide.
+
+What is planned is kept, and lists of many lengths share most of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from discreet.exact.arrays import Floats, Ranks, sorted_distinct
+from discreet.exact.nested import Cells, Levels, Places
+from discreet.exact.sizes import Sums, log_sizes
+
+RISE = 0.6
+"""About how much the bound may rise inside a cell that matters."""
+
+ALL = 1024
+"""Up to how many a each is a cell of its own at first."""
+
+FEW, SOME, MANY = 128, 512, 1024
+"""How many cells of b there are at first: twice as many as it takes up to the first of these, as many up to the second,
+and half as many up to the last."""
+
+SAG = 0.3
+"""About how far a chord may be above log R between planned levels, where R is the size of the largest a."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """Where cells and levels begin.
+
+    Attributes
+    ----------
+    a
+        Where cells begin and end.
+    b
+        The same, and log C(k+b, k) at the end of each.
+    pieces
+        Into how many pieces a cell of b has to be cut where it matters.
+    levels, sums
+        Levels, and the sums over a at each of them.
+    every_a, largest
+        All a as one cell, which has a mass of 1, and the levels for it.
+    at_last
+        Where the last of each cell of b is among the levels.
+    """
+
+    a: tuple[Ranks, Ranks]
+    b: tuple[Ranks, Ranks, Floats]
+    pieces: int
+    levels: Ranks
+    sums: Sums
+    every_a: Cells
+    largest: Levels
+    at_last: Places
+
+
+@lru_cache(maxsize=256)
+def make_plan(k: int, m: int) -> Plan:
+    """The plan for 1..k and 0..m."""
+    # Lists of many lengths share what is laid out for the next power of two. Where levels are far apart, the last has
+    # to be m, where the largest classes are.
+    line = lay_out(k, max(1, (1 << m.bit_length()) - 1 if k <= ALL else m))
+    b = line.b[: line.b.searchsorted(m, side="right")]
+    b_last = np.append(b[1:] - 1, m)
+    every_a = Cells(np.ones(1, np.int64), np.array([k]), np.zeros(1))
+    sizes = log_sizes(every_a.last, b_last)
+    for shared in (b_last, sizes, every_a.log_mass):
+        shared.setflags(write=False)
+    levels = Levels(line.levels, line.largest)
+    ends, places = (b, b_last, sizes), levels.place(b_last)
+    return Plan((line.a, line.a_last), ends, line.pieces, line.levels, line.sums, every_a, levels, places)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Line:
+    """What plans for one k and for any number of items up to a power of two share."""
+
+    a: Ranks
+    a_last: Ranks
+    b: Ranks
+    pieces: int
+    levels: Ranks
+    largest: Floats
+    sums: Sums
+
+
+@lru_cache(maxsize=64)
+def lay_out(k: int, m: int) -> _Line:
+    """Where cells of a and of b begin, and levels."""
+    a = np.arange(1, k + 1) if k <= ALL else _towards_both_ends(k)
+    a_last = np.append(a[1:] - 1, k)
+    b, pieces = _even_rises(k, m)
+    levels = _even_sags(k, m)
+    sizes = log_sizes(a_last, levels[:, None])
+    for shared in (a, a_last, b, levels, sizes):
+        shared.setflags(write=False)
+    return _Line(a, a_last, b, pieces, levels, sizes[:, -1], Sums.over(sizes))
+
+
+def _even_sags(k: int, m: int) -> Ranks:
+    """Levels between which chords to log C(k+b, k) are about SAG too high, and no further apart than a factor of e."""
+    if k > ALL:
+        return _spread(m, int(1.5 * np.log1p(m)) + 2)
+    points = _spread(m, 200)
+    at = np.log1p(points.astype(np.float64))
+    # The slope by log(b+1) is about (b+1) log(1 + k/(b+1/2)); a chord of width w sags by its bend times w^2/8.
+    slope = (points + 1.0) * np.log1p(k / (points + 0.5))
+    bends = np.maximum(np.diff(slope) / np.diff(at), 0.0)
+    steps = np.append(0.0, np.cumsum(np.diff(at) * (np.sqrt(bends / (8.0 * SAG)) + 1.0)))
+    chosen = np.interp(np.linspace(0.0, steps[-1], int(steps[-1]) + 2), steps, at)
+    return sorted_distinct(np.append(np.expm1(chosen[:-1]).astype(np.int64), m))
+
+
+def _spread(last: int, count: int) -> Ranks:
+    """About so many whole numbers from 0 to the last, evenly spread by their logarithm."""
+    points = np.expm1(np.linspace(0.0, np.log1p(float(last)), count)[:-1]).astype(np.int64)
+    return sorted_distinct(np.append(points, last))
+
+
+def _towards_both_ends(k: int) -> Ranks:
+    """Some of 1..k, close together at both ends."""
+    steps = 1 + _spread(k - 1, 100)
+    return sorted_distinct(np.concatenate([steps, k + 1 - steps]))
+
+
+def _even_rises(k: int, m: int) -> tuple[Ranks, int]:
+    """Where cells of b begin, after equal steps of log C(k+b, k), and into how many pieces they are to be cut."""
+    points = _spread(m, 200)
+    height = log_sizes(np.array([k]), points)
+    wanted = int(np.ceil(height[-1] / RISE))
+    count = max(min(2 * wanted, FEW), min(wanted, SOME), min((wanted + 1) // 2, MANY))
+    at = np.interp(np.arange(1, count) * (height[-1] / count), height, points).astype(np.int64)
+    return sorted_distinct(np.append(0, 1 + at)), -(-wanted // count) if wanted > 2 * count else 1
