@@ -74,7 +74,7 @@ class IntegerColumn:
         return np.searchsorted(self.keys, self.keys[positions], side="left").astype(np.int64)
 
     def raw(self, positions: Ranks) -> NDArray[Any]:
-        return self.keys[positions] + np.uint64(self.low % 2**64)
+        return self.keys.take(positions) + np.uint64(self.low % 2**64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,7 +102,7 @@ class FloatColumn:
         return np.searchsorted(self.values, self.values[positions], side="left").astype(np.int64)
 
     def raw(self, positions: Ranks) -> NDArray[Any]:
-        return self.values[positions]
+        return self.values.take(positions)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

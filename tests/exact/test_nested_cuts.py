@@ -163,6 +163,8 @@ def test_cells_of_many_a_are_close_together_at_both_ends():
     assert (a + a[::-1] == 3001).all()
     assert len(a) == 158
     assert np.diff(a).max() < 110
+    far = _towards_both_ends(2**63 - 1)
+    assert (int(far[0]), int(far[-1]), far.dtype) == (1, 2**63 - 1, np.int64)
 
 
 def test_cells_of_b_begin_after_even_rises():

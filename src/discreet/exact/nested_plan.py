@@ -123,8 +123,8 @@ def _spread(last: int, count: int) -> Ranks:
 
 def _towards_both_ends(k: int) -> Ranks:
     """Some of 1..k, close together at both ends."""
-    steps = 1 + _spread(k - 1, 100)
-    return sorted_distinct(np.concatenate([steps, k + 1 - steps]))
+    steps = _spread(k - 1, 100)
+    return sorted_distinct(np.concatenate([1 + steps, k - steps]))
 
 
 def _even_rises(k: int, m: int) -> tuple[Ranks, int]:

@@ -176,7 +176,7 @@ class Heights:
         return self.unit * abs(gap)
 
     def _scores(self, index: Ranks) -> NDArray[Any]:
-        return self.tally.raw(self.edge + self.step * index)
+        return self.tally.raw(self.edge + index if self.step > 0 else self.edge - index)
 
     def _gaps(self, near: NDArray[Any], far: NDArray[Any]) -> Floats:
         """By how much some indices are higher than others before them, by their scores."""
