@@ -96,9 +96,10 @@ def lay_out(k: int, m: int) -> _Line:
     b, pieces = _even_rises(k, m)
     levels = _even_sags(k, m)
     sizes = log_sizes(a_last, levels[:, None])
-    for shared in (a, a_last, b, levels, sizes):
+    largest = sizes[:, -1].copy()
+    for shared in (a, a_last, b, levels, largest):
         shared.setflags(write=False)
-    return _Line(a, a_last, b, pieces, levels, sizes[:, -1], Sums.over(sizes))
+    return _Line(a, a_last, b, pieces, levels, largest, Sums.over(sizes))
 
 
 def _even_sags(k: int, m: int) -> Ranks:
