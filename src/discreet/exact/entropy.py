@@ -6,6 +6,7 @@ caller passes a generator of its own. There is no state between calls, so that f
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from random import Random
@@ -101,8 +102,13 @@ class Entropy:
         if few < size or last < min(_CLOSE * size, _MARKS):
             marked, missing = np.zeros(last + 1, np.bool_), few
             while missing >= _ONE_BY_ONE:
-                marked[self.upto_all(missing, last)] = True
-                missing = few - int(np.count_nonzero(marked))
+                # About as many as it takes until so many more are different.
+                likely = (last + 1) * math.log1p(missing / (last + 1 - few)) + missing / 64
+                drawn = self.upto_all(max(missing, int(likely)), last)
+                while 0 < missing <= len(drawn):
+                    marked[drawn[:missing]] = True
+                    drawn = drawn[missing:]
+                    missing = few - int(np.count_nonzero(marked))
             while missing > 0:
                 value = self.upto(last)
                 missing -= not marked[value]
