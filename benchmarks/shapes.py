@@ -82,7 +82,7 @@ def against_opendp(run: Run, d: int) -> Rows:
             }
             times = run.medians(tasks, repeats=11)
             measured, unit = times["library"] / times["top_k"], "times faster than OpenDP"
-            yield Row(label(name, d, epsilon), measured, unit, at_least=True, one=times["library"])
+            yield Row(label(name, d, epsilon), measured, unit, 50, at_least=True, one=times["library"])
 
 
 def label(name: str, d: int, epsilon: str) -> str:

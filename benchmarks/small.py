@@ -76,7 +76,7 @@ def against(
 def against_scan(run: Run, scores: np.ndarray) -> Rows:
     """Netflix at k = 1000 against the 17 million classes of the paper's algorithm."""
     tally, k, descending = array_source(scores).tally(), 1000, np.sort(scores)[::-1].astype(np.float64)
-    for epsilon in (Fraction(1), Fraction(1, 10), Fraction(1, 100)):
+    for epsilon in (Fraction(1), Fraction(1, 10), Fraction(1, 100), Fraction(1, 1000)):
         budget = str(float(epsilon))
         drawn: dict[str, Task] = {
             noise: partial(first_draw, tally, k, epsilon, discreet.Canonical(noise=noise)) for noise in NOISES
@@ -91,9 +91,9 @@ def against_scan(run: Run, scores: np.ndarray) -> Rows:
         }
         times = run.medians(tasks, repeats=31)
         at, whole = f"Netflix, k = {k}, epsilon = {float(epsilon):g}", times["scan"]
-        for what, name in (("canonical", "whole"), ("canonical, drawing alone", "gumbel")):
+        for what, name, target in (("canonical", "whole", 150), ("canonical, drawing alone", "gumbel", 250)):
             unit = "times faster than a scan of all classes in NumPy"
-            yield Row(f"{what}, {at}", whole / times[name], unit, 150, at_least=True, one=whole)
+            yield Row(f"{what}, {at}", whole / times[name], unit, target, at_least=True, one=whole)
         for noise in list(NOISES)[1:]:
             yield Row(f"canonical, {noise}, drawing alone, {at}", times[noise] / whole, SCAN, 1 / 25, one=whole)
         yield Row(f"joint, {at}", times["joint"] / whole, SCAN, 1 / 20, one=whole)

@@ -174,7 +174,8 @@ class Entropy:
         if width * count <= 64:
             return np.array([self.bits(width) for _ in range(count)], np.uint64)
         size = 2 if width <= 16 else 4 if width <= 32 else 8
-        return np.frombuffer(self._bytes(size * count), f"<u{size}").astype(np.uint64) >> np.uint64(8 * size - width)
+        words = np.frombuffer(self._bytes(size * count), f"<u{size}").astype(np.uint64)
+        return words if width == 8 * size else words >> np.uint64(8 * size - width)
 
     def _bytes(self, count: int) -> bytes:
         """The same as so many bytes of bits: directly where the source has them as bytes, which is faster."""

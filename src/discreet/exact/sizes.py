@@ -36,7 +36,7 @@ def log_sizes(a: Ranks, b: Ranks, most: int | None = None) -> Floats:
         return log_binomial_float(a, b)
     # Each of three is right to a relative 2^-43 of less than 2^20.
     logs = _log_factorials(1 << most.bit_length())
-    sizes: Floats = logs[a + b] - logs[a] - logs[b]
+    sizes: Floats = logs.take(a + b) - logs.take(a) - logs.take(b)
     return sizes
 
 
