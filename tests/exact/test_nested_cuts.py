@@ -297,6 +297,8 @@ def test_cells_that_may_be_heavy_are_found_by_the_heaviest():
     assert _find_heavy(np.array([5.0, -3.0]), 5.0) == (0, 1)
     assert _find_heavy(np.array([-2.9, 5.0, -2.9]), 5.0) == (0, 3)
     assert _find_heavy(np.array([-3.1, 5.0, -3.1]), 5.0) == (1, 2)
+    # Where all are lighter than was thought, the heaviest of them are found all the same.
+    assert _find_heavy(np.array([-20.0, 0.0, -7.0, -9.0]), 50.0) == (1, 3)
     cells = Cells(np.arange(3), np.arange(3), np.array([-1.0, -2.0, -9.0]))
     assert _heaviest(cells, np.array([0.0, 4.0, 99.0])) == -1.0
     assert _heaviest(cells, np.array([3.0, 4.0, 99.0])) == 1.0
