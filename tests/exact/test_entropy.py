@@ -216,3 +216,32 @@ def test_members_of_larger_subsets_are_equally_likely(size, last):
     for _ in range(2000):
         counts.update(entropy.subset(size, last).tolist())
     assert draws.fits(counts, dict.fromkeys(range(last + 1), 1 / (last + 1)))
+
+
+@pytest.mark.parametrize(("count", "last"), [(1, 0), (1, 2), (2, 2), (2, 4), (3, 1)])
+def test_few_numbers_at_once_are_uniform(count, last):
+    decided, undecided = walk(lambda entropy: tuple(entropy.upto_all(count, last).tolist()), 3000)
+    every = itertools.product(range(last + 1), repeat=count)
+    assert_between(decided, undecided, {each: Fraction(1, (last + 1) ** count) for each in every})
+    assert undecided < Fraction(1, 5)
+
+
+def test_large_numbers_are_drawn_up_to_the_last_and_not_beyond():
+    last = 2**28 + 5
+    words = np.array([last, last + 1, 0, last, 2**29 - 1, 7, 8, 9, 10, 11], np.uint64)
+    assert Given(words).upto_all(8, last).tolist() == [last, 0, last, 7, 8, 9, 10, 11]
+    assert Given(words[[0, 2, 3]]).upto_all(3, last).tolist() == [last, 0, last]
+    drawn = Entropy(random.Random(2)).upto_all(3000, last)
+    assert (len(drawn), drawn.min() >= 0, drawn.max() <= last, drawn.max() > 0.99 * last) == (3000, True, True, True)
+
+
+def test_marks_and_sorted_draws_give_subsets_of_one_law():
+    """Beside the number from which on the drawn ones are marked no more."""
+    for size, last in ((8, 511), (8, 512), (8, 513)):
+        entropy, counts = Entropy(random.Random(last)), Counter()
+        for _ in range(3000):
+            drawn = entropy.subset(size, last)
+            assert (len(drawn), (np.diff(drawn) > 0).all()) == (size, True)
+            counts.update((drawn // 64).tolist())
+        share = [min(64, last + 1 - 64 * i) / (last + 1) for i in range(-(-(last + 1) // 64))]
+        assert draws.fits(counts, dict(enumerate(share)))
