@@ -7,7 +7,7 @@ import pytest
 from flint import arb
 
 from discreet.exact.ball import log_binomial, precision
-from discreet.exact.nested import Cells, Enclosure, Levels, Places, log_slack
+from discreet.exact.nested import Cells, Enclosure, Levels, log_slack
 from discreet.exact.nested_cuts import _add_levels, begin, tighten
 from discreet.exact.nested_plan import make_plan
 
@@ -154,12 +154,6 @@ def test_all_is_sorted_only_where_what_is_hidden_matters():
     assert found.b.first.max() == 400
     assert found.b.last.max() == 10**6
     assert flat.known_last == 10**6
-
-
-def test_places_are_chosen_by_mask_or_index():
-    places = Places(np.arange(3), np.array([0.0, 0.5, 1.0]))
-    assert places[np.array([True, False, True])].way.tolist() == [0.0, 1.0]
-    assert places[np.array([1])].level.tolist() == [1]
 
 
 def test_a_cell_that_is_not_cut_keeps_its_bound_and_one_in_two_pieces_is_cut():

@@ -98,9 +98,6 @@ class Places:
     level: Ranks
     way: Floats
 
-    def __getitem__(self, chosen: Mask | Ranks) -> Places:
-        return Places(self.level[chosen], self.way[chosen])
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Levels:
