@@ -103,6 +103,7 @@ class NestedClasses:
 
     def _propose_after(self, tried: int) -> Proposals:
         """Who proposes the next class after so many were turned down."""
+        # A draw may put all scores in order, but only after fitted cells were made, which are used from then on.
         is_planned = tried < _TRIES and "fitted" not in vars(self) and self.losses.k <= ALL and self.is_known
         return self.planned if is_planned else self.fitted
 
