@@ -33,8 +33,7 @@ def main(parts: Sequence[str], measure: Measure, revision: str | None) -> int:
     parts = [part for part in parts if part != "growth"]
     before = committed(parts) if revision is None else measured_at(revision, parts)
     if not before:
-        committed_ones = f"There is no committed result in {RESULTS}: run make bench and commit what it writes there."
-        print(committed_ones if revision is None else f"{revision} measures none of {', '.join(parts)}.")
+        print(_say_why_not(parts, revision))
         return 1
     if others := {described(result.machine) for result in before.values() if differs(result.machine)}:
         print("The committed results are of another machine or other versions, which ratios may depend on:", *others)
@@ -62,6 +61,15 @@ def keep_better(rows: dict[str, Figures], again: Iterable[Result]) -> None:
     for result in again:
         for name, row in by_name(result).items():
             rows[result.part][name] = better(row, rows[result.part].get(name, row))
+
+
+def _say_why_not(parts: Sequence[str], revision: str | None) -> str:
+    """Why there is nothing to compare with."""
+    if not parts:
+        return "Growth is not compared: it rises where few items take less than before."
+    if revision is not None:
+        return f"{revision} measures none of {', '.join(parts)}."
+    return f"There is no result of {', '.join(parts)} in {RESULTS}: run make bench and commit what it writes there."
 
 
 def measured_at(revision: str, parts: Iterable[str]) -> dict[str, Result]:

@@ -61,7 +61,7 @@ def some_b(m, levels, seed):
 def test_chords_are_above_what_they_bound(k, m, seed):
     """Terms of R are right, and what they add up to is below the chord of R with half of its slack."""
     a = cells_of(k, m, seed)
-    levels = Levels.at(make_plan(k, m).levels, a)
+    levels = Levels.at(make_plan(k, m).line.largest.b, a)
     cells = Enclosure(a, a, levels, a.log_mass)
     slack, largest = log_slack(k, m, len(a.last), 40), log_binomial_float(k, m)
     with precision(300):
@@ -79,7 +79,7 @@ def test_chords_are_above_what_they_bound(k, m, seed):
 def test_without_the_slack_a_bound_may_be_too_low():
     """At a level the chord is R itself: integer weights, which are rounded up, are above it."""
     a = cells_of(40, 100, 1)
-    levels = Levels.at(make_plan(40, 100).levels, a)
+    levels = Levels.at(make_plan(40, 100).line.largest.b, a)
     assert log_slack(40, 100, len(a.last), 3) > log_slack(40, 100, len(a.last), 40) > 2.0**-17
     assert levels.bound(levels.place(levels.b)) == pytest.approx(levels.log_r, rel=1e-12)
 
@@ -87,21 +87,21 @@ def test_without_the_slack_a_bound_may_be_too_low():
 @pytest.mark.parametrize(("k", "m"), SHAPES)
 def test_plans_begin_and_end_where_indices_do(k, m):
     plan = make_plan(k, m)
-    for first, last, low, high in ((*plan.a, 1, k), (*plan.b[:2], 0, m)):
+    for first, last, low, high in ((*plan.line.a, 1, k), (*plan.b[:2], 0, m)):
         assert (int(first[0]), int(last[-1])) == (low, high)
         assert (last >= first).all()
         assert (first[1:] == last[:-1] + 1).all()
-    assert plan.levels[0] == 0
-    assert plan.levels[-1] >= m
-    assert (np.diff(plan.levels) > 0).all()
-    assert len(plan.levels) <= 100
+    assert plan.line.largest.b[0] == 0
+    assert plan.line.largest.b[-1] >= m
+    assert (np.diff(plan.line.largest.b) > 0).all()
+    assert len(plan.line.largest.b) <= 100
     assert len(plan.b[0]) <= 1025
 
 
 @pytest.mark.parametrize(("k", "m"), SHAPES)
 def test_more_levels_are_between_those_there_were(k, m):
     a = cells_of(k, m, 4)
-    levels = Levels.at(make_plan(k, m).levels, a)
+    levels = Levels.at(make_plan(k, m).line.largest.b, a)
     more = _add_levels(a, levels, np.full(len(levels.b) - 1, 3.0))
     assert set(levels.b.tolist()) <= set(more.b.tolist())
     assert (np.diff(more.b) > 0).all()

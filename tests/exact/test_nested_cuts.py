@@ -199,11 +199,11 @@ def test_more_cells_of_b_are_half_as_many_as_it_takes_or_in_pieces(k, m, count, 
 )  # fmt: skip
 def test_so_many_levels_are_planned(k, m, count):
     """They go on to what was laid out for the next power of two."""
-    levels = make_plan(k, m).levels
+    levels = make_plan(k, m).line.largest.b
     assert len(levels) == count
     assert (levels[0], levels[-1]) == (0, 2 ** m.bit_length() - 1)
-    assert levels.tolist() == lay_out(k, 2 ** m.bit_length() - 1).levels.tolist()
-    assert make_plan(1025, m).levels[-1] == m
+    assert levels.tolist() == lay_out(k, 2 ** m.bit_length() - 1).largest.b.tolist()
+    assert make_plan(1025, m).line.largest.b[-1] == m
 
 
 @pytest.mark.parametrize(("k", "m"), [(1, 10**6), (10, 10**4), (100, 10**4), (1000, 10**4), (1000, 10**7)])
@@ -212,15 +212,15 @@ def test_chords_between_planned_levels_sag_little(k, m):
     plan = make_plan(k, m)
     b = np.unique(np.append(_spread(m, 3000), m))
     exact = np.log1p(b / np.arange(1, k + 1)[:, None]).sum(axis=0)
-    sag = plan.largest.bound(plan.largest.place(b)) - exact
+    sag = plan.line.largest.bound(plan.line.largest.place(b)) - exact
     assert sag.min() > -1e-6
     assert sag.max() < 2.0 * SAG
     assert k == 1 or sag.max() > 0.5 * SAG
 
 
 def test_plans_have_a_cell_for_each_a_up_to_some_k():
-    assert make_plan(1024, 50).a[0].tolist() == list(range(1, 1025))
-    assert len(make_plan(1025, 50).a[0]) < 200
+    assert make_plan(1024, 50).line.a[0].tolist() == list(range(1, 1025))
+    assert len(make_plan(1025, 50).line.a[0]) < 200
     first, last, largest = make_plan(1000, 3).b
     assert first.tolist() == last.tolist() == [0, 1, 2, 3]
     assert np.exp(largest) == pytest.approx([1, 1001, 1001 * 1002 / 2, 1001 * 1002 * 1003 / 6])
@@ -228,9 +228,17 @@ def test_plans_have_a_cell_for_each_a_up_to_some_k():
 
 def test_what_plans_share_is_read_only_whole_numbers():
     plan, line = make_plan(9, 700), lay_out(9, 1023)
-    shared = [*plan.a, *plan.b[:2], plan.levels, plan.b[2], plan.every_a.log_mass, plan.sums.heights, plan.sums.factors]
-    assert not any(each.flags.writeable for each in [*shared, plan.largest.b, plan.largest.log_r])
-    assert not any(each.flags.writeable for each in [line.a, line.a_last, line.b, line.levels, line.largest])
+    shared = [
+        *plan.line.a,
+        *plan.b[:2],
+        plan.line.largest.b,
+        plan.b[2],
+        plan.every_a.log_mass,
+        plan.line.sums.heights,
+        plan.line.sums.factors,
+    ]
+    assert not any(each.flags.writeable for each in [*shared, plan.line.largest.b, plan.line.largest.log_r])
+    assert not any(each.flags.writeable for each in [*line.a, line.b, line.largest.b, line.largest.log_r])
     every = plan.every_a
     assert (every.first.tolist(), every.last.tolist(), every.log_mass.tolist()) == ([1], [9], [0.0])
     assert {each.dtype for each in (*shared[:5], every.first, every.last)} == {np.dtype(np.int64)}
@@ -311,15 +319,15 @@ def test_cells_that_may_be_heavy_are_found_by_the_heaviest():
 def test_levels_far_from_all_mass_have_the_largest_size(shape, epsilon):
     top, bottom = sides(shape, 1000, 5000, epsilon)
     plan = make_plan(1000, 5000)
-    a, b = Cells.in_a_row(top, *plan.a), Cells.in_a_row(bottom, *plan.b[:2])
-    found, exact = _log_r(plan, a, b, b.log_mass + plan.b[2]), plan.sums.log_sums(a.log_mass)
+    a, b = Cells.in_a_row(top, *plan.line.a), Cells.in_a_row(bottom, *plan.b[:2])
+    found, exact = _log_r(plan, a, b, b.log_mass + plan.b[2]), plan.line.sums.log_sums(a.log_mass)
     is_exact = found == pytest.approx(exact, rel=1e-13)
     beside = np.isclose(found, exact, rtol=1e-13, atol=1e-11)
     assert is_exact == beside.all()
-    assert (found[~beside] == plan.largest.log_r[~beside]).all()
+    assert (found[~beside] == plan.line.largest.log_r[~beside]).all()
     assert (found >= exact - 1e-9).all()
     # What is not exact has no share of the mass, by bounds that are exact.
-    shares = b.log_mass + Levels(plan.levels, exact).bound(plan.at_last)
+    shares = b.log_mass + Levels(plan.line.largest.b, exact).bound(plan.at_last)
     level = plan.at_last.level
     matters = shares > log_sum(shares) - 7.0
     assert beside[level[matters]].all()
@@ -329,18 +337,18 @@ def test_levels_far_from_all_mass_have_the_largest_size(shape, epsilon):
 def test_few_levels_are_summed_where_few_matter():
     top, bottom = sides("floats", 1000, 5000, 0.05)
     plan = make_plan(1000, 5000)
-    a, b = Cells.in_a_row(top, *plan.a), Cells.in_a_row(bottom, *plan.b[:2])
+    a, b = Cells.in_a_row(top, *plan.line.a), Cells.in_a_row(bottom, *plan.b[:2])
     found = _log_r(plan, a, b, b.log_mass + plan.b[2])
-    assert 2 < np.count_nonzero(found < plan.largest.log_r) < 20
+    assert 2 < np.count_nonzero(found < plan.line.largest.log_r) < 20
     few = make_plan(10, 5000)
     top, bottom = sides("floats", 10, 5000, 0.05)
-    a, b = Cells.in_a_row(top, *few.a), Cells.in_a_row(bottom, *few.b[:2])
-    assert _log_r(few, a, b, b.log_mass + few.b[2]).tolist() == few.sums.log_sums(a.log_mass).tolist()
+    a, b = Cells.in_a_row(top, *few.line.a), Cells.in_a_row(bottom, *few.b[:2])
+    assert _log_r(few, a, b, b.log_mass + few.b[2]).tolist() == few.line.sums.log_sums(a.log_mass).tolist()
 
 
 def test_wide_planned_cells_are_cut_only_where_bounds_are_not_easy():
     plan = make_plan(1000, 5000)
-    assert plan.pieces > 1
+    assert plan.line.pieces > 1
     easy = begin(Scores([5.0] * 999, 1), Scores([4.0] * 5000, 0))
     assert len(easy.a.first) > 1
     assert easy.b.first is plan.b[0]

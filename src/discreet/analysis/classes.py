@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.arrays import Floats, Ranks, count_up
 from discreet.exact.ball import log_binomial_float
 from discreet.exact.boxes import find_mass
 from discreet.mechanisms.canonical import Prepared
@@ -86,7 +86,7 @@ def _weigh_cells(classes: Classes, corners: Ranks) -> tuple[Ranks, Ranks, Floats
 def list_cells(h1: Ranks, h2: Ranks, t1: Ranks, t2: Ranks) -> tuple[Ranks, Ranks]:
     """Every cell of every box."""
     count = (h2 - h1 + 1) * (t2 - t1 + 1)
-    place = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+    place = count_up(count)
     down, across = np.divmod(place, np.repeat(t2 - t1 + 1, count))
     return np.repeat(h1, count) + down, np.repeat(t1, count) + across
 

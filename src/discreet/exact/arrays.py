@@ -23,3 +23,8 @@ def sorted_distinct(values: Ranks) -> Ranks:
     ordered = np.sort(values)
     kept: Ranks = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     return kept
+
+
+def count_up(counts: Ranks) -> Ranks:
+    """0, 1, ... up to before each of some counts."""
+    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)

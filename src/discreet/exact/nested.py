@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from discreet.exact.arrays import Floats, Mask, Ranks
+from discreet.exact.arrays import Floats, Mask, Ranks, count_up
 from discreet.exact.sizes import log_sizes, log_sum_exp
 
 
@@ -206,8 +206,3 @@ def log_slack(k: int, m: int, cells: int, bits: int) -> float:
 def log_ratio(low: Ranks, high: Ranks) -> Floats:
     """Log((high + 1) / (low + 1))."""
     return np.log1p((high - low) / (low + 1.0))
-
-
-def count_up(counts: Ranks) -> Ranks:
-    """0, 1, ... up to before each of some counts."""
-    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)

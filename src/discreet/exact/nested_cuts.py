@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.exact.arrays import Floats, Ranks, sorted_distinct
+from discreet.exact.arrays import Floats, Ranks, count_up, sorted_distinct
 from discreet.exact.boxes import choose_wasteful
-from discreet.exact.nested import Cells, Enclosure, Levels, Side, count_up
+from discreet.exact.nested import Cells, Enclosure, Levels, Side
 from discreet.exact.nested_plan import RISE, Plan, make_plan
 from discreet.exact.sizes import log_sizes, log_sum_exp
 
@@ -40,9 +40,9 @@ def begin(top: Side, bottom: Side) -> Enclosure:
     b = Cells.in_a_row(bottom, first, last)
     log_masses = b.log_mass + largest
     if _are_easy(log_masses):
-        return Enclosure(plan.every_a, b, plan.largest, log_masses)
-    a = Cells.in_a_row(top, *plan.a)
-    levels = Levels(plan.levels, _log_r(plan, a, b, log_masses))
+        return Enclosure(plan.every_a, b, plan.line.largest, log_masses)
+    a = Cells.in_a_row(top, *plan.line.a)
+    levels = Levels(plan.line.largest.b, _log_r(plan, a, b, log_masses))
     # One side has few masses where scores are equal; many sides have them at different places.
     if a.log_mass.ndim == 1 and 2 * np.count_nonzero(has_mass := a.log_mass > -np.inf) <= len(has_mass):
         a = a[has_mass]
@@ -50,10 +50,10 @@ def begin(top: Side, bottom: Side) -> Enclosure:
         return Enclosure.of(a, b, levels)
     bounds = levels.bound(plan.at_last)
     log_masses = b.log_mass + bounds
-    if plan.pieces == 1 or b.log_mass.ndim > 1 or _are_easy(log_masses):
+    if plan.line.pieces == 1 or b.log_mass.ndim > 1 or _are_easy(log_masses):
         return Enclosure(a, b, levels, log_masses)
     heavy = _find_heavy(log_masses, _heaviest(b, bounds))
-    return Enclosure.of(a, _cut_in_a_row(b, *heavy, plan.pieces, bottom), levels)
+    return Enclosure.of(a, _cut_in_a_row(b, *heavy, plan.line.pieces, bottom), levels)
 
 
 def _log_r(plan: Plan, a: Cells, b: Cells, log_masses: Floats) -> Floats:
@@ -61,15 +61,15 @@ def _log_r(plan: Plan, a: Cells, b: Cells, log_masses: Floats) -> Floats:
 
     `log_masses` are the bounds on cells of b with all mass at the largest a.
     """
-    if plan.pieces == 1 or b.first is not plan.b[0] or b.log_mass.ndim > 1:
-        return plan.sums.log_sums(a.log_mass)
+    if plan.line.pieces == 1 or b.first is not plan.b[0] or b.log_mass.ndim > 1:
+        return plan.line.sums.log_sums(a.log_mass)
     # Some of the mass is there.
     first, end = _find_heavy(log_masses, max(0.0, _heaviest(b, plan.b[2]) + float(a.log_mass[-1])))
     level = plan.at_last.level
     # And one level more on either side.
     beside = slice(max(0, int(level[first]) - 1), int(level[end - 1]) + 3)
-    log_r = plan.largest.log_r.copy()
-    log_r[beside] = plan.sums.log_sums(a.log_mass, beside)
+    log_r = plan.line.largest.log_r.copy()
+    log_r[beside] = plan.line.sums.log_sums(a.log_mass, beside)
     return log_r
 
 

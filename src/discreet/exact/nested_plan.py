@@ -29,33 +29,50 @@ SAG = 0.3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Line:
+    """What plans for one k and any number of items up to some share.
+
+    Attributes
+    ----------
+    a
+        Where cells of a begin and end.
+    b
+        Where cells of b begin.
+    pieces
+        Into how many pieces a cell of b has to be cut where it matters.
+    largest
+        Levels, with R where all mass is at the largest a.
+    sums
+        The sums over a at each of them.
+    """
+
+    a: tuple[Ranks, Ranks]
+    b: Ranks
+    pieces: int
+    largest: Levels
+    sums: Sums
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """Where cells and levels begin.
 
     Attributes
     ----------
-    a
-        Where cells begin and end.
+    line
+        What other plans have too.
     b
-        The same, and log C(k+b, k) at the end of each.
-    pieces
-        Into how many pieces a cell of b has to be cut where it matters.
-    levels, sums
-        Levels, and the sums over a at each of them.
-    every_a, largest
-        All a as one cell, which has a mass of 1, and the levels for it.
+        Where cells of b begin and end, and log C(k+b, k) at the end of each.
     at_last
         Where the last of each cell of b is among the levels.
+    every_a
+        All a as one cell, which has a mass of 1.
     """
 
-    a: tuple[Ranks, Ranks]
+    line: Line
     b: tuple[Ranks, Ranks, Floats]
-    pieces: int
-    levels: Ranks
-    sums: Sums
-    every_a: Cells
-    largest: Levels
     at_last: Places
+    every_a: Cells
 
 
 @lru_cache(maxsize=256)
@@ -64,42 +81,26 @@ def make_plan(k: int, m: int) -> Plan:
     # Lists of many lengths share what is laid out for the next power of two. Where levels are far apart, the last has
     # to be m, where the largest classes are.
     line = lay_out(k, max(1, (1 << m.bit_length()) - 1 if k <= ALL else m))
-    b = line.b[: line.b.searchsorted(m, side="right")]
-    b_last = np.append(b[1:] - 1, m)
+    first = line.b[: line.b.searchsorted(m, side="right")]
+    last = np.append(first[1:] - 1, m)
     every_a = Cells(np.ones(1, np.int64), np.array([k]), np.zeros(1))
-    sizes = log_sizes(every_a.last, b_last)
-    for shared in (b_last, sizes, every_a.log_mass):
+    sizes = log_sizes(every_a.last, last)
+    for shared in (last, sizes, every_a.log_mass):
         shared.setflags(write=False)
-    levels = Levels(line.levels, line.largest)
-    ends, places = (b, b_last, sizes), levels.place(b_last)
-    return Plan((line.a, line.a_last), ends, line.pieces, line.levels, line.sums, every_a, levels, places)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Line:
-    """What plans for one k and for any number of items up to a power of two share."""
-
-    a: Ranks
-    a_last: Ranks
-    b: Ranks
-    pieces: int
-    levels: Ranks
-    largest: Floats
-    sums: Sums
+    return Plan(line, (first, last, sizes), line.largest.place(last), every_a)
 
 
 @lru_cache(maxsize=64)
-def lay_out(k: int, m: int) -> _Line:
+def lay_out(k: int, m: int) -> Line:
     """Where cells of a and of b begin, and levels."""
-    a = np.arange(1, k + 1) if k <= ALL else _towards_both_ends(k)
-    a_last = np.append(a[1:] - 1, k)
-    b, pieces = _even_rises(k, m)
-    levels = _even_sags(k, m)
-    sizes = log_sizes(a_last, levels[:, None])
+    first = np.arange(1, k + 1) if k <= ALL else _towards_both_ends(k)
+    last = np.append(first[1:] - 1, k)
+    (b, pieces), levels = _even_rises(k, m), _even_sags(k, m)
+    sizes = log_sizes(last, levels[:, None])
     largest = sizes[:, -1].copy()
-    for shared in (a, a_last, b, levels, largest):
+    for shared in (first, last, b, levels, largest):
         shared.setflags(write=False)
-    return _Line(a, a_last, b, pieces, levels, largest, Sums.over(sizes))
+    return Line((first, last), b, pieces, Levels(levels, largest), Sums.over(sizes))
 
 
 def _even_sags(k: int, m: int) -> Ranks:

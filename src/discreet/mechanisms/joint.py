@@ -24,7 +24,7 @@ import numpy as np
 from flint import arb, ctx
 
 from discreet.errors import InvalidValueError, quote
-from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.arrays import Floats, Ranks, count_up
 from discreet.exact.ball import RELATIVE, START, ball, bound_above, is_below_exp
 from discreet.exact.boxes import choose_loose
 from discreet.exact.entropy import Entropy, Uniform
@@ -210,7 +210,7 @@ _CELLS = 1 << 15
 def _cut_evenly(rate: float, edges: Floats, pieces: Ranks) -> tuple[Floats, Ranks]:
     """The edges with each part cut into so many pieces of about one mass, or fewer, and the part of each piece."""
     part = np.repeat(np.arange(len(pieces)), pieces)
-    share = (np.arange(len(part)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) / pieces[part]
+    share = count_up(pieces) / pieces[part]
     begin = edges[part] - np.log1p(share * np.expm1(-rate * np.diff(edges))[part]) / rate
     begin = np.maximum.accumulate(np.minimum(begin, edges[part + 1]))
     kept = (share == 0.0) | ((np.diff(begin, prepend=-1.0) > 0.0) & (begin < edges[part + 1]))

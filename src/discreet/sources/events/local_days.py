@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
+from discreet.exact.arrays import count_up
 from discreet.sources.column_hints import suggestion
 from discreet.sources.events.cells import DAY_NUMBER, SECOND_NUMBER, SECONDS_PER_DAY, has_reading, read_cell
 from discreet.sources.events.connect import Opened
@@ -182,7 +183,7 @@ def _split_by_day(low: Any, high: Any, number: Any) -> dict[str, Any]:
     day, last = low // CODES_PER_DAY, high // CODES_PER_DAY
     lengths = last - day + 1
     owner = np.repeat(np.arange(len(day)), lengths)
-    key = day[owner] + np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    key = day[owner] + count_up(lengths)
     return {
         "key": key,
         "low": np.maximum(low[owner], key * CODES_PER_DAY),

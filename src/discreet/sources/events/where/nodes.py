@@ -193,7 +193,7 @@ def _find_dialect(table: ir.Table) -> Dialect:
     """The dialect of a table's engine; a table without one is taken for DuckDB's."""
     try:
         return dialect_of(table)
-    except Exception:
+    except ibis.common.exceptions.IbisError:
         return DUCKDB
 
 
