@@ -74,7 +74,10 @@ class IntegerColumn:
         return np.searchsorted(self.keys, self.keys[positions], side="left").astype(np.int64)
 
     def raw(self, positions: Ranks) -> NDArray[Any]:
-        return self.keys.take(positions) + np.uint64(self.low % 2**64)
+        taken = self.keys.take(positions)
+        if self.low:
+            taken += np.uint64(self.low % 2**64)
+        return taken
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -246,14 +249,13 @@ def lowest_keys(keys: NDArray[np.uint64], reaches: Floats, unit: Fraction) -> ND
 
 def float_differences(larger: NDArray[Any], smaller: NDArray[Any]) -> Floats:
     """How far each float of a column's width is above another, where it is; inf beyond all floats."""
-    return np.maximum(_scale_differences(larger, smaller, 1.0), 0.0)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.maximum(_subtract(larger, smaller), 0.0)
 
 
-# Around a function this takes half as long as around a block.
-@np.errstate(over="ignore", under="ignore")
-def _scale_differences(larger: NDArray[Any], smaller: NDArray[Any], factor: float) -> Floats:
+def _subtract(larger: NDArray[Any], smaller: NDArray[Any]) -> Floats:
     differences: Floats = larger.astype(np.float64, copy=False) - smaller.astype(np.float64, copy=False)
-    return factor * differences
+    return differences
 
 
 TINY = 2.0**-1000
@@ -264,19 +266,23 @@ def scaled_gaps(larger: NDArray[Any], smaller: NDArray[Any], scale: Fraction) ->
     """Scale times how far some scores are above others, which none is below, from what `Column.raw` holds.
 
     Right to a relative 2^-50 where it is above TINY, which stands for all that is less, and up to the largest float,
-    which stands for all beyond; 0 only where two scores are equal or the scale is 0.
+    which stands for all beyond; 0 only where two scores are equal or the scale is 0. The caller has NumPy ignore that
+    floats overflow and underflow.
     """
     factor = to_float(scale)
     if larger.dtype == object or not 2.0**-900 < factor < 2.0**900:
         return _scale_gaps_exactly(larger, smaller, scale)
     if larger.dtype == np.uint64:
-        whole: Floats = factor * (larger - smaller).astype(np.float64)
+        whole: Floats = (larger - smaller).astype(np.float64)
+        whole *= factor
         return whole
-    gaps = _scale_differences(larger, smaller, factor)
-    if not gaps.max(initial=0.0) <= sys.float_info.max:
+    gaps = _subtract(larger, smaller)
+    gaps *= factor
+    if gaps.size and not gaps.item(gaps.argmax()) <= sys.float_info.max:
         return _scale_gaps_exactly(larger, smaller, scale)
-    raised: Floats = np.maximum(gaps, TINY * (larger != smaller))
-    return raised
+    if gaps.size and gaps.item(gaps.argmin()) < TINY:
+        gaps = np.maximum(gaps, TINY * (larger != smaller))
+    return gaps
 
 
 def _scale_gaps_exactly(larger: NDArray[Any], smaller: NDArray[Any], scale: Fraction) -> Floats:

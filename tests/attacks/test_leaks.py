@@ -510,3 +510,28 @@ def test_a_table_that_changes_its_type_shows_no_row():
     assert "918273645" in shows(spoken(lambda: made.amount.clip(0, 9).sum().execute()))
     assert not shows(failure(lambda: discreet.top_k(source, 1, 1)))
     backend.disconnect()
+
+
+def test_no_setting_of_numpy_is_kept_where_threads_share_it():
+    """Before NumPy 2 a decorator remembers the settings of whoever came last, and hands them to other threads.
+
+    A release that got those of a thread that wants errors would raise one where two scores are equal.
+    """
+    sources = Path(discreet.__file__).parent.rglob("*.py")
+    assert not [path.name for path in sources if "@np.errstate" in path.read_text(encoding="utf-8")]
+
+
+def test_what_is_kept_of_a_release_is_by_public_numbers_alone():
+    """The same k and d, and other scores: nothing new is kept, which a later release could be timed by."""
+    caches = [
+        found
+        for module in ("nested", "nested_plan", "sizes")
+        for found in vars(importlib.import_module(f"discreet.exact.{module}")).values()
+        if hasattr(found, "cache_info")
+    ]
+    assert len(caches) >= 4
+    kept = set()
+    for different in range(1, 12):
+        discreet.top_k([100 + i % different for i in range(20)] + [0] * 20, 20, "0.1")
+        kept.add(tuple(cache.cache_info().currsize for cache in caches))
+    assert len(kept) == 1

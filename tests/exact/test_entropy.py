@@ -245,3 +245,72 @@ def test_marks_and_sorted_draws_give_subsets_of_one_law():
             counts.update((drawn // 64).tolist())
         share = [min(64, last + 1 - 64 * i) / (last + 1) for i in range(-(-(last + 1) // 64))]
         assert draws.fits(counts, dict(enumerate(share)))
+
+
+class GivenBytes(Entropy):
+    """Random words of 32 bits that are given, so many at a time."""
+
+    def __init__(self, words):
+        super().__init__(random.Random(1))
+        self.given = list(words)
+
+    def _bytes(self, count):
+        now, self.given = self.given[: count // 4], self.given[count // 4 :]
+        if not now:
+            raise LookupError
+        return np.array(now, "<u4").tobytes()
+
+
+@pytest.mark.parametrize("size", [3, 2**16 + 1, 10**6 + 3, 3 * 2**24 + 5, 2**28 - 1, 2**28])
+def test_as_many_words_have_each_number_of_few(size):
+    """Of all words of 32 bits with some number in the upper half of their product, or of the first and last of them."""
+    each = 2**32 // size
+    for number in (0, 1, size // 3, size - 2, size - 1):
+        first, end = -(-number * 2**32 // size), -(-(number + 1) * 2**32 // size)
+        words = [*range(first, min(end, first + 50)), *range(max(first + 50, end - 50), end)]
+        drawn = GivenBytes(words)._upto_few(len(words), size - 1)
+        assert set(drawn) == {number}
+        assert len(words) - len(drawn) == end - first - each
+
+
+@pytest.mark.parametrize(("size", "last"), [(2, 5), (4, 5), (6, 6), (0, 9), (3, 2**40)])
+def test_few_numbers_are_a_uniform_subset(size, last):
+    entropy = Entropy(random.Random(size + last))
+    if last > 100:
+        drawn = [entropy.subset(size, last) for _ in range(200)]
+        assert {(len(each), bool((np.diff(each) > 0).all())) for each in drawn} == {(size, True)}
+        assert 0.9 * last < max(each[-1] for each in drawn) <= last
+        return
+    counts = Counter(tuple(entropy.subset(size, last).tolist()) for _ in range(4000))
+    subsets = list(itertools.combinations(range(last + 1), size))
+    assert set(counts) == set(subsets)
+    assert len(subsets) == 1 or draws.fits(counts, dict.fromkeys(subsets, 1 / len(subsets)))
+
+
+@pytest.mark.parametrize(("size", "last"), [(33, 39), (40, 79), (50, 80), (45, 3000), (70, 2**30)])
+def test_marked_numbers_are_each_as_likely(size, last):
+    """Those drawn and all others, of few and of many; by tens, where there are many numbers."""
+    entropy, width = Entropy(random.Random(last)), -(-(last + 1) // 10)
+    found = [entropy.subset(size, last) for _ in range(300)]
+    assert {(len(each), each.dtype == np.int64, bool((np.diff(each) > 0).all())) for each in found} == {
+        (size, True, True)
+    }
+    counts = Counter((np.concatenate(found) // width).tolist())
+    lengths = [min(width, last + 1 - i * width) for i in range(10)]
+    assert draws.fits(counts, {i: length / (last + 1) for i, length in enumerate(lengths) if length > 0})
+
+
+def test_a_second_round_of_draws_is_rare():
+    """More are drawn at first than are likely needed, so that others hardly ever have to be."""
+    rounds = []
+
+    class Counting(Entropy):
+        def upto_all(self, count, last):
+            rounds.append(count)
+            return super().upto_all(count, last)
+
+    entropy = Counting(random.Random(1))
+    for _ in range(100):
+        entropy.subset(100, 299)
+    assert len(rounds) < 115
+    assert max(rounds) < 150

@@ -34,6 +34,9 @@ class Geometric:
     def log_masses_in_a_row(self, first):
         return self.log_masses(first, np.append(first[1:] - 1, self.last))
 
+    def is_last_above(self, log_mass):
+        return -self.rate * self.last > log_mass
+
 
 def enclose(top, bottom):
     return tighten(begin(top, bottom), top, bottom)

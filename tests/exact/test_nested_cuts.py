@@ -19,6 +19,7 @@ from discreet.exact.nested_cuts import (
     _pieces_of_a,
     _refine,
     begin,
+    is_flat,
     tighten,
 )
 from discreet.exact.nested_plan import SAG, _even_rises, _spread, _towards_both_ends, lay_out, make_plan
@@ -48,6 +49,9 @@ class Scores:
 
     def log_masses_in_a_row(self, first):
         return self.log_masses(first, np.append(first[1:] - 1, self.last))
+
+    def is_last_above(self, log_mass):
+        return bool(-self.heights[-2] > log_mass)
 
 
 class Even:
@@ -114,11 +118,11 @@ def parts(cells):
 # By k and m, over all shapes: how far the planned bounds are above all mass at most, and the fitted ones; how many
 # cells of a, cells of b and levels there are after fitting, and how often cells are cut, all added up.
 QUALITY = {
-    (1, 500): (1.3, 1.3, 24, 405, 192, 14),
-    (2, 2000): (1.23, 1.23, 35, 863, 240, 17),
-    (10, 2000): (1.54, 1.54, 130, 2058, 288, 18),
-    (100, 2000): (1.58, 1.58, 1668, 7263, 600, 21),
-    (1000, 2000): (1.2, 1.2, 17241, 13465, 1272, 24),
+    (1, 500): (1.3, 1.3, 24, 405, 192, 0),
+    (2, 2000): (1.64, 1.64, 24, 863, 240, 0),
+    (10, 2000): (1.64, 1.64, 42, 2058, 288, 2),
+    (100, 2000): (1.8, 1.8, 885, 7263, 600, 7),
+    (1000, 2000): (1.79, 1.79, 9462, 13465, 1272, 11),
     (1500, 1500): (np.inf, 1.45, 3449, 12515, 280, 28),
 }
 
@@ -237,7 +241,9 @@ def test_what_plans_share_is_read_only_whole_numbers():
         plan.line.sums.heights,
         plan.line.sums.factors,
     ]
+    shared += [plan.at_last.level, plan.at_last.next, plan.at_last.way, plan.every_a.first, plan.every_a.last]
     assert not any(each.flags.writeable for each in [*shared, plan.line.largest.b, plan.line.largest.log_r])
+    assert not line.largest.width.flags.writeable
     assert not any(each.flags.writeable for each in [*line.a, line.b, line.largest.b, line.largest.log_r])
     every = plan.every_a
     assert (every.first.tolist(), every.last.tolist(), every.log_mass.tolist()) == ([1], [9], [0.0])
@@ -258,6 +264,35 @@ def test_easy_bounds_are_left_alone_with_all_a_in_one_cell():
     found = begin(top, bottom)
     assert (found.a.first.tolist(), found.a.last.tolist()) == ([1], [5])
     assert tighten(found, top, bottom) is found
+
+
+@pytest.mark.parametrize(("height", "k", "known_last", "is_one"), [
+    (0.99, 5, None, True), (1.01, 5, None, False), (0.99, 5, 39, False), (0.5, 1024, None, True),
+    (0.5, 1025, None, False),
+])  # fmt: skip
+def test_all_a_are_one_cell_where_the_largest_has_most_mass(height, k, known_last, is_one):
+    """At most e times as much as there is; not where a are many, or b not known yet, which is then looked for."""
+    top, bottom = Scores([height / (k - 1)] * (k - 1), 1), Scores([0.0] * 40, 0, known_last)
+    found = begin(top, bottom)
+    assert (len(found.a.first) == 1) is is_one
+    assert is_flat(top, bottom) is is_one
+    if is_one:
+        assert (found.a.first.tolist(), found.a.last.tolist(), found.a.log_mass.tolist()) == ([1], [k], [0.0])
+        assert factor(found, log_total(top, bottom)) < np.e
+        fitted = tighten(found, top, bottom)
+        assert len(fitted.a.first) == 1
+        assert (fitted.b.log_mass > -np.inf).all()
+
+
+def test_wide_cells_are_cut_where_all_a_are_one_too():
+    """Only those that matter, and the bounds are as good as where a are told apart."""
+    k, m = 1000, 9000
+    top, bottom = Scores([5e-4] * (k - 1), 1), Scores([1e-3] * m, 0)
+    found = begin(top, bottom)
+    assert len(found.a.first) == 1
+    assert make_plan(k, m).line.pieces > 1
+    assert len(found.b.first) > len(make_plan(k, m).b[0])
+    assert factor(found, log_total(top, bottom)) < 1.5 * np.exp(0.5)
 
 
 def test_planned_cells_of_a_have_a_mass():

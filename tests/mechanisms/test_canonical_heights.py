@@ -9,15 +9,15 @@ import pytest
 
 from discreet.columns import IntegerColumn, LazyColumn
 from discreet.exact.entropy import Entropy, Uniform
-from discreet.mechanisms.canonical_heights import Heights, _cut_evenly
+from discreet.mechanisms.canonical_heights import Heights, HeightsOfMany, _cut_evenly
 from discreet.sources.arrays.array import array_source
 from discreet.tally import Tally
 
 
 @pytest.fixture(autouse=True)
 def no_warnings():
-    """The logarithm of no mass at all is asked for."""
-    with np.errstate(divide="ignore"):
+    """The logarithm of no mass at all is asked for, and gaps beyond all floats."""
+    with np.errstate(all="ignore"):
         yield
 
 
@@ -146,7 +146,7 @@ def test_steps_below_all_floats_have_their_masses_wherever_they_are():
     other = [1.0, 1.0, 5e-324, 0.0, -5e-324, -2.0]
     unit = Fraction(1, 10**300)
     alone = [Heights(tally_of(each), 0, 1, 0, 5, unit) for each in (scores, other)]
-    together = alone[0].of_many([side.tally for side in alone]).log_masses_in_a_row(np.arange(6))
+    together = HeightsOfMany.of_each(alone).log_masses_in_a_row(np.arange(6))
     with np.errstate(all="ignore"):
         for side, row in zip(alone, together, strict=True):
             assert side.log_masses(np.arange(6), np.arange(6)) == pytest.approx(row, rel=1e-12)
@@ -162,3 +162,45 @@ def test_heights_count_in_units_of_the_scores(unit):
     side = Heights(Tally.of_runs([7, 6, 1], [1, 1, 1], unit), 0, 1, 0, 2, Fraction(1, 4))
     heights = np.array([0.0, 0.25, 1.5]) * float(unit)
     assert side.log_masses(np.arange(3), np.full(3, 2)) == pytest.approx(-heights, rel=1e-12)
+
+
+@pytest.mark.parametrize("scores", [
+    [9, 5, 5, 1], [2**62, 7, 1, 0], [9.5, 5.25, 5.0, 1.0], [1e300, 1.0, 0.0, -1e300], [Fraction(10**400), 2, 1, 0],
+    [Fraction(1, 3), 0, 0, Fraction(-1, 7)], [4, 4, 4, 4],
+])  # fmt: skip
+@pytest.mark.parametrize("unit", [Fraction(1, 8), Fraction(1, 10**300), Fraction(10**400)])
+def test_the_log_mass_of_the_last_index_is_its_height(scores, unit):
+    """On either side; where a gap or the unit is beyond all floats, that is all that is known."""
+    tally = array_source(np.array(scores, object if isinstance(scores[0], Fraction) else None)).tally()
+    for side in (Heights(tally, 0, 1, 0, 3, unit), Heights(tally, 4, -1, 1, 4, unit)):
+        height = side._height(side.first, side.last)
+        is_known = unit < 10**308 and height / unit < 10**308
+        right = -float(height) if is_known else -np.inf
+        if is_known:
+            assert side._log_mass_of_last == pytest.approx(right, rel=2.0**-44, abs=2.0**-48)
+        assert side.is_last_above(right - 1e-6 * abs(right) - 1e-12) is is_known
+        assert not side.is_last_above(right + 1e-6 * abs(right) + 1e-12)
+
+
+def test_the_last_index_is_looked_for_in_each_of_many():
+    """All of them have to have as much there."""
+    one, other = (Heights(tally_of(scores), 0, 1, 0, 2, Fraction(1)) for scores in ([3, 3, 2], [9, 7, 6]))
+    assert (one.is_last_above(-2.0), other.is_last_above(-2.0)) == (True, False)
+    assert HeightsOfMany.of_each([one, one]).is_last_above(-2.0)
+    assert not HeightsOfMany.of_each([one, other]).is_last_above(-2.0)
+
+
+@pytest.mark.parametrize("scores", [[6, 5, 4, 3, 2, 1], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]])
+@pytest.mark.parametrize("step", [-1, 1])
+def test_the_last_of_all_indices_is_drawn_by_its_share(scores, step, by_balls, monkeypatch):
+    """Without a look at the others, but for next to its border; and never for a cell that does not end with it."""
+    side = Heights(tally_of(scores), 0 if step > 0 else 5, step, 0, 5, Fraction(1, 2))
+    border = Fraction(-np.expm1(-2.5))
+    looked, right = [], Heights._scores
+    monkeypatch.setattr(Heights, "_scores", lambda self, index: looked.append(index) or right(self, index))
+    for share in (border + Fraction(1, 2**39), (1 + border) / 2, 1 - Fraction(1, 2**60)):
+        assert side._draw_by_floats(0, 5, uniform_at(share)) == 5
+    assert not looked
+    assert side._draw_by_floats(0, 5, uniform_at(border - Fraction(1, 2**39))) == 4
+    assert looked
+    assert side._draw_by_floats(0, 4, uniform_at((1 + border) / 2)) < 5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,12 @@ Words = NDArray[np.uint64]
 
 Mask = NDArray[np.bool_]
 """Which of some things are meant."""
+
+
+def freeze(*shared: NDArray[Any]) -> None:
+    """Makes arrays that are kept for others read-only."""
+    for each in shared:
+        each.setflags(write=False)
 
 
 def sorted_distinct(values: Ranks) -> Ranks:

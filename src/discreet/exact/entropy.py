@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import struct
 from collections.abc import Sequence
 from random import Random
 from typing import Any, Protocol
@@ -16,7 +17,7 @@ import numpy as np
 from flint import arb, fmpz
 
 from discreet.errors import InvalidTypeError, quote
-from discreet.exact.arrays import Ranks, Words, sorted_distinct
+from discreet.exact.arrays import Mask, Ranks, Words, sorted_distinct
 
 _CLOSE = 64
 """Up to how many numbers there may be for each that is drawn, if the drawn ones are marked among all of them."""
@@ -24,11 +25,17 @@ _CLOSE = 64
 _MARKS = 1 << 24
 """How many marks there are at most where the drawn ones are few, a byte each."""
 
-_ONE_BY_ONE = 8
-"""Where fewer numbers are drawn, no more bits are than they take."""
+_FEW = 32
+"""Up to how many numbers of a subset are drawn by Python."""
 
 _BLOCK = 1 << 16
 """How many numbers are drawn at a time where many are."""
+
+_LARGE = 1 << 28
+"""From which largest number on as many bits are drawn as it has."""
+
+_WORD = 64
+"""How many bits are asked for at a time, unless somebody counts them."""
 
 
 class Bits(Protocol):
@@ -60,7 +67,7 @@ class Entropy:
         a test that walks through all bit strings asks for few.
     """
 
-    def __init__(self, bits: Bits | None = None, word: int = 64) -> None:
+    def __init__(self, bits: Bits | None = None, word: int = _WORD) -> None:
         self._bits = SystemBits() if bits is None else bits
         self.word = word
 
@@ -99,25 +106,36 @@ class Entropy:
         """Returns a uniform subset of `size` of the whole numbers 0..last, in ascending order."""
         # The distinct values among uniform draws, until there are enough: every subset is equally likely.
         few = min(size, last + 1 - size)
+        if few <= _FEW:
+            chosen = np.array(sorted(self._draw_few(few, last)), np.int64)
+            return chosen if few == size else _mark_all_but(chosen, last).nonzero()[0]
         if few < size or last < min(_CLOSE * size, _MARKS):
-            marked, missing = np.zeros(last + 1, np.bool_), few
-            while missing >= _ONE_BY_ONE:
-                # About as many as it takes until so many more are different.
-                likely = (last + 1) * math.log1p(missing / (last + 1 - few)) + missing / 64
-                drawn = self.upto_all(max(missing, int(likely)), last)
-                while 0 < missing <= len(drawn):
-                    marked[drawn[:missing]] = True
-                    drawn = drawn[missing:]
-                    missing = few - int(np.count_nonzero(marked))
-            while missing > 0:
-                value = self.upto(last)
-                missing -= not marked[value]
-                marked[value] = True
-            return np.flatnonzero(marked if few == size else ~marked)
+            return self._mark(few, last, few < size).nonzero()[0]
         chosen = np.empty(0, np.int64)
         while (missing := few - len(chosen)) > 0:
             chosen = sorted_distinct(np.concatenate([chosen, self.upto_all(missing, last)]))
         return chosen
+
+    def _draw_few(self, size: int, last: int) -> set[int]:
+        """Returns a uniform subset of so many of 0..last."""
+        chosen: set[int] = set()
+        while (missing := size - len(chosen)) > 0:
+            chosen.update(self._upto_few(missing, last))
+        return chosen
+
+    def _mark(self, few: int, last: int, is_rest: bool) -> Mask:
+        """Returns marks at a uniform subset of so many of 0..last, or at all others."""
+        marked, missing = np.full(last + 1, is_rest), few
+        while missing > 0:
+            # About as many as it takes until so many more are different, and some more: a second round takes longer.
+            likely = (last + 1) * math.log1p(missing / (last + 1 - few)) + 2.0 * math.sqrt(missing)
+            drawn = self.upto_all(max(missing, int(likely)), last)
+            while 0 < missing <= len(drawn):
+                marked[drawn[:missing]] = not is_rest
+                drawn = drawn[missing:]
+                found = int(np.count_nonzero(marked))
+                missing = few - (last + 1 - found if is_rest else found)
+        return marked
 
     def arrangement(self, largest: Sequence[int]) -> list[int]:
         """Returns a uniform sequence of distinct numbers with entry i in 0..largest[i].
@@ -141,19 +159,33 @@ class Entropy:
 
     def upto_all(self, count: int, last: int) -> Ranks:
         """Returns so many independent uniform whole numbers in 0..last."""
-        if count < _ONE_BY_ONE or last >= 1 << 28:
+        if self._is_bitwise or last >= _LARGE:
             return self._upto_all_by_bits(count, last)
         # Of all words, as many have each number in the upper half of word * (last + 1), but for some with the least in
         # the lower half; those are dropped (Lemire 2019). In blocks, so that what is between is not large.
         width, size, parts = 16 if last < 1 << 14 else 32, last + 1, []
-        spare, lower = (1 << width) % size, np.uint64((1 << width) - 1)
+        spare, lower = (1 << width) % size, (1 << width) - 1
         while count > 0:
             likely = (count << width) // ((1 << width) - spare) + (count >> 5) + 4
-            products = self._fields(min(likely, _BLOCK), width) * np.uint64(size)
-            drawn = products[(products & lower) >= np.uint64(spare)] >> np.uint64(width)
+            products = self._fields(min(likely, _BLOCK), width) * size
+            drawn = products[(products & lower) >= spare] >> width
             parts.append(drawn[:count].view(np.int64))
             count -= len(parts[-1])
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _upto_few(self, count: int, last: int) -> list[int]:
+        """Returns independent uniform whole numbers in 0..last: so many, but for those that are dropped on the way."""
+        if self._is_bitwise or last >= _LARGE:
+            return [self.upto(last) for _ in range(count)]
+        # As above.
+        size, spare = last + 1, (1 << 32) % (last + 1)
+        products = [word * size for word in struct.unpack(f"<{count}I", self._bytes(4 * count))]
+        return [product >> 32 for product in products if product & 0xFFFFFFFF >= spare]
+
+    @property
+    def _is_bitwise(self) -> bool:
+        """Whether so few bits are asked for at a time that none may be wasted."""
+        return self.word < _WORD
 
     def _upto_all_by_bits(self, count: int, last: int) -> Ranks:
         """The same by as many bits as the largest has, dropping what is beyond it."""
@@ -163,7 +195,7 @@ class Entropy:
             # As many as are likely to leave enough after those beyond `last` are dropped.
             likely = (missing << width) // (last + 1) + missing // 16 + 8
             # A generator may not have more bits than a C int can count at a time.
-            drawn = self._fields(missing if missing < _ONE_BY_ONE else min(likely, 1 << 24), width)
+            drawn = self._fields(missing if self._is_bitwise else min(likely, 1 << 24), width)
             kept = np.concatenate([kept, drawn[drawn <= np.uint64(last)].astype(np.int64)[:missing]])
         return kept
 
@@ -227,6 +259,13 @@ class Uniform:
             if high < cumulative[first]:
                 return first
             self.extend()
+
+
+def _mark_all_but(chosen: Ranks, last: int) -> Mask:
+    """Marks at all of 0..last that were not chosen."""
+    marked = np.ones(last + 1, np.bool_)
+    marked[chosen] = False
+    return marked
 
 
 def as_entropy(rng: Any) -> Entropy:

@@ -46,8 +46,8 @@ class Envelope:
         2^-40; and below that the weight of at least 1 is above the mass anyhow. A part with a log mass of -inf has no
         weight.
         """
-        reference = log_mass.max()
-        return cls(float(reference), _weigh(log_mass, reference, scale).cumsum(), scale)
+        reference = float(log_mass[log_mass.argmax()])
+        return cls(reference, np.add.accumulate(_weigh(log_mass, reference, scale)), scale)
 
     @classmethod
     def over_each(cls, log_masses: Floats, scale: int = SCALE) -> list[Envelope]:
@@ -84,7 +84,10 @@ class Envelope:
 def _weigh(log_masses: Floats, references: Any, scale: int) -> Ranks:
     """The integer weights of some parts."""
     # NumPy takes many times as long for an exponential that is too small for a float.
-    shares = np.exp(np.maximum(log_masses - references, -700.0))
-    weights: Ranks = np.ceil(shares * ((1.0 + 2.0**-20) * 2.0**scale)).astype(np.int64)
+    shares = log_masses - references
+    np.maximum(shares, -700.0, out=shares)
+    np.exp(shares, out=shares)
+    shares *= (1.0 + 2.0**-20) * 2.0**scale
+    weights: Ranks = np.ceil(shares, out=shares).astype(np.int64)
     weights *= log_masses > -np.inf
     return weights

@@ -9,6 +9,7 @@ choose cells and levels, and any choice is valid: they are cut while the bounds 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol
@@ -32,6 +33,9 @@ class Side(Protocol):
 
     def sort_all(self) -> None:
         """Makes all indices known."""
+
+    def is_last_above(self, log_mass: float) -> bool:
+        """Whether the last index alone has more than this log mass; of many sides at once, in each of them."""
 
     def log_masses(self, first: Ranks, last: Ranks) -> Floats:
         """The log masses of cells, right to a relative 2^-41, and -inf only where there is none."""
@@ -93,9 +97,10 @@ class Cells:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Places:
-    """Where some b are among levels: after which level, and how far on the way from there to the next."""
+    """Where some b are among levels: after which level and before which, and how far on the way between them."""
 
     level: Ranks
+    next: Ranks
     way: Floats
 
 
@@ -125,12 +130,16 @@ class Levels:
 
     def place(self, b: Ranks) -> Places:
         level = np.maximum(self.b.searchsorted(b) - 1, 0)
-        return Places(level, log_ratio(self.b[level], b) / self.width[level])
+        return Places(level, level + 1, log_ratio(self.b[level], b) / self.width[level])
 
     def bound(self, at: Places) -> Floats:
         """The chord at some places: at least log R but for rounding."""
-        low = self.log_r[..., at.level]
-        return low + at.way * (self.log_r[..., at.level + 1] - low)
+        low = self.log_r.take(at.level, -1)
+        bounds: Floats = self.log_r.take(at.next, -1)
+        bounds -= low
+        bounds *= at.way
+        bounds += low
+        return bounds
 
     @cached_property
     def sags(self) -> Floats:
@@ -190,7 +199,6 @@ class Enclosure:
         ]  # fmt: skip
 
 
-@lru_cache(maxsize=256)
 def log_slack(k: int, m: int, cells: int, bits: int) -> float:
     """What the chord must be raised by to be above the sum of integer weights that a row of a gets.
 
@@ -199,8 +207,13 @@ def log_slack(k: int, m: int, cells: int, bits: int) -> float:
     rounding is a share below 2^-40 of all. Integer weights of so many bits are raised by a relative 2^-20 and one unit
     each.
     """
-    largest = float(log_sizes(np.array([k]), np.array([m]))[0])
-    return 2.0**-17 + 2.0**-36 * (largest + 64.0) + float(np.log1p(cells * 2.0 ** (1 - bits)))
+    return 2.0**-17 + 2.0**-36 * (_largest_log_size(k, m) + 64.0) + math.log1p(cells * 2.0 ** (1 - bits))
+
+
+@lru_cache(maxsize=256)
+def _largest_log_size(k: int, m: int) -> float:
+    # By what is public alone: how many cells there are may depend on the scores, and is kept nowhere.
+    return float(log_sizes(np.array([k]), np.array([m]))[0])
 
 
 def log_ratio(low: Ranks, high: Ranks) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 from discreet.exact.arrays import Floats, Ranks, count_up, sorted_distinct
 from discreet.exact.boxes import choose_wasteful
 from discreet.exact.nested import Cells, Enclosure, Levels, Side
-from discreet.exact.nested_plan import RISE, Plan, make_plan
+from discreet.exact.nested_plan import ALL, RISE, Plan, make_plan
 from discreet.exact.sizes import log_sizes, log_sum_exp
 
 WASTE = 0.6
@@ -26,6 +26,10 @@ MOST = 2048
 EASY = 3.0
 """Up to which bound on the mass of all classes, where the top-k alone weighs 1, cells need not be cut."""
 
+EVEN = 1.0
+"""Down to which log mass of the largest a alone, beside all a together, they may be one cell: bounds with all mass at
+the largest a are then at most e times too high."""
+
 
 def begin(top: Side, bottom: Side) -> Enclosure:
     """Planned cells around all classes, whose bounds are little above them for nearly all masses.
@@ -36,24 +40,34 @@ def begin(top: Side, bottom: Side) -> Enclosure:
     if bottom.known_last < 1:
         bottom.sort_all()
     is_known = bottom.known_last == bottom.last
-    first, last, largest = plan.b if is_known else _end_with(plan, bottom.known_last)
+    first, last, bounds = plan.b if is_known else _end_with(plan, bottom.known_last)
     b = Cells.in_a_row(bottom, first, last)
-    log_masses = b.log_mass + largest
-    if _are_easy(log_masses):
-        return Enclosure(plan.every_a, b, plan.line.largest, log_masses)
-    a = Cells.in_a_row(top, *plan.line.a)
-    levels = Levels(plan.line.largest.b, _log_r(plan, a, b, log_masses))
-    # One side has few masses where scores are equal; many sides have them at different places.
-    if a.log_mass.ndim == 1 and 2 * np.count_nonzero(has_mass := a.log_mass > -np.inf) <= len(has_mass):
-        a = a[has_mass]
-    if not is_known:
-        return Enclosure.of(a, b, levels)
-    bounds = levels.bound(plan.at_last)
     log_masses = b.log_mass + bounds
+    a, levels = plan.every_a, plan.line.largest
+    if _are_easy(log_masses):
+        return Enclosure(a, b, levels, log_masses)
+    if not is_flat(top, bottom):
+        a = Cells.in_a_row(top, *plan.line.a)
+        levels = Levels(levels.b, _log_r(plan, a, b, log_masses))
+        # One side has few masses where scores are equal; many sides have them at different places.
+        if a.log_mass.ndim == 1 and 2 * np.count_nonzero(has_mass := a.log_mass > -np.inf) <= len(has_mass):
+            a = a[has_mass]
+        if not is_known:
+            return Enclosure.of(a, b, levels)
+        bounds = levels.bound(plan.at_last)
+        log_masses = b.log_mass + bounds
     if plan.line.pieces == 1 or b.log_mass.ndim > 1 or _are_easy(log_masses):
         return Enclosure(a, b, levels, log_masses)
     heavy = _find_heavy(log_masses, _heaviest(b, bounds))
     return Enclosure.of(a, _cut_in_a_row(b, *heavy, plan.line.pieces, bottom), levels)
+
+
+def is_flat(top: Side, bottom: Side) -> bool:
+    """Whether the largest a has so much of the mass of all a that they need not be told apart.
+
+    Where a are many or not all b are known, cells are cut anyhow, and those of a with them.
+    """
+    return top.last <= ALL and bottom.known_last == bottom.last and top.is_last_above(-EVEN)
 
 
 def _log_r(plan: Plan, a: Cells, b: Cells, log_masses: Floats) -> Floats:
@@ -83,7 +97,7 @@ def _heaviest(b: Cells, bounds: Floats) -> float:
 
 def _find_heavy(log_masses: Floats, heaviest: float) -> tuple[int, int]:
     """From which to before which cell all are that may have a mass to speak of."""
-    found = np.flatnonzero(log_masses > min(heaviest, float(log_masses.max())) - _LIGHT)
+    found = (log_masses > min(heaviest, float(log_masses[log_masses.argmax()])) - _LIGHT).nonzero()[0]
     return int(found[0]), int(found[-1]) + 1
 
 
@@ -117,6 +131,8 @@ def tighten(found: Enclosure, top: Side, bottom: Side) -> Enclosure:
     if _are_easy(found.log_masses):
         return found
     found = found.drop_empty()
+    if is_flat(top, bottom):
+        return found
     for _ in range(_ROUNDS):
         found, is_fine = _refine(found, top, bottom)
         if is_fine:
@@ -127,9 +143,9 @@ def tighten(found: Enclosure, top: Side, bottom: Side) -> Enclosure:
 def _are_easy(log_masses: Floats) -> bool:
     """Whether all bounds are little above the mass of the top-k alone, which is 1."""
     # One that is above that as a logarithm is above it as it is, and may be beyond all floats.
-    if log_masses.max() > EASY:
+    if log_masses.item(log_masses.argmax()) > EASY:
         return False
-    return bool((np.exp(np.maximum(log_masses, -80.0)).sum(axis=-1) <= EASY).all())
+    return bool((np.add.reduce(np.exp(np.maximum(log_masses, -80.0)), axis=-1) <= EASY).all())
 
 
 _ROUNDS = 64

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from discreet.exact.arrays import Floats, Ranks, sorted_distinct
+from discreet.exact.arrays import Floats, Ranks, freeze, sorted_distinct
 from discreet.exact.nested import Cells, Levels, Places
 from discreet.exact.sizes import Sums, log_sizes
 
@@ -85,9 +85,9 @@ def make_plan(k: int, m: int) -> Plan:
     last = np.append(first[1:] - 1, m)
     every_a = Cells(np.ones(1, np.int64), np.array([k]), np.zeros(1))
     sizes = log_sizes(every_a.last, last)
-    for shared in (last, sizes, every_a.log_mass):
-        shared.setflags(write=False)
-    return Plan(line, (first, last, sizes), line.largest.place(last), every_a)
+    places = line.largest.place(last)
+    freeze(last, sizes, every_a.first, every_a.last, every_a.log_mass, places.level, places.next, places.way)
+    return Plan(line, (first, last, sizes), places, every_a)
 
 
 @lru_cache(maxsize=64)
@@ -98,9 +98,9 @@ def lay_out(k: int, m: int) -> Line:
     (b, pieces), levels = _even_rises(k, m), _even_sags(k, m)
     sizes = log_sizes(last, levels[:, None])
     largest = sizes[:, -1].copy()
-    for shared in (first, last, b, levels, largest):
-        shared.setflags(write=False)
-    return Line((first, last), b, pieces, Levels(levels, largest), Sums.over(sizes))
+    found = Levels(levels, largest)
+    freeze(first, last, b, levels, largest, found.width)
+    return Line((first, last), b, pieces, found, Sums.over(sizes))
 
 
 def _even_sags(k: int, m: int) -> Ranks:

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.arrays import Floats, Ranks, freeze
 from discreet.exact.ball import LARGEST, log_binomial_float, log_factorial_float
 
 _TABLED = 1 << 16
@@ -43,7 +43,7 @@ def log_sizes(a: Ranks, b: Ranks, most: int | None = None) -> Floats:
 @lru_cache(maxsize=17)
 def _log_factorials(count: int) -> Floats:
     logs = log_factorial_float(np.arange(count))
-    logs.setflags(write=False)
+    freeze(logs)
     return logs
 
 
@@ -77,8 +77,7 @@ class Sums:
         blocks = filled.reshape(len(sizes), -1, width).transpose(1, 0, 2)
         heights = np.ascontiguousarray(blocks[..., -1])
         factors = np.exp(blocks - heights[..., None])
-        for shared in (heights, factors):
-            shared.setflags(write=False)
+        freeze(heights, factors)
         return cls(count, heights, factors)
 
     def log_sums(self, log_mass: Floats, levels: slice = slice(None)) -> Floats:
@@ -90,9 +89,14 @@ class Sums:
         if missing := count * width - self.count:
             log_mass = np.concatenate([log_mass, np.full((*log_mass.shape[:-1], missing), -np.inf)], axis=-1)
         blocks = log_mass.reshape(*log_mass.shape[:-1], count, width)
-        top = np.maximum(blocks.max(axis=-1, keepdims=True), -LARGEST)
-        shares = np.exp(np.maximum(blocks - top, _LOWEST))
-        parts = np.log((self.factors[:, levels] @ shares[..., None])[..., 0]) + top + self.heights[:, levels]
+        top = np.maximum.reduce(blocks, axis=-1, keepdims=True, initial=-LARGEST)
+        shares = blocks - top
+        np.maximum(shares, _LOWEST, out=shares)
+        np.exp(shares, out=shares)
+        parts = (self.factors[:, levels] @ shares[..., None])[..., 0]
+        np.log(parts, out=parts)
+        parts += top
+        parts += self.heights[:, levels]
         sums: Floats = parts[..., 0, :] if count == 1 else log_sum_exp(parts, axis=-2)
         return sums
 
@@ -105,7 +109,8 @@ def _largest_rise(sizes: Floats, width: int) -> float:
 
 def log_sum_exp(rows: Floats, axis: int = -1) -> Floats:
     """The logarithm of the sum of exponentials along an axis, a term below 2^-115 of the largest taken for that."""
-    top = rows.max(axis=axis, keepdims=True)
-    terms = np.maximum(rows - top, -80.0)
+    top = np.maximum.reduce(rows, axis=axis, keepdims=True)
+    terms = rows - top
+    np.maximum(terms, -80.0, out=terms)
     logs: Floats = np.log(np.exp(terms, out=terms).sum(axis=axis)) + np.squeeze(top, axis)
     return logs

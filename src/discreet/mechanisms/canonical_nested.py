@@ -18,19 +18,20 @@ import numpy as np
 from flint import arb
 
 from discreet.columns import FloatColumn, IntegerColumn
-from discreet.exact.arrays import Floats
+from discreet.exact.arrays import Floats, freeze
 from discreet.exact.ball import log_binomial, sample_bernoulli_exp
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
 from discreet.exact.nested import Enclosure, log_slack
-from discreet.exact.nested_cuts import begin, tighten
+from discreet.exact.nested_cuts import begin, is_flat, tighten
 from discreet.exact.nested_plan import ALL
 from discreet.mechanisms.canonical_classes import Losses
-from discreet.mechanisms.canonical_heights import Heights
+from discreet.mechanisms.canonical_heights import Heights, HeightsOfMany
 from discreet.selection import Selection, UniformSubset
 
 _WHOLE = Envelope.over(np.zeros(1))
 """All of a row that has one part."""
+freeze(_WHOLE.cumulative)
 
 
 _TRIES = 8
@@ -97,8 +98,9 @@ class NestedClasses:
         before is all that decides who proposes the next.
         """
         tried = 0
-        while (found := self._propose_after(tried).draw(entropy)) is None:
-            tried += 1
+        with np.errstate(all="ignore"):
+            while (found := self._propose_after(tried).draw(entropy)) is None:
+                tried += 1
         return found
 
     def _propose_after(self, tried: int) -> Proposals:
@@ -194,24 +196,32 @@ def plan_together(every: Sequence[NestedClasses]) -> None:
     for some in alike.values():
         top, bottom = some[0].top, some[0].bottom
         at_once = max(1, _AT_ONCE // top.last)
-        for start in range(0, len(some), at_once):
-            _plan_alike(some[start : start + at_once], top, bottom)
+        for each in some[1:]:
+            vars(each).update(top=top.of(each.losses.tally), bottom=bottom.of(each.losses.tally))
+        are_flat = [is_flat(each.top, each.bottom) for each in some]
+        for flat in (False, True):
+            planned = [each for each, found in zip(some, are_flat, strict=True) if found is flat]
+            for start in range(0, len(planned), at_once):
+                _plan_alike(planned[start : start + at_once])
 
 
 _AT_ONCE = 1 << 14
 """For how many items in all, k for each tally, proposals are made at once: they then take a few megabytes."""
 
 
-def _plan_alike(some: Sequence[NestedClasses], top: Heights, bottom: Heights) -> None:
-    tallies, bits = [each.losses.tally for each in some], some[0].bits
+def _plan_alike(some: Sequence[NestedClasses]) -> None:
+    top, bottom = (
+        HeightsOfMany.of_each([each.top for each in some]),
+        HeightsOfMany.of_each([each.bottom for each in some]),
+    )
+    bits = some[0].bits
     with np.errstate(all="ignore"):
-        every = begin(top.of_many(tallies), bottom.of_many(tallies))
+        every = begin(top, bottom)
         envelopes = Envelope.over_each(raise_masses(every, top.last, bottom.last, bits), bits)
-    for each, tally, cells, envelope in zip(some, tallies, every.split(), envelopes, strict=True):
-        sides = top.of(tally), bottom.of(tally)
-        proposals = Proposals(*sides, cells, bits)
+    for each, cells, envelope in zip(some, every.split(), envelopes, strict=True):
+        proposals = Proposals(each.top, each.bottom, cells, bits)
         vars(proposals)["envelope"] = envelope
-        vars(each).update(top=sides[0], bottom=sides[1], planned=proposals)
+        vars(each)["planned"] = proposals
 
 
 def raise_masses(cells: Enclosure, k: int, m: int, bits: int) -> Floats:

@@ -71,8 +71,8 @@ class PositionFinder:
                 return chosen if some.last == d - 1 else self._find_down_to(some.last).take(chosen)
             near, held = self._take_top(some.last)
             before = held > self.tally.number(some.first)
-            inside = np.flatnonzero(before ^ (held >= self.tally.number(some.last)))
-            return _take_positions(near, np.concatenate([np.flatnonzero(before), inside.take(chosen)]))
+            inside = (before ^ (held >= self.tally.number(some.last))).nonzero()[0]
+            return _take_positions(near, np.concatenate([before.nonzero()[0], inside.take(chosen)]))
         lowest = self.tally.number(some.last)
 
         def keep(positions: Ranks) -> Ranks:
@@ -210,7 +210,7 @@ def _take_positions(positions: Ranks | None, indices: Ranks) -> Ranks:
 def _positions_where(scores: NDArray[Any], holds: Callable[[NDArray[Any]], Mask]) -> Ranks:
     """The positions whose scores pass a test."""
     if len(scores) <= BLOCK:
-        return np.flatnonzero(holds(scores))
+        return holds(scores).nonzero()[0]
     return np.concatenate([start + np.flatnonzero(holds(block)) for start, block in iterate_blocks(scores)])
 
 

@@ -80,7 +80,7 @@ def _sort_above(scores: NDArray[Any]) -> tuple[NDArray[np.uint64], int]:
     """Whole numbers in order, as what they are above the lowest, and that."""
     if len(scores) not in _BY_DIGITS:
         return _subtract_lowest(sort_scores(scores))
-    low = scores.min()
+    low = scores[scores.argmin()]
     # Right modulo what the type holds, and so as it is where that has no sign.
     above = (scores - low).view(f"u{scores.itemsize}")
     is_large = above >= _SMALL
@@ -101,7 +101,8 @@ _BY_DIGITS = range(1 << 9, 1 << 18)
 def sort_scores(scores: NDArray[Any]) -> NDArray[Any]:
     """A copy of some numbers in ascending order."""
     if len(scores) in _BY_DIGITS[1 << 11 :] and _find_mapping(scores) is None:
-        keys = _scale_to_16_bits(scores)
+        with np.errstate(all="ignore"):
+            keys = _scale_to_16_bits(scores)
         order = _order_nearly(scores) if keys is None else np.argsort(keys, kind="stable")
         ordered: NDArray[Any] = scores.take(order)
         if not (ordered[1:] >= ordered[:-1]).all():
@@ -113,30 +114,32 @@ def sort_scores(scores: NDArray[Any]) -> NDArray[Any]:
     return ordered
 
 
-@np.errstate(all="ignore")
 def _scale_to_16_bits(scores: NDArray[Any]) -> NDArray[np.uint16] | None:
-    """Keys in about the order of the scores; None where many would share a key, as a sample of them says."""
+    """Keys in about the order of the scores; None where many would share a key, as a sample of them says.
+
+    The caller has NumPy ignore what overflows and what is no number.
+    """
     sample = np.sort(scores[:: len(scores) // 64])
     # How wide the range may be for an eighth of the scores, or four to a key, to have a 64th of it.
     crowd = min(8, (1 << 18) // len(scores))
     widest = 64.0 * float((sample[crowd:] - sample[:-crowd]).min())
     if not widest > float(sample[-1]) - float(sample[0]):
         return None
-    low = scores.min()
-    width = float(scores.max()) - float(low)
+    low = scores[scores.argmin()]
+    width = float(scores[scores.argmax()]) - float(low)
     return ((scores - low) * (65535.0 / width)).astype(np.uint16) if widest > width else None
 
 
 def _order_nearly(scores: NDArray[Any]) -> Ranks:
     """The positions of some numbers in about ascending order, by the leading 32 bits of what they differ in."""
     bits = scores if scores.dtype.kind != "f" else scores.view(f"i{scores.itemsize}")
-    low = bits.min()
+    low = bits[bits.argmin()]
     if scores.dtype.kind == "f" and low < 0:
         # The bits of floats, read as whole numbers, are in their order but for the negative ones, which are reversed.
         bits = bits ^ (bits >> (8 * bits.itemsize - 1) & np.iinfo(bits.dtype).max)
-        low = bits.min()
+        low = bits[bits.argmin()]
     above = (bits - low).view(f"u{bits.itemsize}") if low else bits
-    keys = (above >> max(0, int(above.max()).bit_length() - 32)).astype(np.uint32, copy=False)
+    keys = (above >> max(0, int(above[above.argmax()]).bit_length() - 32)).astype(np.uint32, copy=False)
     order: Ranks = np.argsort(keys.astype(np.uint16), kind="stable")
     return order.take(np.argsort((keys >> 16).astype(np.uint16).take(order), kind="stable"))
 
