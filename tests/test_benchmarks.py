@@ -1,4 +1,4 @@
-"""What others do, as the benchmark measures it: the joint mechanism draws from its law, OpenDP takes all scores."""
+"""The benchmark of the peers: its joint mechanism draws from the law, and every peer has its rows."""
 
 import sys
 from collections import Counter
@@ -13,7 +13,10 @@ import draws
 from discreet.evidence import definition
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # its modules know each other by their bare names
+import peer_table
 import peers
+import suite
+import timing
 
 SCORES = [1, 4, 0, 4, 2, 1]
 
@@ -45,3 +48,25 @@ def test_it_lists_each_item_once_however_many():
 @pytest.mark.parametrize("kind", [np.int64, np.float64])
 def test_opendp_takes_either_noise_and_kind_of_scores(noise, kind):
     assert len(set(peers.opendp(np.array(SCORES, kind), 3, 1.0, noise)())) == 3
+
+
+@pytest.fixture
+def once(monkeypatch):
+    """Everything is measured once, and diffprivlib, which takes long to start, not at all."""
+    monkeypatch.setattr(suite, "medians", lambda tasks, repeats, patience: timing.medians(tasks, 1))
+    monkeypatch.setattr(peers.Diffprivlib, "is_here", lambda: False)
+
+
+@pytest.mark.usefixtures("once")
+def test_every_peer_has_a_row_for_every_shape():
+    found = list(peer_table.rows(suite.Run(scale=50)))
+    rows = [row for row in found if isinstance(row, suite.Row)]
+    assert peers.NO_DIFFPRIVLIB in found
+    assert all(row.measured > 0 for row in rows)
+    names = {"plain NumPy", "OpenDP", peer_table.JOINT, "scan in NumPy"}
+    compared = Counter(row.unit.removeprefix(peer_table.FASTER) for row in rows if row.at_least)
+    shapes, cases = 4, len(peer_table.CASES)
+    assert compared == {name: shapes * cases * (1 + (name == peer_table.JOINT)) for name in names}
+    aimed = [row for row in rows if row.target is not None]
+    assert len(aimed) == 2 * shapes
+    assert {(row.unit, row.target) for row in aimed} == {(peer_table.FASTER + "OpenDP", 50)}
