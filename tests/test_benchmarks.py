@@ -1,4 +1,4 @@
-"""The benchmark of the peers: its joint mechanism draws from the law, and every peer has its rows."""
+"""The benchmark of the peers: its joint mechanism draws from the law, and its last figures are those of the page."""
 
 import sys
 from collections import Counter
@@ -18,6 +18,7 @@ import peers
 import suite
 import timing
 
+ROOT = Path(__file__).parents[1]
 SCORES = [1, 4, 0, 4, 2, 1]
 
 
@@ -70,3 +71,8 @@ def test_every_peer_has_a_row_for_every_shape():
     aimed = [row for row in rows if row.target is not None]
     assert len(aimed) == 2 * shapes
     assert {(row.unit, row.target) for row in aimed} == {(peer_table.FASTER + "OpenDP", 50)}
+
+
+def test_the_page_has_the_table_of_the_last_committed_run():
+    result = suite.Result.read((ROOT / "benchmarks/results/peers.json").read_text(encoding="utf-8"))
+    assert peer_table.page_table(result) in (ROOT / "docs/comparison.md").read_text(encoding="utf-8")
