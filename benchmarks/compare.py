@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from suite import PARTS, Result, Row, described, digits, machine
+from suite import MODULES, PARTS, Result, Row, described, digits, machine
 
 WORSE = 1.25
 TRIFLE = 0.01
@@ -84,7 +84,7 @@ def measured_at(revision: str, parts: Iterable[str]) -> dict[str, Result]:
             sys.exit(f"--against must be a revision of this repository, not {revision!r}")
         tree.mkdir()
         subprocess.run(["tar", "-x", "-C", str(tree)], input=archive.stdout, check=True)
-        known = [part for part in PARTS if part in parts and (tree / "benchmarks" / f"{part}.py").exists()]
+        known = [part for part in PARTS if part in parts and (tree / "benchmarks" / f"{MODULES[part]}.py").exists()]
         if not known:
             return {}
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

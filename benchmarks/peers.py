@@ -41,23 +41,73 @@ def scan(descending: np.ndarray, k: int, s: float) -> float:
     return float(total)
 
 
+def joint(scores: np.ndarray, k: int, epsilon: float) -> np.ndarray:
+    """The joint mechanism in plain floats, over the table of all k d losses, as the code of its authors does it.
+
+    Entry (i, j) of the table is what is lost where the item of rank j has place i, and the loss of a sequence is that
+    of the last of its k entries in sorted order. So each entry is the loss of a known number of sequences: the product
+    of how many choices the other places have by then. One entry is drawn by that number and its loss, and then the rest
+    of a sequence, uniformly. The rows of the table are in order, and a stable sort merges them in O(d k log k) steps.
+    """
+    order = np.argsort(scores)[::-1]
+    ranked, d = scores[order], len(scores)
+    # Of equal losses the last place has the first: then a place never has fewer choices than one before it.
+    table = (ranked[k - 1 :: -1, None] - ranked).ravel()
+    entries = np.argsort(table, kind="stable")
+    places, ranks = k - 1 - entries // d, entries % d
+    drawn = _draw_entry(ranks - places, -epsilon / 2 * table[entries])
+    positions = _GENERATOR.integers(np.arange(k), np.bincount(places[: drawn + 1], minlength=k))
+    positions[places[drawn]] = ranks[drawn]
+    return order[_pick_distinct(positions, d)]
+
+
+def _draw_entry(above: np.ndarray, log_weights: np.ndarray) -> int:
+    """An entry, by its weight and by how many sequences it is the last of; `above` is its rank less its place."""
+    # Place i has above + 1 choices from an entry on. Until each place has its first, there are no sequences.
+    first = int(np.flatnonzero(above == 0)[-1])
+    logs = np.log(np.arange(1.0, above.max() + 2.0))
+    # One choice more for a place: all sequences so far grow from `above` to above + 1.
+    more = np.maximum(above, 1)
+    growth = np.where(above > 0, logs[more] - logs[more - 1], 0.0)
+    # In those that an entry adds, its own place has no choice.
+    totals = np.cumsum(growth)[first:] - logs[above[first:]] + log_weights[first:]
+    shares = np.cumsum(np.exp(totals - totals.max()))
+    return first + int(np.searchsorted(shares, shares[-1] * _GENERATOR.random(), side="right"))
+
+
+def _pick_distinct(positions: np.ndarray, d: int) -> list[int]:
+    """A rank for each place: what is at its position, with those taken before swapped to the front."""
+    ranks = list(range(d))
+    for place, position in enumerate(positions.tolist()):
+        ranks[place], ranks[position] = ranks[position], ranks[place]
+    return ranks[: len(positions)]
+
+
 def has_opendp() -> bool:
     """Whether OpenDP is installed."""
     return importlib.util.find_spec("opendp") is not None
 
 
-def opendp(scores: np.ndarray, k: int, epsilon: float) -> Task:
-    """OpenDP's noisy top-k with exponential noise, ready to be called; its privacy map must say epsilon.
+def opendp(scores: np.ndarray, k: int, epsilon: float, noise: str = "exponential") -> Task:
+    """OpenDP's noisy top-k with exponential or Gumbel noise, ready to be called; its privacy map must say the same.
 
-    Building it and turning the scores into the list that it takes is not measured.
+    Its measure chooses the noise. At this scale each of k rounds is epsilon/k-private with either, so that both spend
+    epsilon; of Gumbel noise the map tells the rho of k rounds. Building it and turning the scores into the list that it
+    takes is not measured.
     """
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=True)
-    select = dp.m.make_noisy_top_k(*space, dp.max_divergence(), k=k, scale=float(k / epsilon))
-    if not np.isclose(select.map(1), epsilon, rtol=1e-9):
-        raise RuntimeError(f"OpenDP would spend {select.map(1)} and not {epsilon}")
+    known = {
+        "exponential": (dp.max_divergence(), epsilon),
+        "gumbel": (dp.zero_concentrated_divergence(), epsilon**2 / (8 * k)),
+    }
+    measure, promised = known[noise]
+    kind, one = ("f64", 1.0) if scores.dtype.kind == "f" else ("i64", 1)
+    space = dp.vector_domain(dp.atom_domain(T=kind, nan=False)), dp.linf_distance(T=kind, monotonic=True)
+    select = dp.m.make_noisy_top_k(*space, measure, k=k, scale=float(k / epsilon))
+    if not np.isclose(select.map(one), promised, rtol=1e-9):
+        raise RuntimeError(f"OpenDP would spend {select.map(one)} and not {promised}")
     listed = scores.tolist()
     return lambda: select(listed)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import compare
 import curves
-from suite import PARTS, Result, Row, Run, described, machine, write_table
+from suite import MODULES, PARTS, Result, Row, Run, described, machine, write_table
 
 EVERY = [*PARTS, "curves"]
 RESULTS = Path(__file__).parent / "results"
@@ -68,7 +68,7 @@ def bench(parts: Iterable[str], run: Run, out: Path | None) -> bool:
 def measured(part: str, run: Run) -> Result:
     """The rows of a part, with progress in a terminal."""
     result = Result(part, machine())
-    for found in importlib.import_module(part).rows(run):
+    for found in importlib.import_module(MODULES[part]).rows(run):
         (result.rows if isinstance(found, Row) else result.notes).append(found)
         show(f"{PARTS[part]}: {len(result.rows)} figures")
     show("")

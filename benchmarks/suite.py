@@ -22,6 +22,7 @@ PARTS = {
     "start": "Start",
     "small": "Few items: 10^4, and Netflix",
     "few": "Few items, every shape",
+    "peers": "Few items, every shape, and what others take",
     "large": "Many items",
     "shapes": "Every shape",
     "growth": "Growth",
@@ -33,6 +34,9 @@ PARTS = {
     "utility": "Utility",
 }
 """In the order in which they run: what is short first."""
+
+MODULES = {part: part for part in PARTS} | {"peers": "peer_table"}
+"""Where the rows of a part are: `peers` itself is what several parts share."""
 
 
 @dataclass(frozen=True)
