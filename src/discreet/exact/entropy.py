@@ -106,11 +106,11 @@ class Entropy:
         """Returns a uniform subset of `size` of the whole numbers 0..last, in ascending order."""
         # The distinct values among uniform draws, until there are enough: every subset is equally likely.
         few = min(size, last + 1 - size)
-        if few <= _FEW:
-            chosen = np.array(sorted(self._draw_few(few, last)), np.int64)
-            return chosen if few == size else _mark_all_but(chosen, last).nonzero()[0]
-        if few < size or last < min(_CLOSE * size, _MARKS):
-            return self._mark(few, last, few < size).nonzero()[0]
+        if few < size or (size > _FEW and last < min(_CLOSE * size, _MARKS)):
+            marked = self._mark(few, last)
+            return (marked if few == size else ~marked).nonzero()[0]
+        if size <= _FEW:
+            return np.array(sorted(self._draw_few(size, last)), np.int64)
         chosen = np.empty(0, np.int64)
         while (missing := few - len(chosen)) > 0:
             chosen = sorted_distinct(np.concatenate([chosen, self.upto_all(missing, last)]))
@@ -123,18 +123,20 @@ class Entropy:
             chosen.update(self._upto_few(missing, last))
         return chosen
 
-    def _mark(self, few: int, last: int, is_rest: bool) -> Mask:
-        """Returns marks at a uniform subset of so many of 0..last, or at all others."""
-        marked, missing = np.full(last + 1, is_rest), few
+    def _mark(self, few: int, last: int) -> Mask:
+        """Returns marks at a uniform subset of so many of 0..last."""
+        marked, missing = np.zeros(last + 1, np.bool_), few
+        if few <= _FEW:
+            marked[list(self._draw_few(few, last))] = True
+            return marked
         while missing > 0:
             # About as many as it takes until so many more are different, and some more: a second round takes longer.
             likely = (last + 1) * math.log1p(missing / (last + 1 - few)) + 2.0 * math.sqrt(missing)
             drawn = self.upto_all(max(missing, int(likely)), last)
             while 0 < missing <= len(drawn):
-                marked[drawn[:missing]] = not is_rest
+                marked[drawn[:missing]] = True
                 drawn = drawn[missing:]
-                found = int(np.count_nonzero(marked))
-                missing = few - (last + 1 - found if is_rest else found)
+                missing = few - int(np.count_nonzero(marked))
         return marked
 
     def arrangement(self, largest: Sequence[int]) -> list[int]:
@@ -259,13 +261,6 @@ class Uniform:
             if high < cumulative[first]:
                 return first
             self.extend()
-
-
-def _mark_all_but(chosen: Ranks, last: int) -> Mask:
-    """Marks at all of 0..last that were not chosen."""
-    marked = np.ones(last + 1, np.bool_)
-    marked[chosen] = False
-    return marked
 
 
 def as_entropy(rng: Any) -> Entropy:

@@ -22,7 +22,7 @@ ALL = 1024
 
 FEW, SOME, MANY = 128, 512, 1024
 """How many cells of b there are at first: twice as many as it takes up to the first of these, as many up to the second,
-and half as many up to the last."""
+and half as many up to the last; where that is not enough, the second, because those that matter are cut anyhow."""
 
 SAG = 0.3
 """About how far a chord may be above log R between planned levels, where R is the size of the largest a."""
@@ -134,6 +134,7 @@ def _even_rises(k: int, m: int) -> tuple[Ranks, int]:
     points = _spread(m, 200)
     height = log_sizes(np.array([k]), points)
     wanted = int(np.ceil(height[-1] / RISE))
-    count = max(min(2 * wanted, FEW), min(wanted, SOME), min((wanted + 1) // 2, MANY))
+    half = (wanted + 1) // 2
+    count = max(min(2 * wanted, FEW), min(wanted, SOME), half if half <= MANY else 0)
     at = np.interp(np.arange(1, count) * (height[-1] / count), height, points).astype(np.int64)
     return sorted_distinct(np.append(0, 1 + at)), -(-wanted // count) if wanted > 2 * count else 1
