@@ -203,4 +203,28 @@ def test_the_last_of_all_indices_is_drawn_by_its_share(scores, step, by_balls, m
     assert not looked
     assert side._draw_by_floats(0, 5, uniform_at(border - Fraction(1, 2**39))) == 4
     assert looked
+    for nearer in (Fraction(0), Fraction(1, 2**41), Fraction(-1, 2**41)):
+        assert side._draw_by_floats(0, 5, uniform_at(border + nearer)) is None
     assert side._draw_by_floats(0, 4, uniform_at((1 + border) / 2)) < 5
+
+
+def test_the_last_index_of_a_cell_is_not_that_of_all():
+    """In the cell of 2 and 3 the last has next to no mass, and the sum of both is that of all indices."""
+    side = Heights(tally_of([6.0, 5.0, 4.0, 3.0, 2.99, 1.0]), 0, 1, 0, 5, Fraction(1, 2))
+    assert side._draw_by_floats(2, 3, uniform_at(Fraction(95, 100))) == 2
+    assert side._draw_by_floats(2, 3, uniform_at(Fraction(999, 1000))) == 3
+
+
+def test_the_last_of_all_indices_is_found_at_once_where_the_first_is_not_0(monkeypatch):
+    side = Heights(tally_of([6, 5, 4, 3, 2, 1]), 6, -1, 1, 6, Fraction(1, 2))
+    monkeypatch.setattr(Heights, "_scores", None)
+    assert side._draw_by_floats(1, 6, uniform_at(Fraction(99, 100))) == 6
+
+
+@pytest.mark.parametrize("unit", [Fraction(1), Fraction(10**400)])
+def test_heights_beyond_all_floats_leave_a_mass_in_each_of_a_row(unit):
+    """Each step may be a float and their sum not: -inf would say that there is nothing."""
+    side = Heights(tally_of([1.5e308, 0.0, 0.0, -1.5e308]), 0, 1, 0, 3, unit)
+    row = side.log_masses_in_a_row(np.arange(4))
+    assert (row[0], row[1]) == (0.0, -np.inf)
+    assert -np.inf < row[3] <= row[2] < -1e308
