@@ -1,13 +1,16 @@
 """A dialect is all that is known of an engine; one that nobody has described is promised little and sent nothing."""
 
 import ast
+import gc
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
+from engines import postgres  # noqa: F401  # a fixture
 
 import discreet
 from discreet.errors import Error
@@ -105,3 +108,34 @@ def test_nothing_private_is_sent_to_an_engine_unless_it_says_how():
     assert [dialect_named(name).send_unlogged for name in strange] == [None] * len(strange)
     assert {"duckdb", "postgres", "postgresql", "pyspark", "sqlite"} < list_engines()
     assert all(each.text_bytes is not None for each in DESCRIBED)
+
+
+@pytest.mark.xdist_group("postgres")
+@pytest.mark.parametrize("domain", [
+    list(range(300)), [f"x{i}'\\\"" for i in range(300)], [date(2026, 1, 1) + timedelta(i) for i in range(300)],
+    [True, False],
+])  # fmt: skip
+def test_a_public_list_is_copied_to_postgres_and_dropped_with_the_events(domain, request):
+    """No statement a row, and no table that is left in the session of the caller."""
+    connection = ibis.connect(request.getfixturevalue("postgres"))
+    try:
+        table = connection.create_table("copied", pa.table({"who": [1, 2, 2], "what": domain[:1] * 3}), overwrite=True)
+        source = discreet.events(table, user="who", item="what", domain=domain)
+        assert len(copied_tables(connection)) == 1
+        assert source.tally().d == len(domain)
+        assert source.items(np.array([0])) == domain[:1]
+        assert discreet.top_k(source, 1, 1000).items == domain[:1]
+        assert len(copied_tables(connection)) == 1
+        del source
+        gc.collect()
+        assert copied_tables(connection) == []
+    finally:
+        connection.disconnect()
+
+
+def copied_tables(connection):
+    """The names of the temporary tables that hold public lists."""
+    with connection.con.cursor() as cursor:
+        found = cursor.execute("SELECT relname FROM pg_class WHERE relname LIKE 'discreet_domain_%'").fetchall()
+    connection.con.commit()
+    return [name for (name,) in found]

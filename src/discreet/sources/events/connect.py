@@ -11,7 +11,7 @@ import re
 import uuid
 import warnings
 from collections.abc import Callable, Collection
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
 from discreet.sources.engine import EngineError, ask
 from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvFormat
-from discreet.sources.events.dialect import Dialect, dialect_named, dialect_of
+from discreet.sources.events.dialect import SENT_TYPES, Dialect, dialect_named, dialect_of
 from discreet.sources.events.embedded import connect_in_memory
 from discreet.sources.events.file_paths import FoundFiles, find_files, is_path, is_paths, list_files
 from discreet.sources.events.recoding import check_whole
@@ -67,11 +67,17 @@ class Opened:
         return self.frame is not None and is_float_column(self.frame, column)
 
     def adopt(self, rows: Any) -> Any:
-        """An Arrow table as a table of this engine, which lasts until this one is closed."""
+        """A public Arrow table as a table of this engine, which lasts until this one is closed."""
+        backend, name, dialect = self.table.get_backend(), _unused_name("domain"), self.dialect
+        send = dialect.send_unlogged if dialect.copies_local_tables else None
+        if send is not None and {str(field.type) for field in rows.schema} <= SENT_TYPES:
+            stack = ExitStack()
+            table = ask(self.engine, "sending the domain", lambda: stack.enter_context(send(backend, name, rows)))
+            self.cleanup.append(stack.close)
+            return table
         local = _import_ibis().memtable(rows)
-        if not self.dialect.views_local_tables:
+        if not dialect.views_local_tables:
             return local
-        backend, name = self.table.get_backend(), _unused_name("domain")
         view = ask(self.engine, "sending the domain", lambda: backend.create_view(name, local))
         self.cleanup.append(lambda: (backend.drop_view(name), local)[0])
         return view

@@ -61,6 +61,8 @@ class Dialect:
         A table whose columns of enums, which are declared lists of texts, are columns of text.
     views_local_tables
         Whether a table in memory has to become a view before the engine can cache what is made of it.
+    copies_local_tables
+        Whether a table in memory, too, is sent by `send_unlogged`: ibis would send it a statement a row.
     send_unlogged
         A temporary table of a name with the rows of an Arrow table, sent by a way that no log, history or plan of the
         engine shows; None where none is known, and then nothing is sent.
@@ -112,6 +114,7 @@ class Dialect:
     declare_types: Callable[[Any, Any], tuple[Any, frozenset[str]]] | None = None
     read_enums: Callable[[Any], Any] = lambda table: table
     views_local_tables: bool = False
+    copies_local_tables: bool = False
     send_unlogged: Callable[[Any, str, Any], AbstractContextManager[Any]] | None = None
     text_bytes: Callable[[Any], Any] | None = None
     bytes_text: Callable[[Any], Any] | None = None
@@ -202,6 +205,10 @@ def cast_to_text(spelled: Any) -> Any:
 def digest_bytes(value: Any, text_bytes: Callable[[Any], Any]) -> Any:
     """The engine's MD5 of bytes, or of the bytes of a text."""
     return engine_function("md5", "string", "binary")(value if value.type().is_binary() else text_bytes(value))
+
+
+SENT_TYPES = frozenset({"int64", "string", "date32[day]", "bool"})
+"""The types of columns of Arrow that `Dialect.send_unlogged` takes."""
 
 
 def declare_columns(rows: Any, types: list[str]) -> str:

@@ -97,6 +97,7 @@ DIALECT = Dialect(
     packages=("ibis-framework[postgres]", "psycopg[binary]"),
     connect=lambda url: connect_by_ibis(url.replace("postgresql://", "postgres://", 1)),
     read_enums=_read_enums,
+    copies_local_tables=True,
     send_unlogged=_copy_rows,
     text_bytes=_convert_to_utf8,
     bytes_text=lambda spelled: engine_function("convert_from", "string", "binary", "string")(spelled, "UTF8"),
