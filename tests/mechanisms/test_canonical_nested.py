@@ -17,6 +17,7 @@ from discreet.exact import nested as cells_of
 from discreet.exact.ball import ball, log_binomial, precision
 from discreet.exact.entropy import Entropy, Uniform
 from discreet.exact.envelope import Envelope
+from discreet.exact.nested_plan import make_plan
 from discreet.mechanisms import canonical_nested
 from discreet.mechanisms.canonical_heights import Heights
 from discreet.mechanisms.canonical_nested import NestedClasses, Proposals, plan_together
@@ -653,3 +654,57 @@ def test_no_score_makes_a_strict_numpy_raise(scores):
             for each in (nested, *others):
                 for seed in range(10):
                     assert each.draw_class(Entropy(random.Random(seed)))[0] <= 3
+
+
+@pytest.fixture
+def proposals(monkeypatch):
+    """How often a class was proposed."""
+    made, right = [], Proposals.draw
+
+    def draw(self, entropy):
+        made.append(self)
+        return right(self, entropy)
+
+    monkeypatch.setattr(Proposals, "draw", draw)
+    return made
+
+
+def test_flat_lists_with_wide_cells_end_soon_together(proposals):
+    """All mass is at the beginning of a cell that is not cut at first for lists that are planned together."""
+    k, d = 1000, 10_000
+    first, last, _ = make_plan(k, d - k).b
+    widest = int(first[(last - first).argmax()])
+    scores = np.where(np.arange(d) < k + widest, 10**5, 0)
+    every = discreet.Canonical().prepare_each([tally_of(scores)] * 2, k, Fraction(1), discreet.Sensitivity())
+    assert len(every[0].nested.planned.cells.a.first) == 1
+    for seed in range(10):
+        assert every[1].nested.draw_class(Entropy(random.Random(seed))) == (k, widest)
+    assert len(proposals) < 8 + 10 * 4
+
+
+def test_mass_at_far_ends_of_flat_scores_is_found_soon(proposals):
+    """At three b that are far apart, as much each: wide cells between them are cut as far as they need."""
+    k, ends = 1000, [1174, 133_859_577_400_420, 2**63 - 1 - 1000]
+    with precision(100):
+        heights = [int(log_binomial(k + b, k).floor().unique_fmpz()) for b in ends]
+    counts = [k + ends[0], ends[1] - ends[0], ends[2] - ends[1]]
+    tally = Tally.of_runs([heights[2] - height for height in heights], counts)
+    nested = prepare(tally, k, "4/3")
+    assert {nested.draw_class(Entropy(random.Random(seed)))[1] for seed in range(20)} == set(ends)
+    assert len(proposals) < 8 + 20 * 5
+
+
+def test_what_another_thread_sorts_leaves_no_wide_cell(proposals):
+    """Between planned cells, of which one is all that is not known yet, and fitted ones."""
+    scores = 1000.0 * np.random.default_rng(5).random(2**17)
+    scores[:20], scores[20:60] = 1100.0, 1090.0
+    tally = tally_of(scores)
+    prepare(tally, 20, 10).losses.focus()
+    nested = prepare(tally, 20, "1/10")
+    assert nested.planned.bottom.known_last < nested.bottom.last
+    tally.exact(tally.d - 1)
+    assert nested.is_known
+    for seed in range(20):
+        nested.fitted.draw(Entropy(random.Random(seed)))
+        nested.draw_class(Entropy(random.Random(seed)))
+    assert len(proposals) < 20 * 5

@@ -46,7 +46,8 @@ def begin(top: Side, bottom: Side) -> Enclosure:
     a, levels = plan.every_a, plan.line.largest
     if _are_easy(log_masses):
         return Enclosure(a, b, levels, log_masses)
-    if not is_flat(top, bottom):
+    # Where not all b are known, cells are cut anyhow, and those of a with them.
+    if not (is_known and is_flat(top)):
         a = Cells.in_a_row(top, *plan.line.a)
         levels = Levels(levels.b, _log_r(plan, a, b, log_masses))
         # One side has few masses where scores are equal; many sides have them at different places.
@@ -62,12 +63,9 @@ def begin(top: Side, bottom: Side) -> Enclosure:
     return Enclosure.of(a, _cut_in_a_row(b, *heavy, plan.line.pieces, bottom), levels)
 
 
-def is_flat(top: Side, bottom: Side) -> bool:
-    """Whether the largest a has so much of the mass of all a that they need not be told apart.
-
-    Where a are many or not all b are known, cells are cut anyhow, and those of a with them.
-    """
-    return top.last <= ALL and bottom.known_last == bottom.last and top.is_last_above(-EVEN)
+def is_flat(top: Side) -> bool:
+    """Whether the largest a has so much of the mass of all a, which are not many, that they need not be told apart."""
+    return top.last <= ALL and top.is_last_above(-EVEN)
 
 
 def _log_r(plan: Plan, a: Cells, b: Cells, log_masses: Floats) -> Floats:
@@ -130,11 +128,9 @@ def tighten(found: Enclosure, top: Side, bottom: Side) -> Enclosure:
     """The same with bounds that are little above the classes, whatever their masses."""
     if _are_easy(found.log_masses):
         return found
-    found = found.drop_empty()
-    if is_flat(top, bottom):
-        return found
+    found, keeps_a = found.drop_empty(), is_flat(top)
     for _ in range(_ROUNDS):
-        found, is_fine = _refine(found, top, bottom)
+        found, is_fine = _refine(found, top, bottom, keeps_a)
         if is_fine:
             break
     return found
@@ -152,8 +148,8 @@ _ROUNDS = 64
 """How often cells are cut at most: each time they are several times smaller."""
 
 
-def _refine(found: Enclosure, top: Side, bottom: Side) -> tuple[Enclosure, bool]:
-    """The same, cut where most is wasted, and whether little is by then."""
+def _refine(found: Enclosure, top: Side, bottom: Side, keeps_a: bool = False) -> tuple[Enclosure, bool]:
+    """The same, cut where most is wasted, and whether little is by then; cells of a may have to be kept."""
     a, b, levels = found.a, found.b, found.levels
     upper, at_last = found.log_masses, levels.place(b.last)
     level, way = at_last.level, at_last.way
@@ -166,7 +162,7 @@ def _refine(found: Enclosure, top: Side, bottom: Side) -> tuple[Enclosure, bool]
             share[hidden] = 0.0
         else:
             bottom.sort_all()
-    is_narrow = bool((a.last == a.first).all())
+    is_narrow = keeps_a or bool((a.last == a.first).all())
     if is_narrow and float(share.sum()) <= 1.0 + 2.0 * WASTE:
         return found, True
     wide = choose_wasteful(share * -np.expm1(-rise), WASTE)

@@ -198,7 +198,7 @@ def plan_together(every: Sequence[NestedClasses]) -> None:
         at_once = max(1, _AT_ONCE // top.last)
         for each in some[1:]:
             vars(each).update(top=top.of(each.losses.tally), bottom=bottom.of(each.losses.tally))
-        are_flat = [is_flat(each.top, each.bottom) for each in some]
+        are_flat = [is_flat(each.top) for each in some]
         for flat in (False, True):
             planned = [each for each, found in zip(some, are_flat, strict=True) if found is flat]
             for start in range(0, len(planned), at_once):
