@@ -37,10 +37,11 @@ def begin(top: Side, bottom: Side) -> Enclosure:
     Those of many sides at once are all alike.
     """
     plan = make_plan(top.last, bottom.last)
-    if bottom.known_last < 1:
+    if (known := bottom.known_last) < 1:
         bottom.sort_all()
-    is_known = bottom.known_last == bottom.last
-    first, last, bounds = plan.b if is_known else _end_with(plan, bottom.known_last)
+        known = bottom.last
+    is_known = known == bottom.last
+    first, last, bounds = plan.b if is_known else _end_with(plan, known)
     b = Cells.in_a_row(bottom, first, last)
     log_masses = b.log_mass + bounds
     a, levels = plan.every_a, plan.line.largest
