@@ -1,4 +1,4 @@
-"""Every shape of scores at 10^3 and 10^4 items: a release against the plain float one-shot, and the sampler alone.
+"""Every shape of scores at 10^3 to 10^5 items: a release against the plain float one-shot, and the sampler alone.
 
 Ratios are of the shortest times over many rounds in turn, which a busy machine moves least.
 """
@@ -21,7 +21,10 @@ from scores import NO_NETFLIX, netflix, zipf
 from suite import Row, Rows, Run, power
 
 EPSILONS = ("1", "0.1", "0.01", "0.001")
-TARGETS = {(10**4, 10): 1.5, (10**4, 100): 1.5, (10**4, 1000): 2.5, (10**3, 10): 6, (10**3, 100): 6}
+TARGETS: dict[tuple[int, int], float] = {
+    (10**4, 10): 1.5, (10**4, 100): 1.5, (10**4, 1000): 2.5, (10**3, 10): 6, (10**3, 100): 6, (10**5, 10): 1,
+    (10**5, 100): 1, (10**5, 1000): 1,
+}  # fmt: skip
 """How many plain one-shots a release of k of d items may take, for every shape and epsilon."""
 
 
