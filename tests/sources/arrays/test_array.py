@@ -20,7 +20,7 @@ from discreet.evidence.walk import walk
 from discreet.exact.entropy import Entropy
 from discreet.labels import sort_labels
 from discreet.selection import Selection, UniformSubset
-from discreet.sources.arrays import array, positions, sorting
+from discreet.sources.arrays import array, blocks, buckets, positions, sorting
 from discreet.sources.arrays.array import array_source
 
 KINDS = [np.int64, np.uint64, np.int8, np.int32, np.float32, np.float64]
@@ -35,7 +35,11 @@ def tiny(monkeypatch):
     monkeypatch.setattr(positions, "BLOCK", 5)
     monkeypatch.setattr(sorting, "BLOCK", 5)
     monkeypatch.setattr(sorting, "_SMALL", 8)
-    monkeypatch.setattr(sorting, "_SAMPLE", 11)
+    monkeypatch.setattr(sorting, "MANY", 1)
+    for name, value in (("BLOCK", 5), ("SAMPLE", 11)):
+        monkeypatch.setattr(blocks, name, value)
+    for name, value in (("BLOCK", 5), ("_SHARE", 1)):
+        monkeypatch.setattr(buckets, name, value)
 
 
 def numbers(kind):
@@ -250,7 +254,7 @@ def test_a_rank_that_is_asked_for_twice_costs_one_sort(monkeypatch):
     calls = []
     whole = sorting._sort_column
     monkeypatch.setattr(sorting, "_sort_column", lambda *args: calls.append(1) or whole(*args))
-    tally = array_source(np.random.default_rng(1).random(2**17)).tally()
+    tally = array_source(np.random.default_rng(1).integers(0, 2**60, 2**17)).tally()
     for rank in (5, 2**17 - 1, 70_000):
         tally.exact(rank)
     assert len(calls) == 1
@@ -274,7 +278,7 @@ def test_large_whole_numbers_that_tie_at_the_top_are_no_error(kind, below, epsil
 def test_a_sample_that_misleads_costs_a_sort_and_no_more():
     """Every score that the sample sees is small, and hardly any other is."""
     scores = np.random.default_rng(2).integers(2**40, 2**50, 2**18)
-    scores[:: 2**18 // sorting._SAMPLE] = 3
+    scores[:: 2**18 // blocks.SAMPLE] = 3
     tally = array_source(scores).tally()
     assert isinstance(tally.column, LazyColumn)
     assert tally.exact(0) == scores.max()
@@ -314,9 +318,9 @@ def test_a_mapped_file_is_read_in_pieces_and_let_go(tmp_path, kind):
     scores = (np.random.default_rng(4).random(2**17) * 1e9).astype(kind)
     np.save(tmp_path / "scores.npy", scores)
     mapped, private = (np.load(tmp_path / "scores.npy", mmap_mode=mode) for mode in ("r", "c"))
-    assert sorting._find_mapping(np.asarray(mapped)[5:]) is not None
-    assert sorting._find_mapping(private) is None
-    assert sorting._find_mapping(scores) is None
+    assert blocks._find_mapping(np.asarray(mapped)[5:]) is not None
+    assert blocks._find_mapping(private) is None
+    assert blocks._find_mapping(scores) is None
     private[7] = 2 * scores.max()
     assert array_source(mapped).tally().exact(0) == Fraction(scores.max().item())
     assert array_source(private).tally().exact(0) == Fraction(2 * scores.max().item())

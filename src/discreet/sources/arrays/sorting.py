@@ -1,15 +1,13 @@
 """An array of numbers as a tally, with no more put in order than is asked for.
 
 Small whole numbers, which is what most counts are, are counted value by value in one pass. Of other large arrays only
-the top is sorted at first, if a sample of the scores says that this is a small part: the whole is sorted when somebody
-asks for a rank below. What a sample says changes the cost alone; every answer is exact.
+the top is sorted at first, if a sample of the scores says that this is a small part: the whole is sorted, or put into
+`buckets`, when somebody asks for a rank below. What a sample says changes the cost alone; every answer is exact.
 """
 
 from __future__ import annotations
 
 import math
-import mmap
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -19,20 +17,15 @@ from numpy.typing import NDArray
 from discreet.columns import Column, ExactColumn, FloatColumn, IntegerColumn, LazyColumn
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
+from discreet.sources.arrays.blocks import BLOCK, BY_DIGITS, FINITE, iterate_blocks, sort_scores, take_sample
+from discreet.sources.arrays.buckets import MANY, fill_buckets
 from discreet.tally import Tally
-
-FINITE = "scores must be finite numbers, and one of them is not; drop or replace it before the call"
 
 LARGE = 1 << 17
 """From how many scores on a sample pays."""
 
-BLOCK = 1 << 16
-"""How many scores are looked at at a time, so that they stay in the cache."""
-
 _SMALL = 1 << 16
 """Whole numbers from 0 to here are counted, and not sorted."""
-
-_SAMPLE = 1 << 14
 
 
 def tally_of_array(scores: NDArray[Any], unit: Fraction) -> Tally:
@@ -40,30 +33,19 @@ def tally_of_array(scores: NDArray[Any], unit: Fraction) -> Tally:
     if scores.dtype == object:
         return Tally(ExactColumn(sorted(scores.tolist())))
     if len(scores) < LARGE:
-        return Tally(_sort_column(scores, unit))
+        return Tally(_order_column(scores, unit))
     whole = scores.dtype.kind != "f"
-    counted = _count_values(scores, unit) if whole and np.mean(_is_small(_take_sample(scores))) > 7 / 8 else None
+    counted = _count_values(scores, unit) if whole and np.mean(_is_small(take_sample(scores))) > 7 / 8 else None
     return Tally(_lazy_column(scores, unit)) if counted is None else counted
 
 
-def iterate_blocks(scores: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
-    """The scores in pieces, each with its first position; the pages of a mapped file are let go on the way."""
-    mapped = _find_mapping(scores)
-    for start in range(0, len(scores), BLOCK):
-        yield start, scores[start : start + BLOCK]
-        if mapped is not None and start % (256 * BLOCK) == 0:
-            mapped.madvise(mmap.MADV_DONTNEED)
-
-
-def _find_mapping(scores: NDArray[Any]) -> mmap.mmap | None:
-    """The mapping of a file that scores are read from, if it is mapped only to be read and its pages can be let go."""
-    owner: Any = scores
-    while owner is not None and not isinstance(owner, np.memmap):
-        owner = getattr(owner, "base", None)
-    # A mapping that may be written to could hold what is not in the file.
-    if owner is None or owner.mode != "r" or not hasattr(mmap, "MADV_DONTNEED"):
-        return None
-    return owner.base if isinstance(owner.base, mmap.mmap) else None
+def _order_column(scores: NDArray[Any], unit: Fraction) -> Column:
+    """All scores in order, or the way to any of them."""
+    if scores.dtype.kind != "f" or len(scores) < MANY:
+        return _sort_column(scores, unit)
+    with np.errstate(all="ignore"):
+        buckets = fill_buckets(scores)
+    return _sort_column(scores, unit) if buckets is None else buckets
 
 
 def _sort_column(scores: NDArray[Any], unit: Fraction) -> Column:
@@ -78,7 +60,7 @@ def _sort_column(scores: NDArray[Any], unit: Fraction) -> Column:
 
 def _sort_above(scores: NDArray[Any]) -> tuple[NDArray[np.uint64], int]:
     """Whole numbers in order, as what they are above the lowest, and that."""
-    if len(scores) not in _BY_DIGITS:
+    if len(scores) not in BY_DIGITS:
         return _subtract_lowest(sort_scores(scores))
     low = scores[scores.argmin()]
     # Right modulo what the type holds, and so as it is where that has no sign.
@@ -92,65 +74,6 @@ def _sort_above(scores: NDArray[Any]) -> tuple[NDArray[np.uint64], int]:
     small.sort(kind="stable")
     keys = small.astype(np.uint64)
     return (np.concatenate([keys, np.sort(above[is_large])]) if count else keys), int(low)
-
-
-_BY_DIGITS = range(1 << 9, 1 << 18)
-"""For how many scores at a time sorting them by digits is faster than comparing them."""
-
-
-def sort_scores(scores: NDArray[Any]) -> NDArray[Any]:
-    """A copy of some numbers in ascending order."""
-    if len(scores) in _BY_DIGITS[1 << 11 :] and _find_mapping(scores) is None:
-        with np.errstate(all="ignore"):
-            keys = _scale_to_16_bits(scores)
-        order = _order_nearly(scores) if keys is None else np.argsort(keys, kind="stable")
-        ordered: NDArray[Any] = scores.take(order)
-        if not (ordered[1:] >= ordered[:-1]).all():
-            # Takes advantage of what is in order already, and puts right what is not.
-            ordered.sort(kind="stable")
-        return ordered
-    ordered = _copy_scores(scores)
-    ordered.sort()
-    return ordered
-
-
-def _scale_to_16_bits(scores: NDArray[Any]) -> NDArray[np.uint16] | None:
-    """Keys in about the order of the scores; None where many would share a key, as a sample of them says.
-
-    The caller has NumPy ignore what overflows and what is no number.
-    """
-    sample = np.sort(scores[:: len(scores) // 64])
-    # How wide the range may be for an eighth of the scores, or four to a key, to have a 64th of it.
-    crowd = min(8, (1 << 18) // len(scores))
-    widest = 64.0 * float((sample[crowd:] - sample[:-crowd]).min())
-    if not widest > float(sample[-1]) - float(sample[0]):
-        return None
-    low = scores[scores.argmin()]
-    width = float(scores[scores.argmax()]) - float(low)
-    return ((scores - low) * (65535.0 / width)).astype(np.uint16) if widest > width else None
-
-
-def _order_nearly(scores: NDArray[Any]) -> Ranks:
-    """The positions of some numbers in about ascending order, by the leading 32 bits of what they differ in."""
-    bits = scores if scores.dtype.kind != "f" else scores.view(f"i{scores.itemsize}")
-    low = bits[bits.argmin()]
-    if scores.dtype.kind == "f" and low < 0:
-        # The bits of floats, read as whole numbers, are in their order but for the negative ones, which are reversed.
-        bits = bits ^ (bits >> (8 * bits.itemsize - 1) & np.iinfo(bits.dtype).max)
-        low = bits[bits.argmin()]
-    above = (bits - low).view(f"u{bits.itemsize}") if low else bits
-    keys = (above >> max(0, int(above[above.argmax()]).bit_length() - 32)).astype(np.uint32, copy=False)
-    order: Ranks = np.argsort(keys.astype(np.uint16), kind="stable")
-    return order.take(np.argsort((keys >> 16).astype(np.uint16).take(order), kind="stable"))
-
-
-def _copy_scores(scores: NDArray[Any]) -> NDArray[Any]:
-    if _find_mapping(scores) is None:
-        return np.array(scores)
-    copy = np.empty(len(scores), scores.dtype)
-    for start, block in iterate_blocks(scores):
-        copy[start : start + len(block)] = block
-    return copy
 
 
 def _subtract_lowest(ordered: NDArray[Any]) -> tuple[NDArray[np.uint64], int]:
@@ -172,11 +95,6 @@ def _check_finite(scores: NDArray[Any]) -> None:
         for _, block in iterate_blocks(scores):
             if not np.isfinite(block.sum()) and not np.isfinite(block).all():
                 raise InvalidValueError(FINITE)
-
-
-def _take_sample(scores: NDArray[Any]) -> NDArray[Any]:
-    """Some of the scores, evenly spread over the positions."""
-    return scores[:: max(1, len(scores) // _SAMPLE)]
 
 
 def _is_small(scores: NDArray[Any]) -> NDArray[np.bool_]:
@@ -223,12 +141,12 @@ def _lazy_column(scores: NDArray[Any], unit: Fraction) -> LazyColumn:
             _check_finite(scores)
         return _sort_column(np.concatenate([block[block >= bar] for _, block in iterate_blocks(scores)]), unit)
 
-    return LazyColumn(len(scores), lambda: _sort_column(scores, unit), top, unit)
+    return LazyColumn(len(scores), lambda: _order_column(scores, unit), top, unit)
 
 
 def _estimate_bar(scores: NDArray[Any], depth: int, reach: float, unit: Fraction) -> Any:
     """A score likely `reach` or more below the one that many ranks from the top, or None where many are above."""
-    sample = np.sort(_take_sample(scores))[::-1]
+    sample = np.sort(take_sample(scores))[::-1]
     expected = depth * len(sample) / len(scores)
     # The sample holds so many or fewer of the first ranks but for a chance of one in tens of thousands.
     enough = int(expected + 4.0 * expected**0.5 + 4.0)

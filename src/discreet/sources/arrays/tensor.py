@@ -23,8 +23,9 @@ from discreet.exact.arrays import Floats, Ranks
 from discreet.labels import labels_at
 from discreet.selection import Selection
 from discreet.sources.arrays.array import ArraySource, array_source, check_score_labels
+from discreet.sources.arrays.blocks import FINITE
 from discreet.sources.arrays.positions import draw_inside, lies_close
-from discreet.sources.arrays.sorting import FINITE, LARGE
+from discreet.sources.arrays.sorting import LARGE
 from discreet.sources.base import Source
 from discreet.tally import Tally
 

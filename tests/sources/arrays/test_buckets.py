@@ -1,0 +1,134 @@
+"""Floats by buckets: every answer is that of sorted scores, and only what is looked at is sorted."""
+
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.columns import FloatColumn
+from discreet.errors import Error
+from discreet.sources.arrays import buckets, sorting
+from discreet.sources.arrays.buckets import BucketColumn, fill_buckets
+from discreet.tally import Tally
+
+MADE = np.random.default_rng(6)
+SPREAD = {
+    "uniform": MADE.random(70_000) * 5000.0,
+    "narrow": MADE.normal(-3.0, 1e-9, 70_000),
+    "float32": MADE.normal(0.0, 1e3, 70_000).astype(np.float32),
+    "tied": MADE.integers(-2000, 2000, 70_000) / 4.0,
+    "zeros of both signs": np.append(MADE.random(69_998) - 0.5, [0.0, -0.0]),
+    "large": MADE.random(70_000) * 8e307 - 4e307,
+    "small": MADE.integers(0, 2**40, 70_000) * 2.0**-1040,
+    "every second": (MADE.random(140_000) * 9.0)[::2],
+}
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_every_answer_is_that_of_sorted_scores(name):
+    scores = SPREAD[name]
+    column, ordered = fill_buckets(scores), FloatColumn(np.sort(scores))
+    assert isinstance(column, BucketColumn)
+    assert len(column) == len(scores)
+    for size in (1, 3, 400, 9):
+        some = MADE.integers(0, len(scores), size)
+        assert column.raw(some).dtype == scores.dtype
+        assert (column.raw(some) == ordered.raw(some)).all()
+        assert column.number(int(some[0])) == ordered.number(int(some[0]))
+    ends = np.array([0, 1, len(scores) - 2, len(scores) - 1])
+    assert (column.raw(ends) == ordered.raw(ends)).all()
+    assert len(column._known.values) < len(scores) // 8
+    every = np.arange(len(scores))
+    assert (column.raw(every) == ordered.values).all()
+    one, other = MADE.integers(0, len(scores), (2, 50))
+    with np.errstate(all="ignore"):
+        assert (column.differences(one, other) == ordered.differences(one, other)).all()
+    assert (column.within(one, np.full(50, 1.0)) == ordered.within(one, np.full(50, 1.0))).all()
+    assert (column.run(one) == ordered.run(one)).all()
+
+
+def test_what_was_looked_at_stays_in_order():
+    scores = SPREAD["uniform"]
+    column = fill_buckets(scores)
+    column.raw(np.arange(0, 70_000, 700))
+    first = column._known
+    column.raw(np.arange(0, 70_000, 700))
+    assert column._known is first
+    column.raw(np.array([1234]))
+    assert (column._known.has >= first.has).all()
+    assert (np.diff(column._known.values) >= 0).all()
+    assert "_whole" not in vars(column)
+    # A quarter of all takes as long as all.
+    assert column._sort_more(first, np.arange(0, 2**15, 3)) is None
+
+
+@pytest.mark.parametrize("scores", [
+    np.full(70_000, 2.5), 1e9 / np.arange(1.0, 70_001.0) ** 2, np.append(np.zeros(69_000), MADE.random(1000)),
+    np.append(MADE.random(69_999), 1e300), MADE.random(70_000) * 1.7e308 * np.where(MADE.random(70_000) < 0.5, 1, -1),
+    ((MADE.random(70_000) - 0.5) * 6.6e38).astype(np.float32), MADE.integers(0, 2**40, 70_000) * 5e-324,
+])  # fmt: skip
+def test_scores_that_are_not_spread_are_sorted(scores):
+    """Equal ones, steep ones, and ranges beyond what a float of their type holds, or below."""
+    with np.errstate(all="ignore"):
+        assert fill_buckets(scores) is None
+        column = sorting._order_column(scores, Fraction(1))
+    assert isinstance(column, FloatColumn)
+    assert (column.values == np.sort(scores)).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0, 65_536, 69_999])
+def test_a_score_that_is_not_finite_is_refused(bad, place):
+    scores = SPREAD["uniform"].copy()
+    scores[place] = bad
+    with pytest.raises(Error, match="scores must be finite"):
+        discreet.top_k(scores, 10, 1)
+
+
+def test_keys_never_fall_and_reach_both_ends():
+    for scores in SPREAD.values():
+        column = fill_buckets(scores)
+        keys = column.keys[np.argsort(scores, kind="stable")].astype(np.int64)
+        assert (np.diff(keys) >= 0).all()
+        assert keys[0] == 0
+        assert keys[-1] >= len(column.begins) - 3
+        assert (np.diff(column.begins) == np.bincount(keys, minlength=len(column.begins) - 1)).all()
+        assert column.begins[-1] == len(scores)
+
+
+def test_threads_may_look_at_different_ranks():
+    scores = SPREAD["uniform"]
+    ordered, wrong = np.sort(scores), []
+
+    def read(column, begin, seed):
+        made = np.random.default_rng(seed)
+        begin.wait()
+        for _ in range(60):
+            some = made.integers(0, len(scores), 20)
+            if not (column.raw(some) == ordered[some]).all():
+                wrong.append(seed)
+
+    for _ in range(3):
+        column, begin = fill_buckets(scores), threading.Barrier(4)
+        threads = [threading.Thread(target=read, args=(column, begin, seed)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.OneShot(), discreet.Joint()], ids=repr)
+def test_a_release_is_that_of_sorted_scores(mechanism, monkeypatch):
+    """Drawn by the same bits, where all scores are in one column."""
+    import random
+
+    releases = []
+    for many in (buckets.MANY, 10**9):
+        monkeypatch.setattr(sorting, "MANY", many)
+        drawn = discreet.top_k(SPREAD["uniform"], 40, "0.05", mechanism=mechanism, rng=random.Random(3))
+        releases.append(drawn.items)
+    assert releases[0] == releases[1]
+    assert isinstance(Tally(fill_buckets(SPREAD["uniform"])).exact(3), Fraction)
