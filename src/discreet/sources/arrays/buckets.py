@@ -167,8 +167,9 @@ class BucketColumn:
             return None
         new = has & ~known.has
         found = [block[new.take(self.keys[start : start + len(block)])] for start, block in iterate_blocks(self.scores)]
-        values = np.concatenate([known.values, *found])
-        values.sort()
+        values = np.concatenate([known.values, np.sort(np.concatenate(found))])
+        # Two pieces that are in order, which are merged.
+        values.sort(kind="stable")
         return _Sorted(has, ends - sizes, values)
 
     @cached_property
