@@ -68,6 +68,21 @@ def test_what_was_looked_at_stays_in_order():
     assert column._sort_more(first, np.arange(0, 2**15, 3)) is None
 
 
+def test_all_is_sorted_after_some_looks():
+    """A mechanism that asks for one rank after the other does not pass over the array each time."""
+    column, ordered = fill_buckets(SPREAD["uniform"]), np.sort(SPREAD["uniform"])
+    for looks, position in enumerate(range(0, 16_000, 1000)):
+        assert column._known.looks == looks
+        assert column.number(position) == ordered[position]
+    assert "_whole" not in vars(column)
+    assert column.number(0) == ordered[0]
+    assert column.number(50_000) == ordered[50_000]
+    assert "_whole" in vars(column)
+    known = column._known
+    assert column.number(60_000) == ordered[60_000]
+    assert column._known is known
+
+
 @pytest.mark.parametrize(
     "scores",
     [
@@ -107,6 +122,36 @@ def test_keys_never_fall_and_reach_both_ends():
         assert 2 * int(keys[-1]) >= len(column.begins) - 3
         assert (np.diff(column.begins) == np.bincount(keys, minlength=len(column.begins) - 1)).all()
         assert column.begins[-1] == len(scores)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("bits", [1, 8, 16])
+def test_leading_bits_never_fall_and_fit_whatever_the_signs(kind, bits):
+    """With zeros of both signs at either end and between, and from the least to the largest of all floats."""
+    limits = np.finfo(kind)
+    tiny = limits.smallest_subnormal
+    for ends in ([0.0, -0.0, tiny, 1.0], [-1.0, -tiny, -0.0, 0.0], [-0.0, 0.0], [limits.min, -0.0, 0.0, limits.max]):
+        for scores in (np.array(ends, kind), np.array(ends[::-1], kind)):
+            low, high = buckets._find_range(scores)
+            keys = buckets._find_by_bits(low, high, bits)(scores).astype(np.int64)
+            assert keys.max() < 2**bits
+            order = np.argsort(scores, kind="stable")
+            assert (np.diff(keys[order]) >= 0).all()
+            assert len({int(key) for key in keys[scores == 0.0]}) <= 1
+
+
+@pytest.mark.parametrize("by", ["_find_by_share", "_find_by_bits"])
+def test_either_way_to_buckets_finds_every_score(by, monkeypatch):
+    """Where some buckets are crowded too, which costs time alone."""
+    monkeypatch.setattr(buckets, "_SHARE", 1)
+    other = {"_find_by_share": "_find_by_bits", "_find_by_bits": "_find_by_share"}[by]
+    monkeypatch.setattr(buckets, other, lambda low, high, bits: None)
+    for scores in SPREAD.values():
+        if (column := fill_buckets(scores)) is not None:
+            some = MADE.integers(0, len(scores), 30)
+            assert (column.raw(some) == np.sort(scores)[some]).all()
+        else:
+            assert by == "_find_by_share"
 
 
 def test_threads_may_look_at_different_ranks():

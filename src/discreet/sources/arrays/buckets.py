@@ -30,6 +30,9 @@ _MOST = 16
 _SHARE = 256
 """A bucket may have one in so many of the scores, as a sample says."""
 
+_LOOKS = 16
+"""How often buckets are looked for before all is sorted: so many passes take as long."""
+
 
 def fill_buckets(scores: NDArray[Any]) -> BucketColumn | None:
     """The column of some finite floats, or None where many of them would be in one bucket."""
@@ -74,12 +77,17 @@ def _find_by_share(low: Any, high: Any, bits: int) -> Find | None:
 def _find_by_bits(low: Any, high: Any, bits: int) -> Find:
     """Buckets by the leading bits of floats, which count octaves and parts of them: finer towards 0."""
     signed = bool(low < 0)
-    first, last = (int(order_bits(np.array([end]), signed)[0]) for end in (low, high))
-    shift = max(0, (last - first).bit_length() - bits)
+
+    def number(some: NDArray[Any]) -> NDArray[Any]:
+        # Of the two zeros only one is left, whose bits are 0.
+        return order_bits(some + 0.0, signed)
+
+    first, last = number(np.array([low, high]))
+    shift = max(0, (int(last) - int(first)).bit_length() - bits)
 
     def find(some: NDArray[Any]) -> NDArray[np.uint16]:
         # The difference is right modulo what the type holds, and so as it is where that has no sign.
-        above = (order_bits(some, signed) - first).view(f"u{some.itemsize}")
+        above = (number(some) - first).view(f"u{some.itemsize}")
         found: NDArray[np.uint16] = (above >> shift).astype(np.uint16)
         return found
 
@@ -98,11 +106,24 @@ def _find_range(scores: NDArray[Any]) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Sorted:
-    """The scores of some buckets in ascending order: which buckets, where each begins, and all of them."""
+    """The scores of some buckets in ascending order.
+
+    Attributes
+    ----------
+    has
+        Which buckets.
+    begins
+        Where each of them begins.
+    values
+        All of their scores.
+    looks
+        How often the array was looked through for them.
+    """
 
     has: Mask
     begins: Ranks
     values: NDArray[Any]
+    looks: int = 0
 
 
 @dataclass(eq=False, repr=False)
@@ -156,7 +177,9 @@ class BucketColumn:
         return self._whole.run(positions)
 
     def _sort_more(self, known: _Sorted, buckets: Ranks) -> _Sorted | None:
-        """What is known, and some buckets more; None where that is no small part of all."""
+        """What is known, and some buckets more; None where all should be sorted, or are."""
+        if known.looks >= _LOOKS or "_whole" in vars(self):
+            return None
         has = known.has.copy()
         has[buckets] = True
         # The highest score is always asked for.
@@ -170,7 +193,7 @@ class BucketColumn:
         values = np.concatenate([known.values, np.sort(np.concatenate(found))])
         # Two pieces that are in order, which are merged.
         values.sort(kind="stable")
-        return _Sorted(has, ends - sizes, values)
+        return _Sorted(has, ends - sizes, values, known.looks + 1)
 
     @cached_property
     def _whole(self) -> FloatColumn:
