@@ -179,7 +179,7 @@ class Entropy:
         """Returns independent uniform whole numbers in 0..last: so many, but for those that are dropped on the way."""
         if self._is_bitwise or last >= _LARGE:
             return [self.upto(last) for _ in range(count)]
-        # As above.
+        # As in `upto_all`, number by number.
         size, spare = last + 1, (1 << 32) % (last + 1)
         products = [word * size for word in struct.unpack(f"<{count}I", self._bytes(4 * count))]
         return [product >> 32 for product in products if product & 0xFFFFFFFF >= spare]

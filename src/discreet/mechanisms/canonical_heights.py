@@ -77,7 +77,7 @@ class Heights:
     def log_masses_in_a_row(self, first: Ranks) -> Floats:
         """The same for cells that end where the next begins: the first begins with all indices, the last ends there.
 
-        Right to a relative 2^-41 for up to 2^11 cells: heights are sums of the steps between them.
+        Right to a relative 2^-41 for up to 3,000 cells, of which there are fewer: heights are sums of steps.
         """
         scores = self._scores(first)
         steps = self._gaps(scores[..., :-1], scores[..., 1:])
@@ -229,6 +229,7 @@ class HeightsOfMany(Heights):
 
     @classmethod
     def of_each(cls, sides: Sequence[Heights]) -> HeightsOfMany:
+        """All of some sides, which are alike but for their tallies."""
         one = sides[0]
         return cls(one.tally, one.edge, one.step, one.first, one.last, one.unit, sides)
 

@@ -17,6 +17,7 @@ BLOCK = 1 << 16
 """How many scores are looked at at a time, so that they stay in the cache."""
 
 SAMPLE = 1 << 14
+"""About how many scores a sample has."""
 
 
 def iterate_blocks(scores: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:

@@ -50,6 +50,7 @@ Find = Callable[[NDArray[Any]], NDArray[np.uint16]]
 
 
 def _fill(scores: NDArray[Any], find: Find, count: int) -> BucketColumn:
+    """The column of some scores in so many buckets."""
     keys, sizes = np.empty(len(scores), np.uint16), np.zeros(count, np.int64)
     for start, block in iterate_blocks(scores):
         keys[start : start + len(block)] = find(block)
