@@ -4,6 +4,7 @@ import ast
 import gc
 from dataclasses import replace
 from datetime import date, timedelta
+from importlib import import_module
 from pathlib import Path
 
 import ibis
@@ -14,7 +15,7 @@ from engines import postgres  # noqa: F401  # a fixture
 
 import discreet
 from discreet.errors import Error
-from discreet.sources.events.dialect import Dialect, dialect_named, list_engines
+from discreet.sources.events.dialect import SENT_TYPES, Dialect, dialect_named, list_engines
 from discreet.sources.events.dialects import duckdb
 
 SOURCES = Path(discreet.__file__).parent / "sources"
@@ -139,3 +140,12 @@ def copied_tables(connection):
         found = cursor.execute("SELECT relname FROM pg_class WHERE relname LIKE 'discreet_domain_%'").fetchall()
     connection.con.commit()
     return [name for (name,) in found]
+
+
+def test_every_engine_that_is_sent_rows_takes_the_same_types():
+    """What may be sent is asked in one place, and each engine has names of its own for it."""
+    names = {"postgres", "pyspark", "sqlite"}
+    modules = [import_module(f"discreet.sources.events.dialects.{name}") for name in names]
+    assert [set(module._COLUMN_TYPES) for module in modules] == [SENT_TYPES] * 3
+    assert {each.name for each in DESCRIBED if each.copies_local_tables} == {"postgres"}
+    assert all(each.send_unlogged is not None for each in DESCRIBED if each.copies_local_tables)
