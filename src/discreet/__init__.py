@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import Error
+from discreet.errors import Error, InternalError
 from discreet.guarantee import Guarantee
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.core import Core
@@ -79,6 +79,7 @@ __all__ = [
     "GroupedUtility",
     "Guarantee",
     "Histogram",
+    "InternalError",
     "Joint",
     "Ledger",
     "LedgerError",

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
@@ -138,98 +138,6 @@ class ExactColumn:
 
     def raw(self, positions: Ranks) -> NDArray[Any]:
         return np.array([self.values[i] for i in positions.tolist()], object)
-
-
-@dataclass(eq=False, repr=False)
-class LazyColumn:
-    """A column of which only the top is in order until somebody asks for what is below.
-
-    Parameters
-    ----------
-    length
-        How many scores there are.
-    whole
-        Puts all of them in order.
-    top
-        Given a number of items and a distance: the highest scores in order, likely all that are less than that
-        distance below the score at that many from the top; or None where that would be no small part of all.
-    """
-
-    length: int
-    whole: Callable[[], Column]
-    top: Callable[[int, float], Column | None]
-    unit: Fraction = Fraction(1)
-    _sorted: list[Column] = field(default_factory=list, init=False)
-
-    def __len__(self) -> int:
-        return self.length
-
-    @property
-    def known_count(self) -> int:
-        """How many of the highest scores are in order by now."""
-        known = self._known
-        return 0 if known is None else len(known)
-
-    @property
-    def _known(self) -> Column | None:
-        """The longest of what is in order: another thread may add to it at any time, and nothing is taken away."""
-        return max(self._sorted, key=len, default=None)
-
-    def focus(self, places: int, reach: float) -> None:
-        """Hints that scores further than `reach` below the one at that many places from the top hardly matter.
-
-        Afterwards more than that many are in order, or all.
-        """
-        known = self._known
-        if known is None or len(known) <= places < self.length:
-            top = self.top(places, reach)
-            if top is not None and len(top) > places:
-                self._sorted.append(top)
-            else:
-                self._whole()
-
-    def number(self, position: int) -> int | float | Fraction:
-        column, below = self._holding(np.array([position]))
-        return column.number(position - below)
-
-    def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
-        column, below = self._holding(larger, smaller)
-        return column.differences(larger - below, smaller - below)
-
-    def within(self, positions: Ranks, reaches: Floats) -> Ranks:
-        column, below = self._holding(positions)
-        found = column.within(positions - below, reaches)
-        if below and (found == 0).any():
-            # The reach may go on below what is known.
-            return self._whole().within(positions, reaches)
-        return found + below
-
-    def run(self, positions: Ranks) -> Ranks:
-        column, below = self._holding(positions)
-        return column.run(positions - below) + below
-
-    def raw(self, positions: Ranks) -> NDArray[Any]:
-        column, below = self._holding(positions)
-        return column.raw(positions - below)
-
-    def _holding(self, *positions: Ranks) -> tuple[Column, int]:
-        """The column that holds all of these, and how many scores are below it.
-
-        Another thread may complete the column at any time, so that what is known is read once.
-        """
-        known = self._known
-        below = self.length - (0 if known is None else len(known))
-        if known is None or (below and min(int(each.min(initial=self.length)) for each in positions) < below):
-            return self._whole(), 0
-        return known, below
-
-    def _whole(self) -> Column:
-        """All scores in order."""
-        known = self._known
-        if known is None or len(known) < self.length:
-            known = self.whole()
-            self._sorted.append(known)
-        return known
 
 
 def lowest_keys(keys: NDArray[np.uint64], reaches: Floats, unit: Fraction) -> NDArray[np.uint64]:

@@ -11,7 +11,6 @@ import numpy as np
 from discreet.discovery_request import DiscoveryRequest
 from discreet.exact.entropy import Entropy
 from discreet.grouped_release import AnyRelease, GroupedRelease
-from discreet.labels import sort_labels
 from discreet.mechanisms.base import Prepared
 from discreet.release import Release
 from discreet.selection import Selection
@@ -19,6 +18,7 @@ from discreet.sources.arrays.array import ArraySource
 from discreet.sources.base import Chosen
 from discreet.sources.unlisted import FoundItems, UnlistedGroups
 from discreet.tally import Tally
+from discreet.topk import check_items
 
 Draw = Callable[[Prepared], Selection]
 Noise = Callable[[Fraction], int]
@@ -55,7 +55,8 @@ def _release_found(
     counted = request.count_mechanism
     counts = None if counted is None or noise is None else counted.add_noise(list(items), scores, noise)
     order = list(items) if has_order else None
-    return Release(sort_labels(items), order, None, request.share, private, counts, request.k, chosen[-1])
+    listed = check_items(items, request.k, may_be_fewer=takes_all or request.share.mechanism.may_release_fewer)
+    return Release(listed, order, None, request.share, private, counts, request.k, chosen[-1])
 
 
 def _take_all(request: DiscoveryRequest, found: FoundItems) -> Chosen:

@@ -1,8 +1,8 @@
 """What discreet raises: always an Error, and always one of Python's own exceptions as well.
 
 InvalidValueError is a ValueError, InvalidTypeError a TypeError, MissingExtraError an ImportError. What was allowed and
-could not be had is a RuntimeError: LedgerError, with BudgetSpentError below it (`ledger/errors.py`), and EngineError
-(`sources/engine.py`).
+could not be had is a RuntimeError: LedgerError, with BudgetSpentError below it (`ledger/errors.py`), EngineError
+(`sources/engine.py`), and InternalError, which only a fault of discreet itself can cause.
 """
 
 import os
@@ -36,6 +36,16 @@ class InvalidTypeError(Error, TypeError):
 
 class MissingExtraError(Error, ImportError):
     """A library that only some uses of discreet need is not installed."""
+
+
+class InternalError(Error, RuntimeError):
+    """A check of discreet's own work failed, so the release is withheld; the message tells nothing of the data."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "discreet found a fault in its own work and withholds the release; what was charged for it stays spent. "
+            "Please report this"
+        )
 
 
 def quote(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -11,11 +11,10 @@ from discreet.grouped_release import GroupedRelease
 from discreet.grouped_request import GroupedRequest
 from discreet.mechanisms.base import Prepared
 from discreet.progress import count_steps
-from discreet.request import Request
 from discreet.selection import Selection
 from discreet.sources.base import Chosen
 from discreet.tally import Tally
-from discreet.topk import Drawn, make_release, select_from
+from discreet.topk import Drawn, choose_ranks, make_release
 
 
 def draw_grouped_release(
@@ -35,11 +34,9 @@ def draw_grouped_release(
     else:
         with np.errstate(all="ignore"), count_steps("drawing", "groups", len(requests)) as advance:
 
-            def choose(group: int, tallies: Sequence[Tally]) -> Iterator[Selection]:
-                some = requests[group : group + len(tallies)]
-                for i, prepared in enumerate(_prepare_each(some, tallies), group):
-                    advance(i)
-                    yield select_from(requests[i], draw, drawn[i], prepared)
+            def choose(group: int, tally: Tally) -> Selection:
+                advance(group)
+                return choose_ranks(requests[group], draw, drawn[group], tally)
 
             every = source.select_items(choose, request.has_counts)
     releases = {
@@ -47,11 +44,3 @@ def draw_grouped_release(
         for key, each, chosen, one in zip(source.keys, requests, every, drawn, strict=True)
     }
     return GroupedRelease(releases, request.guarantee, source.each_user, source.groups_per_user, source.names)
-
-
-def _prepare_each(requests: Sequence[Request], tallies: Sequence[Tally]) -> Sequence[Prepared | None]:
-    """The mechanism on each of some groups, at once where their terms are the same; None where all is selected."""
-    terms = requests[0].guarantee
-    if any(each.guarantee is not terms or each.takes_all_items for each in requests):
-        return [each.prepare_draw(tally) for each, tally in zip(requests, tallies, strict=True)]
-    return terms.mechanism.prepare_each(tallies, requests[0].k, terms.selection_epsilon, terms.sensitivity)

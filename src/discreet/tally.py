@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.columns import Column, ExactColumn, FloatColumn, IntegerColumn, LazyColumn, to_float
+from discreet.columns import Column, ExactColumn, FloatColumn, IntegerColumn, to_float
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import LARGEST
@@ -69,19 +69,6 @@ class Tally:
     def d(self) -> int:
         """How many items there are."""
         return len(self.column) if self.last is None else int(self.last[-1]) + 1
-
-    @property
-    def known_count(self) -> int:
-        """How many of the first ranks can be looked up at no cost; the others may need all scores to be sorted."""
-        return self.column.known_count if isinstance(self.column, LazyColumn) else self.d
-
-    def focus(self, places: int, reach: float) -> None:
-        """Hints that ranks whose scores are further than `reach` below the one at `places` from the top hardly matter.
-
-        Nothing that is answered depends on it, only what the answers cost.
-        """
-        if isinstance(self.column, LazyColumn):
-            self.column.focus(places, reach)
 
     def last_of_run(self, ranks: Ranks) -> Ranks:
         """The last rank that has the same score, for each rank."""

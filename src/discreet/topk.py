@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 import numpy as np
 
 from discreet.any_request import AnyRequest, make_any_request
-from discreet.errors import InvalidValueError
+from discreet.errors import InternalError, InvalidValueError
+from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy, as_entropy
 from discreet.exact.laplace import sample_discrete_laplace
 from discreet.labels import sort_labels
@@ -181,19 +182,25 @@ def release_from(
     """
     with padding.delay_errors():
         record, release = None, None
-        with open_source() as source:
-            request, entropy = ask(source), as_entropy(rng)
-            if padding.is_auto:
-                padding.choose_period(request.workload)
-            if charge is not None:
-                query = charge.query(request)
-                padding.wait()
-                record, release = charge.spend(query)
-            if release is None:
-                noise = count_noise(entropy)
-                release = draw_any(request, lambda prepared: prepared.select(entropy), noise, rng is None, entropy)
-            # The last references to the source: it goes when it is let go.
-            del source, request
+        try:
+            with open_source() as source:
+                request, entropy = ask(source), as_entropy(rng)
+                if padding.is_auto:
+                    padding.choose_period(request.workload)
+                if charge is not None:
+                    query = charge.query(request)
+                    padding.wait()
+                    record, release = charge.spend(query)
+                if release is None:
+                    noise = count_noise(entropy)
+                    release = draw_any(request, lambda prepared: prepared.select(entropy), noise, rng is None, entropy)
+                # The last references to the source: it goes when it is let go.
+                del source, request
+        except InternalError:
+            padding.wait()
+            if charge is not None and record is not None:
+                charge.lock(record)
+            raise
         padding.wait()
         if charge is not None and record is not None:
             charge.keep(record, release)
@@ -284,17 +291,11 @@ class Drawn:
 
 
 def choose_ranks(request: Request, draw: Callable[[Prepared], Selection], drawn: Drawn, tally: Tally) -> Selection:
-    """What is selected of a tally."""
-    return select_from(request, draw, drawn, request.prepare_draw(tally))
-
-
-def select_from(
-    request: Request, draw: Callable[[Prepared], Selection], drawn: Drawn, prepared: Prepared | None
-) -> Selection:
-    """What `draw` makes of the mechanism on a tally, or everything without a draw.
+    """Return what `draw` selects of the mechanism on a tally, or everything where the request takes all items.
 
     What comes with it is noted in `drawn`, as long as the tally is there to make values of.
     """
+    prepared = request.prepare_draw(tally)
     if prepared is None:
         return Selection(np.arange(request.k))
     selection = draw(prepared)
@@ -307,8 +308,9 @@ def select_from(
 def make_release(
     request: Request, chosen: Chosen, drawn: Drawn, noise: Callable[[Fraction], int] | None, private: bool
 ) -> Release:
-    """The release of the chosen items, with their values, or with noise on their scores, where there are any."""
+    """Return the release of the chosen items, with their values, or with noise on their scores, where there are any."""
     (items, scores), counted, form = chosen, request.count_mechanism, request.value_format
+    listed = check_items(items, request.k, request.guarantee.mechanism.may_release_fewer)
     has_order = request.guarantee.mechanism.ordered and not request.takes_all_items
     order = (items.tolist() if isinstance(items, np.ndarray) else items) if has_order else None
     counts = None if counted is None or noise is None else counted.add_noise(list(items), scores, noise)
@@ -316,4 +318,13 @@ def make_release(
         # In the released order, which is that of the values before they are rounded.
         counts = [form.make_count(item, steps) for item, steps in zip(order or [], drawn.values, strict=True)]
     asked = request.k if request.guarantee.mechanism.may_release_fewer else None
-    return Release(sort_labels(items), order, request.d, request.guarantee, private, counts, asked, drawn.chosen)
+    return Release(listed, order, request.d, request.guarantee, private, counts, asked, drawn.chosen)
+
+
+def check_items(items: list[Any] | Ranks, k: int, may_be_fewer: bool) -> list[Any]:
+    """Return the items sorted by label; raise InternalError unless they are distinct, and k or, if allowed, fewer."""
+    listed = sort_labels(items)
+    distinct = len(np.unique(items)) if isinstance(items, np.ndarray) else len(set(items))
+    if distinct < len(listed) or not (len(listed) == k or (may_be_fewer and len(listed) < k)):
+        raise InternalError
+    return listed

@@ -21,6 +21,7 @@ from command_line import write_table
 from discreet.cli.app import MODULES
 from discreet.cli.budget import EXAMPLES
 from discreet.evidence import audit, selftest, verify
+from discreet.ledger import store
 from discreet.study.tasks import study_tasks
 
 COMMANDS = [(), *((name,) for name in MODULES), *(("budget", name) for name in EXAMPLES)]
@@ -117,10 +118,20 @@ def test_the_help_ends_with_examples_that_run(done, files, quick, command):
         Path("answers.json").write_text(json.dumps({"basic.name": "Most watched"}))
     for example in found:
         assert own in example
+        if "reopen" in example:
+            lock(discreet.Ledger("budget.db"))
         if re.search("[|<>] ", example):
             in_a_shell(example)
         else:
             assert done(*shlex.split(example)[1:]) or "--out" in example, example
+
+
+def lock(ledger):
+    """Charges a release, and locks the ledger as a fault of discreet would."""
+    discreet.top_k(MANY, k=3, epsilon=1, ledger=ledger)
+    with store.read_transaction(Path(ledger.path), 0.0) as connection:
+        charge = next(record for record in store.records(connection) if record.kind == "charge")
+    ledger.lock(charge)
 
 
 def in_a_shell(line):

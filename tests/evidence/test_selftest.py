@@ -15,15 +15,14 @@ from flint import arb
 from scipy import stats
 
 import discreet
-from discreet.columns import LazyColumn
 from discreet.evidence import faults, selftest
 from discreet.evidence.drawing import forms_of, releases, source_of
 from discreet.evidence.expected import ExpectedLaw, expected_law
 from discreet.evidence.inputs import long_input, telling_pair
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms import canonical, canonical_nested, core, core_odds, histogram, joint, oneshot, peeling
-from discreet.mechanisms.canonical_nested import Proposals
 from discreet.mechanisms.discovery import Discovery
+from discreet.sources.arrays.buckets import BucketColumn
 from discreet.sources.arrays.positions import PositionFinder
 from discreet.sources.events.unlisted_scoring import UnlistedScoring
 from discreet.topk import top_k
@@ -33,7 +32,7 @@ PLACES = {
     (module, name)
     for module, names in {
         canonical: ["scale"],
-        canonical_nested: ["raise_masses"],
+        canonical_nested: ["begin", "sample_bernoulli_exp"],
         core: ["scale", "exponents"],
         core.Core: ["prepare"],
         core_odds: ["weigh_grid"],
@@ -42,11 +41,10 @@ PLACES = {
         oneshot: ["scale"],
         peeling: ["scale"],
         canonical.Prepared: ["log_size"],
-        Proposals: ["acceptance_bounds"],
         canonical._Streams: ["arrive"],
         Entropy: ["subset"],
         PositionFinder: ["find", "find_selected"],
-        LazyColumn: ["raw"],
+        BucketColumn: ["raw"],
         discreet.request: ["l1_distance", "make_count_mechanism"],
         discreet.counts: ["l1_steps_by_group"],
         discreet.discovery_request: ["make_count_mechanism"],
@@ -185,25 +183,19 @@ def test_streams_of_the_long_input_hold_several_items(mechanism):
 @pytest.mark.parametrize(
     "mechanism", [discreet.Canonical(), discreet.Canonical(1, "laplace"), discreet.Canonical("1/3")]
 )
-def test_a_lazy_form_sorts_the_top_alone_and_a_counted_one_counts(mechanism):
-    ready = prepared(mechanism, "lazy")
-    entropy = Entropy(random.Random(1))
-    for _ in range(20):
-        ready.draw(entropy)
-    tally = ready.classes.losses.tally
-    assert isinstance(tally.column, LazyColumn)
-    assert len(input_of(mechanism).scores) < tally.known_count < 100 < tally.d
+def test_one_form_fills_buckets_and_another_is_counted(mechanism):
+    assert isinstance(prepared(mechanism, "buckets").classes.losses.tally.column, BucketColumn)
     assert prepared(mechanism, "counted").classes.losses.tally.last is not None
 
 
 @pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.OneShot(), discreet.Joint()])
 def test_every_form_shows_items_of_the_long_input_alone(mechanism):
     drawn_from = input_of(mechanism)
-    assert set(forms_of(drawn_from)) == {"small", "lazy", "counted"}
+    assert set(forms_of(drawn_from)) == {"small", "buckets", "counted"}
     law = expected_law(drawn_from).probabilities
-    outcomes = releases(drawn_from, Entropy(random.Random(2)), ("small", "lazy", "counted"))
+    outcomes = releases(drawn_from, Entropy(random.Random(2)), ("small", "buckets", "counted"))
     seen = [next(outcomes) for _ in range(300)]
-    assert {form for form, _ in seen} == {"small", "lazy", "counted"}
+    assert {form for form, _ in seen} == {"small", "buckets", "counted"}
     assert all(outcome in law for _, outcome in seen)
 
 

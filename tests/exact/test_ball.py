@@ -2,15 +2,29 @@
 
 import math
 import os
+import random
 import threading
 import time
 import warnings
 from fractions import Fraction
 
+import pytest
 from flint import arb, ctx
 
+from discreet.errors import InternalError
 from discreet.evidence.walk import walk
-from discreet.exact.ball import ball, float_above, is_less, log_binomial, precision, sample_bernoulli_exp
+from discreet.exact.ball import (
+    EnvelopeError,
+    ball,
+    find_floor,
+    float_above,
+    is_below,
+    is_less,
+    log_binomial,
+    precision,
+    sample_bernoulli_exp,
+)
+from discreet.exact.entropy import Entropy, Uniform
 
 
 def test_sample_bernoulli_exp_has_the_probability_of_the_ball():
@@ -27,13 +41,55 @@ def test_a_comparison_is_refined_until_it_is_certain():
     tiny = Fraction(1, 2**500)
     asked = []
 
-    def refine():
+    def reveal(words):
         asked.append(ctx.prec)
-        return 64 * len(asked)
+        return 64 * words
 
-    assert is_less(lambda: ball(Fraction(1, 3)), lambda: ball(Fraction(1, 3) + tiny), refine)
-    assert not is_less(lambda: ball(Fraction(1, 3) + tiny), lambda: ball(Fraction(1, 3)), refine)
+    assert is_less(lambda: ball(Fraction(1, 3)), lambda: ball(Fraction(1, 3) + tiny), reveal)
+    assert not is_less(lambda: ball(Fraction(1, 3) + tiny), lambda: ball(Fraction(1, 3)), reveal)
     assert len(asked) >= 4
+
+
+def test_the_precision_of_a_comparison_does_not_follow_from_earlier_ones():
+    """A number of which 6,400 bits are known is compared with balls of few bits at first."""
+    uniform, asked = Uniform(Entropy(random.Random(1))), []
+    uniform.reveal(100)
+
+    def half():
+        asked.append(ctx.prec)
+        return ball(Fraction(1, 2))
+
+    is_less(uniform.ball, half, uniform.reveal)
+    is_below(uniform, half)
+    assert asked == [96, 96]
+    assert uniform.bits == 6400
+
+
+@pytest.mark.parametrize("compare", [
+    lambda equal: is_less(equal, equal, lambda words: 64 * words),
+    lambda equal: is_below(Uniform(Entropy(random.Random(1), word=64), 0), lambda: equal() * 0 + arb(0, 1e-9)),
+    lambda equal: find_floor(lambda: equal() * 3, lambda words: 2**16 * words),
+])  # fmt: skip
+def test_a_comparison_that_no_precision_decides_is_an_error_of_python(compare):
+    with pytest.raises(InternalError, match="withholds"):
+        compare(lambda: ball(Fraction(1, 3)))
+
+
+@pytest.mark.parametrize("log_probability", [Fraction(1, 10**25), Fraction(1, 100), Fraction(2), Fraction(10**40)])
+def test_a_probability_above_one_is_no_certainty(log_probability):
+    """Not even where the uniform number is below 1 all the same, and whether floats or balls find it."""
+    for seed in range(20):
+        entropy = Entropy(random.Random(seed))
+        with pytest.raises(EnvelopeError):
+            sample_bernoulli_exp(entropy, lambda: ball(log_probability))
+        with pytest.raises(EnvelopeError):
+            is_below(entropy.uniform(), lambda: ball(1 + log_probability))
+        near = float(log_probability)
+        with pytest.raises(EnvelopeError):
+            sample_bernoulli_exp(entropy, lambda: ball(log_probability), (near * (1 - 1e-9), near * (1 + 1e-9)))
+        # Floats that straddle 1 leave it to balls.
+        with pytest.raises(EnvelopeError):
+            sample_bernoulli_exp(entropy, lambda: ball(log_probability), (-1e-9, near + 1e-9))
 
 
 def test_a_forked_child_can_draw_while_other_threads_of_the_parent_do():

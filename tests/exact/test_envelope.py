@@ -1,14 +1,17 @@
 """The integer weights of an envelope: above the masses, and the same numbers where they are drawn and divided by."""
 
+import math
 import random
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from flint import arb
 
+from discreet.evidence.walk import walk
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy
-from discreet.exact.envelope import Envelope
+from discreet.exact.envelope import Envelope, scan_weights
 
 MASSES = {
     "near": np.array([0.0, -0.1, -1.0, 0.3]),
@@ -48,13 +51,15 @@ def test_a_part_without_a_mass_has_no_weight_and_is_never_picked():
     assert {envelope.pick(Entropy(random.Random(seed))) for seed in range(200)} == {1, 3}
 
 
-def test_envelopes_of_several_rows_are_those_of_each():
-    rows = np.array([[0.0, -1.0, -2.5], [-7.0, -np.inf, -7.5]])
-    for one, row in zip(Envelope.over_each(rows, 12), rows, strict=True):
-        alone = Envelope.over(row, 12)
-        assert one.cumulative.dtype == np.int64
-        assert one.cumulative.tolist() == alone.cumulative.tolist()
-        assert (one.reference, one.scale) == (alone.reference, 12)
+@pytest.mark.parametrize("logs", [[0, -1, -2, -700], [5], [-40, -40, -40], [0, "-inf", 0, "-inf"]])
+def test_weights_are_scanned_by_balls_alone(logs):
+    """With the probability of each weight, however small, and never one that weighs nothing."""
+    total = sum(math.exp(float(log)) for log in logs)
+    decided, undecided = walk(lambda entropy: scan_weights(entropy, lambda: [arb(log) for log in logs]), 3000)
+    assert undecided < Fraction(1, 50)
+    for j, log in enumerate(logs):
+        share = math.exp(float(log)) / total
+        assert decided.get(j, 0) - Fraction(1, 10**12) <= share <= decided.get(j, 0) + undecided + Fraction(1, 10**12)
 
 
 def test_shares_below_all_floats_are_no_error():

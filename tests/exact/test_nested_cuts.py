@@ -8,14 +8,13 @@ import pytest
 from discreet.exact import nested_cuts
 from discreet.exact.nested import Cells, Enclosure, Levels
 from discreet.exact.nested_cuts import (
+    WASTE,
     _add_levels,
     _add_up,
     _are_easy,
     _cut_in_a_row,
     _find_heavy,
-    _find_hidden,
     _heaviest,
-    _log_r,
     _pieces_of_a,
     _refine,
     begin,
@@ -35,13 +34,9 @@ def no_warnings():
 class Scores:
     """The masses of falling scores, given by how far each is below the one before it."""
 
-    def __init__(self, gaps, first, known_last=None):
+    def __init__(self, gaps, first):
         self.heights = np.concatenate([[0.0], np.cumsum(gaps), [np.inf]])
         self.first, self.last = first, first + len(gaps)
-        self.known_last = self.last if known_last is None else known_last
-
-    def sort_all(self):
-        self.known_last = self.last
 
     def log_masses(self, first, last):
         near, far = self.heights[first - self.first], self.heights[last + 1 - self.first]
@@ -57,12 +52,8 @@ class Scores:
 class Even:
     """Masses that only say how long a cell is, for as many indices as wanted."""
 
-    def __init__(self, last, known_last=None):
+    def __init__(self, last):
         self.last = last
-        self.known_last = last if known_last is None else known_last
-
-    def sort_all(self):
-        self.known_last = self.last
 
     def log_masses(self, first, last):
         return np.log((last - first) + 1.0)
@@ -255,8 +246,6 @@ def test_bounds_are_easy_up_to_three_times_the_top_k():
     assert _are_easy(np.array([0.0, 0.0, 0.0, -9.0])) is False
     assert _are_easy(np.array([-np.inf, 1.0])) is True
     assert _are_easy(np.array([1e6])) is False
-    assert _are_easy(np.zeros((5, 2))) is True
-    assert _are_easy(np.array([[0.0, 0.0], [0.0, 1.5]])) is False
 
 
 def test_easy_bounds_are_left_alone_with_all_a_in_one_cell():
@@ -266,16 +255,15 @@ def test_easy_bounds_are_left_alone_with_all_a_in_one_cell():
     assert tighten(found, top, bottom) is found
 
 
-@pytest.mark.parametrize(("height", "k", "known_last", "is_one"), [
-    (0.99, 5, None, True), (1.01, 5, None, False), (0.99, 5, 39, False), (0.5, 1024, None, True),
-    (0.5, 1025, None, False),
+@pytest.mark.parametrize(("height", "k", "is_one"), [
+    (0.99, 5, True), (1.01, 5, False), (0.5, 1024, True), (0.5, 1025, False),
 ])  # fmt: skip
-def test_all_a_are_one_cell_where_the_largest_has_most_mass(height, k, known_last, is_one):
-    """At most e times as much as there is; not where a are many, or b not known yet, which is then looked for."""
-    top, bottom = Scores([height / (k - 1)] * (k - 1), 1), Scores([0.0] * 40, 0, known_last)
+def test_all_a_are_one_cell_where_the_largest_has_most_mass(height, k, is_one):
+    """At most e times as much as there is; not where a are many."""
+    top, bottom = Scores([height / (k - 1)] * (k - 1), 1), Scores([0.0] * 40, 0)
     found = begin(top, bottom)
     assert (len(found.a.first) == 1) is is_one
-    assert is_flat(top) is (is_one or known_last is not None)
+    assert is_flat(top) is is_one
     if is_one:
         assert (found.a.first.tolist(), found.a.last.tolist(), found.a.log_mass.tolist()) == ([1], [k], [0.0])
         assert factor(found, log_total(top, bottom)) < np.e
@@ -351,34 +339,11 @@ def test_cells_that_may_be_heavy_are_found_by_the_heaviest():
 
 @pytest.mark.parametrize("epsilon", [1.0, 0.05, 0.001])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_levels_far_from_all_mass_have_the_largest_size(shape, epsilon):
+def test_levels_of_planned_cells_are_the_sums_over_their_a(shape, epsilon):
     top, bottom = sides(shape, 1000, 5000, epsilon)
-    plan = make_plan(1000, 5000)
-    a, b = Cells.in_a_row(top, *plan.line.a), Cells.in_a_row(bottom, *plan.b[:2])
-    found, exact = _log_r(plan, a, b, b.log_mass + plan.b[2]), plan.line.sums.log_sums(a.log_mass)
-    is_exact = found == pytest.approx(exact, rel=1e-13)
-    beside = np.isclose(found, exact, rtol=1e-13, atol=1e-11)
-    assert is_exact == beside.all()
-    assert (found[~beside] == plan.line.largest.log_r[~beside]).all()
-    assert (found >= exact - 1e-9).all()
-    # What is not exact has no share of the mass, by bounds that are exact.
-    shares = b.log_mass + Levels(plan.line.largest.b, exact).bound(plan.at_last)
-    level = plan.at_last.level
-    matters = shares > log_sum(shares) - 7.0
-    assert beside[level[matters]].all()
-    assert beside[level[matters] + 1].all()
-
-
-def test_few_levels_are_summed_where_few_matter():
-    top, bottom = sides("floats", 1000, 5000, 0.05)
-    plan = make_plan(1000, 5000)
-    a, b = Cells.in_a_row(top, *plan.line.a), Cells.in_a_row(bottom, *plan.b[:2])
-    found = _log_r(plan, a, b, b.log_mass + plan.b[2])
-    assert 2 < np.count_nonzero(found < plan.line.largest.log_r) < 20
-    few = make_plan(10, 5000)
-    top, bottom = sides("floats", 10, 5000, 0.05)
-    a, b = Cells.in_a_row(top, *few.line.a), Cells.in_a_row(bottom, *few.b[:2])
-    assert _log_r(few, a, b, b.log_mass + few.b[2]).tolist() == few.line.sums.log_sums(a.log_mass).tolist()
+    found = begin(top, bottom)
+    right = Levels.at(found.levels.b, found.a).log_r
+    assert found.levels.log_r == pytest.approx(right, rel=1e-12, abs=1e-9)
 
 
 def test_wide_planned_cells_are_cut_only_where_bounds_are_not_easy():
@@ -390,28 +355,6 @@ def test_wide_planned_cells_are_cut_only_where_bounds_are_not_easy():
     flat = begin(*sides("floats", 1000, 5000, 0.05))
     assert len(flat.b.first) > len(plan.b[0])
     assert (flat.b.first[1:] == flat.b.last[:-1] + 1).all()
-
-
-def test_what_is_hidden_is_one_cell():
-    top, bottom = Scores([9.0] * 2, 1), Scores([9.0] * 40, 0, known_last=int(make_plan(3, 40).b[0][4]))
-    known = bottom.known_last
-    found = begin(top, bottom)
-    assert bottom.known_last == known
-    assert found.b.first.tolist() == make_plan(3, 40).b[0].tolist()[:5]
-    assert found.b.last.tolist() == [*(found.b.first[1:] - 1).tolist(), 40]
-    assert (found.a.first.tolist(), found.a.last.tolist()) == ([1], [3])
-    none = Scores([9.0] * 40, 0, known_last=0)
-    assert len(begin(top, none).b.first) == len(make_plan(3, 40).b[0])
-    assert none.known_last == 40
-    one = Scores([9.0] * 40, 0, known_last=1)
-    assert begin(top, one).b.last.tolist() == [0, 40]
-
-
-def test_the_hidden_cell_is_that_beyond_all_known():
-    b = Cells(np.array([0, 5]), np.array([4, 9]), np.zeros(2))
-    assert _find_hidden(b, Even(9, 9)) is None
-    assert _find_hidden(b, Even(9, 4)) == 1
-    assert _find_hidden(b[np.array([True, False])], Even(9, 4)) is None
 
 
 def test_shares_are_added_up_by_block():
@@ -443,9 +386,9 @@ def one_a(first, last, levels, log_mass=0.0):
     return Enclosure.of(a, Cells(first, last, log_mass + np.zeros(len(first))), Levels.at(np.array(levels), a))
 
 
-def refine(found, known_last=None):
+def refine(found):
     last = int(found.levels.b[-1])
-    return _refine(found, Even(1), Even(last, known_last))
+    return _refine(found, Even(1), Even(last), WASTE, False)
 
 
 def test_cells_that_waste_little_are_left_alone():
@@ -498,19 +441,9 @@ def test_a_level_is_added_where_a_chord_sags_little_below_much():
     assert not is_fine
 
 
-@pytest.mark.parametrize(("log_mass", "is_hidden"), [(-20.0, True), (-11.0, True), (-10.7, False), (0.0, False)])
-def test_what_is_hidden_is_sorted_where_it_has_a_share(log_mass, is_hidden):
-    found = one_a([3, 8], [7, 20], [0, 7, 20], np.array([0.0, log_mass]))
-    bottom = Even(20, known_last=9)
-    same, is_fine = _refine(found, Even(1), bottom)
-    assert bottom.known_last == (9 if is_hidden else 20)
-    assert (same is found) == (log_mass < 0.0)
-    assert is_fine
-
-
 def pieces_of(first, last, log_mass, levels, in_block):
     a = Cells(np.array(first), np.array(last), np.array(log_mass))
-    found = _pieces_of_a(a, Levels.at(np.array(levels), a), np.array(in_block))
+    found = _pieces_of_a(a, Levels.at(np.array(levels), a), np.array(in_block), WASTE)
     return None if found is None else found.tolist()
 
 

@@ -82,16 +82,6 @@ def test_sums_over_all_a_are_right(count, levels, kind):
     assert found == pytest.approx(exact_sums(log_mass, a, b), rel=1e-12, abs=1e-11)
 
 
-@pytest.mark.parametrize("count", [7, 200])
-def test_sums_of_many_are_those_of_each(count):
-    sums = Sums.over(log_sizes(np.arange(1, count + 1), np.array([0, 5, 3000])[:, None]))
-    rows = np.array([masses(kind, count) for kind in ("flat", "steep", "few", "last")])
-    found = sums.log_sums(rows)
-    assert found.shape == (4, 3)
-    for one, row in zip(found, rows, strict=True):
-        assert one == pytest.approx(sums.log_sums(row), rel=1e-14)
-
-
 @pytest.mark.parametrize(
     ("count", "last", "shape"),
     [(10, 10**4, (1, 2, 10)), (100, 10**3, (1, 2, 100)), (1000, 10**4, (16, 2, 64)), (100, 2**62, (9, 2, 12))],

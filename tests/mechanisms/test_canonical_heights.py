@@ -1,4 +1,4 @@
-"""Heights on one side: floats draw where they are certain, balls where they are not, and what is lazy stays so."""
+"""Heights on one side: floats draw where they are certain, and balls where they are not."""
 
 import math
 import random
@@ -7,9 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.columns import IntegerColumn, LazyColumn
 from discreet.exact.entropy import Entropy, Uniform
-from discreet.mechanisms.canonical_heights import Heights, HeightsOfMany, _cut_evenly
+from discreet.mechanisms.canonical_heights import Heights, _cut_evenly
 from discreet.sources.arrays.array import array_source
 from discreet.tally import Tally
 
@@ -109,46 +108,15 @@ def test_floats_decide_above_what_stands_for_all_that_is_less():
     assert side._draw_by_balls(0, 1, uniform_at(Fraction(3, 2**11))) == 0
 
 
-def lazy_tally(known):
-    """A thousand falling scores, of which so many are in order at first; and how often all were sorted."""
-    sorted_all = []
-
-    def whole():
-        sorted_all.append(True)
-        return IntegerColumn(np.arange(1000, dtype=np.uint64))
-
-    column = LazyColumn(
-        1000, whole, lambda places, reach: IntegerColumn(np.arange(known, dtype=np.uint64), 1000 - known)
-    )
-    column.focus(1, 1.0)
-    return Tally(column), sorted_all
-
-
-def test_what_is_known_of_a_lazy_column_is_known_until_all_is_sorted():
-    tally, sorted_all = lazy_tally(15)
-    top, bottom = (
-        Heights(tally, 10, -1, 1, 10, Fraction(1, 4)),
-        Heights(tally, 9, 1, 0, 990, Fraction(1, 4)),
-    )
-    assert (top.known_last, bottom.known_last) == (10, 5)
-    assert Heights(tally, 9, 1, 0, 4, Fraction(1)).known_last == 4
-    assert bottom.log_masses(np.array([5]), np.array([990]))[0] == pytest.approx(-1.25)
-    top.sort_all()
-    assert not sorted_all
-    bottom.sort_all()
-    assert sorted_all == [True]
-    assert (top.known_last, bottom.known_last) == (10, 990)
-
-
 def test_steps_below_all_floats_have_their_masses_wherever_they_are():
-    """Two tiny steps among others, in one tally and in each of several."""
+    """Two tiny steps among others."""
     scores = [3.0, 2.0, 2.0 - 2.0**-51, 5e-324, 0.0, -1.0]
     other = [1.0, 1.0, 5e-324, 0.0, -5e-324, -2.0]
     unit = Fraction(1, 10**300)
     alone = [Heights(tally_of(each), 0, 1, 0, 5, unit) for each in (scores, other)]
-    together = HeightsOfMany.of_each(alone).log_masses_in_a_row(np.arange(6))
     with np.errstate(all="ignore"):
-        for side, row in zip(alone, together, strict=True):
+        for side in alone:
+            row = side.log_masses_in_a_row(np.arange(6))
             assert side.log_masses(np.arange(6), np.arange(6)) == pytest.approx(row, rel=1e-12)
             for i in range(5):
                 gap = side.tally.gap(i, i + 1)
@@ -180,14 +148,6 @@ def test_the_log_mass_of_the_last_index_is_its_height(scores, unit):
             assert side._log_mass_of_last == pytest.approx(right, rel=2.0**-44, abs=2.0**-48)
         assert side.is_last_above(right - 1e-6 * abs(right) - 1e-12) is is_known
         assert not side.is_last_above(right + 1e-6 * abs(right) + 1e-12)
-
-
-def test_the_last_index_is_looked_for_in_each_of_many():
-    """All of them have to have as much there."""
-    one, other = (Heights(tally_of(scores), 0, 1, 0, 2, Fraction(1)) for scores in ([3, 3, 2], [9, 7, 6]))
-    assert (one.is_last_above(-2.0), other.is_last_above(-2.0)) == (True, False)
-    assert HeightsOfMany.of_each([one, one]).is_last_above(-2.0)
-    assert not HeightsOfMany.of_each([one, other]).is_last_above(-2.0)
 
 
 @pytest.mark.parametrize("scores", [[6, 5, 4, 3, 2, 1], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]])

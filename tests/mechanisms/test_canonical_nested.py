@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,13 +15,15 @@ import draws
 from definitions import definition
 from discreet.evidence import definition as by_definition
 from discreet.exact import nested as cells_of
-from discreet.exact.ball import ball, log_binomial, precision
+from discreet.exact.ball import EnvelopeError, ball, log_binomial, precision
 from discreet.exact.entropy import Entropy, Uniform
 from discreet.exact.envelope import Envelope
+from discreet.exact.nested_cuts import WASTE
 from discreet.exact.nested_plan import make_plan
+from discreet.exact.sizes import log_sizes
 from discreet.mechanisms import canonical_nested
 from discreet.mechanisms.canonical_heights import Heights
-from discreet.mechanisms.canonical_nested import NestedClasses, Proposals, plan_together
+from discreet.mechanisms.canonical_nested import NestedClasses, Proposals
 from discreet.sources.arrays.array import array_source
 from discreet.tally import Tally
 from sampling import sample
@@ -78,11 +81,8 @@ def _mass(side, index):
 
 
 def ways(nested):
-    """What may propose classes: planned alone or with others, and fitted to the scores."""
-    losses = nested.losses
-    together = [NestedClasses(losses, nested.bits) for _ in range(3)]
-    plan_together(together)
-    return [nested.planned, nested.fitted, together[1].planned]
+    """What may propose classes: planned, fitted to the scores, and fitted more closely."""
+    return [nested.planned, nested.fit(WASTE), nested.fit(WASTE / 8)]
 
 
 def cells_with_mass(cells):
@@ -145,7 +145,7 @@ def test_no_class_is_accepted_with_more_than_certainty(tally, gamma):
 
 def check_acceptances(nested, pick, columns, rows):
     """Of some cells: at their last member, which weighs most, for the first, the last and some b."""
-    for made in ways(nested) if nested.is_known else [nested.fitted]:
+    for made in ways(nested):
         a, b = cells_with_mass(made.cells.a), cells_with_mass(made.cells.b)
         with precision(200):
             for j, *ends in pick.sample(b, min(columns, len(b))):
@@ -190,7 +190,7 @@ def random_tally(pick, d):
 def test_cells_cover_all_and_waste_little(tally):
     for k in sizes(tally):
         nested = prepare(tally, k, "0.1")
-        enclosure = nested.fitted.cells
+        enclosure = nested.fit(WASTE).cells
         for side, cells in ((nested.top, enclosure.a), (nested.bottom, enclosure.b)):
             order = np.argsort(cells.first)
             first, last = cells.first[order], cells.last[order]
@@ -237,7 +237,7 @@ def test_few_levels_and_few_tries_do(shape, epsilon, k, monkeypatch):
     for _ in range(30):
         nested.draw_class(Entropy(random.Random(5 + tries[0])))
     assert tries[0] <= 30 * 3
-    assert len(nested.fitted.cells.levels.b) <= 100
+    assert len(nested.fit(WASTE).cells.levels.b) <= 100
 
 
 # Scores, k, epsilon: ties everywhere, all equal, all different, runs through the edge, one against many.
@@ -279,14 +279,6 @@ def by_ends(outcomes):
     return merged
 
 
-def low_bounds(monkeypatch):
-    """Bounds that are too low, but for that of the top-k alone."""
-    right = canonical_nested.raise_masses
-    monkeypatch.setattr(
-        canonical_nested, "raise_masses", lambda cells, *terms: right(cells, *terms) - 0.8 * (cells.b.last > 0)
-    )
-
-
 def wrong_cell(monkeypatch):
     """An index of a cell that is drawn as if all were equally heavy."""
 
@@ -296,20 +288,8 @@ def wrong_cell(monkeypatch):
     monkeypatch.setattr(Heights, "draw", draw)
 
 
-def cells_with_a_gap(monkeypatch):
-    """Cells of b, one of which was forgotten."""
-    right = canonical_nested.begin
-
-    def begin(top, bottom):
-        found = right(top, bottom)
-        kept = np.arange(len(found.b.first)) != np.flatnonzero(found.b.log_mass > -np.inf)[-2]
-        return cells_of.Enclosure(found.a, found.b[kept], found.levels, found.log_masses[kept])
-
-    monkeypatch.setattr(canonical_nested, "begin", begin)
-
-
 def always_kept(monkeypatch):
-    monkeypatch.setattr(Proposals, "acceptance_bounds", lambda self, *drawn: (np.inf, np.inf))
+    monkeypatch.setattr(canonical_nested, "sample_bernoulli_exp", lambda *_: True)
 
 
 def miscounted(monkeypatch):
@@ -322,9 +302,8 @@ def miscounted(monkeypatch):
 
 @pytest.mark.parametrize(
     ("plant", "lift"),
-    [(None, 9), (None, 12), (low_bounds, 12), (wrong_cell, 12), (cells_with_a_gap, 9), (always_kept, 12),
-     (miscounted, 9)],
-)  # fmt: skip
+    [(None, 9), (None, 12), (wrong_cell, 12), (always_kept, 12), (miscounted, 9)],
+)
 def test_a_planted_wrong_enclosure_is_caught(plant, lift, monkeypatch):
     """Draws fit with the code as it is, and with none of the faults."""
     mechanism = discreet.Canonical("3/4")
@@ -333,6 +312,26 @@ def test_a_planted_wrong_enclosure_is_caught(plant, lift, monkeypatch):
         plant(monkeypatch)
     counts = by_ends(sample(mechanism, np.array(wide(lift)), 4, 1, 4000))
     assert draws.fits(counts, exact) == (plant is None)
+
+
+@pytest.mark.parametrize("side", ["a", "b"])
+@pytest.mark.parametrize("fault", ["a cell is missing", "a cell is there twice", "a mass is that of another score"])
+def test_cells_that_do_not_hold_all_mass_once_are_refused(side, fault):
+    """No acceptance would show a class that nobody proposes."""
+    nested = prepare(tally_of(np.arange(60) // 2), 9, "2")
+    found = nested.planned.cells
+    cells = getattr(found, side)
+    chosen = np.arange(len(cells.first))
+    heaviest = int(cells.log_mass.argmax())
+    if fault == "a cell is missing":
+        chosen = np.delete(chosen, heaviest)
+    elif fault == "a cell is there twice":
+        chosen = np.append(chosen, heaviest)
+    log_mass = cells.log_mass - 0.01 if "score" in fault else cells.log_mass[chosen]
+    wrong = cells_of.Cells(cells.first[chosen], cells.last[chosen], log_mass)
+    assert nested._propose(found).cells is found
+    with pytest.raises(EnvelopeError):
+        nested._propose(replace(found, **{side: wrong}))
 
 
 @pytest.mark.parametrize("step", [-1, 1])
@@ -426,43 +425,11 @@ LISTS = {
 
 @pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("gamma", GAMMAS)
-def test_what_is_planned_together_keeps_each_class_by_its_mass(name, gamma):
-    for k, epsilon in itertools.product((1, 3), ("4", "0.1", "1e-200")):
-        mechanism, terms = discreet.Canonical(gamma), (k, Fraction(epsilon), discreet.Sensitivity())
-        tallies = [tally_of(scores) for scores in LISTS[name]]
-        for ready, tally in zip(mechanism.prepare_each(tallies, *terms), tallies, strict=True):
-            assert "planned" in vars(ready.nested)
-            alone, made = mechanism.prepare(tally, *terms).nested, ready.nested.planned
-            assert made.cells.b.log_mass == pytest.approx(alone.planned.cells.b.log_mass, rel=1e-14)
-            with precision(160):
-                assert set(check_masses(alone, made).values()) == {1}
-
-
-def test_lists_that_are_not_alike_are_planned_in_several_goes_or_by_themselves():
-    counts, more, floats = tally_of([5, 4, 1]), tally_of([5, 4, 1, 0]), tally_of([5.5, 4, 1])
-    exact = Tally.of_runs([Fraction(10**30), Fraction(1, 3), Fraction(0)], [1, 1, 1])
-    tallies = [counts, more, floats, exact, counts]
-    every = discreet.Canonical().prepare_each(tallies, 1, Fraction(1), discreet.Sensitivity())
-    assert ["planned" in vars(each.nested) for each in every] == [True, True, True, False, True]
-    assert all(each.nested.planned.bottom.tally is tally for each, tally in zip(every, tallies, strict=True))
-    assert len(every[1].draw(Entropy(random.Random(1)))) == 1
-
-
-def test_lists_that_are_not_alike_have_the_cells_that_each_has_alone():
-    """Next to others of another length, type and unit: floats would lose the second, and the third has thirds."""
-    tallies = [
-        tally_of([5, 4, 1]),
-        tally_of([2**62 + 1, 2**62, 0]),
-        Tally.of_runs([7, 6, 1], [1, 1, 1], Fraction(1, 3)),
-        tally_of([5.5, 4, 1]),
-        tally_of([5, 4, 1, 0, 0]),
-    ]
-    terms = 1, Fraction(1), discreet.Sensitivity()
-    for ready, tally in zip(discreet.Canonical().prepare_each(tallies, *terms), tallies, strict=True):
-        alone, made = prepare(tally, 1).planned, vars(ready.nested)["planned"]
-        assert (made.top.last, made.bottom.last) == (1, tally.d - 1)
-        assert made.cells.b.first.tolist() == alone.cells.b.first.tolist()
-        assert made.cells.b.log_mass == pytest.approx(alone.cells.b.log_mass, rel=1e-12)
+def test_each_class_is_kept_by_its_mass(name, gamma):
+    for k, epsilon, scores in itertools.product((1, 3), ("4", "0.1", "1e-200"), LISTS[name]):
+        nested = prepare(tally_of(scores), k, epsilon, gamma)
+        with precision(160):
+            assert set(check_masses(nested, nested.planned).values()) == {1}
 
 
 def test_balls_and_floats_accept_the_same(monkeypatch):
@@ -473,31 +440,36 @@ def test_balls_and_floats_accept_the_same(monkeypatch):
     assert None in by_floats
 
 
-def test_where_some_proposals_are_turned_down_cells_are_fitted(monkeypatch):
-    nested = prepare(tally_of([9, 8, 8, 7, 5, 3]), 2)
-    monkeypatch.setattr(Proposals, "draw", lambda self, entropy: (2, 0) if "fitted" in vars(nested) else None)
-    assert nested.draw_class(Entropy(random.Random(1))) == (2, 0)
+def test_after_some_rejections_cells_are_fitted_and_then_fitted_anew(monkeypatch):
+    nested, proposed, right = prepare(tally_of([9, 8, 8, 7, 5, 3]), 2, "0.1"), [], Proposals.draw
+
+    def reject(self, entropy):
+        proposed.append(self)
+        return right(self, entropy) if len(proposed) > 8 + 32 + 32 + 5 else None
+
+    monkeypatch.setattr(Proposals, "draw", reject)
+    while nested.draw_class(Entropy(random.Random(len(proposed)))) is None:
+        pass
+    made = list(dict.fromkeys(map(id, proposed)))
+    assert proposed[7] is nested.planned
+    assert [sum(id(each) == one for each in proposed) for one in made][:3] == [8, 32, 32]
+    assert nested._waste == WASTE / 4
+    # The last one is kept for further draws.
+    before = len(proposed)
+    nested.draw_class(Entropy(random.Random(1)))
+    assert {id(each) for each in proposed[before:]} == {made[-1]}
+
+
+def test_many_a_share_cells_so_that_these_are_fitted_at_once():
+    for k, is_planned in ((1024, True), (1025, False)):
+        large = prepare(tally_of(np.arange(1100)), k)
+        large.draw_class(Entropy(random.Random(1)))
+        assert (large._latest is large.planned) == is_planned
 
 
 def test_the_top_k_is_drawn_without_an_a():
     nested = prepare(tally_of([100, 99, 1, 0]), 2)
     assert {nested.draw_class(Entropy(random.Random(seed))) for seed in range(20)} == {(2, 0)}
-
-
-def test_what_was_planned_together_can_be_fitted():
-    mechanism, terms = discreet.Canonical(), (2, Fraction(1, 100), discreet.Sensitivity())
-    scores = [[9, 7, 7, 5, 5, 2, 0], [90, 60, 50, 3, 3, 2, 1], [6, 6, 6, 6, 6, 6, 6]]
-    tallies = [tally_of(each) for each in scores]
-    for ready, tally in zip(mechanism.prepare_each(tallies, *terms), tallies, strict=True):
-        alone = mechanism.prepare(tally, *terms).nested
-        made = ready.nested.fitted
-        assert (made.cells.b.log_mass > -np.inf).all()
-        assert (made.cells.a.log_mass > -np.inf).all()
-        assert made.cells.levels.log_r.shape == made.cells.levels.b.shape
-        assert made.cells.row(1).shape == made.cells.a.first.shape
-        with precision(160):
-            seen, by_itself = check_masses(alone, made), check_masses(alone, alone.fitted)
-        assert set(seen.values()) == set(by_itself.values()) == {1}
 
 
 def test_equal_scores_leave_one_cell_of_a():
@@ -512,34 +484,6 @@ def test_floats_say_nothing_where_few_bits_of_a_uniform_number_are_known(numerat
     uniform = Uniform(Entropy(random.Random(1), word=word), numerator)
     assert side._draw_by_floats(0, 4, uniform) is None
     assert side._draw_by_floats(0, 4, Uniform(Entropy(random.Random(1)), 2**44)) == 0
-
-
-def test_fitted_cells_propose_after_some_tries_or_where_planned_ones_waste_much():
-    nested = prepare(tally_of([9, 8, 8, 7, 5, 3]), 2, "0.1")
-    assert [nested._propose_after(tried) is nested.planned for tried in (0, 1, 7)] == [True, True, True]
-    assert nested._propose_after(8) is nested.fitted
-    assert nested._propose_after(0) is nested.fitted
-    # Many a are in one cell where k is large, and what is not known yet is.
-    scores = np.arange(1100)
-    for k, is_planned in ((1024, True), (1025, False)):
-        large = prepare(tally_of(scores), k)
-        assert (large._propose_after(0) is large.planned) == is_planned
-    lazy = prepare(tally_of(1e6 * np.random.default_rng(1).random(2**17)), 5)
-    assert lazy.planned.bottom.known_last < 1000
-    assert not lazy.is_known
-    assert lazy._propose_after(0) is not lazy.planned
-
-
-def test_tries_are_counted_from_none(monkeypatch):
-    tried = []
-
-    class Reluctant:
-        def draw(self, entropy):
-            return (1, 2) if len(tried) == 5 else None
-
-    monkeypatch.setattr(NestedClasses, "_propose_after", lambda self, count: tried.append(count) or Reluctant())
-    assert prepare(tally_of([3, 2, 1]), 1).draw_class(Entropy(random.Random(1))) == (1, 2)
-    assert tried == [0, 1, 2, 3, 4]
 
 
 def test_a_class_leaves_all_between_its_ends_open(monkeypatch):
@@ -614,46 +558,15 @@ def test_rows_have_as_many_bits_as_asked_for():
     assert nested.planned.envelope.scale == nested.planned.row(3).scale == 7
 
 
-@pytest.mark.parametrize(("at_once", "sizes"), [(7, [2, 2, 1]), (3, [1] * 5), (2, [1] * 5), (1 << 14, [5])])
-def test_lists_are_planned_in_goes_of_so_many_items(at_once, sizes, monkeypatch):
-    goes, right = [], canonical_nested._plan_alike
-
-    def plan(some, *more):
-        goes.append(len(some))
-        return right(some, *more)
-
-    monkeypatch.setattr(canonical_nested, "_AT_ONCE", at_once)
-    monkeypatch.setattr(canonical_nested, "_plan_alike", plan)
-    every = [NestedClasses(prepare(tally_of([9, 7, 5, i, 0]), 3).losses, 12) for i in range(5)]
-    plan_together(every)
-    assert goes == sizes
-    for each in every:
-        made = vars(each)["planned"]
-        assert (made.bits, vars(made)["envelope"].scale) == (12, 12)
-        assert made.envelope.cumulative.tolist() == NestedClasses(each.losses, 12).planned.envelope.cumulative.tolist()
-        assert vars(each)["top"] is made.top
-        assert vars(each)["bottom"] is made.bottom
-        assert made.top.tally is made.bottom.tally is each.losses.tally
-        assert (made.top.step, made.bottom.step) == (-1, 1)
-
-
-def test_easy_lists_that_are_planned_together_have_all_a_in_one_cell():
-    every = [prepare(tally_of([99, 66 + i, 33, 0]), 2) for i in range(9)]
-    plan_together(every)
-    assert {len(each.planned.cells.a.first) for each in every} == {1}
-
-
 @pytest.mark.parametrize("scores", [[7] * 40, [1e300, 1.0, 1e-300, 0.0, 0.0, -1e-310, -1e300], list(range(60))])
 def test_no_score_makes_a_strict_numpy_raise(scores):
     with np.errstate(all="raise"):
         for epsilon in ("1e-3", "2"):
-            nested, others = prepare(tally_of(scores), 3, epsilon), [prepare(tally_of(scores), 3, epsilon)] * 3
+            nested = prepare(tally_of(scores), 3, epsilon)
             assert nested.planned.cells is not None
-            assert nested.fitted.cells is not None
-            plan_together(others)
-            for each in (nested, *others):
-                for seed in range(10):
-                    assert each.draw_class(Entropy(random.Random(seed)))[0] <= 3
+            assert nested.fit(WASTE).cells is not None
+            for seed in range(10):
+                assert nested.draw_class(Entropy(random.Random(seed)))[0] <= 3
 
 
 @pytest.fixture
@@ -669,16 +582,15 @@ def proposals(monkeypatch):
     return made
 
 
-def test_flat_lists_with_wide_cells_end_soon_together(proposals):
-    """All mass is at the beginning of a cell that is not cut at first for lists that are planned together."""
+def test_flat_lists_with_wide_cells_end_soon(proposals):
+    """All mass is at the beginning of a wide planned cell."""
     k, d = 1000, 10_000
     first, last, _ = make_plan(k, d - k).b
     widest = int(first[(last - first).argmax()])
-    scores = np.where(np.arange(d) < k + widest, 10**5, 0)
-    every = discreet.Canonical().prepare_each([tally_of(scores)] * 2, k, Fraction(1), discreet.Sensitivity())
-    assert len(every[0].nested.planned.cells.a.first) == 1
+    nested = prepare(tally_of(np.where(np.arange(d) < k + widest, 10**5, 0)), k)
+    assert len(nested.planned.cells.a.first) == 1
     for seed in range(10):
-        assert every[1].nested.draw_class(Entropy(random.Random(seed))) == (k, widest)
+        assert nested.draw_class(Entropy(random.Random(seed))) == (k, widest)
     assert len(proposals) < 8 + 10 * 4
 
 
@@ -694,17 +606,61 @@ def test_mass_at_far_ends_of_flat_scores_is_found_soon(proposals):
     assert len(proposals) < 8 + 20 * 5
 
 
-def test_what_another_thread_sorts_leaves_no_wide_cell(proposals):
-    """Between planned cells, of which one is all that is not known yet, and fitted ones."""
-    scores = 1000.0 * np.random.default_rng(5).random(2**17)
-    scores[:20], scores[20:60] = 1100.0, 1090.0
-    tally = tally_of(scores)
-    prepare(tally, 20, 10).losses.focus()
-    nested = prepare(tally, 20, "1/10")
-    assert nested.planned.bottom.known_last < nested.bottom.last
-    tally.exact(tally.d - 1)
-    assert nested.is_known
-    for seed in range(20):
-        nested.fitted.draw(Entropy(random.Random(seed)))
-        nested.draw_class(Entropy(random.Random(seed)))
-    assert len(proposals) < 20 * 5
+SPREAD = {
+    "uniform": lambda made, d: (made.random(d) * 0.77 * d).astype(np.uint32),
+    "floats": lambda made, d: d * made.random(d),
+    "Zipf": lambda made, d: (d / np.arange(1, d + 1) ** 0.8).astype(np.int64),
+    "normal": lambda made, d: made.normal(size=d) * 1000,
+    "few values": lambda made, d: made.integers(0, 7, d),
+    "two levels": lambda made, d: np.where(made.random(d) < 0.3, 900, 0),
+    "one far ahead": lambda made, d: np.append(made.integers(0, 100, d - 1), 10**9),
+    "equal": lambda made, d: np.full(d, 3),
+    "steps": lambda made, d: np.arange(d) // 40,
+}
+
+
+def shares():
+    """From one item to all but one, dense at both ends and in between."""
+    return [0.0, 1e-3, 0.02, 1 / 6, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0]
+
+
+@pytest.mark.parametrize("d", [300, 2000])
+@pytest.mark.parametrize("shape", SPREAD)
+def test_fitted_bounds_are_at_most_a_few_times_the_mass(shape, d):
+    """For all k up to d: what is rejected follows from this ratio alone, whatever the scores."""
+    tally = tally_of(SPREAD[shape](np.random.default_rng(1), d))
+    for share, epsilon, gamma in itertools.product(shares(), ("4", "0.3", "0.01"), ("1/3", "3/4")):
+        k = min(d - 1, 1 + int(share * (d - 1)))
+        nested = prepare(tally, k, epsilon, gamma)
+        bounds, mass = nested.fit(WASTE).cells.log_masses, log_mass(nested)
+        assert 1.0 - 1e-6 < np.exp(bounds - mass).sum() < 4.0, (k, epsilon, gamma)
+
+
+def log_mass(nested):
+    """The logarithm of all mass, class by class."""
+    a, b = np.arange(1, nested.top.last + 1), np.arange(nested.bottom.last + 1)
+    u, v = nested.top.log_masses(a, a), nested.bottom.log_masses(b, b)
+    a, b, u, v = a[u > -np.inf], b[v > -np.inf], u[u > -np.inf], v[v > -np.inf]
+    logs = u[:, None] + v + log_sizes(a[:, None], b)
+    return float(logs.max() + np.log(np.exp(logs - logs.max()).sum()))
+
+
+@pytest.mark.parametrize("d", [20_000, 111_350])
+@pytest.mark.parametrize("shape", SPREAD)
+def test_few_proposals_are_rejected_for_any_k(shape, d, proposals):
+    tally = tally_of(SPREAD[shape](np.random.default_rng(0), d))
+    count = 0
+    for share, epsilon in itertools.product(shares(), ("4", "0.3", "0.01")):
+        nested = prepare(tally, min(d - 1, 1 + int(share * (d - 1))), epsilon)
+        count += 1
+        nested.draw_class(Entropy(random.Random(count)))
+    assert len(proposals) < 4 * count
+
+
+def test_the_input_that_took_a_million_tries_takes_few(proposals):
+    scores = (np.random.default_rng(0).random(111350) * 85196.8).astype(np.uint32)
+    for epsilon in ("4", "2.2"):
+        nested = prepare(tally_of(scores), 18552, epsilon)
+        for seed in range(5):
+            nested.draw_class(Entropy(random.Random(seed)))
+    assert len(proposals) < 60

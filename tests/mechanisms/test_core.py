@@ -153,24 +153,10 @@ def test_floats_bound_the_weights(scores, k, epsilon):
         assert chances == pytest.approx(chances_of(prepared), abs=error + 1e-12)
 
 
-def test_a_tally_that_is_sorted_lazily_has_the_same_bounds():
+@pytest.mark.parametrize("epsilon", ["0.1", "1e-6"])
+def test_bounds_of_a_million_scores_are_narrow(epsilon):
     scores = np.random.default_rng(1).permutation(10**6).astype(np.float64)
-    lazy = array_source(scores).tally()
-    prepared = prepare(lazy, 100, "0.1")
-    low, high = prepared.log_bounds
-    assert lazy.known_count < lazy.d
-    known_low, known_high = prepare(lazy, 100, "0.1")._bound_weights(lazy.d)
-    likely = known_high > -50
-    assert (low <= known_high).all()
-    assert (high >= known_low).all()
-    assert low[likely] == pytest.approx(known_low[likely], abs=1e-6)
-
-
-def test_all_scores_are_looked_at_where_those_at_hand_do_not_say_enough():
-    scores = np.random.default_rng(1).permutation(10**6).astype(np.float64)
-    lazy = array_source(scores).tally()
-    low, high = prepare(lazy, 100, Fraction(1, 10**6)).log_bounds
-    assert lazy.known_count == lazy.d
+    low, high = prepare(array_source(scores).tally(), 100, epsilon).log_bounds
     assert (high - low)[high > -50].max() < 1e-6
 
 

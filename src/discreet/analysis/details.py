@@ -123,8 +123,11 @@ def subset_probability(
     check_computed(chosen)
     if request.k == request.d:
         return Chance(1.0, 0.0)
-    ranks = _ranks(request.source, items)
-    return _SET_FORMULAS[chosen.form](chosen, request.prepare(request.source.tally()), ranks)
+    with request.source.exclusive():
+        tally = request.source.tally()
+        ranks = _ranks(request.source, items)
+        request.source.close()
+    return _SET_FORMULAS[chosen.form](chosen, request.prepare(tally), ranks)
 
 
 def _distinct(subset: Any) -> list[Any]:

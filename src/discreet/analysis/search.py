@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property, partial
@@ -101,9 +101,9 @@ class Scores:
             return [self.source.tally()]
         tallies: list[Tally] = []
 
-        def keep(group: int, some: Sequence[Tally]) -> Iterator[Selection]:
-            tallies.extend(some)
-            return repeat(Selection(np.zeros(1, np.int64)), len(some))
+        def keep(group: int, tally: Tally) -> Selection:
+            tallies.append(tally)
+            return Selection(np.zeros(1, np.int64))
 
         # A source by group has the tallies of all groups in one snapshot; which items they are does not matter here.
         self.source.select_items(keep, False)

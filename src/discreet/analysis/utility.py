@@ -6,10 +6,9 @@ of the same kind. What is good enough is in `goals`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from itertools import starmap
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -113,12 +112,9 @@ def measure_groups(
     measured: dict[Any, Measured] = {}
     sure = 1 - (1 - confidence) / len(every.requests)
 
-    def measure_one(group: int, tally: Tally) -> Selection:
+    def choose(group: int, tally: Tally) -> Selection:
         measured[every.source.keys[group]] = measure(every.requests[group], lambda: tally, sure)
         return Selection(np.zeros(1, np.int64))
-
-    def choose(group: int, tallies: Sequence[Tally]) -> Iterator[Selection]:
-        return starmap(measure_one, enumerate(tallies, group))
 
     # A source by group has the tallies of all groups in one snapshot; which items they are does not matter here.
     every.source.select_items(choose, False)

@@ -28,6 +28,7 @@ EXAMPLES = {
     "show": ["discreet budget show budget.db", "discreet budget show budget.db --format json"],
     "history": ["discreet budget history budget.db"],
     "check": ["discreet budget check budget.db"],
+    "reopen": ['discreet budget reopen budget.db --reason "mended in 0.9.1"'],
     "export": ["discreet budget export budget.db --out budget.json"],
 }
 
@@ -60,6 +61,9 @@ DatasetOption = Annotated[
 ]
 HeadOption = Annotated[
     str | None, typer.Option(metavar="HASH", help="The head that 'discreet budget show' printed at some time.")
+]
+ReasonOption = Annotated[
+    str, typer.Option(metavar="TEXT", help="Why it is safe to go on; it is written to the ledger.")
 ]
 OutOption = Annotated[
     str | None, typer.Option(metavar="FILE", help="Write to this file, whole or not at all; else it is printed.")
@@ -120,6 +124,13 @@ def check(file: FileArgument, head: HeadOption = None) -> None:
         print_text(f"no record was edited, removed or reordered; {count} came after the head given")
 
 
+@group.command("reopen", short_help="Allow releases again after a fault.", epilog=_examples_of("reopen"))
+def reopen(file: FileArgument, reason: ReasonOption) -> None:
+    """Allows releases from FILE again, after discreet found a fault in its own work and locked it."""
+    _open_ledger(file).reopen(reason)
+    print_text(f"{printable(file)} is open again")
+
+
 @group.command("export", short_help="Write all records as JSON.", epilog=_examples_of("export"))
 def export(file: FileArgument, out: OutOption = None) -> None:
     """Writes all records of FILE as JSON, with their hashes, so that others can check the chain."""
@@ -168,6 +179,7 @@ def _budget_to_dict(ledger: Ledger) -> dict[str, Any]:
         "rho": spell_exactly(composition.rho),
         "by_zcdp": None if zcdp is None else spell_exactly(zcdp),
         "decimals": {"spent": float_above(spent), "left": float_below(ledger.left)},
+        **({"locked": True} if ledger.is_locked else {}),
         "releases": len(entries),
         "without_release": sum(entry.stored is None for entry in entries),
         "head": ledger.head,

@@ -2,8 +2,8 @@
 
 What is done before the first random bit (sort the scores, cut the classes into boxes) has one outcome, so a batch of
 draws shares it: the first release of a batch comes from `top_k` itself, the others from what it calls. Some batches
-hand the same scores over among so many hopeless items that they are sorted lazily, or counted, and that the chosen ones
-are looked up in a large array.
+hand the same scores over among so many hopeless items that they are put into buckets, or counted, and that the chosen
+ones are looked up in a large array.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,22 +31,20 @@ from discreet.selection import Selection
 from discreet.sources.arrays.array import ArraySource, array_source
 from discreet.sources.arrays.sorting import LARGE
 from discreet.sources.base import Source
+from discreet.tally import Tally
 
 _BATCH = 100
-_TURNS = ("small", "small", "lazy", "small", "small", "counted", "small", "small", "lazy", "small")
+_TURNS = ("small", "small", "buckets", "small", "small", "counted", "small", "small", "buckets", "small")
 """The form in which a batch hands the scores over, in turn."""
 
 _APART = LARGE // 32
 """How far apart the items are in a large array."""
 
 _SURE, _DECOYS_SURE = 50.0, 20.0
-"""All hopeless items together are drawn with a probability below e^-50, a set of decoys and others with e^-20.
+"""All hopeless items together are drawn with a probability below e^-50, a set of decoys and others with e^-20."""
 
-A sampler that sorts lazily stops below the decoys: what it knows to be below them it need not look at.
-"""
-
-_LIFTED = 10**6
-"""Scores from here on are not counted one by one, but sorted lazily."""
+_SPREAD = 1000
+"""How far apart the scores of hopeless items are where they are to fill buckets."""
 
 
 @dataclass(frozen=True)
@@ -144,13 +143,24 @@ def source_of(drawn_from: Input, form: str) -> ArraySource:
     """The source that hands the scores over in some form."""
     if form == "small":
         return array_source(label_scores(drawn_from.scores))
-    floor, lowest = _LIFTED if form == "lazy" else 0, min(drawn_from.scores)
-    height = math.ceil(_gap(drawn_from, _SURE))
-    scores = np.full(LARGE, floor, np.int64)
-    scores[_APART // 2 :: _APART] = floor + height - math.ceil(_gap(drawn_from, _DECOYS_SURE))
+    lowest, height = min(drawn_from.scores), math.ceil(_gap(drawn_from, _SURE))
+    # Equal small scores are counted, and scores that are far apart fill buckets.
+    scores = -_SPREAD * np.arange(LARGE) if form == "buckets" else np.zeros(LARGE, np.int64)
+    scores[_APART // 2 :: _APART] = height - math.ceil(_gap(drawn_from, _DECOYS_SURE))
     for i, score in enumerate(drawn_from.scores):
-        scores[i * _APART] = floor + height + int(score - lowest)
-    return array_source(scores)
+        scores[i * _APART] = height + int(score - lowest)
+    return HeldScores(*vars(array_source(scores)).values())
+
+
+class HeldScores(ArraySource):
+    """Scores that stand still, whose tally is made once for many draws."""
+
+    @cached_property
+    def _held(self) -> Tally:
+        return super().tally()
+
+    def tally(self) -> Tally:
+        return self._held
 
 
 def _observe(release: Release, form: str) -> Outcome:

@@ -18,7 +18,6 @@ import numpy as np
 from flint import arb
 
 from discreet import counts, discovery_request, grouped_request, request, topk
-from discreet.columns import LazyColumn
 from discreet.evidence import group_rows
 from discreet.exact.arrays import Ranks
 from discreet.exact.ball import ball
@@ -26,11 +25,11 @@ from discreet.exact.entropy import Entropy
 from discreet.exact.laplace import upper_tail
 from discreet.mechanisms import canonical, canonical_nested, core, core_odds
 from discreet.mechanisms.canonical_classes import Class
-from discreet.mechanisms.canonical_nested import Proposals
 from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.registry import MECHANISMS
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
+from discreet.sources.arrays.buckets import BucketColumn
 from discreet.sources.arrays.positions import PositionFinder
 from discreet.sources.arrays.sorting import LARGE
 from discreet.sources.events.unlisted_scoring import UnlistedScoring
@@ -105,23 +104,38 @@ def no_thinning() -> AbstractContextManager[None]:
 
 def no_acceptance() -> AbstractContextManager[None]:
     """Every class that is drawn is kept, as if all of a cell were as heavy as its bound."""
-    return replace_attribute(Proposals, "acceptance_bounds", lambda right: lambda self, *drawn: (math.inf, math.inf))
+    return replace_attribute(canonical_nested, "sample_bernoulli_exp", lambda right: lambda *_: True)
 
 
-def low_bounds() -> AbstractContextManager[None]:
-    """Bounds on nested classes that are 7% too low, but for those that hold the top-k alone."""
+@contextmanager
+def low_bounds() -> Iterator[None]:
+    """Bounds on nested classes that are 7% too low, but for those that hold the top-k alone, and nobody notices.
+
+    A probability above 1, which a draw would find and throw away, is taken for 1.
+    """
 
     def lower_bounds(right: Any) -> Any:
-        return lambda cells, *terms: right(cells, *terms) + math.log(0.93) * (cells.b.last > 0)
+        def enclose(top: Any, bottom: Any) -> Any:
+            cells = right(top, bottom)
+            return replace(cells, log_masses=cells.log_masses + math.log(0.93) * (cells.b.last > 0))
 
-    return replace_attribute(canonical_nested, "raise_masses", lower_bounds)
+        return enclose
+
+    def accept(right: Any) -> Any:
+        return lambda entropy, log_probability, bounds: right(entropy, lambda: log_probability().min(arb(0)))
+
+    with (
+        replace_attribute(canonical_nested, "begin", lower_bounds),
+        replace_attribute(canonical_nested, "sample_bernoulli_exp", accept),
+    ):
+        yield
 
 
 def next_rank() -> AbstractContextManager[None]:
     """The item one rank lower than the one that was drawn."""
 
     def shift(right: Any) -> Any:
-        return lambda self, ranks: right(self, np.minimum(ranks + 1, len(self.scores) - 1))
+        return lambda self, ranks: right(self, (ranks + 1) % len(self.scores))
 
     def one_by_one(right: Any) -> Any:
         return lambda self, selection: self.find(selection.draw_ranks())
@@ -153,17 +167,13 @@ def shifted_range() -> AbstractContextManager[None]:
     return replace_attribute(PositionFinder, "find_selected", shift)
 
 
-def shifted_lazy_column() -> AbstractContextManager[None]:
-    """In lazily sorted arrays, as long as only the top is sorted: the score one rank lower."""
+def shifted_buckets() -> AbstractContextManager[None]:
+    """In arrays that are put into buckets: the score one rank lower."""
 
     def shift(right: Any) -> Any:
-        def raw(self: LazyColumn, positions: Ranks) -> Any:
-            below = len(self) - self.known_count
-            return right(self, np.maximum(positions - 1, below) if 0 < below < len(self) else positions)
+        return lambda self, positions: right(self, np.maximum(positions - 1, 0))
 
-        return raw
-
-    return replace_attribute(LazyColumn, "raw", shift)
+    return replace_attribute(BucketColumn, "raw", shift)
 
 
 def planned_with_half_the_noise() -> AbstractContextManager[None]:

@@ -191,7 +191,7 @@ def cases() -> list[Case]:
         ("bounds 7% too low", faults.low_bounds, {Canonical(): most}),
         ("places: one rank off", faults.next_rank, by_weight),
         ("places: range one off", faults.shifted_range, by_weight),
-        ("lazy sorting: one rank off", faults.shifted_lazy_column, by_weight),
+        ("buckets: one rank off", faults.shifted_buckets, by_weight),
     ]
     return [
         Case("none", nullcontext, False, every, counts, groups, values, found, {Canonical(): most, **by_race}),

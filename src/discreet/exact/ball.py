@@ -24,8 +24,14 @@ from math import inf, nextafter
 import numpy as np
 from flint import arb, ctx, fmpq
 
+from discreet.errors import InternalError
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.entropy import Entropy, Uniform
+
+
+class EnvelopeError(InternalError):
+    """A bound that a draw relies on turned out to be too low: the draw must be thrown away."""
+
 
 START = 96
 """The precision in bits at which a comparison is first tried."""
@@ -35,6 +41,9 @@ LARGEST = sys.float_info.max
 
 RELATIVE = 2.0**-40
 """What `bound_above` adds, relative to the value: far more than the rounding of what it is given."""
+
+MAX_SCANNED = 10**5
+"""The most elements that a slow sampler visits one by one, at some 50 microseconds each."""
 
 _lock = threading.RLock()
 
@@ -190,63 +199,95 @@ def bound_below(value: Floats) -> Floats:
 def sample_bernoulli_exp(
     entropy: Entropy, log_probability: Callable[[], arb], bounds: tuple[float, float] = (-inf, inf)
 ) -> bool:
-    """Returns True with probability exactly exp(log_probability), which must be at most 1.
+    """Return True with probability exactly exp(log_probability).
 
-    Floats that are certainly below and above `log_probability` spare most of its computation.
+    Floats that are certainly below and above `log_probability` spare most of its computation. Raise EnvelopeError if
+    the probability is certainly above 1.
     """
     uniform = entropy.uniform()
-    unit = 2.0**-uniform.bits
-    share = uniform.numerator * unit
-    if (share + unit) * (1.0 + RELATIVE) < math.exp(min(bounds[0], 1.0)):
-        return True
-    if share * (1.0 - RELATIVE) > math.exp(min(bounds[1], 1.0)):
-        return False
+    low, high = bounds
+    if low > 0.0:
+        raise EnvelopeError
+    # Floats decide only where they also prove that the probability is at most 1.
+    if high <= 0.0:
+        unit = 2.0**-uniform.bits
+        share = uniform.numerator * unit
+        if (share + unit) * (1.0 + RELATIVE) < math.exp(low):
+            return True
+        if share * (1.0 - RELATIVE) > math.exp(high):
+            return False
     return is_below_exp(uniform, log_probability)
 
 
 def is_below_exp(uniform: Uniform, log_probability: Callable[[], arb]) -> bool:
-    """Whether a uniform number is below exp(log_probability), which has just this probability where it is at most 1."""
-    while True:
-        with precision(_precision_for(uniform.bits)):
-            probability, drawn = log_probability().exp(), uniform.ball()
-            if drawn < probability:
-                return True
-            if drawn > probability:
-                return False
-        uniform.extend()
+    """Return True if a uniform number is below exp(log_probability); otherwise as `is_below`."""
+    return is_below(uniform, lambda: log_probability().exp())
 
 
-def is_less(left: Callable[[], arb], right: Callable[[], arb], refine: Callable[[], int]) -> bool:
-    """Whether left < right, for two reals that differ.
+def is_below(uniform: Uniform, probability: Callable[[], arb]) -> bool:
+    """Return True if a uniform number is below a probability, which happens with just that probability.
 
-    `refine` reveals more of the random bits in them, and says how many are known.
+    Raise EnvelopeError if the probability is certainly above 1.
     """
-    known = 0
-    while True:
-        with precision(_precision_for(known)):
+    for bits in _rounds(uniform.reveal, _double_precision):
+        with precision(bits):
+            share, drawn = probability(), uniform.ball()
+            if share > 1:
+                raise EnvelopeError
+            if drawn < share:
+                return True
+            if drawn > share:
+                return False
+    raise InternalError
+
+
+def is_less(left: Callable[[], arb], right: Callable[[], arb], reveal: Callable[[int], int]) -> bool:
+    """Return True if left < right, for two reals that differ.
+
+    `reveal(words)` extends the random numbers in them to so many words each, where they have fewer, and returns how
+    many bits that is.
+    """
+    for bits in _rounds(reveal, _double_precision):
+        with precision(bits):
             one, other = left(), right()
             if one < other:
                 return True
             if one > other:
                 return False
-        known = refine()
+    raise InternalError
 
 
-def find_floor(value: Callable[[], arb], refine: Callable[[], int]) -> int:
-    """The largest whole number below a real that is no whole number itself; `refine` is as for `is_less`."""
-    known = 0
-    while True:
-        # A large value takes many random bits, so that precision must not double with every word of them.
-        with precision(START + 2 * known):
+def find_floor(value: Callable[[], arb], reveal: Callable[[int], int]) -> int:
+    """Return the largest whole number below a real that is no whole number itself; `reveal` is as for `is_less`."""
+    # A large value takes many random bits, so that precision must not double with every word of them.
+    for bits in _rounds(reveal, lambda known: START + 2 * known):
+        with precision(bits):
             found = value().floor().unique_fmpz()
         if found is not None:
             return int(found)
-        known = refine()
+    raise InternalError
 
 
-def _precision_for(bits: int) -> int:
-    """The precision for random numbers known to so many bits: it doubles with every 64 of them."""
-    return START << max(0, bits // 64 - 1)
+MAX_PRECISION = 1 << 20
+"""The most bits that a comparison is tried with. Scores of 5,000 digits take about 2^15, and chance adds few."""
+
+
+def _rounds(reveal: Callable[[int], int], precision_for: Callable[[int], int]) -> Iterator[int]:
+    """Yield the precision of each round of one comparison, after revealing a word more of its random numbers.
+
+    The precision follows from the rounds of this comparison alone: bits that an earlier one revealed do not raise it.
+    The rounds end where `MAX_PRECISION` bits do not decide.
+    """
+    words, known = 1, 0
+    while (bits := precision_for(known)) <= MAX_PRECISION:
+        yield bits
+        words += 1
+        known = reveal(words)
+
+
+def _double_precision(known: int) -> int:
+    """Return the precision for random numbers of so many bits: it doubles with every 64 of them."""
+    return START << max(0, known // 64 - 1)
 
 
 def sum_exponentials(uniforms: list[Uniform]) -> arb:

@@ -26,8 +26,9 @@ from functools import partial
 import numpy as np
 from flint import arb
 
+from discreet.errors import InternalError
 from discreet.exact.arrays import Floats, Mask, Ranks, Words
-from discreet.exact.ball import RELATIVE, START, is_less, log_binomial, precision
+from discreet.exact.ball import MAX_SCANNED, RELATIVE, START, EnvelopeError, is_below, log_binomial, precision
 from discreet.exact.entropy import Entropy, Uniform
 
 MOST_TRIALS = 2**62
@@ -54,13 +55,21 @@ def sample_binomial(entropy: Entropy, m: int, p: Callable[[], arb]) -> int:
 
 
 def sample_binomials(entropy: Entropy, m: Ranks, low: Floats, high: Floats, p: Callable[[int], arb]) -> Ranks:
-    """Returns one such number for each of the numbers of trials `m`, at most MOST_TRIALS in all, independently.
+    """Return one such number for each of the numbers of trials `m`, at most MOST_TRIALS in all, independently.
 
     Entry i has the probability p(i), which lies between low[i] and high[i]. Floats decide where they can, and balls
     where they cannot. Entries of which a success is rare are drawn together: with 2^-z above their probabilities, a
     trial succeeds where one of probability 2^-z does and then one of probability 2^z p(i). The first kind is the same
     for all of them, so that their number is binomial, and which ones they are is a uniform subset.
     """
+    try:
+        return _sample_together(entropy, m, low, high, p)
+    except EnvelopeError:
+        return _sample_one_by_one(entropy, m, p)
+
+
+def _sample_together(entropy: Entropy, m: Ranks, low: Floats, high: Floats, p: Callable[[int], arb]) -> Ranks:
+    """Return the numbers of successes, relying on the bounds `low` and `high`."""
     z = int(m.sum()).bit_length()
     is_rare = high <= 2.0**-z
     common, rare = np.flatnonzero(~is_rare), np.flatnonzero(is_rare)
@@ -76,6 +85,13 @@ def sample_binomials(entropy: Entropy, m: Ranks, low: Floats, high: Floats, p: C
     at = rare[_sample_runs(entropy, m[rare], int(drawn[-1]))]
     hits = at[_sample_bernoullis(entropy, low[at] * 2.0**z, high[at] * 2.0**z, lambda j: p(int(at[j])) * arb(2) ** z)]
     return result + np.bincount(hits, minlength=len(m))
+
+
+def _sample_one_by_one(entropy: Entropy, m: Ranks, p: Callable[[int], arb]) -> Ranks:
+    """Return the numbers of successes by a coin for each trial, relying on no bound; refuse too many trials."""
+    if m.sum() > MAX_SCANNED:
+        raise InternalError
+    return np.array([sum(is_below(entropy.uniform(), partial(p, i)) for _ in range(n)) for i, n in enumerate(m)])
 
 
 def _sample_runs(entropy: Entropy, m: Ranks, count: int) -> Ranks:
@@ -247,15 +263,9 @@ def _sample_bernoullis(entropy: Entropy, low: Floats, high: Floats, p: Callable[
     words, unit = entropy.words(len(low)), 2.0**-entropy.word
     # The uniform number is from words to words + 1, in units of its last bit.
     share = words * unit
+    if (low > 1.0).any():
+        raise EnvelopeError
     result: Mask = (share + unit) * (1.0 + RELATIVE) < low
     for i in np.flatnonzero(~result & (share * (1.0 - RELATIVE) <= high)).tolist():
-        result[i] = _is_below(Uniform(entropy, int(words[i])), partial(p, i))
+        result[i] = is_below(Uniform(entropy, int(words[i])), partial(p, i))
     return result
-
-
-def _is_below(uniform: Uniform, p: Callable[[], arb]) -> bool:
-    def refine() -> int:
-        uniform.extend()
-        return uniform.bits
-
-    return is_less(uniform.ball, p, refine)

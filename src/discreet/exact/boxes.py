@@ -16,7 +16,7 @@ import numpy as np
 from discreet.exact.arrays import Floats, Mask, Ranks
 from discreet.exact.ball import bound_above
 from discreet.exact.entropy import Entropy
-from discreet.exact.layout import Layout, box_corners, doubling_steps, lay_out, lay_out_once
+from discreet.exact.layout import Layout, box_corners, lay_out_once
 from discreet.exact.peaks import Landscape, add_lines_towards_peak
 
 WASTE = 1.0
@@ -54,11 +54,6 @@ class Boxes:
         """Returns a uniform cell of box j."""
         h1, t1 = int(self.h1[j]), int(self.t1[j])
         return h1 + entropy.upto(int(self.h2[j]) - h1), t1 + entropy.upto(int(self.t2[j]) - t1)
-
-    def plus(self, other: Boxes) -> Boxes:
-        """These boxes and others."""
-        mine, theirs = vars(self).values(), vars(other).values()
-        return Boxes(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
 
     def log_cells(self) -> Floats:
         """The logarithm of the number of cells, rounded."""
@@ -131,11 +126,6 @@ class _Grid:
         lower = np.maximum(lower, (self.gain + self.size).max(axis=0))
         return choose_loose(upper, lower, (h2 > h1) | (t2 > t1), outside, waste)
 
-    def log_lower_bound(self, outside: float) -> float:
-        """A lower bound on the logarithm of the mass of all boxes and of what is outside, but for rounding."""
-        _, lower = self.log_bounds()
-        return float(np.logaddexp.reduce(lower, initial=outside))
-
     def boxes(self) -> Boxes:
         """The boxes with sound bounds."""
         h1, h2, t1, t2 = self.corners
@@ -175,16 +165,7 @@ def enclose(landscape: Landscape, outside: float, waste: float = WASTE) -> Boxes
     waste
         How much of the total the bounds may exceed it by.
     """
-    (*_, t1, t2), known = landscape.corners, landscape.known_count
-    if t1 <= known < t2:
-        near, beyond = _refine(landscape, known, outside, waste), _cover_beyond(landscape, known)
-        if float(np.logaddexp.reduce(beyond.log_mass())) < near.log_lower_bound(outside) - _NEGLIGIBLE:
-            return near.boxes().plus(beyond)
-    return _refine(landscape, t2, outside, waste).boxes()
-
-
-_NEGLIGIBLE = 10.0
-"""Boxes beyond what is known stay coarse where their log mass is at least this far below that of all others."""
+    return _refine(landscape, outside, waste).boxes()
 
 
 def find_mass(
@@ -231,11 +212,10 @@ _ROWS = 1000
 """About how many boxes are left whole: each may be off by so small a part of what all may be."""
 
 
-def _refine(landscape: Landscape, t2: int, outside: float, waste: float) -> _Grid:
-    """Boxes around the landscape up to t2, cut until they waste little."""
-    h1, h2, t1, last = landscape.corners
-    # How far a lazily sorted tally is known is nothing to keep.
-    layout, size = lay_out_once(landscape.size, h1, h2, t1, t2) if t2 == last else (lay_out(h1, h2, t1, t2), None)
+def _refine(landscape: Landscape, outside: float, waste: float) -> _Grid:
+    """Return boxes around the whole landscape, cut until they waste little."""
+    h1, h2, t1, t2 = landscape.corners
+    layout, size = lay_out_once(landscape.size, h1, h2, t1, t2)
     grid = _Grid.on(landscape, layout, size)
     if (chosen := grid.loose_boxes(outside, waste)).any():
         grid = _Grid.on(landscape, Layout.between(*add_lines_towards_peak(landscape, *layout.lines, t2), h2, t2))
@@ -249,16 +229,6 @@ def _refine(landscape: Landscape, t2: int, outside: float, waste: float) -> _Gri
 
 _MANY = 2000
 """From how many boxes on they may waste more."""
-
-
-def _cover_beyond(landscape: Landscape, t1: int) -> Boxes:
-    """Boxes around all beyond a t whose height is at hand: no gain there is above the gain at that t."""
-    h1, h2, _, t2 = landscape.corners
-    lengths = doubling_steps(h2 - h1)
-    low, high = h2 - lengths[1:] + 1, h2 - lengths[:-1]
-    known, last = np.full_like(low, t1), np.full_like(low, t2)
-    gain = landscape.gain(*landscape.heights(high, known), high, known)
-    return Boxes(low, high, known + 1, last, bound_above(gain), bound_above(landscape.size(low, last)))
 
 
 def choose_loose(upper: Floats, lower: Floats, divisible: Mask, outside: float, waste: float) -> Mask:

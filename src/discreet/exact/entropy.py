@@ -238,10 +238,12 @@ class Uniform:
         self.numerator = self.numerator << word | self._entropy.bits(word)
         self.bits += word
 
-    @property
-    def word(self) -> int:
-        """How many bits `extend` reveals."""
-        return self._entropy.word
+    def reveal(self, words: int) -> int:
+        """Extend the number to so many words, where it has fewer, and return how many bits that is."""
+        bits = words * self._entropy.word
+        while self.bits < bits:
+            self.extend()
+        return bits
 
     def ball(self) -> arb:
         """An interval that holds the number."""

@@ -7,13 +7,16 @@ weight that is drawn from and the weight that the acceptance divides by are the 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from itertools import accumulate
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 
 from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.ball import is_less
 from discreet.exact.entropy import Entropy
 
 SCALE = 40
@@ -49,13 +52,6 @@ class Envelope:
         reference = float(log_mass[log_mass.argmax()])
         return cls(reference, np.add.accumulate(_weigh(log_mass, reference, scale)), scale)
 
-    @classmethod
-    def over_each(cls, log_masses: Floats, scale: int = SCALE) -> list[Envelope]:
-        """The envelopes of several mixtures with as many parts each, by rows."""
-        references = log_masses.max(axis=1)
-        cumulative = _weigh(log_masses, references[:, None], scale).cumsum(axis=1)
-        return [cls(reference, row, scale) for reference, row in zip(references.tolist(), cumulative, strict=True)]
-
     def pick(self, entropy: Entropy) -> int:
         """Returns part j with probability exactly proportional to its weight."""
         return entropy.uniform().position(self.cumulative)
@@ -81,10 +77,32 @@ class Envelope:
         return math.log(self.weight(j)) - math.log(int(self.cumulative[-1]))
 
 
-def _weigh(log_masses: Floats, references: Any, scale: int) -> Ranks:
-    """The integer weights of some parts."""
+def scan_weights(entropy: Entropy, log_weights: Callable[[], list[arb]]) -> int:
+    """Return j with probability exactly proportional to exp(log_weights()[j]), from balls alone, without an envelope.
+
+    It is the first j at which the running sum of the weights is above U times their total, for a uniform U.
+    """
+    uniform, sums = entropy.uniform(), dict[int, list[arb]]()
+
+    def total_up_to(j: int) -> arb:
+        if ctx.prec not in sums:
+            sums[ctx.prec] = list(accumulate(weight.exp() for weight in log_weights()))
+        return sums[ctx.prec][j]
+
+    low, high = 0, len(log_weights()) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if is_less(lambda: uniform.ball() * total_up_to(-1), partial(total_up_to, middle), uniform.reveal):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _weigh(log_masses: Floats, reference: float, scale: int) -> Ranks:
+    """Return the integer weights of some parts."""
     # NumPy takes many times as long for an exponential that is too small for a float.
-    shares = log_masses - references
+    shares = log_masses - reference
     np.maximum(shares, -700.0, out=shares)
     np.exp(shares, out=shares)
     shares *= (1.0 + 2.0**-20) * 2.0**scale

@@ -6,7 +6,6 @@ and 2). A geometric number is drawn by blocks, so that its cost does not grow as
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -79,8 +78,7 @@ def rounded_half_width(rate: Fraction, alpha: Fraction) -> int:
     alpha, and floor(x + 1/2) is then at most floor(t + 1/2) away from zero.
     """
     # log(1 / alpha) is transcendental for a rational alpha below 1, so that more precision decides.
-    bits = itertools.count(START, START)
-    return find_floor(lambda: ball(Fraction(1, 2)) - ball(alpha).log() / ball(rate), lambda: next(bits))
+    return find_floor(lambda: ball(Fraction(1, 2)) - ball(alpha).log() / ball(rate), lambda rounds: rounds * START)
 
 
 def least_upper_tail(rate: Fraction, chance: Callable[[], arb]) -> int:

@@ -27,15 +27,8 @@ class Side(Protocol):
     def last(self) -> int:
         """The last index."""
 
-    @property
-    def known_last(self) -> int:
-        """The last index whose mass costs nothing to look up."""
-
-    def sort_all(self) -> None:
-        """Makes all indices known."""
-
     def is_last_above(self, log_mass: float) -> bool:
-        """Whether the last index alone has more than this log mass; of many sides at once, in each of them."""
+        """Return True if the last index alone has more than this log mass."""
 
     def log_masses(self, first: Ranks, last: Ranks) -> Floats:
         """The log masses of cells, right to a relative 2^-41, and -inf only where there is none."""
@@ -68,10 +61,7 @@ class Cells:
 
     @classmethod
     def in_a_row(cls, side: Side, first: Ranks, last: Ranks) -> Cells:
-        """All indices from the first of these on, where each cell begins after the last of the one before it.
-
-        Those without a mass are kept, with -inf. Of many sides at once, there is a row of masses for each.
-        """
+        """Return cells that each begin after the last index of the one before; empty ones are kept, with -inf."""
         return cls(first, last, side.log_masses_in_a_row(first))
 
     def __getitem__(self, chosen: Mask) -> Cells:
@@ -113,7 +103,7 @@ class Levels:
     b
         The levels.
     log_r
-        Log R at each; of many sides at once, a row for each of them.
+        Log R at each.
     """
 
     b: Ranks
@@ -134,8 +124,8 @@ class Levels:
 
     def bound(self, at: Places) -> Floats:
         """The chord at some places: at least log R but for rounding."""
-        low = self.log_r.take(at.level, -1)
-        bounds: Floats = self.log_r.take(at.next, -1)
+        low = self.log_r.take(at.level)
+        bounds: Floats = self.log_r.take(at.next)
         bounds -= low
         bounds *= at.way
         bounds += low
@@ -182,21 +172,6 @@ class Enclosure:
         """The same without cells that have no mass."""
         a, b = self.a.log_mass > -np.inf, self.b.log_mass > -np.inf
         return Enclosure(self.a[a], self.b[b], self.levels, self.log_masses[b])
-
-    def split(self) -> list[Enclosure]:
-        """One for each of many sides that were enclosed at once."""
-        a, b, levels = self.a, self.b, self.levels
-        count = len(b.log_mass)
-        # All of them may share what is alike.
-        a_masses = np.broadcast_to(a.log_mass, (count, len(a.first)))
-        log_r = np.broadcast_to(levels.log_r, (count, len(levels.b)))
-        return [
-            Enclosure(
-                Cells(a.first, a.last, a_masses[i]), Cells(b.first, b.last, b.log_mass[i]),
-                Levels(levels.b, log_r[i]), self.log_masses[i],
-            )
-            for i in range(count)
-        ]  # fmt: skip
 
 
 def log_slack(k: int, m: int, cells: int, bits: int) -> float:

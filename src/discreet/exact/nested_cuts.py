@@ -11,7 +11,7 @@ import numpy as np
 from discreet.exact.arrays import Floats, Ranks, count_up, sorted_distinct
 from discreet.exact.boxes import choose_wasteful
 from discreet.exact.nested import Cells, Enclosure, Levels, Side
-from discreet.exact.nested_plan import ALL, RISE, Plan, make_plan
+from discreet.exact.nested_plan import ALL, RISE, make_plan
 from discreet.exact.sizes import log_sizes, log_sum_exp
 
 WASTE = 0.6
@@ -32,33 +32,20 @@ the largest a are then at most e times too high."""
 
 
 def begin(top: Side, bottom: Side) -> Enclosure:
-    """Planned cells around all classes, whose bounds are little above them for nearly all masses.
-
-    Those of many sides at once are all alike.
-    """
+    """Return the planned cells around all classes; their bounds are little above the masses for nearly all scores."""
     plan = make_plan(top.last, bottom.last)
-    if (known := bottom.known_last) < 1:
-        bottom.sort_all()
-        known = bottom.last
-    is_known = known == bottom.last
-    first, last, bounds = plan.b if is_known else _end_with(plan, known)
+    first, last, bounds = plan.b
     b = Cells.in_a_row(bottom, first, last)
-    log_masses = b.log_mass + bounds
     a, levels = plan.every_a, plan.line.largest
-    if _are_easy(log_masses):
-        return Enclosure(a, b, levels, log_masses)
-    # Where not all b are known, cells are cut anyhow, and those of a with them.
-    if not (is_known and is_flat(top)):
+    if not (_are_easy(b.log_mass + bounds) or is_flat(top)):
         a = Cells.in_a_row(top, *plan.line.a)
-        levels = Levels(levels.b, _log_r(plan, a, b, log_masses))
-        # One side has few masses where scores are equal; many sides have them at different places.
-        if a.log_mass.ndim == 1 and 2 * np.count_nonzero(has_mass := a.log_mass > -np.inf) <= len(has_mass):
-            a = a[has_mass]
-        if not is_known:
-            return Enclosure.of(a, b, levels)
+        levels = Levels(levels.b, plan.line.sums.log_sums(a.log_mass))
         bounds = levels.bound(plan.at_last)
-        log_masses = b.log_mass + bounds
-    if plan.line.pieces == 1 or b.log_mass.ndim > 1 or _are_easy(log_masses):
+        # Equal scores leave many cells without a mass.
+        if 2 * np.count_nonzero(has_mass := a.log_mass > -np.inf) <= len(has_mass):
+            a = a[has_mass]
+    log_masses = b.log_mass + bounds
+    if plan.line.pieces == 1 or _are_easy(log_masses):
         return Enclosure(a, b, levels, log_masses)
     heavy = _find_heavy(log_masses, _heaviest(b, bounds))
     return Enclosure.of(a, _cut_in_a_row(b, *heavy, plan.line.pieces, bottom), levels)
@@ -67,23 +54,6 @@ def begin(top: Side, bottom: Side) -> Enclosure:
 def is_flat(top: Side) -> bool:
     """Whether the largest a has so much of the mass of all a, which are not many, that they need not be told apart."""
     return top.last <= ALL and top.is_last_above(-EVEN)
-
-
-def _log_r(plan: Plan, a: Cells, b: Cells, log_masses: Floats) -> Floats:
-    """Log R at levels beside cells of b that may be heavy, and at others what it is with all mass at the largest a.
-
-    `log_masses` are the bounds on cells of b with all mass at the largest a.
-    """
-    if plan.line.pieces == 1 or b.first is not plan.b[0] or b.log_mass.ndim > 1:
-        return plan.line.sums.log_sums(a.log_mass)
-    # Some of the mass is there.
-    first, end = _find_heavy(log_masses, max(0.0, _heaviest(b, plan.b[2]) + float(a.log_mass[-1])))
-    level = plan.at_last.level
-    # And one level more on either side.
-    beside = slice(max(0, int(level[first]) - 1), int(level[end - 1]) + 3)
-    log_r = plan.line.largest.log_r.copy()
-    log_r[beside] = plan.line.sums.log_sums(a.log_mass, beside)
-    return log_r
 
 
 def _heaviest(b: Cells, bounds: Floats) -> float:
@@ -104,15 +74,6 @@ _LIGHT = 8.0
 """By how much the bound on a cell is below what the heaviest one likely has, if it does not matter."""
 
 
-def _end_with(plan: Plan, known: int) -> tuple[Ranks, Ranks, Floats]:
-    """The planned cells of b up to the last index that is known, and all that is beyond as one."""
-    begins, ends, _ = plan.b
-    m, k = int(ends[-1]), plan.every_a.last
-    first = np.append(begins[begins < known], known)
-    last = np.append(first[1:] - 1, m)
-    return first, last, log_sizes(k, last)
-
-
 def _cut_in_a_row(b: Cells, begin: int, end: int, pieces: int, bottom: Side) -> Cells:
     """Planned cells of b, a range of them in so many pieces or fewer, where there would be too many."""
     count = min(pieces, max(2, MOST // (end - begin)))
@@ -125,13 +86,18 @@ def _cut_in_a_row(b: Cells, begin: int, end: int, pieces: int, bottom: Side) -> 
     return Cells.in_a_row(bottom, starts, np.append(starts[1:] - 1, bottom.last))
 
 
-def tighten(found: Enclosure, top: Side, bottom: Side) -> Enclosure:
-    """The same with bounds that are little above the classes, whatever their masses."""
+def tighten(found: Enclosure, top: Side, bottom: Side, waste: float = WASTE) -> Enclosure:
+    """Return an enclosure whose bounds exceed the masses by about three times `waste` of all at most.
+
+    The levels are computed anew, because those of a plan may stand for all mass at the largest a.
+    """
     if _are_easy(found.log_masses):
         return found
-    found, keeps_a = found.drop_empty(), is_flat(top)
+    found = found.drop_empty()
+    found = Enclosure.of(found.a, found.b, Levels.at(found.levels.b, found.a))
+    keeps_a = waste == WASTE and is_flat(top)
     for _ in range(_ROUNDS):
-        found, is_fine = _refine(found, top, bottom, keeps_a)
+        found, is_fine = _refine(found, top, bottom, waste, keeps_a)
         if is_fine:
             break
     return found
@@ -142,14 +108,14 @@ def _are_easy(log_masses: Floats) -> bool:
     # One that is above that as a logarithm is above it as it is, and may be beyond all floats.
     if log_masses.item(log_masses.argmax()) > EASY:
         return False
-    return bool((np.add.reduce(np.exp(np.maximum(log_masses, -80.0)), axis=-1) <= EASY).all())
+    return float(np.exp(np.maximum(log_masses, -80.0)).sum()) <= EASY
 
 
 _ROUNDS = 64
 """How often cells are cut at most: each time they are several times smaller."""
 
 
-def _refine(found: Enclosure, top: Side, bottom: Side, keeps_a: bool = False) -> tuple[Enclosure, bool]:
+def _refine(found: Enclosure, top: Side, bottom: Side, waste: float, keeps_a: bool) -> tuple[Enclosure, bool]:
     """The same, cut where most is wasted, and whether little is by then; cells of a may have to be kept."""
     a, b, levels = found.a, found.b, found.levels
     upper, at_last = found.log_masses, levels.place(b.last)
@@ -158,18 +124,13 @@ def _refine(found: Enclosure, top: Side, bottom: Side, keeps_a: bool = False) ->
     sag = 4.0 * way * (1.0 - way) * levels.sags[level]
     total = max(0.0, float(log_sum_exp((upper - rise - sag)[None])[0]))
     share = np.exp(np.minimum(upper - total, 600.0))
-    if (hidden := _find_hidden(b, bottom)) is not None:
-        if share[hidden] <= _NEGLIGIBLE:
-            share[hidden] = 0.0
-        else:
-            bottom.sort_all()
     is_narrow = keeps_a or bool((a.last == a.first).all())
-    if is_narrow and float(share.sum()) <= 1.0 + 2.0 * WASTE:
+    if is_narrow and float(share.sum()) <= 1.0 + 2.0 * waste:
         return found, True
-    wide = choose_wasteful(share * -np.expm1(-rise), WASTE)
+    wide = choose_wasteful(share * -np.expm1(-rise), waste)
     far = _add_up(level, share * -np.expm1(-sag), len(levels.sags))
-    far = np.where(choose_wasteful(far, WASTE), np.ceil(np.sqrt(levels.sags / 0.15)).clip(2, 8), 1.0)
-    pieces = None if is_narrow else _pieces_of_a(a, levels, _add_up(level, share, len(levels.sags)))
+    far = np.where(choose_wasteful(far, waste), np.ceil(np.sqrt(levels.sags / 0.15)).clip(2, 8), 1.0)
+    pieces = None if is_narrow else _pieces_of_a(a, levels, _add_up(level, share, len(levels.sags)), waste)
     is_fine = pieces is None
     if pieces is not None:
         a = a.cut(top, pieces)
@@ -183,19 +144,7 @@ def _refine(found: Enclosure, top: Side, bottom: Side, keeps_a: bool = False) ->
     return Enclosure.of(a, b, levels), is_fine
 
 
-def _find_hidden(b: Cells, bottom: Side) -> int | None:
-    """Which cell goes on beyond the last index that is known, if one does."""
-    if bottom.known_last == bottom.last:
-        return None
-    beyond = np.flatnonzero(b.last > bottom.known_last)
-    return int(beyond[0]) if len(beyond) else None
-
-
-_NEGLIGIBLE = 1e-4
-"""What is beyond the known scores may stay in one cell where it has at most this share of all."""
-
-
-def _pieces_of_a(a: Cells, levels: Levels, in_block: Floats) -> Ranks | None:
+def _pieces_of_a(a: Cells, levels: Levels, in_block: Floats, waste: float) -> Ranks | None:
     """Into how many pieces to cut cells of a, some of which are wide, or None where they waste little."""
     wide = np.flatnonzero(a.last > a.first)
     near = np.flatnonzero(in_block > 2.0**-20 * in_block.sum())
@@ -207,7 +156,7 @@ def _pieces_of_a(a: Cells, levels: Levels, in_block: Floats) -> Ranks | None:
     at_least = np.maximum(1.0 - (masses * wasted).sum(axis=1), (masses * (1.0 - wasted)).sum(axis=1)) + 1e-200
     excess = np.zeros(len(a.last))
     excess[wide] = (in_block[near] / (in_block[near].sum() * at_least)) @ (masses * wasted)
-    chosen = choose_wasteful(excess, WASTE)
+    chosen = choose_wasteful(excess, waste)
     if not chosen.any():
         return None
     pieces = np.ones(len(a.last), np.int64)

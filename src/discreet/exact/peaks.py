@@ -17,10 +17,6 @@ class Landscape(Protocol):
     def corners(self) -> tuple[int, int, int, int]:
         """The whole grid: smallest and largest h, smallest and largest t."""
 
-    @property
-    def known_count(self) -> int:
-        """The largest t whose height is at hand; that of a larger one may cost more than all the rest."""
-
     def heights(self, h: Ranks, t: Ranks) -> tuple[Floats, Floats]:
         """The heights of some h and of some t, at once because a look-up may cost as much for one as for many."""
 

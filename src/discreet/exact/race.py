@@ -8,22 +8,25 @@ and, with their error added, when a stream can hold no winner any more; two valu
 
 from __future__ import annotations
 
-import itertools
+import heapq
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cmp_to_key
+from functools import cmp_to_key, partial
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from discreet.errors import InternalError
 from discreet.exact.arrays import Floats, Ranks, Words
 from discreet.exact.ball import (
     LARGEST,
+    MAX_SCANNED,
     RELATIVE,
     START,
+    EnvelopeError,
     ball,
     bound_above,
     bound_below,
@@ -34,7 +37,7 @@ from discreet.exact.ball import (
     sum_exponentials,
 )
 from discreet.exact.entropy import Entropy, Uniform
-from discreet.exact.times import BallTime, NoiseFormula, StreamTimes, bound_exponentials, evaluate_noise
+from discreet.exact.times import BallTime, NoiseFormula, StreamTimes, bound_exponentials, evaluate_noise, reveal_all
 
 Member = TypeVar("Member")
 
@@ -80,14 +83,15 @@ class _Contender(Generic[Member]):
 
     def loses_to(self, other: _Contender[Any]) -> bool:
         # Two arrivals of one stream share uniforms: each is extended once, in an order that never varies.
-        return is_less(self.value, other.value, lambda: _reveal(dict.fromkeys([*self.uniforms, *other.uniforms])))
+        both = list(dict.fromkeys([*self.uniforms, *other.uniforms]))
+        return is_less(self.value, other.value, lambda words: reveal_all(both, words))
 
     def round_value(self, scale: Fraction, base: Fraction, times: StreamTimes) -> int:
         """Floor(base + scale value + 1/2), decided exactly; the times are those of the stream."""
-        words, count = itertools.count(2), len(self.uniforms)
+        count = len(self.uniforms)
         return find_floor(
             lambda: ball(base + Fraction(1, 2)) + ball(scale) * self.value_after(times.total(count)),
-            lambda: times.reveal(count, next(words)),
+            lambda words: reveal_all(self.uniforms, words),
         )
 
     def certainly_beats(self, reach: float) -> bool:
@@ -95,20 +99,31 @@ class _Contender(Generic[Member]):
             return bool(self.value() > arb(reach))
 
 
-def _reveal(uniforms: Iterable[Uniform]) -> int:
-    """Extends each uniform by a word, and says how many bits the first has now."""
-    bits = []
-    for uniform in uniforms:
-        uniform.extend()
-        bits.append(uniform.bits)
-    return bits[0]
+def scan_best(
+    members: Iterable[Member],
+    places: int,
+    gain: Callable[[Member], arb],
+    rate: Callable[[Member], arb],
+    noise: NoiseFormula,
+    entropy: Entropy,
+) -> list[_Contender[Member]]:
+    """Return the members with the largest values, best first, after giving every member its noise.
+
+    A member of rate n has the largest noise of n elements. The scan relies on no bound and visits all members.
+    """
+    contenders = [
+        _Contender(member, [entropy.uniform()], partial(gain, member), partial(rate, member), noise)
+        for member in members
+    ]
+    return heapq.nlargest(places, contenders, key=cmp_to_key(_compare_upwards))
 
 
 def sample_winner(streams: Streams[Member], noise: NoiseFormula, entropy: Entropy) -> Member:
-    """Returns the member with the largest value, where every member arrives as a Poisson process of its own rate.
+    """Return the member with the largest value, where every member arrives as a Poisson process of its own rate.
 
     Only the first arrival of a member matters, because later ones have less noise; so the law is that of one value
-    per element, with as many elements behind a member as its rate says.
+    per element, with as many elements behind a member as its rate says. Raise EnvelopeError if a member turns out to
+    gain more than the bound of its stream.
     """
     words = entropy.words(len(streams.bound))
     total, _ = bound_exponentials(words, entropy.word)
@@ -126,6 +141,9 @@ def sample_winner(streams: Streams[Member], noise: NoiseFormula, entropy: Entrop
             continue
         member = streams.arrive(j, entropy)
         if member is not None:
+            with precision(START):
+                if streams.gain(member) > arb(float(streams.bound[j])):
+                    raise EnvelopeError
             rival = _contender(streams, j, member, list(uniforms), noise)
             if best is None or best.loses_to(rival):
                 best = rival
@@ -200,9 +218,34 @@ class _RaceForBest:
     times: dict[int, StreamTimes] = field(default_factory=dict)
 
 
+class Podium(Protocol):
+    """The winners of a race, best first, and their values."""
+
+    @property
+    def elements(self) -> Ranks:
+        """The elements that won."""
+
+    def round_values(self, scale: Fraction, base: Fraction) -> list[int]:
+        """Return floor(base + scale value + 1/2) for each winner, exactly; scale is above zero."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Podium:
-    """The winners of a race, best first, whose values can be had as exactly as anybody asks."""
+class _ScannedPodium:
+    """The winners of a scan."""
+
+    contenders: list[_Contender[int]]
+
+    @property
+    def elements(self) -> Ranks:
+        return np.array([each.member for each in self.contenders], np.int64)
+
+    def round_values(self, scale: Fraction, base: Fraction) -> list[int]:
+        return [each.round_value(scale, base, StreamTimes(each.uniforms)) for each in self.contenders]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _RacedPodium:
+    """The winners of a race by streams."""
 
     _race: _RaceForBest
     _first: Words
@@ -211,14 +254,10 @@ class Podium:
 
     @property
     def elements(self) -> Ranks:
-        """The elements that won."""
         return self._pool.element[self._winners]
 
     def round_values(self, scale: Fraction, base: Fraction) -> list[int]:
-        """Floor(base + scale value + 1/2) for each winner, exactly; scale is above zero.
-
-        Values come from the uniforms of the race, extended where floats and what is known of them do not decide.
-        """
+        # Values come from the uniforms of the race, extended where floats and what is known of them do not decide.
         whole, factor = base.__floor__(), float_above(scale)
         rest = float(base - whole) + 0.5
         with np.errstate(over="ignore", invalid="ignore"):
@@ -241,7 +280,21 @@ def sample_best(runners: Runners, places: int, noise: NoiseFormula, entropy: Ent
 
 
 def sample_podium(runners: Runners, places: int, noise: NoiseFormula, entropy: Entropy) -> Podium:
-    """Returns the elements with the largest values, best first, with these, where each has one arrival at rate 1.
+    """Return the elements with the largest values, best first, and these, where each has one arrival at rate 1.
+
+    If the bound of a stream turns out to be too low, all elements are scanned instead, where they are not too many.
+    """
+    try:
+        return _race_by_streams(runners, places, noise, entropy)
+    except EnvelopeError:
+        d = int(runners.start[-1]) + int(runners.cells[-1])
+        if d > MAX_SCANNED:
+            raise InternalError from None
+        return _ScannedPodium(scan_best(range(d), places, runners.gain, lambda _: arb(1), noise, entropy))
+
+
+def _race_by_streams(runners: Runners, places: int, noise: NoiseFormula, entropy: Entropy) -> _RacedPodium:
+    """Return the winners, relying on the bounds of the streams.
 
     A stream of n elements is a process of rate n whose arrivals pick an element uniformly; an element's value is that
     of its first arrival. There must be at least as many streams as places.
@@ -260,7 +313,7 @@ def sample_podium(runners: Runners, places: int, noise: NoiseFormula, entropy: E
         reach = _bound_values_ahead(runners.bound, total_low, log_rate, noise)
         behind = np.flatnonzero(open_streams & (reach >= bar))
         if not len(behind):
-            return Podium(race, first, pool, _rank_best(race, first, pool, float(bar), places))
+            return _RacedPodium(race, first, pool, _rank_best(race, first, pool, float(bar), places))
         fresh = [_draw_more(race, int(j), pool, total_low, total_high) for j in behind]
         pool = _Arrivals(*(np.concatenate(parts) for parts in zip(*map(_fields, [pool, *fresh]), strict=True)))
         arrived = np.bincount(pool.stream, minlength=len(streams))
@@ -299,6 +352,8 @@ def _bound_arrivals(
     most, most_off = evaluate_noise(race.noise, low, log_rate)
     least, least_off = evaluate_noise(race.noise, high, log_rate)
     gain_low, gain_high = np.minimum(gain, LARGEST), np.maximum(gain, -LARGEST)
+    if (bound_below(gain_low) > race.runners.bound[stream]).any():
+        raise EnvelopeError
     value_low = bound_below(gain_low) + least - least_off - RELATIVE * np.abs(least)
     value_high = bound_above(gain_high) + most + most_off + RELATIVE * np.abs(most)
     return _Arrivals(stream, turn, element, np.where(np.isnan(value_low), -np.inf, value_low), value_high)
@@ -324,7 +379,11 @@ def _sort_exactly(race: _RaceForBest, first: Words, pool: _Arrivals, group: Rank
     return sorted(contenders, key=lambda i: order(contenders[i]))
 
 
-def _compare(one: _Contender[int], other: _Contender[int]) -> int:
+def _compare_upwards(one: _Contender[Any], other: _Contender[Any]) -> int:
+    return _compare(other, one)
+
+
+def _compare(one: _Contender[Any], other: _Contender[Any]) -> int:
     return 1 if one.loses_to(other) else -1
 
 

@@ -80,24 +80,24 @@ class Sums:
         freeze(heights, factors)
         return cls(count, heights, factors)
 
-    def log_sums(self, log_mass: Floats, levels: slice = slice(None)) -> Floats:
-        """The logarithm of the sum of masses times sizes at some levels; masses may have other axes before that of a.
+    def log_sums(self, log_mass: Floats) -> Floats:
+        """Return the logarithm of the sum of masses times sizes at each level.
 
-        Right to an absolute 2^-40, or a relative 2^-40 of the largest log size.
+        It is right to an absolute 2^-40, or a relative 2^-40 of the largest log size.
         """
         count, _, width = self.factors.shape
         if missing := count * width - self.count:
-            log_mass = np.concatenate([log_mass, np.full((*log_mass.shape[:-1], missing), -np.inf)], axis=-1)
-        blocks = log_mass.reshape(*log_mass.shape[:-1], count, width)
+            log_mass = np.append(log_mass, np.full(missing, -np.inf))
+        blocks = log_mass.reshape(count, width)
         top = np.maximum.reduce(blocks, axis=-1, keepdims=True, initial=-LARGEST)
         shares = blocks - top
         np.maximum(shares, _LOWEST, out=shares)
         np.exp(shares, out=shares)
-        parts = (self.factors[:, levels] @ shares[..., None])[..., 0]
+        parts = (self.factors @ shares[..., None])[..., 0]
         np.log(parts, out=parts)
         parts += top
-        parts += self.heights[:, levels]
-        sums: Floats = parts[..., 0, :] if count == 1 else log_sum_exp(parts, axis=-2)
+        parts += self.heights
+        sums: Floats = parts[0] if count == 1 else log_sum_exp(parts, axis=0)
         return sums
 
 

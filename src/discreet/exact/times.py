@@ -7,7 +7,7 @@ E (the arrival with the smaller E has the larger noise), written once for both s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
@@ -139,23 +139,20 @@ class StreamTimes:
         self.uniforms += [Uniform(entropy, int(word)) for word in words[len(self.uniforms) : count]]
         return self.uniforms[:count]
 
-    def reveal(self, count: int, words: int) -> int:
-        """Extends the first uniforms to so many words each, where they have fewer, and says how many bits that is."""
-        bits = words * self.uniforms[0].word
-        for uniform in self.uniforms[:count]:
-            while uniform.bits < bits:
-                uniform.extend()
-        return bits
-
     def total(self, count: int) -> arb:
         """A ball around the sum of the first exponentials.
 
-        What was added up at a precision stays; one that grows with what `reveal` revealed brings the ball to a point.
+        What was added up at a precision stays; one that grows with the bits revealed brings the ball to a point.
         """
         sums = self.sums.setdefault(ctx.prec, [arb(0)])
         for uniform in self.uniforms[len(sums) - 1 : count]:
             sums.append(sums[-1] - uniform.ball().log())
         return sums[count]
+
+
+def reveal_all(uniforms: Sequence[Uniform], words: int) -> int:
+    """Extend each number to so many words, where it has fewer, and return how many bits that is."""
+    return max(uniform.reveal(words) for uniform in uniforms)
 
 
 def evaluate_noise(noise: NoiseFormula, total: Floats, log_rate: Floats) -> tuple[Floats, Floats]:

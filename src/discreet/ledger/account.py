@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from discreet.grouped_release import AnyRelease, read_release
-from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, check_chain, damage_error
+from discreet.ledger.chain import BUDGET, CHARGE, LOCK, REOPEN, STORE, Record, check_chain, damage_error
 from discreet.ledger.composition import Composition
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.privacy import fraction_from_json
@@ -156,17 +156,22 @@ class Account:
     spent: Composition = field(default_factory=Composition)
     requests: dict[str, int] = field(default_factory=dict)
     stores: dict[int, int | None] = field(default_factory=dict)
+    locked_by: int | None = None
 
     def after(self, record: Record) -> Account:
-        """The account once one more record is read."""
+        """Return the account once one more record is read."""
         if record.kind == CHARGE:
             return self._after_charge(record, record.content)
+        if record.kind == LOCK and record.content["charge"] in self.stores:
+            return replace(self, last=record, locked_by=record.content["charge"])
+        if record.kind == REOPEN and self.locked_by is not None and record.content["reason"]:
+            return replace(self, last=record, locked_by=None)
         # Canonical JSON begins with the number; the release behind it can be long and is not read here.
         charge = int(record.body.partition(",")[0].removeprefix('{"charge":'))
         if record.kind != STORE or self.stores[charge] not in (None, record.number):
             raise ValueError
         self.stores[charge] = record.number
-        return Account(self.budget, record, self.time, self.spent, self.requests, self.stores)
+        return replace(self, last=record)
 
     def _after_charge(self, record: Record, content: dict[str, Any]) -> Account:
         request = content["request_id"]
@@ -178,7 +183,7 @@ class Account:
         time, spent = datetime.fromisoformat(content["time"]), self.spent.plus(cost_of(*(content[c] for c in _COSTS)))
         if time < self.time:
             raise ValueError
-        return Account(self.budget, record, time, spent, self.requests, self.stores)
+        return replace(self, last=record, time=time, spent=spent)
 
 
 def read_stored(data: Any) -> Stored:

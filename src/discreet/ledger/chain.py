@@ -21,6 +21,9 @@ START = "0" * 64
 BUDGET, CHARGE, STORE = "budget", "charge", "store"
 """The kinds of records: what may be spent, what was spent, and what was released for it."""
 
+LOCK, REOPEN = "lock", "reopen"
+"""Further kinds: after a fault of discreet itself nothing more is released, until a person says that it may be."""
+
 
 @dataclass(frozen=True)
 class Record:

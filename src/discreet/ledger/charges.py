@@ -50,6 +50,10 @@ class Charge:
         granted = self.ledger.charge(query, self.purpose, self.request_id)
         return (granted, None) if isinstance(granted, Record) else (None, granted)
 
+    def lock(self, record: Record) -> None:
+        """Lock the ledger after a charge whose release was withheld for a fault of discreet itself."""
+        self.ledger.lock(record)
+
     def keep(self, record: Record, release: Stored) -> None:
         """Stores what was released for a charge, before anybody sees it."""
         self.ledger.keep(record, release)
@@ -78,7 +82,12 @@ def open_charge(
 
 
 def charge_record(account: Account, query: Query, purpose: str | None, request_id: str | None) -> Record:
-    """The record of a charge, where it is granted."""
+    """Return the record of a charge, if it is granted."""
+    if account.locked_by is not None:
+        raise LedgerError(
+            f"the ledger is locked: for charge {account.locked_by} discreet found a fault in its own work and withheld "
+            "the release; nothing was drawn. Once the fault is known, 'discreet budget reopen' unlocks the ledger"
+        )
     check_dataset(account, query.dataset)
     _check_adjacency(account, query)
     check_release_delta(account, query.guarantee.delta)

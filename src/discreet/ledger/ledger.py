@@ -19,7 +19,7 @@ import discreet
 from discreet.errors import InvalidValueError, quote
 from discreet.ledger import charges, store
 from discreet.ledger.account import Account, Budget, Entry, Stored, extend_account
-from discreet.ledger.chain import BUDGET, CHARGE, STORE, Record, damage_error, next_record
+from discreet.ledger.chain import BUDGET, CHARGE, LOCK, REOPEN, STORE, Record, damage_error, next_record
 from discreet.ledger.composition import Composition
 from discreet.ledger.errors import LedgerError
 from discreet.ledger.path import as_path
@@ -243,6 +243,34 @@ class Ledger:
         else:
             return
         raise LedgerError(f"the release could not be stored, so it is withheld, and its epsilon spent: {reason}")
+
+    @property
+    def is_locked(self) -> bool:
+        """True if releases are refused because discreet found a fault in its own work."""
+        return self._read().locked_by is not None
+
+    def lock(self, charge: Record) -> None:
+        """Refuse all further releases; `top_k` calls this where a release was withheld for a fault of discreet."""
+        with store.write_transaction(self._path, self._wait) as connection:
+            account = self._catch_up(connection)
+            content = {"charge": charge.number, "version": discreet.__version__}
+            store.append(connection, next_record(account.last, LOCK, content))
+
+    def reopen(self, reason: str) -> None:
+        """Allow releases again after a fault of discreet locked the ledger.
+
+        Parameters
+        ----------
+        reason
+            Why it is safe to go on, such as the version in which the fault is mended; it is written to the ledger.
+        """
+        charges.check_text(reason, "reason")
+        with store.write_transaction(self._path, self._wait) as connection:
+            account = self._catch_up(connection)
+            if account.locked_by is None:
+                raise LedgerError("the ledger is not locked, so there is nothing to reopen")
+            content = {"reason": reason, "time": charges.stamp(charges.now()), "version": discreet.__version__}
+            store.append(connection, next_record(account.last, REOPEN, content))
 
     def _read(self) -> Account:
         with store.read_transaction(self._path, self._wait) as connection:

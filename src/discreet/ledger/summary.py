@@ -31,6 +31,7 @@ def summarize_budget(ledger: Ledger) -> dict[str, str]:
         "budget": ", ".join(promised),
         "spent": round_up(composition.spent(budget.conversion_delta)),
         "left": round_down(ledger.left),
+        **({"locked": "releases are refused until 'discreet budget reopen'"} if ledger.is_locked else {}),
         **(deltas if budget.release_delta else {}),
         "by sum": round_up(composition.epsilon),
         "by zCDP": _describe_zcdp(composition.by_zcdp(budget.conversion_delta), composition.rho),

@@ -60,12 +60,6 @@ class Mechanism(ABC):
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
         """The mechanism on these scores; `sensitivity` is that of the adjacency in force."""
 
-    def prepare_each(
-        self, tallies: Sequence[Tally], k: int, epsilon: Fraction, sensitivity: Sensitivity
-    ) -> Sequence[Prepared]:
-        """The mechanism on each of several lists of scores: what they have in common may be computed once."""
-        return [self.prepare(tally, k, epsilon, sensitivity) for tally in tallies]
-
     @abstractmethod
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
         """The rho for which an epsilon release of k items is rho-zCDP."""

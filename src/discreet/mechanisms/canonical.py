@@ -11,26 +11,26 @@ exactly, both parts of that excess are non-negative, so that floats meet no canc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
+from itertools import product
 from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
 from flint import arb
 
-from discreet.errors import InvalidTypeError, InvalidValueError, quote
+from discreet.errors import InternalError, InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
-from discreet.exact.ball import ball, log_binomial, sample_bernoulli_exp
+from discreet.exact.ball import MAX_SCANNED, EnvelopeError, ball, log_binomial, sample_bernoulli_exp
 from discreet.exact.boxes import Boxes, enclose
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
-from discreet.exact.race import sample_winner
+from discreet.exact.race import sample_winner, scan_best
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.mechanisms.canonical_classes import Class, Classes, Losses, TailClasses
-from discreet.mechanisms.canonical_nested import NestedClasses, plan_together
+from discreet.mechanisms.canonical_nested import NestedClasses
 from discreet.noise import GUMBEL, NOISES, Noise, check_noise, noise_of
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.selection import Selection
@@ -96,17 +96,9 @@ class Canonical(Mechanism):
         return f"Canonical(gamma='{self.gamma}', noise='{self.noise}'{', ceil=True' if self.ceil else ''})"
 
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
-        return self.prepare_each([tally], k, epsilon, sensitivity)[0]
-
-    def prepare_each(
-        self, tallies: Sequence[Tally], k: int, epsilon: Fraction, sensitivity: Sensitivity
-    ) -> list[Prepared]:
-        terms = k, scale(epsilon, sensitivity), self.gamma, sensitivity.delta if self.ceil else None
-        classes, noise = TailClasses if self.gamma == 1 else Classes, noise_of(self)
-        every = [Prepared(classes(Losses(tally, *terms)), noise) for tally in tallies]
-        if len(every) > 1:
-            plan_together([each.nested for each in every if each.is_nested])
-        return every
+        step = sensitivity.delta if self.ceil else None
+        losses = Losses(tally, k, scale(epsilon, sensitivity), self.gamma, step)
+        return Prepared(TailClasses(losses) if self.gamma == 1 else Classes(losses), noise_of(self))
 
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
         return noise_of(self).zcdp(epsilon)
@@ -167,19 +159,43 @@ class Prepared:
         return self.select(entropy).draw_ranks()
 
     def select(self, entropy: Entropy) -> Selection:
-        """Returns a k-subset of the ranks, distributed as the mechanism says; all but the class may be open."""
-        if self.is_nested:
-            return self.nested.select(entropy)
-        drawn = self.draw_class(entropy)
-        if drawn == self.top:
+        """Return a k-subset of the ranks, distributed as the mechanism says; all but the class may be open.
+
+        A draw that finds a bound too low is thrown away, and all classes are scanned instead.
+        """
+        try:
+            return self.nested.select(entropy) if self.is_nested else self._choose(self.draw_class(entropy), entropy)
+        except EnvelopeError:
+            return self._choose(self.scan_classes(entropy), entropy)
+
+    def _choose(self, cell: Class, entropy: Entropy) -> Selection:
+        if cell == self.top:
             return Selection(np.empty(0, np.int64), self.classes.losses.k)
-        return self.classes.choice(*drawn, entropy)
+        return self.classes.choice(*cell, entropy)
 
     def draw_class(self, entropy: Entropy) -> Class:
-        """Returns the class of the subset that is released."""
+        """Return the class of the subset that is released, by boxes around all classes."""
         if self.noise.max_stable:
             return self._draw_by_weight(entropy)
         return sample_winner(_Streams(self), self.noise, entropy)
+
+    def scan_classes(self, entropy: Entropy) -> Class:
+        """Return the class of the subset that is released, after giving every class its noise.
+
+        The scan is the definition of the mechanism, and relies on no bound. Raise InternalError for too many classes.
+        """
+        h1, h2, t1, t2 = self.classes.corners
+        if (h2 - h1 + 1) * (t2 - t1 + 1) > MAX_SCANNED:
+            raise InternalError
+        cells = [self.top, *product(range(h1, h2 + 1), range(t1, t2 + 1))]
+
+        def gain(cell: Class) -> arb:
+            return -ball(self.excess(cell))
+
+        def rate(cell: Class) -> arb:
+            return self.log_size(cell).exp()
+
+        return scan_best(cells, 1, gain, rate, self.noise, entropy)[0].member
 
     def log_weight(self, cell: Class) -> arb:
         """A ball around the log weight of a whole class under a max-stable noise, that of the top-k being 0."""
@@ -212,7 +228,6 @@ class Prepared:
         # Under a noise without a floor the top-k may have any low value, with probability exp(-v) for -v, and a box
         # is asked for the more arrivals the more mass it wastes: then what the top-k weighs must not excuse waste.
         tight = not (self.noise.max_stable or self.noise.has_floor)
-        self.classes.losses.focus()
         return enclose(self.classes, outside=-30.0 if tight else 0.0)
 
     @cached_property

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, inf, log
+from math import ceil
 
 import numpy as np
 
@@ -92,15 +92,6 @@ class Losses:
         column = self.tally.column
         return isinstance(column, IntegerColumn) and all((unit * column.unit).denominator == 1 for unit in self._units)
 
-    def focus(self) -> None:
-        """Tells the tally how far below the k-th score a worst score can be and still matter."""
-        if self.tally.known_count == self.tally.d:
-            return
-        # All classes together have fewer than (e d / k)^k subsets, and a factor of e^-40 is not seen.
-        log_count = self.k * (log(self.tally.d / self.k) + 1.0) + 40.0
-        weight = to_float(self.s * self.gamma)
-        self.tally.focus(self.k, log_count / weight if weight > 0.0 else inf)
-
     @cached_property
     def _units(self) -> tuple[Fraction, Fraction]:
         """What one unit of score adds to either height."""
@@ -137,10 +128,6 @@ class Classes:
     @property
     def corners(self) -> tuple[int, int, int, int]:
         return 0, self.losses.k - 1, self.losses.k, self.losses.tally.d - 1
-
-    @property
-    def known_count(self) -> int:
-        return self.losses.tally.known_count - 1
 
     def heights(self, h: Ranks, t: Ranks) -> tuple[Floats, Floats]:
         return self.losses.heights(h, t)

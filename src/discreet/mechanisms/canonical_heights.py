@@ -8,7 +8,6 @@ which takes two scores, however many indices there are; within a run of equal sc
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -53,15 +52,6 @@ class Heights:
     last: int
     unit: Fraction
 
-    @property
-    def known_last(self) -> int:
-        """The last index whose score is at hand."""
-        return self.last if self.step < 0 else min(self.last, self.tally.known_count - 1 - self.edge)
-
-    def sort_all(self) -> None:
-        """Has all scores at hand from now on."""
-        self._scores(np.array([self.last]))
-
     def log_masses(self, first: Ranks, last: Ranks) -> Floats:
         """The log masses of some cells: right to a relative 2^-44, and -inf only where there is no mass.
 
@@ -80,13 +70,13 @@ class Heights:
         Right to a relative 2^-41 for up to 3,000 cells, of which there are fewer: heights are sums of steps.
         """
         scores = self._scores(first)
-        steps = self._gaps(scores[..., :-1], scores[..., 1:])
-        log_mass = np.zeros(scores.shape)
-        np.add.accumulate(steps, -1, out=log_mass[..., 1:])
+        steps = self._gaps(scores[:-1], scores[1:])
+        log_mass = np.zeros(len(scores))
+        np.add.accumulate(steps, out=log_mass[1:])
         np.negative(log_mass, out=log_mass)
-        # What is beyond all floats has a mass all the same.
+        # A height beyond all floats still leaves a mass.
         np.maximum(log_mass, -LARGEST, out=log_mass)
-        log_mass[..., :-1] += self._log_shares(first[:-1], first[1:], steps)
+        log_mass[:-1] += self._log_shares(first[:-1], first[1:], steps)
         return log_mass
 
     def is_last_above(self, log_mass: float) -> bool:
@@ -109,19 +99,11 @@ class Heights:
         shares: Floats = np.expm1(-steps)
         np.negative(shares, out=shares)
         np.log(shares, out=shares)
-        is_tiny = steps == TINY
-        for place in zip(*is_tiny.nonzero(), strict=True) if np.count_nonzero(is_tiny) else ():
-            step = self._height(int(near[place[-1]]), int(far[place[-1]]), self._tally_of(*place[:-1]))
-            # 1 - exp(-x) is below x, and not by a relative 2^-1000.
+        for place in np.flatnonzero(steps == TINY).tolist():
+            step = self._height(int(near[place]), int(far[place]))
+            # 1 - exp(-x) is below x by less than a relative 2^-1000.
             shares[place] = math.log(step.numerator) - math.log(step.denominator)
         return shares
-
-    def of(self, tally: Tally) -> Heights:
-        """The heights on the same side of another tally that has the length and the type of this one."""
-        return Heights(tally, self.edge, self.step, self.first, self.last, self.unit)
-
-    def _tally_of(self, number: int = 0) -> Tally:
-        return self.tally
 
     def log_mass(self, first: int, last: int) -> arb:
         """A ball around the log mass of a cell, which must not be zero."""
@@ -169,11 +151,6 @@ class Heights:
 
     def _draw_by_balls(self, first: int, last: int, uniform: Uniform) -> int:
         """The index that a uniform number stands for."""
-
-        def reveal() -> int:
-            uniform.extend()
-            return uniform.bits
-
         low, high = first, last
         while low < high:
             middle = (low + high) // 2
@@ -181,7 +158,7 @@ class Heights:
             def share(index: int = middle) -> arb:
                 return self._share(first, index)
 
-            if is_less(lambda: uniform.ball() * self._share(first, last), share, reveal):
+            if is_less(lambda: uniform.ball() * self._share(first, last), share, uniform.reveal):
                 high = middle
             else:
                 low = middle + 1
@@ -191,10 +168,9 @@ class Heights:
         """A ball around 1 - exp(-(H(last + 1) - H(first)))."""
         return arb(1) if last == self.last else -(-ball(self._height(first, last + 1))).expm1()
 
-    def _height(self, near: int, far: int, tally: Tally | None = None) -> Fraction:
-        """By how much one index is higher than one before it, exactly."""
-        gap = (tally or self.tally).gap(self.edge + self.step * near, self.edge + self.step * far)
-        return self.unit * abs(gap)
+    def _height(self, near: int, far: int) -> Fraction:
+        """Return by how much one index is higher than one before it, exactly."""
+        return self.unit * abs(self.tally.gap(self.edge + self.step * near, self.edge + self.step * far))
 
     def _scores(self, index: Ranks) -> NDArray[Any]:
         return self.tally.raw(self.edge + index if self.step > 0 else self.edge - index)
@@ -213,43 +189,6 @@ class Heights:
         """How high one step between scores as the column holds them is."""
         step = self.tally.column.unit
         return self.unit if step == 1 else self.unit * step
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class HeightsOfMany(Heights):
-    """The heights on the same side of several tallies of one length and type: only their masses in a row, by tally.
-
-    Attributes
-    ----------
-    sides
-        Those of each; what all of them have is that of the first.
-    """
-
-    sides: Sequence[Heights]
-
-    @classmethod
-    def of_each(cls, sides: Sequence[Heights]) -> HeightsOfMany:
-        """All of some sides, which are alike but for their tallies."""
-        one = sides[0]
-        return cls(one.tally, one.edge, one.step, one.first, one.last, one.unit, sides)
-
-    @property
-    def known_last(self) -> int:
-        return self.last
-
-    def is_last_above(self, log_mass: float) -> bool:
-        """Whether it has in each of them."""
-        return all(side.is_last_above(log_mass) for side in self.sides)
-
-    def _tally_of(self, number: int = 0) -> Tally:
-        return self.sides[number].tally
-
-    def _scores(self, index: Ranks) -> NDArray[Any]:
-        ranks = self.edge + self.step * index
-        if all(side.tally.last is None for side in self.sides):
-            positions = self.tally.d - 1 - ranks
-            return np.array([side.tally.column.raw(positions) for side in self.sides])
-        return np.array([side.tally.raw(ranks) for side in self.sides])
 
 
 def _cut_evenly(first: int, last: int, with_end: bool = False) -> Ranks:

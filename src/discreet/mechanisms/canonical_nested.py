@@ -9,24 +9,21 @@ in all classes from some a and some b on; its masses there add up to exp(-A - B)
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from flint import arb
 
-from discreet.columns import FloatColumn, IntegerColumn
-from discreet.exact.arrays import Floats, freeze
-from discreet.exact.ball import log_binomial, sample_bernoulli_exp
+from discreet.exact.arrays import freeze
+from discreet.exact.ball import EnvelopeError, log_binomial, sample_bernoulli_exp
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import SCALE, Envelope
 from discreet.exact.nested import Enclosure, log_slack
-from discreet.exact.nested_cuts import begin, is_flat, tighten
+from discreet.exact.nested_cuts import WASTE, begin, tighten
 from discreet.exact.nested_plan import ALL
 from discreet.mechanisms.canonical_classes import Losses
-from discreet.mechanisms.canonical_heights import Heights, HeightsOfMany
+from discreet.mechanisms.canonical_heights import Heights
 from discreet.selection import Selection, UniformSubset
 
 _WHOLE = Envelope.over(np.zeros(1))
@@ -34,11 +31,14 @@ _WHOLE = Envelope.over(np.zeros(1))
 freeze(_WHOLE.cumulative)
 
 
-_TRIES = 8
-"""How many proposals by cells that were planned may be turned down before others are made for these scores."""
+_PLANNED_TRIES = 8
+"""The number of planned proposals that may be rejected before cells are fitted to the scores."""
+
+_FITTED_TRIES = 32
+"""The number of fitted proposals that may be rejected before all cells are fitted anew, with half the waste."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class NestedClasses:
     """The nested classes of some losses that are not rounded, and draws by their mass.
 
@@ -52,6 +52,8 @@ class NestedClasses:
 
     losses: Losses
     bits: int = SCALE
+    _latest: Proposals | None = field(default=None, init=False)
+    _waste: float = field(default=WASTE, init=False)
 
     @cached_property
     def top(self) -> Heights:
@@ -67,22 +69,25 @@ class NestedClasses:
 
     @cached_property
     def planned(self) -> Proposals:
-        """By cells that k and the number of items plan, which hardly ever need to be others for few items."""
-        self.losses.focus()
+        """Proposals by the cells that k and the number of items plan, which fit nearly all scores of few items."""
         with np.errstate(all="ignore"):
-            return Proposals(self.top, self.bottom, begin(self.top, self.bottom), self.bits)
+            return self._propose(begin(self.top, self.bottom))
 
-    @cached_property
-    def fitted(self) -> Proposals:
-        """By cells that were cut where they waste much."""
+    def fit(self, waste: float) -> Proposals:
+        """Return proposals by cells that are cut until their bounds waste little."""
         with np.errstate(all="ignore"):
-            cells = tighten(self.planned.cells, self.top, self.bottom)
-            return Proposals(self.top, self.bottom, cells, self.bits)
+            return self._propose(tighten(self.planned.cells, self.top, self.bottom, waste))
 
-    @property
-    def is_known(self) -> bool:
-        """Whether all scores are in order by now."""
-        return self.bottom.known_last == self.bottom.last
+    def _propose(self, cells: Enclosure) -> Proposals:
+        """Return proposals by some cells; raise EnvelopeError unless the cells hold all mass once.
+
+        The masses of each side telescope to 1. Cells that overlap or leave a gap, which no acceptance would show, do
+        not add up to it.
+        """
+        for side in (cells.a, cells.b):
+            if not abs(float(np.exp(side.log_mass).sum()) - 1.0) < _MASS_ERROR:
+                raise EnvelopeError
+        return Proposals(self.top, self.bottom, cells, self.bits)
 
     def select(self, entropy: Entropy) -> Selection:
         """Returns a k-subset of the ranks, distributed as the mechanism says; all but the class is left open."""
@@ -92,22 +97,22 @@ class NestedClasses:
         return Selection(np.empty(0, np.int64), k - a if b else k, some, cuts_no_run=True)
 
     def draw_class(self, entropy: Entropy) -> tuple[int, int]:
-        """Returns a class (a, b) with probability exactly proportional to its mass; (k, 0) stands for all (a, 0).
+        """Return a class (a, b) with probability exactly proportional to its mass; (k, 0) stands for all (a, 0).
 
-        Whoever proposes it, a class that is accepted has this distribution, and how often classes were turned down
-        before is all that decides who proposes the next.
+        An accepted class has this distribution under every envelope, and the number of rejections alone decides which
+        envelope proposes the next one. The last envelope is kept for further draws.
         """
-        tried = 0
         with np.errstate(all="ignore"):
-            while (found := self._propose_after(tried).draw(entropy)) is None:
-                tried += 1
+            if self._latest is None:
+                self._latest = self.planned if self.losses.k <= ALL else self.fit(self._waste)
+            left = _PLANNED_TRIES if self._latest is self.planned else _FITTED_TRIES
+            while (found := self._latest.draw(entropy)) is None:
+                left -= 1
+                if not left:
+                    if self._latest is not self.planned:
+                        self._waste /= 2.0
+                    self._latest, left = self.fit(self._waste), _FITTED_TRIES
         return found
-
-    def _propose_after(self, tried: int) -> Proposals:
-        """Who proposes the next class after so many were turned down."""
-        # A draw may put all scores in order, but only after fitted cells were made, which are used from then on.
-        is_planned = tried < _TRIES and "fitted" not in vars(self) and self.losses.k <= ALL and self.is_known
-        return self.planned if is_planned else self.fitted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,7 +137,9 @@ class Proposals:
     @cached_property
     def envelope(self) -> Envelope:
         """Part j is cell j of b, with all a."""
-        return Envelope.over(raise_masses(self.cells, self.top.last, self.bottom.last, self.bits), self.bits)
+        # The slack covers rounding, and what the integer weights of cells of a add.
+        slack = log_slack(self.top.last, self.bottom.last, len(self.cells.a.first), self.bits)
+        return Envelope.over(self.cells.log_masses + slack, self.bits)
 
     def row(self, b: int) -> Envelope:
         """Part i is cell i of a, next to this b: their shares alone count."""
@@ -179,51 +186,8 @@ class Proposals:
         return (middle - off, middle + off) if off < 1.0 else (-math.inf, math.inf)
 
 
+_MASS_ERROR = 2.0**-24
+"""How far a sum of masses may be from 1: up to 3,000 cells are each right to a relative 2^-38."""
+
 Drawn = tuple[int, int, Envelope, int | None, int]
 """A cell of b and b, the weights of cells of a next to it, one of them or None for all together, and a."""
-
-
-def plan_together(every: Sequence[NestedClasses]) -> None:
-    """Makes the planned proposals of those that are alike in length and type at once; all have the same k and losses.
-
-    Each then has what it would make by itself.
-    """
-    alike: dict[Any, list[NestedClasses]] = {}
-    for each in every:
-        tally = each.losses.tally
-        if isinstance(tally.column, IntegerColumn | FloatColumn):
-            alike.setdefault((type(tally.column), tally.column.unit, tally.d), []).append(each)
-    for some in alike.values():
-        top, bottom = some[0].top, some[0].bottom
-        at_once = max(1, _AT_ONCE // top.last)
-        for each in some[1:]:
-            vars(each).update(top=top.of(each.losses.tally), bottom=bottom.of(each.losses.tally))
-        are_flat = [is_flat(each.top) for each in some]
-        for flat in (False, True):
-            planned = [each for each, found in zip(some, are_flat, strict=True) if found is flat]
-            for start in range(0, len(planned), at_once):
-                _plan_alike(planned[start : start + at_once])
-
-
-_AT_ONCE = 1 << 14
-"""For how many items in all, k for each tally, proposals are made at once: they then take a few megabytes."""
-
-
-def _plan_alike(some: Sequence[NestedClasses]) -> None:
-    top, bottom = (
-        HeightsOfMany.of_each([each.top for each in some]),
-        HeightsOfMany.of_each([each.bottom for each in some]),
-    )
-    bits = some[0].bits
-    with np.errstate(all="ignore"):
-        every = begin(top, bottom)
-        envelopes = Envelope.over_each(raise_masses(every, top.last, bottom.last, bits), bits)
-    for each, cells, envelope in zip(some, every.split(), envelopes, strict=True):
-        proposals = Proposals(each.top, each.bottom, cells, bits)
-        vars(proposals)["envelope"] = envelope
-        vars(each)["planned"] = proposals
-
-
-def raise_masses(cells: Enclosure, k: int, m: int, bits: int) -> Floats:
-    """The log masses of cells of b, raised above what rounding and the weights of cells of a may add."""
-    return cells.log_masses + log_slack(k, m, len(cells.a.first), bits)

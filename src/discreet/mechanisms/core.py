@@ -21,13 +21,12 @@ from flint import arb, ctx
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
-from discreet.exact.ball import START, ball, bound_above, bound_below, sample_bernoulli_exp
+from discreet.exact.ball import START, EnvelopeError, ball, bound_above, bound_below, sample_bernoulli_exp
 from discreet.exact.entropy import Entropy
-from discreet.exact.envelope import Envelope
+from discreet.exact.envelope import Envelope, scan_weights
 from discreet.mechanisms import base
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.mechanisms.canonical import Canonical
-from discreet.mechanisms.canonical_classes import Losses
 from discreet.mechanisms.core_odds import Odds, lay_grids, widen
 from discreet.mechanisms.oneshot import OneShot
 from discreet.privacy import Number, Sensitivity, exact
@@ -47,10 +46,7 @@ _UNIT = 10_000
 """The share is a whole number of these parts."""
 
 _UNLIKELY, _NEVER = 50.0, 1e300
-"""How far below the largest log weight one is not worth a look at all scores, and what stands for minus infinity."""
-
-_WIDE = 1e-3
-"""Where floats bound the weight of a candidate no better than this, all scores are looked at."""
+"""How far below the largest log weight one does not count in a sum, and what stands for minus infinity."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -219,10 +215,13 @@ class Prepared:
 
     def draw_candidate(self, entropy: Entropy) -> int:
         """Returns candidate j with probability exactly proportional to the exponential of its log weight."""
-        while True:
-            part = self.envelope.pick(entropy)
-            if sample_bernoulli_exp(entropy, partial(self._log_acceptance, part)):
-                return part
+        try:
+            while True:
+                part = self.envelope.pick(entropy)
+                if sample_bernoulli_exp(entropy, partial(self._log_acceptance, part)):
+                    return part
+        except EnvelopeError:
+            return scan_weights(entropy, self.log_weights)
 
     def candidate(self, j: int) -> base.Prepared | None:
         """What draws candidate j, None for one that is nothing."""
@@ -248,15 +247,13 @@ class Prepared:
     @cached_property
     def log_bounds(self) -> tuple[Floats, Floats]:
         """Floats below and above the log weights of all candidates."""
-        odds = self._odds
-        # What can matter for canonical is all that matters for its odds, or nearly always.
-        Losses(self.tally, self.k, odds.s, odds.gamma).focus()
-        known = self.tally.known_count
-        low, high = self._bound_weights(known)
-        likely = high > low.max() - _UNLIKELY
-        if known < self.tally.d and (high[likely] - low[likely] > _WIDE).any():
-            low, high = self._bound_weights(self.tally.d)
-        return low, high
+        low, high = (np.minimum.accumulate(each) - float(1 / self.share) for each in self._odds.bounds())
+        low, high = widen(bound_below, low), widen(bound_above, high)
+        factor = float(self.share / (2 * (1 - self.share)))
+        # A large odds of a core lowers the weight of the candidate below it.
+        least = np.minimum(np.append(0.0, low), 0.0) + np.minimum(np.append(-high, 0.0), 0.0)
+        most = np.minimum(np.append(0.0, high), 0.0) + np.minimum(np.append(-low, 0.0), 0.0)
+        return widen(bound_below, factor * least), widen(bound_above, factor * most)
 
     def chances(self) -> tuple[Floats, float]:
         """The probability of each candidate as a float, and what a sum of them may be off by."""
@@ -281,13 +278,3 @@ class Prepared:
     def _odds(self) -> Odds:
         grids = lay_grids(tuple(self.sizes), self.k, self.tally.d, self.core.precision)
         return Odds(grids, self.tally, scale(self.epsilon, self.sensitivity), Canonical().gamma)
-
-    def _bound_weights(self, known: int) -> tuple[Floats, Floats]:
-        """The bounds that the scores of the first so many ranks give."""
-        low, high = (np.minimum.accumulate(each) - float(1 / self.share) for each in self._odds.bounds(known))
-        low, high = widen(bound_below, low), widen(bound_above, high)
-        factor = float(self.share / (2 * (1 - self.share)))
-        # What is large for a core is small for the candidate below it.
-        least = np.minimum(np.append(0.0, low), 0.0) + np.minimum(np.append(-high, 0.0), 0.0)
-        most = np.minimum(np.append(0.0, high), 0.0) + np.minimum(np.append(-low, 0.0), 0.0)
-        return widen(bound_below, factor * least), widen(bound_above, factor * most)

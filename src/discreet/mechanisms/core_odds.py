@@ -211,9 +211,9 @@ class Odds:
     s: Fraction
     gamma: Fraction
 
-    def bounds(self, known: int) -> tuple[Floats, Floats]:
-        """Floats below and above the log odds of each core, by the scores of the first so many ranks."""
-        low, high = self._log_masses(known)
+    def bounds(self) -> tuple[Floats, Floats]:
+        """Return floats below and above the log odds of each core."""
+        low, high = self._log_masses()
         is_good, lines = self.grids.is_good, (self.grids.starts, self.grids.lengths)
         # The top of a core weighs 1, is good, and is in no box.
         good_low, good_high = (np.logaddexp(0.0, _log_sums(mass, is_good, *lines)) for mass in (low, high))
@@ -224,18 +224,18 @@ class Odds:
         """A ball around the log odds of a core; infinite where every box is good."""
         return weigh_grid(self.grids.parts[core], self.tally, self.s, self.gamma)
 
-    def _log_masses(self, known: int) -> tuple[Floats, Floats]:
-        """Bounds on the log mass of each box; of a rank that is not known only that it scores no more than the last."""
+    def _log_masses(self) -> tuple[Floats, Floats]:
+        """Return bounds on the log mass of each box."""
         grids = self.grids
         (h, edge_t), (edge_h, t) = grids.upper, grids.lower
         above = self.tally.gaps(h, edge_h, self.s * (1 - self.gamma))[grids.above]
-        below = self.tally.gaps(edge_t, np.minimum(t, known - 1), self.s * self.gamma)[grids.below]
+        below = self.tally.gaps(edge_t, t, self.s * self.gamma)[grids.below]
         with np.errstate(over="ignore"):
             loss = np.minimum(above + below, LARGEST)
             value, room = grids.log_count - loss, grids.off + 2.0**-40 * (loss + 1.0)
             low, high = value - room, value + room
         # The largest float stands for all beyond.
-        low[(t >= known)[grids.below] | (loss == LARGEST)] = -np.inf
+        low[loss == LARGEST] = -np.inf
         return low, high
 
 

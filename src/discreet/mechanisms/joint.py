@@ -14,21 +14,23 @@ Whether a uniform number allows that is asked for a loss of 0 first: if not even
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
+from itertools import chain, pairwise
 from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
 from flint import arb, ctx
 
-from discreet.errors import InvalidValueError, quote
+from discreet.errors import InternalError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks, count_up
-from discreet.exact.ball import RELATIVE, START, ball, bound_above, is_below_exp
+from discreet.exact.ball import MAX_SCANNED, RELATIVE, START, EnvelopeError, ball, bound_above, is_below_exp
 from discreet.exact.boxes import choose_loose
 from discreet.exact.entropy import Entropy, Uniform
-from discreet.exact.envelope import SCALE, Envelope
+from discreet.exact.envelope import SCALE, Envelope, scan_weights
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.privacy import Sensitivity
 from discreet.selection import Selection
@@ -112,7 +114,13 @@ class Prepared:
         return Selection(self.draw(entropy))
 
     def draw(self, entropy: Entropy) -> Ranks:
-        """Returns a sequence of k ranks with probability exactly proportional to exp(-rate * loss)."""
+        """Return a sequence of k ranks with probability exactly proportional to exp(-rate * loss)."""
+        try:
+            return self._draw_by_envelope(entropy)
+        except EnvelopeError:
+            return self._draw_by_scan(entropy)
+
+    def _draw_by_envelope(self, entropy: Entropy) -> Ranks:
         while True:
             part = self.envelope.pick(entropy)
             last, uniform = self.last_ranks(float(self.edges[part + 1])), entropy.uniform()
@@ -123,6 +131,26 @@ class Prepared:
                 loss = self.loss(sequence)
                 if loss < self.edges[part + 1] and accepts(loss):
                     return sequence
+
+    def _draw_by_scan(self, entropy: Entropy) -> Ranks:
+        """Return the same by parts that end at every possible loss, in which all sequences have the same mass."""
+        d, k = self.tally.d, self.k
+        if k * k * d > MAX_SCANNED:
+            raise InternalError
+        scores = [self.tally.exact(rank) for rank in range(d)]
+        losses = sorted({max(high - low, Fraction(0)) for high in scores[:k] for low in scores})
+        # Ascending, because that is how bisection looks things up.
+        below = scores[::-1]
+        last = [np.array([d - 1 - bisect_left(below, high - loss) for high in scores[:k]]) for loss in losses]
+
+        def log_masses() -> list[arb]:
+            heights = [-ball(self.rate * loss) for loss in losses]
+            widths = [-(after - before).expm1() for before, after in pairwise(heights)]
+            logs = [(width.log() for width in widths), (arb(0),)]
+            return [h + w + log_count(ranks) for h, w, ranks in zip(heights, chain(*logs), last, strict=True)]
+
+        part = scan_weights(entropy, log_masses)
+        return np.array(entropy.arrangement(last[part].tolist()), np.int64)
 
     def _accepts(self, uniform: Uniform, part: int, last: Ranks, loss: Fraction) -> bool:
         """Whether a sequence of this loss, drawn in this part, is kept, by a uniform number."""

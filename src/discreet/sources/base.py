@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
+
 from discreet.errors import InvalidTypeError
 from discreet.exact.arrays import Ranks
 from discreet.privacy import Sensitivity
@@ -114,10 +116,13 @@ class Source(AnySource, ABC):
 
     @abstractmethod
     def items(self, ranks: Ranks) -> list[Any]:
-        """The labels of the items at these ranks of the tally, in the order of the ranks."""
+        """Return the labels of the items at these ranks of the last tally, in the order of the ranks."""
 
-    def draw_items(self, selection: Selection) -> list[Any] | Ranks:
-        """The labels of a selection, in an array where they are positions; what it leaves open is drawn."""
+    def draw_items(self, tally: Tally, selection: Selection) -> list[Any] | Ranks:
+        """Return the labels of a selection of a tally, in an array where they are positions; draw what it leaves open.
+
+        A source that keeps no snapshot of its own finds the items by the tally.
+        """
         return self.items(selection.draw_ranks())
 
     def select_items(self, choose: Callable[[Tally], Selection], scored: bool) -> Chosen:
@@ -134,9 +139,15 @@ class Source(AnySource, ABC):
         if selection.is_empty:
             return [], []
         if not scored:
-            return self.draw_items(selection), []
+            return self.draw_items(tally, selection), []
         ranks = selection.draw_ranks()
-        return self.items(ranks), [tally.exact(rank) for rank in ranks.tolist()]
+        items = self.draw_items(tally, Selection(ranks))
+        labels = items.tolist() if isinstance(items, np.ndarray) else items
+        return labels, [tally.exact(rank) for rank in ranks.tolist()]
+
+    def snapshot(self) -> Source:
+        """Return a source whose scores nobody else can change: the same where they are not held in memory."""
+        return self
 
     @abstractmethod
     def every_item(self) -> list[Any]:

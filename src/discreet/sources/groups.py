@@ -6,8 +6,8 @@ What one user can do to them all is said once, for the whole: a user is in one g
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from discreet.errors import InvalidValueError, quote
 from discreet.privacy import MANY as MANY
@@ -18,8 +18,8 @@ from discreet.sources.base import AnySource, Chosen, Source
 from discreet.tally import Tally
 from discreet.text import printable
 
-Choose = Callable[[int, Sequence[Tally]], Iterator[Selection]]
-"""What selects ranks of neighbouring groups, in turn, given the index of the first."""
+Choose = Callable[[int, Tally], Selection]
+"""Selects ranks of a group, given its index and its tally."""
 
 
 class GroupedSource(AnySource, ABC):
@@ -52,8 +52,8 @@ class GroupedSource(AnySource, ABC):
         Parameters
         ----------
         choose
-            Called with the tallies of some groups at a time, in order, and the index of the first of them. What a
-            selection leaves open is drawn before the next group's turn.
+            Called with the index and the tally of each group, in order. What a selection leaves open is drawn before
+            the next group's turn.
         scored
             Whether to give the exact score of each item too.
         """
@@ -63,17 +63,6 @@ class GroupedSource(AnySource, ABC):
         bound = f", max_groups_per_user={self.groups_per_user}" if self.each_user == MANY else ""
         by = " and ".join(map(printable, self.names))
         return f"{type(self).__name__}({len(self.keys):,} groups by {by}, each_user={self.each_user!r}{bound})"
-
-
-_TOGETHER = 256
-"""From how many groups items are selected at a time, at most."""
-
-Listed = TypeVar("Listed")
-
-
-def split_groups(every: Sequence[Listed]) -> Iterator[tuple[int, Sequence[Listed]]]:
-    """What there is for each group, for so many groups at a time, with the index of the first."""
-    return ((first, every[first : first + _TOGETHER]) for first in range(0, len(every), _TOGETHER))
 
 
 def check_each_user(each_user: Any, max_groups_per_user: Any, groups: int) -> int:

@@ -9,12 +9,10 @@ from typing import Any
 
 from discreet.errors import Error, InvalidTypeError, InvalidValueError, quote
 from discreet.labels import check_labels, unwrap_label
-from discreet.selection import Selection
-from discreet.sources.arrays.array import ArraySource, check_label_list
+from discreet.sources.arrays.array import check_label_list
 from discreet.sources.base import Chosen, OpeningTime, Source, refuse_curve
-from discreet.sources.groups import MANY, Choose, GroupedSource, check_each_user, split_groups
+from discreet.sources.groups import MANY, Choose, GroupedSource, check_each_user
 from discreet.sources.scores import as_source
-from discreet.tally import Tally
 
 
 class MemberGroups(GroupedSource):
@@ -33,17 +31,7 @@ class MemberGroups(GroupedSource):
         self.opening = OpeningTime()
 
     def select_items(self, choose: Choose, scored: bool) -> list[Chosen]:
-        if not all(isinstance(member, ArraySource) for member in self.members):
-            # Other sources are read while they are held, one after the other.
-            return [
-                member.select_items(partial(_choose_one, choose, i), scored) for i, member in enumerate(self.members)
-            ]
-        chosen = []
-        for group, some in split_groups(self.members):
-            tallies = [member.tally() for member in some]
-            for member, tally, selection in zip(some, tallies, choose(group, tallies), strict=True):
-                chosen.append(member.draw_chosen(tally, selection, scored))
-        return chosen
+        return [member.select_items(partial(choose, i), scored) for i, member in enumerate(self.members)]
 
     def description(self) -> dict[str, Any]:
         bound = {"max_groups_per_user": self.groups_per_user} if self.each_user == MANY else {}
@@ -52,11 +40,6 @@ class MemberGroups(GroupedSource):
 
     def opening_seconds(self) -> float:
         return self.opening.take() + sum(member.opening_seconds() for member in self.members)
-
-
-def _choose_one(choose: Choose, group: int, tally: Tally) -> Selection:
-    """What is selected in one group by itself."""
-    return next(choose(group, [tally]))
 
 
 def grouped(
@@ -180,7 +163,9 @@ def _open_member(key: Any, scores: Any, labels: Any) -> Source:
     try:
         if isinstance(scores, Source) and not scores.has_items:
             raise refuse_curve()
-        return as_source(scores, labels)
+        source = as_source(scores, labels)
+        # The groups outlive this call, and what the caller holds may change.
+        return source.snapshot()
     except Error as error:
         kind, message = type(error), str(error)
     raise kind(f"{message} (in the group {quote(key)})")

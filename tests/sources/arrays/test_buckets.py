@@ -1,4 +1,4 @@
-"""Floats by buckets: every answer is that of sorted scores, and only what is looked at is sorted."""
+"""Numbers by buckets: every answer is that of sorted scores, and only what is looked at is sorted."""
 
 import threading
 from fractions import Fraction
@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.columns import FloatColumn
+from discreet.columns import FloatColumn, IntegerColumn
 from discreet.errors import Error
 from discreet.sources.arrays import buckets, sorting
-from discreet.sources.arrays.buckets import BucketColumn, fill_buckets
+from discreet.sources.arrays.buckets import BucketColumn
 from discreet.tally import Tally
 
 MADE = np.random.default_rng(6)
@@ -27,25 +27,34 @@ SPREAD = {
     "denormal": MADE.integers(0, 2**40, 70_000) * 5e-324,
     "steep narrow floats": np.exp(MADE.normal(0.0, 4.0, 70_000)).astype(np.float32),
     "every second": (MADE.random(140_000) * 9.0)[::2],
+    "whole": MADE.integers(0, 10**9, 70_000),
+    "whole of any size": MADE.integers(-(2**63), 2**63, 70_000),
+    "large without a sign": MADE.integers(0, 2**64, 70_000, np.uint64),
+    "short": MADE.integers(-(2**31), 2**31, 70_000, np.int32),
+    "whole Zipf": (1e18 / np.arange(1, 70_001)).astype(np.int64),
 }
+
+
+def fill_buckets(scores):
+    return buckets.fill_buckets(scores, Fraction(1), lambda: sorting._sort_column(scores, Fraction(1)))
 
 
 @pytest.mark.parametrize("name", SPREAD)
 def test_every_answer_is_that_of_sorted_scores(name):
     scores = SPREAD[name]
-    column, ordered = fill_buckets(scores), FloatColumn(np.sort(scores))
+    column, ordered = fill_buckets(scores), sorting._sort_column(scores, Fraction(1))
     assert isinstance(column, BucketColumn)
     assert len(column) == len(scores)
     for size in (1, 3, 400, 9):
         some = MADE.integers(0, len(scores), size)
-        assert column.raw(some).dtype == scores.dtype
+        assert column.raw(some).dtype == (scores.dtype if scores.dtype.kind == "f" else np.uint64)
         assert (column.raw(some) == ordered.raw(some)).all()
         assert column.number(int(some[0])) == ordered.number(int(some[0]))
     ends = np.array([0, 1, len(scores) - 2, len(scores) - 1])
     assert (column.raw(ends) == ordered.raw(ends)).all()
     assert len(column._known.values) < len(scores) // 5
     every = np.arange(len(scores))
-    assert (column.raw(every) == ordered.values).all()
+    assert (column.raw(every) == ordered.raw(every)).all()
     one, other = MADE.integers(0, len(scores), (2, 50))
     with np.errstate(all="ignore"):
         assert (column.differences(one, other) == ordered.differences(one, other)).all()
@@ -92,6 +101,7 @@ def test_all_is_sorted_after_some_looks():
         np.append(1.0 + MADE.random(69_999) * 1e-9, 1e300),
         MADE.random(70_000) * 1.7e308 * np.where(MADE.random(70_000) < 0.5, 1, -1),
         ((MADE.random(70_000) - 0.5) * 6.6e38).astype(np.float32),
+        2**62 + MADE.permutation(2**17),
         MADE.permutation(np.append(MADE.pareto(0.7, 35_000), -MADE.pareto(0.7, 35_000))),
     ],
 )
@@ -99,9 +109,10 @@ def test_scores_that_are_not_spread_are_sorted(scores):
     """Equal ones, few different ones, close ones beside one that is far away, and steep ones on both sides of 0."""
     with np.errstate(all="ignore"):
         assert fill_buckets(scores) is None
-        column = sorting._order_column(scores, Fraction(1))
-    assert isinstance(column, FloatColumn)
-    assert (column.values == np.sort(scores)).all()
+        column = sorting.tally_of_array(scores, Fraction(1)).column
+    assert isinstance(column, FloatColumn | IntegerColumn)
+    ordered = np.sort(scores)
+    assert all(column.number(i) == ordered[i] for i in range(0, 70_000, 700))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -110,7 +121,7 @@ def test_a_score_that_is_not_finite_is_refused(bad, place):
     scores = SPREAD["uniform"].copy()
     scores[place] = bad
     with pytest.raises(Error, match="scores must be finite"):
-        discreet.top_k(scores, 10, 1)
+        discreet.top_k(scores, 10, 1, sensitivity=discreet.Sensitivity(down=0, up=1))
 
 
 def test_keys_never_fall_and_reach_both_ends():
@@ -149,7 +160,7 @@ def test_either_way_to_buckets_finds_every_score(by, monkeypatch):
     for scores in SPREAD.values():
         if (column := fill_buckets(scores)) is not None:
             some = MADE.integers(0, len(scores), 30)
-            assert (column.raw(some) == np.sort(scores)[some]).all()
+            assert (column.raw(some) == sorting._sort_column(scores, Fraction(1)).raw(some)).all()
         else:
             assert by == "_find_by_share"
 
@@ -181,10 +192,20 @@ def test_a_release_is_that_of_sorted_scores(mechanism, monkeypatch):
     """Drawn by the same bits, where all scores are in one column."""
     import random
 
-    releases = []
+    releases, limit = [], discreet.Sensitivity(down=0, up=1)
     for many in (buckets.MANY, 10**9):
         monkeypatch.setattr(sorting, "MANY", many)
-        drawn = discreet.top_k(SPREAD["uniform"], 40, "0.05", mechanism=mechanism, rng=random.Random(3))
+        drawn = discreet.top_k(
+            SPREAD["uniform"], 40, "0.05", mechanism=mechanism, sensitivity=limit, rng=random.Random(3)
+        )
         releases.append(drawn.items)
     assert releases[0] == releases[1]
     assert isinstance(Tally(fill_buckets(SPREAD["uniform"])).exact(3), Fraction)
+
+
+def test_scores_that_change_while_they_are_looked_at_are_withheld():
+    scores = SPREAD["uniform"].copy()
+    column = fill_buckets(scores)
+    column.keys[:] = column.keys[0]
+    with pytest.raises(discreet.InternalError):
+        column.raw(np.array([3]))

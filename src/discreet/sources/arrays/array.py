@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,30 +44,33 @@ class ArraySource(Source):
         return len(self.scores)
 
     def tally(self) -> Tally:
-        return self._tally
+        return tally_of_array(self.scores, self.unit)
 
     def items(self, ranks: Ranks) -> list[Any]:
-        return labels_at(self.labels, self._positions(ranks))
+        return labels_at(self.labels, self._find_positions(self.tally(), Selection(ranks)))
 
-    def draw_items(self, selection: Selection) -> list[Any] | Ranks:
-        if self.scores.dtype == object or not (selection.cuts_no_run or self.d >= LARGE):
-            return super().draw_items(selection)
-        positions = PositionFinder(self.scores, self._tally).find_selected(selection)
+    def draw_items(self, tally: Tally, selection: Selection) -> list[Any] | Ranks:
+        positions = self._find_positions(tally, selection)
         return positions if self.labels is None else labels_at(self.labels, positions)
+
+    def _find_positions(self, tally: Tally, selection: Selection) -> Ranks:
+        """Return where in the input the items of a selection are."""
+        if self.scores.dtype == object:
+            ascending = sorted(range(self.d), key=self.scores.__getitem__)
+            return np.array(ascending, np.int64)[self.d - 1 - selection.draw_ranks()]
+        finder = PositionFinder(self.scores, tally)
+        if selection.cuts_no_run or self.d >= LARGE:
+            return finder.find_selected(selection)
+        return finder.find(selection.draw_ranks())
 
     def every_item(self) -> list[Any]:
         return labels_at(self.labels, np.arange(self.d))
 
-    @cached_property
-    def _tally(self) -> Tally:
-        return tally_of_array(self.scores, self.unit)
-
-    def _positions(self, ranks: Ranks) -> Ranks:
-        """Where in the input the items at some ranks are."""
-        if self.scores.dtype == object:
-            ascending = sorted(range(self.d), key=self.scores.__getitem__)
-            return np.array(ascending, np.int64)[self.d - 1 - ranks]
-        return PositionFinder(self.scores, self._tally).find(ranks)
+    def snapshot(self) -> ArraySource:
+        """Return the same with a read-only copy of the scores, which nobody else can change."""
+        scores = self.scores.copy()
+        scores.setflags(write=False)
+        return replace(self, scores=scores)
 
 
 def array_source(scores: Any, labels: Any = None) -> ArraySource:

@@ -101,6 +101,11 @@ def order_bits(scores: NDArray[Any], signed: bool = True) -> NDArray[Any]:
     return bits ^ (bits >> (8 * bits.itemsize - 1) & np.iinfo(bits.dtype).max) if signed else bits
 
 
+def as_bits(whole: NDArray[Any]) -> NDArray[np.uint64]:
+    """Whole numbers modulo 2^64; a view where they have 64 bits."""
+    return whole.astype(np.uint64 if whole.dtype.kind == "u" else np.int64, copy=False).view(np.uint64)
+
+
 def _copy_scores(scores: NDArray[Any]) -> NDArray[Any]:
     if _find_mapping(scores) is None:
         return np.array(scores)

@@ -1,8 +1,9 @@
-"""Floats in order by buckets: a pass over the array says how many are in each, and only those looked at are sorted.
+"""Numbers in order by buckets: one pass counts how many are in each, and only the buckets asked for are sorted.
 
 A mechanism asks for the scores at some hundred ranks, however many there are. Buckets are parts of the range, of equal
-width or finer towards 0, and no score is in a lower one than a smaller score. So the score at a position is in a known
-bucket, at a known place in its order, and is looked up as it is.
+width or finer towards 0, and no score is in a lower bucket than a smaller score. So the score at a position is in a
+known bucket, at a known place in its order. Whole numbers choose their bucket as the nearest float, which keeps their
+order, and are looked up as they are.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.columns import FloatColumn, float_differences
-from discreet.errors import InvalidValueError
+from discreet.columns import Column, float_differences
+from discreet.errors import InternalError, InvalidValueError
 from discreet.exact.arrays import Floats, Mask, Ranks
-from discreet.sources.arrays.blocks import BLOCK, FINITE, iterate_blocks, order_bits, sort_scores, take_sample
+from discreet.sources.arrays.blocks import BLOCK, FINITE, as_bits, iterate_blocks, order_bits, take_sample
 
 MANY = 1 << 16
 """From how many scores on buckets pay."""
@@ -34,29 +35,37 @@ _LOOKS = 16
 """How often buckets are looked for before all is sorted: so many passes take as long."""
 
 
-def fill_buckets(scores: NDArray[Any]) -> BucketColumn | None:
-    """The column of some finite floats, or None where many of them would be in one bucket."""
-    ends, sample = _find_range(scores), take_sample(scores)
+def fill_buckets(scores: NDArray[Any], unit: Fraction, whole: Callable[[], Column]) -> BucketColumn | None:
+    """Return the column of some finite numbers, or None where many of them would share a bucket.
+
+    `unit` is what one step of whole numbers is worth, and `whole` sorts all scores.
+    """
+    (low, high), sample = _find_range(scores), _as_floats(take_sample(scores))
     bits = min(_MOST, max(1, len(scores).bit_length() - 2))
     for make in (_find_by_share, _find_by_bits):
-        find = make(*ends, bits)
+        find = make(low, high, bits)
         if find is not None and _SHARE * int(np.bincount(find(sample)).max()) <= len(sample):
-            return _fill(scores, find, 2**bits)
+            return _fill(scores, find, 2**bits, unit, whole)
     return None
+
+
+def _as_floats(scores: NDArray[Any]) -> NDArray[Any]:
+    """Return floats as they are, and whole numbers as the nearest floats."""
+    return scores if scores.dtype.kind == "f" else scores.astype(np.float64)
 
 
 Find = Callable[[NDArray[Any]], NDArray[np.uint16]]
 """The buckets of some scores: never a lower one for a higher score."""
 
 
-def _fill(scores: NDArray[Any], find: Find, count: int) -> BucketColumn:
-    """The column of some scores in so many buckets."""
+def _fill(scores: NDArray[Any], find: Find, count: int, unit: Fraction, whole: Callable[[], Column]) -> BucketColumn:
+    """Return the column of some scores in so many buckets."""
     keys, sizes = np.empty(len(scores), np.uint16), np.zeros(count, np.int64)
     for start, block in iterate_blocks(scores):
-        keys[start : start + len(block)] = find(block)
+        keys[start : start + len(block)] = find(_as_floats(block))
     for start in range(0, len(keys), 8 * BLOCK):
         sizes += np.bincount(keys[start : start + 8 * BLOCK], minlength=count)
-    return BucketColumn(scores, keys, np.append(0, sizes.cumsum()))
+    return BucketColumn(scores, keys, np.append(0, sizes.cumsum()), unit, whole)
 
 
 def _find_by_share(low: Any, high: Any, bits: int) -> Find | None:
@@ -97,7 +106,7 @@ def _find_by_bits(low: Any, high: Any, bits: int) -> Find:
 
 def _find_range(scores: NDArray[Any]) -> tuple[Any, Any]:
     """The lowest and the highest score; raises where one is not finite."""
-    ends = [(block[block.argmin()], block[block.argmax()]) for _, block in iterate_blocks(scores)]
+    ends = [_as_floats(block[[block.argmin(), block.argmax()]]) for _, block in iterate_blocks(scores)]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     # A NaN is the first of its block in either way, and is neither below nor above others.
     if not all(np.isfinite(low) and np.isfinite(high) for low, high in ends):
@@ -129,22 +138,27 @@ class _Sorted:
 
 @dataclass(eq=False, repr=False)
 class BucketColumn:
-    """Finite scores of float32 or float64.
+    """Finite scores, of which the buckets that were asked for are in order.
 
     Attributes
     ----------
     scores
-        All of them, in any order.
+        All of them, in any order. They must not change as long as the column is used.
     keys
         The bucket of each.
     begins
         The first position of each bucket in ascending order, and how many scores there are.
+    unit
+        What one step of `differences` is worth.
+    sort_all
+        Makes a column of all scores.
     """
 
-    scores: NDArray[np.floating[Any]]
+    scores: NDArray[Any]
     keys: NDArray[np.uint16]
     begins: Ranks
-    unit: ClassVar[Fraction] = Fraction(1)
+    unit: Fraction
+    sort_all: Callable[[], Column]
     _known: _Sorted = field(init=False)
 
     def __post_init__(self) -> None:
@@ -154,28 +168,40 @@ class BucketColumn:
     def __len__(self) -> int:
         return len(self.scores)
 
-    def number(self, position: int) -> float:
-        return float(self.raw(np.array([position]))[0])
+    def number(self, position: int) -> int | float | Fraction:
+        found = self._look_up(np.array([position]))
+        return self._whole.number(position) if found is None else found.item()
 
     def raw(self, positions: Ranks) -> NDArray[Any]:
-        buckets = self.begins.searchsorted(positions, side="right") - 1
-        # Another thread may add buckets at any time, and takes none away.
-        known = self._known
-        if not known.has.take(buckets).all():
-            if (more := self._sort_more(known, buckets)) is None:
-                return self._whole.raw(positions)
-            self._known = known = more
-        return known.values.take(known.begins.take(buckets) + positions - self.begins.take(buckets))
+        found = self._look_up(positions)
+        if found is None:
+            return self._whole.raw(positions)
+        return found if found.dtype.kind == "f" else as_bits(found)
 
     def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
         both = self.raw(np.concatenate([larger, smaller]))
-        return float_differences(both[: len(larger)], both[len(larger) :])
+        one, other = both[: len(larger)], both[len(larger) :]
+        if one.dtype.kind == "f":
+            return float_differences(one, other)
+        # The order of positions is that of the scores, whatever their bits are.
+        return np.where(larger > smaller, one - other, np.uint64(0)).astype(np.float64)
 
     def within(self, positions: Ranks, reaches: Floats) -> Ranks:
         return self._whole.within(positions, reaches)
 
     def run(self, positions: Ranks) -> Ranks:
         return self._whole.run(positions)
+
+    def _look_up(self, positions: Ranks) -> NDArray[Any] | None:
+        """Return the scores at some positions as the array holds them, or None where all are better sorted."""
+        buckets = self.begins.searchsorted(positions, side="right") - 1
+        # Another thread may add buckets at any time, and takes none away.
+        known = self._known
+        if not known.has.take(buckets).all():
+            if (more := self._sort_more(known, buckets)) is None:
+                return None
+            self._known = known = more
+        return known.values.take(known.begins.take(buckets) + positions - self.begins.take(buckets))
 
     def _sort_more(self, known: _Sorted, buckets: Ranks) -> _Sorted | None:
         """What is known, and some buckets more; None where all should be sorted, or are."""
@@ -194,9 +220,12 @@ class BucketColumn:
         values = np.concatenate([known.values, np.sort(np.concatenate(found))])
         # Two pieces that are in order, which are merged.
         values.sort(kind="stable")
+        # Scores that changed meanwhile would be looked up at the wrong places.
+        if len(values) != int(ends[-1]):
+            raise InternalError
         return _Sorted(has, ends - sizes, values, known.looks + 1)
 
     @cached_property
-    def _whole(self) -> FloatColumn:
+    def _whole(self) -> Column:
         """All scores in order."""
-        return FloatColumn(sort_scores(self.scores))
+        return self.sort_all()

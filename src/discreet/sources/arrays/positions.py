@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from discreet.exact.arrays import Mask, Ranks, sorted_distinct
 from discreet.selection import Selection, UniformSubset
-from discreet.sources.arrays.blocks import BLOCK, iterate_blocks
-from discreet.sources.arrays.sorting import LARGE, as_bits
+from discreet.sources.arrays.blocks import BLOCK, as_bits, iterate_blocks
+from discreet.sources.arrays.sorting import LARGE
 from discreet.tally import Tally
 
 _FEW = 8

@@ -1,51 +1,47 @@
-"""An array of numbers as a tally, with no more put in order than is asked for.
+"""An array of numbers as a tally.
 
-Small whole numbers, which is what most counts are, are counted value by value in one pass. Of other large arrays only
-the top is sorted at first, if a sample of the scores says that this is a small part: the whole is sorted, or put into
-`buckets`, when somebody asks for a rank below. What a sample says changes the cost alone; every answer is exact.
+Small whole numbers, which is what most counts are, are counted value by value in one pass. Other large arrays are put
+into `buckets` if a sample of the scores shows that these will be small, and are sorted otherwise. The sample changes
+the cost alone; every answer is exact.
 """
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.columns import Column, ExactColumn, FloatColumn, IntegerColumn, LazyColumn
+from discreet.columns import Column, ExactColumn, FloatColumn, IntegerColumn
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
-from discreet.sources.arrays.blocks import BLOCK, BY_DIGITS, FINITE, iterate_blocks, sort_scores, take_sample
+from discreet.sources.arrays.blocks import BLOCK, BY_DIGITS, FINITE, as_bits, sort_scores, take_sample
 from discreet.sources.arrays.buckets import MANY, fill_buckets
 from discreet.tally import Tally
 
 LARGE = 1 << 17
-"""From how many scores on a sample pays."""
+"""From how many whole numbers on counting or bucketing them is faster than sorting."""
 
 _SMALL = 1 << 16
 """Whole numbers from 0 to here are counted, and not sorted."""
 
 
 def tally_of_array(scores: NDArray[Any], unit: Fraction) -> Tally:
-    """The tally of an array of whole numbers (in multiples of a unit), of finite floats, or of Fractions."""
+    """Return the tally of an array of whole numbers (in multiples of a unit), of finite floats, or of Fractions."""
     if scores.dtype == object:
         return Tally(ExactColumn(sorted(scores.tolist())))
-    if len(scores) < LARGE:
-        return Tally(_order_column(scores, unit))
-    whole = scores.dtype.kind != "f"
-    counted = _count_values(scores, unit) if whole and np.mean(_is_small(take_sample(scores))) > 7 / 8 else None
-    return Tally(_lazy_column(scores, unit)) if counted is None else counted
-
-
-def _order_column(scores: NDArray[Any], unit: Fraction) -> Column:
-    """All scores in order, or the way to any of them."""
-    if scores.dtype.kind != "f" or len(scores) < MANY:
-        return _sort_column(scores, unit)
-    with np.errstate(all="ignore"):
-        buckets = fill_buckets(scores)
-    return _sort_column(scores, unit) if buckets is None else buckets
+    is_whole = scores.dtype.kind != "f"
+    if is_whole and len(scores) >= LARGE and np.mean(_is_small(take_sample(scores))) > 7 / 8:
+        counted = _count_values(scores, unit)
+        if counted is not None:
+            return counted
+    if len(scores) >= (LARGE if is_whole else MANY):
+        with np.errstate(all="ignore"):
+            buckets = fill_buckets(scores, unit, lambda: _sort_column(scores, unit))
+        if buckets is not None:
+            return Tally(buckets)
+    return Tally(_sort_column(scores, unit))
 
 
 def _sort_column(scores: NDArray[Any], unit: Fraction) -> Column:
@@ -84,19 +80,6 @@ def _subtract_lowest(ordered: NDArray[Any]) -> tuple[NDArray[np.uint64], int]:
     return keys, low
 
 
-def as_bits(whole: NDArray[Any]) -> NDArray[np.uint64]:
-    """Whole numbers modulo 2^64; a view where they have 64 bits."""
-    return whole.astype(np.uint64 if whole.dtype.kind == "u" else np.int64, copy=False).view(np.uint64)
-
-
-def _check_finite(scores: NDArray[Any]) -> None:
-    # The sum of a block is finite where all of it is, unless it is very large; only then are they looked at one by one.
-    with np.errstate(all="ignore"):
-        for _, block in iterate_blocks(scores):
-            if not np.isfinite(block.sum()) and not np.isfinite(block).all():
-                raise InvalidValueError(FINITE)
-
-
 def _is_small(scores: NDArray[Any]) -> NDArray[np.bool_]:
     return (scores >= 0) & (scores < _SMALL)
 
@@ -130,38 +113,3 @@ def _tally_counts(counts: NDArray[np.int64], rest: NDArray[Any], unit: Fraction)
     ascending_sizes = np.concatenate([sizes[:below], counts[small], sizes[below:]])
     last: Ranks = np.cumsum(ascending_sizes[::-1]) - 1
     return Tally(IntegerColumn(*_subtract_lowest(ascending), unit), last)
-
-
-def _lazy_column(scores: NDArray[Any], unit: Fraction) -> LazyColumn:
-    def top(depth: int, reach: float) -> Column | None:
-        bar = _estimate_bar(scores, depth, reach, unit)
-        if bar is None:
-            return None
-        if scores.dtype.kind == "f":
-            _check_finite(scores)
-        return _sort_column(np.concatenate([block[block >= bar] for _, block in iterate_blocks(scores)]), unit)
-
-    return LazyColumn(len(scores), lambda: _order_column(scores, unit), top, unit)
-
-
-def _estimate_bar(scores: NDArray[Any], depth: int, reach: float, unit: Fraction) -> Any:
-    """A score likely `reach` or more below the one that many ranks from the top, or None where many are above."""
-    sample = np.sort(take_sample(scores))[::-1]
-    expected = depth * len(sample) / len(scores)
-    # The sample holds so many or fewer of the first ranks but for a chance of one in tens of thousands.
-    enough = int(expected + 4.0 * expected**0.5 + 4.0)
-    if enough >= len(sample) / 8:
-        return None
-    bar = _subtract_reach(sample[enough], reach, unit)
-    return None if bar is None or sample[len(sample) // 8] >= bar else bar
-
-
-def _subtract_reach(score: Any, reach: float, unit: Fraction) -> Any:
-    """A score less a reach, or a little less than that, in the type of the scores; None where that is out of range."""
-    if score.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            return score.dtype.type(float(score) - reach)
-    if math.isinf(reach):
-        return None
-    lowest = int(score) - math.ceil(Fraction(reach) / unit)
-    return score.dtype.type(lowest) if lowest >= np.iinfo(score.dtype).min else None

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,32 +57,41 @@ class TensorSource(Source):
         return None if self.scores.is_floating_point() else Fraction(1)
 
     def tally(self) -> Tally:
-        return Tally(self._column)
+        # Without positions a sort takes half as long, and half of the memory.
+        values, counts = self.scores.unique(return_counts=True)
+        column = TensorColumn(values, counts.cumsum(0), self.d)
+        if not np.isfinite(column.raw(np.array([0, self.d - 1]))).all():
+            raise InvalidValueError(FINITE)
+        return Tally(column)
 
     def items(self, ranks: Ranks) -> list[Any]:
-        return labels_at(self.labels, self._positions(ranks))
+        return labels_at(self.labels, self._positions(self.tally(), ranks))
 
-    def draw_items(self, selection: Selection) -> list[Any] | Ranks:
+    def draw_items(self, tally: Tally, selection: Selection) -> list[Any] | Ranks:
         whole_runs = selection.cuts_no_run
-        positions = self._find_between(selection) if whole_runs else self._positions(selection.draw_ranks())
-        return positions if self.labels is None else labels_at(self.labels, positions)
+        found = self._find_between(tally, selection) if whole_runs else self._positions(tally, selection.draw_ranks())
+        return found if self.labels is None else labels_at(self.labels, found)
 
     def every_item(self) -> list[Any]:
         return labels_at(self.labels, np.arange(self.d))
 
-    def _positions(self, ranks: Ranks) -> Ranks:
-        """Where the items at some ranks are: those down to the lowest are sorted, equal ones as they come."""
-        lowest, below = self._column.find(np.array([self.d - 1 - int(ranks.max())]))
+    def snapshot(self) -> TensorSource:
+        """Return the same with a copy of the scores, which nobody else can change."""
+        return replace(self, scores=self.scores.clone())
+
+    def _positions(self, tally: Tally, ranks: Ranks) -> Ranks:
+        """Return where the items at some ranks are: those down to the lowest are sorted, equal ones as they come."""
+        lowest, below = _column_of(tally).find(np.array([self.d - 1 - int(ranks.max())]))
         if 2 * below < self.d:
             return _take(self.scores.sort(stable=True).indices, self.d - 1 - ranks)
         near = _where(self.scores >= lowest)
         return _take(near[self.scores[near].sort(stable=True).indices], len(near) - 1 - ranks)
 
-    def _find_between(self, selection: Selection) -> Ranks:
-        """The positions of a selection where two scores tell who is in the range; what it leaves open is drawn."""
+    def _find_between(self, tally: Tally, selection: Selection) -> Ranks:
+        """Return the positions of a selection where two scores bound the range; what it leaves open is drawn."""
         some = selection.subset
         ranks = np.array([selection.head - 1] if some is None else [some.first, some.last])
-        bounds, _ = self._column.find(self.d - 1 - ranks)
+        bounds, _ = _column_of(tally).find(self.d - 1 - ranks)
         if some is None:
             return _to_host(_where(self.scores >= bounds[0]))
         high, low = bounds[0], bounds[1]
@@ -98,14 +106,12 @@ class TensorSource(Source):
 
         return draw_inside(some, self.d, keep, head)
 
-    @cached_property
-    def _column(self) -> TensorColumn:
-        # Without positions a sort takes half as long, and half of the memory.
-        values, counts = self.scores.unique(return_counts=True)
-        column = TensorColumn(values, counts.cumsum(0), self.d)
-        if not np.isfinite(column.raw(np.array([0, self.d - 1]))).all():
-            raise InvalidValueError(FINITE)
-        return column
+
+def _column_of(tally: Tally) -> TensorColumn:
+    """Return the column of a tally that a TensorSource made."""
+    if not isinstance(tally.column, TensorColumn):
+        raise InvalidTypeError("tally must be that of a tensor")
+    return tally.column
 
 
 @dataclass(frozen=True, eq=False, repr=False)

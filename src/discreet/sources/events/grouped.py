@@ -22,7 +22,7 @@ from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.lookup import Lookup
 from discreet.sources.events.ranges import Integers
 from discreet.sources.events.scoring import Scoring
-from discreet.sources.groups import MANY, Choose, GroupedSource, split_groups
+from discreet.sources.groups import MANY, Choose, GroupedSource
 from discreet.tally import Tally
 
 
@@ -67,10 +67,9 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
             try:
                 tallies = self._take_snapshot()
                 ranks, scores = [], []
-                for group, some in split_groups(tallies):
-                    for tally, selection in zip(some, choose(group, some), strict=True):
-                        ranks.append(selection.draw_ranks())
-                        scores.append([tally.exact(rank) for rank in ranks[-1].tolist()] if scored else [])
+                for group, tally in enumerate(tallies):
+                    ranks.append(choose(group, tally).draw_ranks())
+                    scores.append([tally.exact(rank) for rank in ranks[-1].tolist()] if scored else [])
                 return list(zip(self._find_items(ranks), scores, strict=True))
             finally:
                 self.close()
