@@ -124,7 +124,7 @@ def _exchange(one: Path, other: Path) -> bool:
     except (AttributeError, OSError, TypeError):
         return False
     here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
-    return renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+    return bool(renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
 
 
 def _remove_others(out: Path, current: Path) -> None:
