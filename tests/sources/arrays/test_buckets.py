@@ -110,7 +110,7 @@ def test_a_score_that_is_not_finite_is_refused(bad, place):
     scores = SPREAD["uniform"].copy()
     scores[place] = bad
     with pytest.raises(Error, match="scores must be finite"):
-        discreet.top_k(scores, 10, 1)
+        discreet.top_k(scores, 10, 1, sensitivity=discreet.Sensitivity(0, 1))
 
 
 def test_keys_never_fall_and_reach_both_ends():
@@ -184,7 +184,8 @@ def test_a_release_is_that_of_sorted_scores(mechanism, monkeypatch):
     releases = []
     for many in (buckets.MANY, 10**9):
         monkeypatch.setattr(sorting, "MANY", many)
-        drawn = discreet.top_k(SPREAD["uniform"], 40, "0.05", mechanism=mechanism, rng=random.Random(3))
+        terms = {"mechanism": mechanism, "sensitivity": discreet.Sensitivity(0, 1), "rng": random.Random(3)}
+        drawn = discreet.top_k(SPREAD["uniform"], 40, "0.05", **terms)
         releases.append(drawn.items)
     assert releases[0] == releases[1]
     assert isinstance(Tally(fill_buckets(SPREAD["uniform"])).exact(3), Fraction)

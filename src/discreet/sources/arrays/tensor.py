@@ -57,6 +57,10 @@ class TensorSource(Source):
     def grid(self) -> Fraction | None:  # type: ignore[override]  # a constant in other sources, public here too
         return None if self.scores.is_floating_point() else Fraction(1)
 
+    @property
+    def fractional(self) -> bool:  # type: ignore[override]  # a constant in other sources, public here too
+        return bool(self.scores.is_floating_point())
+
     def tally(self) -> Tally:
         return Tally(self._column)
 
