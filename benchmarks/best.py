@@ -24,6 +24,7 @@ from ratings import five_stars, ratings, titles
 
 DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).parents[2] / "shared" / "datasets"))
 PROBABILITY, CLOSE = 0.9, 1.0005
+OF_COUNTS = discreet.Sensitivity(down=0, up=1)
 
 
 def main() -> None:
@@ -49,7 +50,7 @@ def vectors() -> dict[str, np.ndarray]:
 def show(name: str, scores: np.ndarray, k: int, goal: str) -> float:
     """Prints one row, and gives the ratio."""
     try:
-        plan = discreet.plan(scores, k, goal=goal, probability=str(PROBABILITY))
+        plan = discreet.plan(scores, k, goal=goal, probability=str(PROBABILITY), sensitivity=OF_COUNTS)
     except discreet.Error:
         print(f"{name:>10} {k:>5} {goal:>7}  ties do not let any epsilon be enough")
         return 0.0
@@ -67,7 +68,7 @@ def search(scores: np.ndarray, k: int, goal: str, start: float) -> tuple[float, 
     for mechanism in candidates(k):
 
         def reaches(epsilon: float, mechanism: Mechanism = mechanism) -> bool:
-            return getattr(discreet.utility(scores, k, epsilon, mechanism), goal) >= PROBABILITY
+            return getattr(discreet.utility(scores, k, epsilon, mechanism, sensitivity=OF_COUNTS), goal) >= PROBABILITY
 
         if reaches(best / CLOSE):
             best, whose = bisect(reaches, best / CLOSE), mechanism

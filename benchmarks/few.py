@@ -17,7 +17,7 @@ from discreet.mechanisms.canonical import Prepared
 from discreet.sources.arrays.array import array_source
 from discreet.tally import Tally
 from peers import PLAIN, plain_one_shot
-from scores import NO_NETFLIX, netflix, zipf
+from scores import NO_NETFLIX, OF_COUNTS, netflix, zipf
 from suite import Row, Rows, Run, power
 
 EPSILONS = ("1", "0.1", "0.01", "0.001")
@@ -55,7 +55,10 @@ def shapes(d: int) -> Iterator[tuple[str, np.ndarray]]:
 
 def against_plain(run: Run, scores: np.ndarray, k: int, epsilon: str) -> tuple[str, float, float]:
     """The epsilon, how many plain one-shots a release takes, and what one of these takes."""
-    release, plain = partial(discreet.top_k, scores, k, epsilon), partial(plain_one_shot, scores, k, float(epsilon))
+    release, plain = (
+        partial(discreet.top_k, scores, k, epsilon, sensitivity=OF_COUNTS),
+        partial(plain_one_shot, scores, k, float(epsilon)),
+    )
     times = run.minima({"release": release, "plain": plain}, repeats=41)
     return epsilon, times["release"] / times["plain"], times["plain"]
 

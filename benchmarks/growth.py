@@ -10,7 +10,7 @@ import numpy as np
 import discreet
 from discreet.sources.arrays.array import array_source
 from large import KINDS
-from scores import zipf
+from scores import OF_COUNTS, zipf
 from small import first_draw
 from suite import Row, Rows, Run, power
 from timing import Task
@@ -33,9 +33,9 @@ def with_d(run: Run, kind: str, many: int) -> Rows:
     for epsilon in ("1", "0.01"):
         tasks: dict[str, Task] = {
             "few sort": often(partial(np.sort, few_scores)),
-            "few": often(partial(discreet.top_k, few_scores, k, epsilon)),
+            "few": often(partial(discreet.top_k, few_scores, k, epsilon, sensitivity=OF_COUNTS)),
             "many sort": partial(np.sort, many_scores),
-            "many": partial(discreet.top_k, many_scores, k, epsilon),
+            "many": partial(discreet.top_k, many_scores, k, epsilon, sensitivity=OF_COUNTS),
         }
         times = run.medians(tasks, repeats=7)
         grown, sort_grown = (TIMES * times[f"many{what}"] / times[f"few{what}"] for what in ("", " sort"))
@@ -47,7 +47,9 @@ def with_k(run: Run, kind: str, d: int, many: int) -> Rows:
     """How much more a large k costs than a small one, the listing of so many labels in Python aside."""
     scores, positions = KINDS[kind][0](d), np.arange(many)
     for epsilon in ("1", "0.01"):
-        tasks: dict[str, Task] = {str(k): partial(discreet.top_k, scores, k, epsilon) for k in (10, many)}
+        tasks: dict[str, Task] = {
+            str(k): partial(discreet.top_k, scores, k, epsilon, sensitivity=OF_COUNTS) for k in (10, many)
+        }
         times = run.medians({**tasks, "listing": positions.tolist}, repeats=7)
         what = f"{kind}, d = {power(d)}, epsilon = {epsilon}: k from 10 to {power(many)}, without listing them"
         yield Row(what, (times[str(many)] - times["listing"]) / times["10"], "times", 3, one=times["10"])

@@ -10,7 +10,7 @@ import numpy as np
 import discreet
 from discreet.noise import NOISES
 from peers import PLAIN, plain_one_shot
-from scores import distinct, zipf
+from scores import OF_COUNTS, distinct, zipf
 from suite import Row, Rows, Run, power
 from timing import Task
 
@@ -39,7 +39,7 @@ def releases(run: Run, kind: str, d: int) -> Rows:
         for epsilon in ("1", "0.01"):
             tops = k == 1000 and epsilon == "1" and kind == "float64" and is_largest
             tasks: dict[str, Task] = {
-                "top_k": partial(discreet.top_k, scores, k, epsilon),
+                "top_k": partial(discreet.top_k, scores, k, epsilon, sensitivity=OF_COUNTS),
                 "plain": partial(plain_one_shot, scores, k, float(epsilon)),
                 **({"sort": partial(np.sort, scores)} if is_largest else {}),
                 **({"partition": partial(np.partition, scores, d - k)} if tops else {}),
@@ -67,7 +67,7 @@ def histograms(run: Run, d: int) -> Rows:
     for k in places(d)[:2]:
         for epsilon in ("1", "0.01"):
             tasks: dict[str, Task] = {
-                "canonical": partial(discreet.top_k, scores, k, epsilon),
+                "canonical": partial(discreet.top_k, scores, k, epsilon, sensitivity=OF_COUNTS),
                 "histogram": partial(
                     discreet.top_k, scores, k, epsilon, mechanism=discreet.Histogram(), sensitivity=few
                 ),
@@ -88,8 +88,10 @@ def cores(run: Run, d: int) -> Rows:
         for k in (k for k in (100, 1000) if k < d):
             for epsilon in ("1", "0.01", "0.001"):
                 tasks: dict[str, Task] = {
-                    "canonical": partial(discreet.top_k, scores, k, epsilon),
-                    "core": partial(discreet.top_k, scores, k, epsilon, mechanism=discreet.Core()),
+                    "canonical": partial(discreet.top_k, scores, k, epsilon, sensitivity=OF_COUNTS),
+                    "core": partial(
+                        discreet.top_k, scores, k, epsilon, sensitivity=OF_COUNTS, mechanism=discreet.Core()
+                    ),
                 }
                 times = run.medians(tasks, repeats=11)
                 limit = 1.5 * times["canonical"] + 0.002

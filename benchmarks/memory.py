@@ -14,6 +14,7 @@ import numpy as np
 
 import discreet
 from large import KINDS, places
+from scores import OF_COUNTS
 from suite import Row, Rows, Run, power
 from timing import peak
 
@@ -28,7 +29,7 @@ def rows(run: Run) -> Rows:
         scores = make(d)
         for k in places(d):
             for epsilon in ("1", "0.01"):
-                held = peak(partial(discreet.top_k, scores, k, epsilon))
+                held = peak(partial(discreet.top_k, scores, k, epsilon, sensitivity=OF_COUNTS))
                 what = f"beside {kind}, d = {power(d)}, k = {power(k)}, epsilon = {epsilon}"
                 yield Row(what, held / scores.nbytes, "copy of the scores", 1)
     if run.full:
@@ -83,4 +84,4 @@ def _bytes(status: str, name: str) -> int:
 
 
 if __name__ == "__main__":
-    discreet.top_k(np.load(sys.argv[1], mmap_mode="r"), 1000, sys.argv[2])
+    discreet.top_k(np.load(sys.argv[1], mmap_mode="r"), 1000, sys.argv[2], sensitivity=OF_COUNTS)

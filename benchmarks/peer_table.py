@@ -18,7 +18,7 @@ import numpy as np
 import discreet
 from few import shapes
 from peers import NO_DIFFPRIVLIB, NO_OPENDP, Diffprivlib, has_opendp, joint, opendp, plain_one_shot, scan
-from scores import NO_NETFLIX, netflix
+from scores import NO_NETFLIX, OF_COUNTS, netflix
 from suite import Result, Row, Rows, Run, digits, power
 from timing import Task
 
@@ -59,11 +59,13 @@ class Case:
 
     def release(self) -> Task:
         """A release by the default mechanism, ready to be called."""
-        return partial(discreet.top_k, self.scores, self.k, self.epsilon)
+        return partial(discreet.top_k, self.scores, self.k, self.epsilon, sensitivity=OF_COUNTS)
 
     def joint_release(self) -> Task:
         """A release by the joint mechanism, ready to be called."""
-        return partial(discreet.top_k, self.scores, self.k, self.epsilon, mechanism=discreet.Joint())
+        return partial(
+            discreet.top_k, self.scores, self.k, self.epsilon, sensitivity=OF_COUNTS, mechanism=discreet.Joint()
+        )
 
 
 def label(what: str, k: int, epsilon: str) -> str:

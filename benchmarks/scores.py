@@ -7,6 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+import discreet
+
+OF_COUNTS = discreet.Sensitivity(down=0, up=1)
+"""What all scores are taken for, floats too, which have no sensitivity of their own."""
+
 FOLDER = Path(os.environ.get("DISCREET_DATA", Path(__file__).parents[2] / "shared" / "datasets"))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import discreet
 from peers import NO_OPENDP, has_opendp, opendp
-from scores import distinct, zipf
+from scores import OF_COUNTS, distinct, zipf
 from suite import Row, Rows, Run, power
 from timing import Task
 
@@ -55,7 +55,7 @@ def against_sort(run: Run, d: int) -> Rows:
         scores = make(d, np.random.default_rng(3))
         for epsilon in EPSILONS:
             tasks: dict[str, Task] = {
-                "top_k": partial(discreet.top_k, scores, K, epsilon),
+                "top_k": partial(discreet.top_k, scores, K, epsilon, sensitivity=OF_COUNTS),
                 "sort": partial(np.sort, scores),
             }
             times = run.medians(tasks, repeats=5)
@@ -67,7 +67,7 @@ def by_the_clock(run: Run, d: int) -> Rows:
     for name, make in COUNTS.items():
         scores = make(d, np.random.default_rng(3))
         for epsilon in EPSILONS:
-            tasks: dict[str, Task] = {"top_k": partial(discreet.top_k, scores, K, epsilon)}
+            tasks: dict[str, Task] = {"top_k": partial(discreet.top_k, scores, K, epsilon, sensitivity=OF_COUNTS)}
             yield Row(label(name, d, epsilon), 1e3 * run.medians(tasks, repeats=51)["top_k"], "ms")
 
 
@@ -77,7 +77,7 @@ def against_opendp(run: Run, d: int) -> Rows:
         scores = make(d, np.random.default_rng(3))
         for epsilon in EPSILONS:
             tasks: dict[str, Task] = {
-                "top_k": partial(discreet.top_k, scores, K, epsilon),
+                "top_k": partial(discreet.top_k, scores, K, epsilon, sensitivity=OF_COUNTS),
                 "library": opendp(scores, K, float(epsilon)),
             }
             times = run.medians(tasks, repeats=11)

@@ -73,7 +73,8 @@ def make_long_vectors() -> list[Vector]:
 
 def measure(vector: Vector, k: int) -> Recalls:
     """The expected recall of each mechanism at each epsilon around the step."""
-    step = discreet.epsilon_for(vector.scores, k, goal="recall", probability="0.5", mechanism=discreet.Canonical("1/2"))
+    half = {"goal": "recall", "probability": "0.5", "mechanism": discreet.Canonical("1/2")}
+    step = discreet.epsilon_for(vector.scores, k, **half, sensitivity=vector.limit)
     epsilons = [Fraction(float(step) * 2.0**power) for power in np.linspace(-3.0, 2.0, 14)]
     return {name: list(recalls(vector, k, mechanism, epsilons)) for name, mechanism in METHODS.items()}
 

@@ -52,8 +52,9 @@ def million() -> Vector:
 def need(vector: Vector, k: int, gamma: str, goal: str) -> float | None:
     """The epsilon, or None where ties do not let any be enough."""
     try:
+        mechanism = discreet.Canonical(gamma=gamma)
         found = discreet.epsilon_for(
-            vector.scores, k, goal=goal, probability="0.9", mechanism=discreet.Canonical(gamma=gamma)
+            vector.scores, k, goal=goal, probability="0.9", mechanism=mechanism, sensitivity=vector.limit
         )
     except discreet.Error:
         return None

@@ -73,7 +73,8 @@ def main() -> None:
 def curves_of(vector: Vector, k: int) -> dict[str, Curve]:
     """The expected recall of each method, at epsilons around those that canonical needs for nine tenths of the list."""
     print(f"{vector.name}, k = {k}", file=sys.stderr)
-    middle = float(discreet.epsilon_for(vector.scores, k, goal="recall", probability="0.9", mechanism=CANONICAL))
+    most = {"goal": "recall", "probability": "0.9", "mechanism": CANONICAL}
+    middle = float(discreet.epsilon_for(vector.scores, k, **most, sensitivity=vector.limit))
     budgets = [float(f"{middle * 10 ** (0.1 * i - 3.5):.3g}") for i in range(STEPS)]
     return {
         name: [(e, recall(e)) for e in budgets]

@@ -31,16 +31,17 @@ def main() -> None:
     print("| --- | --- | --- |" + " --- |" * len(EPSILONS))
     for vector in vectors:
         for k in SIZES:
-            needed = need(vector.scores, k)
+            needed = need(vector.scores, k, vector.limit)
             if needed is not None:
                 cells = [compare(vector, k, epsilon, needed) for epsilon in EPSILONS]
                 print(f"| {vector.name} | {k} | {needed:.3g} | " + " | ".join(cells) + " |", flush=True)
 
 
-def need(scores: Any, k: int) -> float | None:
-    """The epsilon that canonical needs, or None where ties do not let any be enough."""
+def need(scores: Any, k: int, limit: discreet.Sensitivity | None = None) -> float | None:
+    """The epsilon that canonical needs, or None where ties do not let any be enough; a sketch knows its sensitivity."""
+    most = {"goal": "recall", "probability": "0.9", "mechanism": discreet.Canonical()}
     try:
-        return float(discreet.epsilon_for(scores, k, goal="recall", probability="0.9", mechanism=discreet.Canonical()))
+        return float(discreet.epsilon_for(scores, k, **most, sensitivity=limit))
     except discreet.Error:
         return None
 
@@ -61,7 +62,7 @@ def compare(vector: Vector, k: int, epsilon: str, needed: float) -> str:
 def draw(vector: Vector, epsilon: str, seed: int) -> discreet.Sketch:
     """A sketch that can be drawn again."""
     grid = None if vector.scores.dtype.kind in "iu" else 1
-    return discreet.sketch(vector.scores, epsilon, grid=grid, rng=random.Random(seed))
+    return discreet.sketch(vector.scores, epsilon, grid=grid, sensitivity=vector.limit, rng=random.Random(seed))
 
 
 if __name__ == "__main__":

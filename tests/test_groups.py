@@ -130,7 +130,7 @@ def test_members_may_be_whatever_top_k_takes():
 
     loans = pa.table({"who": [1, 2, 3, 3], "what": ["a", "a", "a", "b"]})
     source = discreet.events(loans, user="who", item="what", domain=["a", "b"])
-    scores = {"events": source, "list": [1, 9], "array": np.array([3.5, 2.0])}
+    scores = {"events": source, "list": [1, 9], "array": np.array([3, 2])}
     assert [one.items for one in charts(1, 1000, scores=scores).values()] == [["a"], [1], [0]]
 
 
@@ -370,7 +370,10 @@ def test_few_groups_are_printed_side_by_side_where_there_is_room(monkeypatch):
     monkeypatch.setenv("COLUMNS", "10")
     narrow = str(charts()).splitlines()
     assert narrow[1:-3] == ["DE", "  alien", "  dune", "FR", "  alien", "  heat"]
-    assert narrow[-3] == "Privacy: epsilon 100 for each person added or removed, who counts in one group alone."
+    assert narrow[-3] == (
+        "Privacy: epsilon 100 for each person added or removed, who counts in one group alone and adds at most 1 to "
+        "each score."
+    )
 
 
 def test_many_groups_are_printed_as_the_first_three_and_how_many_more(monkeypatch):
@@ -454,7 +457,8 @@ def test_what_making_the_source_took_is_counted_in(monkeypatch):
 
 def test_the_settings_of_numpy_do_not_matter():
     with np.errstate(all="raise"):
-        release = charts(1, Fraction(1, 10**12), scores={"x": np.array([1e300, -1e300]), "y": np.array([1.0, 5e-324])})
+        scores = {"x": np.array([1e300, -1e300]), "y": np.array([1.0, 5e-324])}
+        release = charts(1, Fraction(1, 10**12), scores=scores, sensitivity=discreet.Sensitivity(0, 1))
     assert release.k == 1
 
 

@@ -89,7 +89,7 @@ NOT_AUTO = (
 
 @pytest.mark.parametrize("kind", TYPED)
 def test_auto_is_for_what_has_a_numeric_type(kind):
-    assert discreet.top_k(TYPED[kind], 1, 100, pad_to="auto").k == 1
+    assert discreet.top_k(TYPED[kind], 1, 100, sensitivity=discreet.Sensitivity(0, 1), pad_to="auto").k == 1
 
 
 @pytest.mark.parametrize("kind", UNTYPED)
@@ -118,12 +118,13 @@ def test_auto_on_the_command_line(folder, monkeypatch, capsys):
     monkeypatch.setattr("discreet.padding.wait_for_multiple", lambda _, seconds: periods.append(seconds))
     np.save("scores.npy", np.array([3, 2, 1]))
     pq.write_table(pa.table({"item": ["a", "b"], "score": [2.5, 1.5]}), "scores.parquet")
+    options = ("-k", "1", "--epsilon", "1", "--sensitivity", "0,1", "--pad-to", "auto")
     for name in ("scores.npy", "scores.parquet"):
-        assert command(monkeypatch, "select", name, "-k", "1", "--epsilon", "1", "--pad-to", "auto") == 0
+        assert command(monkeypatch, "select", name, *options) == 0
     assert periods == [2.0, 2.0]
     # A decimal column is public, and told once the schema is read.
     pq.write_table(pa.table({"item": ["a", "b"], "score": [Decimal(2), Decimal(1)]}), "scores.parquet")
-    assert command(monkeypatch, "select", "scores.parquet", "-k", "1", "--epsilon", "1", "--pad-to", "auto") == 2
+    assert command(monkeypatch, "select", "scores.parquet", *options) == 2
     assert NOT_AUTO in capsys.readouterr().err
 
 
@@ -177,7 +178,7 @@ def decimals(d):
 )
 def test_scores_are_freed_before_the_wait(held_at_wait, made):
     """What takes time to free would be seen after the wait; fractions are in the guarantee, a few."""
-    discreet.top_k(made(), 2, 1, pad_to=1)
+    discreet.top_k(made(), 2, 1, sensitivity=discreet.Sensitivity(0, 1), pad_to=1)
     (held,) = held_at_wait
     assert (held["sources"], held["tallies"]) == (0, 0)
     assert held["fractions"] < 100

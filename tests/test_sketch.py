@@ -121,7 +121,7 @@ def test_what_it_promises_and_prints():
     text = str(sketch)
     # A discrete Laplace number of rate 1/6 is farther than 18 from zero once in twenty times at most.
     assert text.startswith("Scores at 3 ranks of 200 items, noise within 18 with a chance of 95% for each:\n")
-    assert text.endswith("\nPrivacy: epsilon 0.5 for each person replaced.")
+    assert text.endswith("\nPrivacy: epsilon 0.5 for each person replaced, who moves each score by at most 1.")
     drawn = discreet.sketch(VISITS, "0.5", [1, 10, 100], rng=random.Random(1))
     assert str(drawn).endswith("NOT PRIVATE: drawn with the caller's random generator")
     assert "NOT private: computed from a sketch" in str(discreet.utility(drawn, 10, 1))

@@ -19,6 +19,7 @@ from discreet.sources.scores import as_source
 
 torch = pytest.importorskip("torch", reason="torch is not installed here; make test-torch has it")
 
+COUNTS = discreet.Sensitivity(down=0, up=1)
 MECHANISMS = [
     discreet.Canonical(),
     discreet.Canonical(gamma=1, noise="laplace"),
@@ -59,7 +60,7 @@ def test_the_same_bits_release_the_same_items(mechanism, kind):
     scores = np.random.default_rng(2).permutation(5 * np.arange(400) // 3).astype(kind)
     for seed in range(5):
         releases = [
-            discreet.top_k(source, 20, "0.5", mechanism=mechanism, rng=Entropy(random.Random(seed)))
+            discreet.top_k(source, 20, "0.5", mechanism=mechanism, sensitivity=COUNTS, rng=Entropy(random.Random(seed)))
             for source in (TensorSource(torch.from_numpy(scores)), torch.from_numpy(scores), scores)
         ]
         assert releases[1] == releases[2]
@@ -91,7 +92,7 @@ def test_every_kind_of_number_is_taken_as_what_it_denotes(kind):
 
 def test_a_tensor_that_is_trained_is_read_as_it_is():
     scores = torch.tensor([1.0, 900.0, 2.0], requires_grad=True)
-    assert discreet.top_k(scores, 1, 10).items == [1]
+    assert discreet.top_k(scores, 1, 10, sensitivity=COUNTS).items == [1]
     assert scores.requires_grad
 
 
@@ -102,7 +103,7 @@ def test_labels_and_counts_go_with_a_tensor():
     assert 800 < release.counts[0].value < 1000
     assert discreet.top_k(scores, 1, 5, labels=["a", "b", "c"]).items == ["b"]
     with pytest.raises(Error, match="counts"):
-        discreet.top_k(scores.double(), 1, 5, counts=5)
+        discreet.top_k(scores.double(), 1, 5, sensitivity=COUNTS, counts=5)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,17 @@ def test_labels_and_counts_go_with_a_tensor():
 )
 def test_what_cannot_be_scores_is_named(bad, words):
     with pytest.raises(Error, match=words):
-        discreet.top_k(bad(), 1, 1)
+        discreet.top_k(bad(), 1, 1, sensitivity=COUNTS)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64"])
+def test_a_tensor_of_floats_has_no_sensitivity_of_its_own(kind):
+    """Not even where all of its numbers are whole: the type decides, and nothing that it holds."""
+    scores = torch.tensor([3.0, 900.0, 2.0]).to(getattr(torch, kind))
+    for handed in (scores, TensorSource(scores.to(torch.float32))):
+        with pytest.raises(Error, match="sensitivity must be given for scores that are not whole numbers"):
+            discreet.top_k(handed, 1, 10)
+        assert discreet.top_k(handed, 1, 10, sensitivity=COUNTS).items == [1]
 
 
 def test_dlpack_arrays_of_the_host_are_arrays():

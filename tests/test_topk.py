@@ -7,6 +7,7 @@ import pickle
 import pkgutil
 import random
 import re
+from array import array
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -59,7 +60,111 @@ TRUTH = {"k": 2, "epsilon": 10**6}
 def test_every_kind_of_scores_is_taken_exactly(scores):
     values = [_exact(value) for value in scores]
     best = sorted(range(4), key=lambda i: -values[i])[:2]
-    assert discreet.top_k(scores, **TRUTH).items == sorted(best)
+    assert discreet.top_k(scores, **TRUTH, sensitivity=discreet.Sensitivity(0, 1)).items == sorted(best)
+
+
+FLOATS = {
+    **{f"numpy {kind}": np.array([1, 90, 5], kind) for kind in ("f2", "f4", "f8", ">f8", "longdouble")},
+    "masked": np.ma.array([1.0, 90.0, 5.0]),
+    "pandas": pd.Series([1.0, 90.0, 5.0]),
+    "pandas Float64": pd.Series([1, 90, 5], dtype="Float64"),
+    "pandas Arrow": pd.Series([1, 90, 5], dtype="float[pyarrow]"),
+    "pandas sparse": pd.Series(pd.arrays.SparseArray([1.0, 90.0, 5.0])),
+    "pandas array": pd.array([1, 90, 5], dtype="Float32"),
+    "pandas decimals": pd.Series([Decimal(1), Decimal(90), Decimal(5)], dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
+    "polars": pl.Series([1.0, 90.0, 5.0]),
+    "polars Float32": pl.Series([1, 90, 5], dtype=pl.Float32),
+    "polars decimals": pl.Series([Decimal(1), Decimal(90), Decimal(5)]),
+    "pyarrow": pa.array([1.0, 90.0, 5.0]),
+    "pyarrow half floats": pa.array(np.array([1, 90, 5], np.float16)),
+    "pyarrow chunks": pa.chunked_array([[1.0], [90.0, 5.0]]),
+    "pyarrow decimals": pa.array([Decimal(1), Decimal(90), Decimal(5)]),
+    "array": array("d", [1, 90, 5]),
+    "memory": memoryview(array("f", [1, 90, 5])),
+}
+COUNTED = {
+    **{f"numpy {kind}": np.array([1, 90, 5], kind) for kind in ("i1", "u1", "i2", ">i4", "u8")},
+    "booleans": np.array([False, True, False]),
+    "objects that are floats": np.array([1.5, 90.5, 5.5], object),
+    "dict": {0: 1.5, 1: 90.5, 2: 5.5},
+    "list": [1.5, 90.5, 5.5],
+    "list of NumPy's": [np.float64(1.5), np.float32(90.5), np.float16(5.5)],
+    "Decimals": [Decimal("1.5"), Decimal("90.5"), Decimal("5.5")],
+    "pandas": pd.Series([1, 90, 5]),
+    "pandas Int64": pd.Series([1, 90, 5], dtype="Int64"),
+    "pandas boolean": pd.Series([False, True, False], dtype="boolean"),
+    "pandas Arrow": pd.Series([1, 90, 5], dtype="uint16[pyarrow]"),
+    "pandas sparse": pd.Series(pd.arrays.SparseArray([1, 90, 5])),
+    "pandas objects": pd.Series([1.5, 90.5, 5.5], dtype=object),
+    "polars": pl.Series([1, 90, 5], dtype=pl.UInt8),
+    "polars objects": pl.Series([1.5, 90.5, 5.5], dtype=pl.Object),
+    "pyarrow": pa.array([1, 90, 5]),
+    "array": array("l", [1, 90, 5]),
+    "memory": memoryview(array("B", [1, 90, 5])),
+}
+ASSUMED = "who adds at most 1 to each score"
+CALLS = {
+    "top_k": lambda scores, **terms: discreet.top_k(scores, 1, 100, **terms),
+    "grouped": lambda scores, **terms: discreet.top_k(
+        discreet.grouped({"x": [1, 2], "y": scores}, each_user="one"), 1, 100, **terms
+    ),
+    "sketch": lambda scores, **terms: discreet.sketch(scores, 100, [1, 2], grid=1, **terms),
+    "utility": lambda scores, **terms: discreet.utility(scores, 1, 1, **terms),
+    "expected": lambda scores, **terms: discreet.expected(scores, 1, 1, **terms),
+    "epsilon_for": lambda scores, **terms: discreet.epsilon_for(
+        scores, 1, goal="top", probability="0.9", mechanism=discreet.Canonical(), **terms
+    ),
+    "compare": lambda scores, **terms: discreet.compare(scores, 1, mechanisms=[discreet.Canonical()], **terms),
+    "plan": lambda scores, **terms: discreet.plan(scores, 1, **terms),
+    "class_probabilities": lambda scores, **terms: discreet.class_probabilities(scores, 1, 1, **terms),
+    "subset_probability": lambda scores, **terms: discreet.subset_probability(scores, [0], 1, **terms),
+}
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+def test_floats_and_decimals_have_no_sensitivity_of_their_own(kind):
+    """Their type decides, and nothing that they hold: all of these are whole numbers."""
+    with pytest.raises(TypeError, match="sensitivity must be given for scores that are not whole numbers") as raised:
+        discreet.top_k(FLOATS[kind], 1, 100)
+    assert "pass sensitivity=discreet.Sensitivity(down=0, up=1), which is --sensitivity 0,1" in str(raised.value)
+    release = discreet.top_k(FLOATS[kind], 1, 100, sensitivity=discreet.Sensitivity(down=2, up="1/3"))
+    assert release.items == [1]
+    for told in (str(release), release._repr_html_()):
+        assert "who moves each score down by at most 2 and up by at most 1/3." in told
+
+
+@pytest.mark.parametrize("kind", COUNTED)
+def test_whole_numbers_and_what_has_no_type_are_counts_and_the_release_says_so(kind):
+    release = discreet.top_k(COUNTED[kind], 1, 100)
+    assert release.guarantee.sensitivity == discreet.Sensitivity(down=0, up=1)
+    assert release.items == [1]
+    for told in (str(release), release._repr_html_()):
+        assert ASSUMED in told
+    assert "Adding one user moves a score down by at most 0 and up by at most 1" in release.statement()
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_whatever_takes_scores_takes_no_float_without_a_sensitivity(call):
+    """What is computed about a release is about one that would be granted."""
+    floats = np.array([1.0, 90.0, 5.0])
+    with pytest.raises(TypeError, match="sensitivity must be given for scores that are not whole numbers"):
+        CALLS[call](floats)
+    CALLS[call](floats, sensitivity=discreet.Sensitivity(down=0, up=1))
+
+
+@pytest.mark.parametrize(
+    ("terms", "said"),
+    [
+        ({}, "added or removed, who adds at most 1 to each score."),
+        ({"sensitivity": discreet.Sensitivity(items=3)}, "who adds at most 1 to each of at most 3 scores."),
+        ({"sensitivity": discreet.Sensitivity(0, "0.5"), "adjacency": "swap"}, "replaced, who moves each score by at"),
+        ({"sensitivity": discreet.Sensitivity(2, 0)}, "who moves each score down by at most 2 and up by at most 0."),
+        ({"sensitivity": discreet.Sensitivity(0, 1 + Fraction(1, 10**18))}, "at most 1.00000000001 (rounded up) to"),
+    ],
+)
+def test_a_release_prints_the_sensitivity_that_it_assumed(terms, said):
+    release = discreet.top_k([1, 90, 5], 1, 100, **terms)
+    assert said in str(release)
 
 
 def _exact(value):
@@ -184,7 +289,7 @@ BAD = [
     ({"epsilon": 1j}, "epsilon must be a number"),
     ({"scores": [1.0, float("nan"), 2.0]}, "scores must be finite numbers"),
     ({"scores": [1.0, float("inf"), 2.0]}, "scores must be finite numbers"),
-    ({"scores": np.array([1, np.nan])}, "scores must be finite numbers"),
+    ({"scores": np.array([1, np.nan]), "sensitivity": discreet.Sensitivity()}, "scores must be finite numbers"),
     ({"scores": [1, float("-inf"), 2.0]}, "scores must be finite numbers"),
     ({"scores": [1, Decimal("NaN")]}, "scores must be finite numbers"),
     ({"scores": pd.Series([1, None], dtype="Int64")}, "scores must be finite numbers"),
@@ -411,7 +516,7 @@ def test_a_release_reads_well():
         "Top 2 of 3 items, sorted by name, which says nothing about rank:",
         "  alien",
         "  dune",
-        "Privacy: epsilon 0.1 for each person replaced.",
+        "Privacy: epsilon 0.1 for each person replaced, who moves each score by at most 1.",
         "Drawn by Canonical(gamma='3/4', noise='gumbel')",
     ]
     tagged = discreet.top_k({"<b>": 9, "x": 0}, 1, 10**6)
@@ -466,7 +571,8 @@ def test_ten_million_items():
     best = set(np.argsort(-scores)[:1000].tolist())
     release = discreet.top_k(scores, 1000, 10)
     assert len(set(release.items) & best) > 950
-    assert len(discreet.top_k(scores.astype(np.float64) + rng.random(10**7), 1000, "0.001").items) == 1000
+    floats = scores.astype(np.float64) + rng.random(10**7)
+    assert len(discreet.top_k(floats, 1000, "0.001", sensitivity=discreet.Sensitivity(0, 1)).items) == 1000
 
 
 @pytest.mark.parametrize("name", ["epsilon", "zcdp", "counts_epsilon", "value", "low"])

@@ -185,11 +185,11 @@ class GroupedRelease(Mapping[Any, Release]):
     def notes(self) -> list[str]:
         """What is promised, and what has to be known to read the list, in lines for people."""
         if self.each_user == ONE:
-            user = ", who counts in one group alone"
+            counts_in = "counts in one group alone"
         else:
             share = round_up(max(release.guarantee.epsilon for release in self.values()))
-            user = f", who counts in up to {count_groups(self.groups_per_user)} at {share} each"
-        terms, drawn_by, *warnings = describe_terms(self.guarantee, self.private, user)
+            counts_in = f"counts in up to {count_groups(self.groups_per_user)} at {share} each"
+        terms, drawn_by, *warnings = describe_terms(self.guarantee, self.private, counts_in)
         first = next(iter(self.values()))
         said = [*self._describe_support(), terms, drawn_by, *self._describe_counts(), *warnings]
         return [*said, *describe_values(first, " of a group"), *describe_doubts(first)]

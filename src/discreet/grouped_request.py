@@ -93,7 +93,8 @@ def make_grouped_request(source: GroupedSource, k: Any, epsilon: Any, **terms: A
 def _public_facts(member: Source) -> tuple[Any, ...]:
     """What the terms of a release depend on: groups that are alike in it share their terms."""
     steps = member.grid, member.between_steps
-    return member.d, *steps, member.sensitivity, member.adjacency, member.max_items_per_user
+    moved = member.sensitivity, member.fractional, member.max_items_per_user
+    return member.d, *steps, *moved, member.adjacency
 
 
 def _check_alike(guarantees: list[Guarantee]) -> None:

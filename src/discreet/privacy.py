@@ -132,7 +132,7 @@ def check_adjacency(adjacency: Any) -> None:
 class Sensitivity:
     """How far adding one user can move a score: down by at most `down`, up by at most `up`.
 
-    Counts of distinct users are Sensitivity(down=0, up=1), the default everywhere.
+    Counts of distinct users are Sensitivity(down=0, up=1), the default for whole numbers. Floats have no default.
 
     Attributes
     ----------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,15 +11,26 @@ from discreet.text import number_for_programs
 if TYPE_CHECKING:
     from discreet.grouped_release import AnyRelease
 
-_FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""What begins a cell that a spreadsheet takes for a formula, also in full width, after what keeps it from that."""
+_SPECIAL = re.compile('[,;\t\r\n"]')
+"""What a field is quoted for: readers split at commas, at semicolons or at tabs."""
+
+_FORMULA = re.compile(
+    # The beginning of a cell for one of these readers,
+    r"(?:^|(?<=[,;\t\r\n]))"
+    # followed by what spreadsheets pass over,
+    r"""(?=['"\s\x00-\x20\x7f-\xa0\u200b-\u200f\u2060\ufeff]*"""
+    # and by what begins a formula, also in full width.
+    r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20])"
+)
+"""The places of a text from which on a spreadsheet may take it for a formula."""
 
 
 def format_csv(release: AnyRelease) -> str:
     """A header and a row for each item, in the order of the table, with the rank and the counts where released.
 
     Of a release by group, the group comes first, a column for each that makes it. Items that were found are words of
-    users, which a spreadsheet may take for formulas and compute: such a text has an apostrophe before it.
+    users, which a spreadsheet may take for formulas and compute: such a text has an apostrophe before it, and before
+    each part of it that another reader may take for a cell.
     """
     listing = release.listing
     columns = listing.columns()
@@ -36,12 +45,15 @@ def format_csv(release: AnyRelease) -> str:
 
 
 def _spell_row(cells: Sequence[Any]) -> str:
-    """A row without its end; where rows end in a carriage return, the writer quotes a field that has one inside."""
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\r\n").writerow(cells)
-    return file.getvalue().removesuffix("\r\n")
+    """Return a row without its end. A row of one empty field is quoted, because readers skip empty lines."""
+    texts = ["" if cell is None else str(cell) for cell in cells]
+    quoted = ['"' + text.replace('"', '""') + '"' if _SPECIAL.search(text) else text for text in texts]
+    return ",".join(quoted) if quoted != [""] else '""'
 
 
 def _disarm(item: Any) -> Any:
-    """An item that no spreadsheet computes; taking away the first apostrophe of such a cell undoes it, always."""
-    return f"'{item}" if isinstance(item, str) and _FORMULA.match(item) else item
+    """Return an item that no spreadsheet computes, whichever of the delimiters it splits at.
+
+    An apostrophe is put before each part that may begin a formula. Taking one away from each such part undoes it.
+    """
+    return _FORMULA.sub("'", item) if isinstance(item, str) else item

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from discreet.guarantee import Guarantee
 from discreet.selection import CORE
-from discreet.text import round_up
+from discreet.text import decimal_above, round_up
 
 if TYPE_CHECKING:
     from discreet.release import Release
@@ -53,17 +53,39 @@ _DOUBT = f"DOUBTFUL: an epsilon above {_MUCH} promises next to nothing; from 0.1
 """Whoever held even odds on somebody can then become sure but for one part in a hundred million."""
 
 
-def describe_terms(guarantee: Guarantee, private: bool, user: str = "") -> list[str]:
-    """What is promised, in lines for people; `user` says more about the one user whose privacy it is."""
+def describe_terms(guarantee: Guarantee, private: bool, counts_in: str = "") -> list[str]:
+    """Return what is promised, in lines for people; `counts_in` says in which groups one person counts."""
     found, delta = guarantee.discovery, ""
     if found is not None:
         delta = f" and delta {round_up(found.delta)}"
-    whose = f"for each person {describe_user(guarantee.adjacency)}{user}"
+    whose = describe_person(guarantee, counts_in)
     terms = f"Privacy: epsilon {round_up(guarantee.epsilon)}{describe_parts(guarantee)}{delta} {whose}."
     doubt = [_DOUBT] if guarantee.epsilon > _MUCH else []
     warning = [] if private else ["NOT PRIVATE: drawn with the caller's random generator"]
     seen = [] if found is None else [found.describe_threshold()]
     return [terms, f"{DRAWN_BY}{guarantee.mechanism!r}", *seen, *doubt, *warning]
+
+
+def describe_person(guarantee: Guarantee, counts_in: str = "") -> str:
+    """Return whose privacy it is, and the sensitivity that is assumed: how far that person moves a score.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> describe_person(discreet.top_k([9, 5, 1], k=1, epsilon=1).guarantee)
+    'for each person added or removed, who adds at most 1 to each score'
+    """
+    moved = guarantee.sensitivity
+    scores = "each score" if moved.items is None else f"each of at most {moved.items:,} scores"
+    down, up = decimal_above(moved.down), decimal_above(moved.up)
+    if guarantee.adjacency == "swap":
+        moves = f"moves {scores} by at most {up}"
+    elif not moved.down:
+        moves = f"adds at most {up} to {scores}"
+    else:
+        moves = f"moves {scores} down by at most {down} and up by at most {up}"
+    also = f"{counts_in} and " if counts_in else ""
+    return f"for each person {describe_user(guarantee.adjacency)}, who {also}{moves}"
 
 
 def describe_parts(guarantee: Guarantee) -> str:

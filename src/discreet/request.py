@@ -20,7 +20,7 @@ from discreet.counts import (
     make_value_format,
     split_budget,
 )
-from discreet.errors import InvalidValueError, quote
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.guarantee import Guarantee
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.registry import DEFAULT, check_mechanism
@@ -229,8 +229,17 @@ def check_group_mechanism(mechanism: Mechanism, adjacency: str) -> None:
 
 
 def find_sensitivity(source: Source, given: Any) -> Sensitivity:
-    """How far adding one user can move a score: what the source knows, or else what the caller says."""
+    """Return how far adding one user can move a score: what the source knows, or else what the caller says.
+
+    Whole numbers are taken for counts of users by default. Nothing says how far a user moves a float.
+    """
     if source.sensitivity is None:
+        if given is None and source.fractional:
+            raise InvalidTypeError(
+                "sensitivity must be given for scores that are not whole numbers by their type, because nothing says "
+                "how far one person can move them; for counts of people pass "
+                "sensitivity=discreet.Sensitivity(down=0, up=1), which is --sensitivity 0,1 on the command line"
+            )
         return sensitivity_or_default(given)
     if given is not None:
         raise InvalidValueError("sensitivity must be left out, because the source knows its own")

@@ -19,7 +19,7 @@ from discreet.guarantee import Guarantee
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.privacy import Sensitivity, check_adjacency, fraction_from_json
 from discreet.release import MALFORMED, explain_malformed, from_json_text, read_figure, to_json_text
-from discreet.release_words import describe_user
+from discreet.release_words import describe_person
 from discreet.sources.base import Source, refuse_curve
 from discreet.tally import Tally
 from discreet.text import align_columns, count_with_commas, round_up
@@ -190,7 +190,7 @@ class Sketch(Source):
         return [(f"{rank:,}", count_with_commas(score)) for rank, score in zip(self.ranks, self.scores, strict=True)]
 
     def _describe_privacy(self) -> list[str]:
-        cost = f"Privacy: epsilon {round_up(self.guarantee.epsilon)} for each person {describe_user(self.adjacency)}."
+        cost = f"Privacy: epsilon {round_up(self.guarantee.epsilon)} {describe_person(self.guarantee)}."
         warning = [] if self.private else ["NOT PRIVATE: drawn with the caller's random generator"]
         return [cost, *warning]
 

@@ -104,7 +104,9 @@ def top_k(
     mechanism
         How to draw; `Canonical()` by default.
     sensitivity
-        How far adding one user can move a score; counts of users, `Sensitivity(down=0, up=1)`, by default.
+        How far adding one user can move a score. Scores that are whole numbers, or that have no type, such as those of
+        a list, are taken for counts of users by default, `Sensitivity(down=0, up=1)`. For arrays, columns and tensors
+        of floats or decimals it must be given.
     adjacency
         "add-remove", the default, protects the presence of a user, "swap" the replacement of one user by another.
     counts

@@ -140,5 +140,6 @@ def test_the_error_of_one_set_covers_it_where_scores_are_not_whole(mechanism):
             weights[frozenset(chosen)] = weights.get(frozenset(chosen), 0.0) + exp(-epsilon / 2 * loss)
         items = np.argsort(-scores, kind="stable")
         for chosen, weight in weights.items():
-            found = discreet.subset_probability(scores, [int(items[r]) for r in chosen], epsilon, mechanism)
+            best = [int(items[r]) for r in chosen]
+            found = discreet.subset_probability(scores.tolist(), best, epsilon, mechanism)
             assert abs(found.value - weight / sum(weights.values())) <= found.error

@@ -25,7 +25,7 @@ def logs(folder):
 def test_the_table_says_what_was_found_and_what_that_means(done):
     text = done(*SELECT)
     assert text.startswith("Top 2 of those found, sorted by name, which says nothing about rank:")
-    assert " and delta 1e-08 for each person added or removed." in text
+    assert " and delta 1e-08 for each person added or removed, who adds at most 1 to each score." in text
     assert "An item that fewer than about" in text
     assert "hunter2" not in text
     fewer = done(*SELECT, "-k", "7")

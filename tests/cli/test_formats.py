@@ -85,8 +85,13 @@ def test_odd_labels_come_back_from_csv():
     assert [row[0] for row in rows(format_csv(release))[1:]] == release.items
 
 
-ARMED = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\n=1", "\uff1d1+1", "'=1", "''-1"]
-HARMLESS = ["1+1", "'twas", "a=b", "", " x"]
+ARMED = [
+    *("=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\n=1", "\uff1d1+1", "'=1", "''-1", " =1"),
+    *("x;=cmd|' /C calc'!A0", "x,=1", "x\t=1", "x; =1", "x;'=1", "x;'' '=1", 'x;"=1"', "x\n=1", "x,\t\r\n=1", ";=1;@2"),
+    *("\ufeff=1", "x;\u00a0\uff0b1", "x;\x00=1"),
+]
+HARMLESS = ["1+1", "'twas", "a=b", "", " x", "a;b", "a, b", "c;'d", 'say "=1"', "x;y=1"]
+BEGINS_FORMULA = r"""['"\s\x00-\x20\ufeff\u00a0]*[=+\-@\t\r\n\uff1d\uff0b]"""
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -96,13 +101,27 @@ def test_what_users_wrote_is_no_formula_in_csv_and_comes_back(grouped):
     events = pa.table(dict(zip(("who", "what", "land"), zip(*rows_of, strict=True), strict=True)))
     by = {"by": "land", "groups": ["DE"], "each_user": "one"} if grouped else {}
     source = discreet.events(events, user="who", item="what", domain=discreet.discovered("1e-6", 1), **by)
-    release = discreet.top_k(source, k=99, epsilon=1000, counts=1)
-    header, *cells = rows(format_csv(release))
-    items = [row[header.index("item")] for row in cells]
-    assert not any(item.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d")) for item in items)
-    restored = [re.sub("^'('*[=+\\-@\t\r\n\uff1d])", r"\1", item) for item in items]
+    text = format_csv(discreet.top_k(source, k=99, epsilon=1000, counts=1))
+    for delimiter in ",;\t":
+        # A reader that splits elsewhere, and one that knows nothing of quotes.
+        cells = [cell for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) for cell in row]
+        cells += [cell for line in text.splitlines() for cell in line.split(delimiter)]
+        assert not [cell for cell in cells if re.match(BEGINS_FORMULA, cell) and "'" not in cell[:2]]
+    header, *records = rows(text)
+    items = [row[header.index("item")] for row in records]
+    restored = [re.sub(rf"(?:^|(?<=[,;\t\r\n]))'(?={BEGINS_FORMULA})", "", item) for item in items]
     assert sorted(restored) == sorted(ARMED + HARMLESS)
     assert set(HARMLESS) < set(items)
+
+
+@pytest.mark.parametrize("item", ["a;b", "a,b", "a\tb", 'a"b', "a\rb", "a\nb"])
+def test_a_field_is_quoted_for_readers_that_split_at_semicolons_or_tabs(item):
+    release = discreet.top_k({item: 10**6, "x": 0}, k=1, epsilon=1000, counts=1000)
+    for delimiter in ",;\t":
+        (record,) = list(
+            csv.reader(io.StringIO(format_csv(release).partition("\n")[2], newline=""), delimiter=delimiter)
+        )
+        assert record[0].partition(",1000000,")[0] == item
 
 
 def test_a_list_of_items_is_in_csv_as_it_was_written():

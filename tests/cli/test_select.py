@@ -47,6 +47,40 @@ def test_select_prints_json(call):
     assert selected(call) == discreet.top_k(SCORES, k=2, epsilon=1000)
 
 
+TYPED_FILES = [
+    *((kind, False) for kind in (np.dtype("i4"), np.dtype("bool"), pa.int64(), pa.uint8())),
+    *((kind, True) for kind in (np.dtype("f2"), np.dtype("f8"), pa.float32(), pa.float64(), pa.decimal128(21, 2))),
+]
+
+
+@pytest.mark.parametrize(("kind", "is_float"), TYPED_FILES, ids=str)
+@pytest.mark.parametrize(
+    "command", [("select", "--epsilon", "1000"), ("sketch", "--epsilon", "1"), ("plan", "--goal", "recall")]
+)
+def test_files_of_floats_need_a_sensitivity_by_the_type_that_they_declare(call, kind, is_float, command):
+    """The numbers in them are whole all the same."""
+    if isinstance(kind, np.dtype):
+        file = "typed.npy"
+        np.save(file, np.array([0, 1, 0], kind))
+    else:
+        file, scores = "typed.parquet", pa.array([0, 1, 0]).cast(kind)
+        pa.parquet.write_table(pa.table({"item": ["a", "b", "c"], "score": scores}), file)
+    rest = (*command[1:], *(() if command[0] == "sketch" else ("-k", "1")))
+    rest += ("--grid", "1") if command[0] == "sketch" and is_float else ()
+    code, out, err = call(command[0], file, *rest)
+    if is_float:
+        assert (code, out) == (2, "")
+        assert "sensitivity must be given for scores that are not whole numbers by their type" in err
+        assert "--sensitivity 0,1 on the command line" in err
+        assert len(err.splitlines()) == 1
+        code, out, err = call(command[0], file, *rest, "--sensitivity", "0,1")
+    assert (code, err) == (0, "")
+    if command[0] == "plan":
+        assert ("--sensitivity 0,1" in out) is is_float
+    else:
+        assert "who adds at most 1 to each score." in out
+
+
 @pytest.mark.parametrize("text", ["0.1", "1/3", "1e-2"])
 def test_epsilon_is_exact(call, text):
     assert selected(call, epsilon=text).guarantee.epsilon == Fraction(text)

@@ -35,6 +35,7 @@ EVENTS = pa.table({
     "amount": [i % 7 / 4 for i in range(400)],
 })  # fmt: skip
 DOMAIN = list(range(25))
+COUNTS = discreet.Sensitivity(down=0, up=1)
 
 
 def array_scores(d, shape):
@@ -50,7 +51,8 @@ def array_scores(d, shape):
 def cases(folder):
     """Name, scores and options of every release; the seed is the place in the list."""
     for mechanism, shape in itertools.product(MECHANISMS, ("zipf", "flat", "steps", "floats")):
-        yield f"{mechanism!r} {shape}", array_scores(60, shape), {"k": 5, "epsilon": "1/2", "mechanism": mechanism}
+        options = {"k": 5, "epsilon": "1/2", "mechanism": mechanism, "sensitivity": COUNTS}
+        yield f"{mechanism!r} {shape}", array_scores(60, shape), options
     for mechanism in MECHANISMS:
         if not getattr(mechanism, "ceil", False):
             options = {"k": 7, "epsilon": 2, "mechanism": mechanism, "adjacency": "swap", "counts": "1/4"}
@@ -62,11 +64,12 @@ def cases(folder):
             yield (
                 f"{d} {k} {shape} {mechanism!r}",
                 array_scores(d, shape),
-                {"k": k, "epsilon": 1, "mechanism": mechanism},
+                {"k": k, "epsilon": 1, "mechanism": mechanism, "sensitivity": COUNTS},
             )
     for name, scores in kinds_of_scores(folder):
         for k, epsilon in ((1, "0.1"), (3, 2)):
-            yield f"{name} {k}", scores, {"k": k, "epsilon": epsilon, "mechanism": discreet.Canonical(gamma="1/2")}
+            options = {"k": k, "epsilon": epsilon, "mechanism": discreet.Canonical(gamma="1/2"), "sensitivity": COUNTS}
+            yield f"{name} {k}", scores, options
     for name, table in kinds_of_events(folder):
         for options, how in questions():
             source = discreet.events(**table, user="who", item="what", domain=DOMAIN, **options)

@@ -380,7 +380,7 @@ def test_what_is_below_all_floats_is_drawn_by_its_mass_too(scores, unit):
 def test_narrow_floats_are_scaled_by_rationals_too(kind):
     scores = np.array([5, 3, 2, 1, 0.5]).astype(kind)
     mechanism = discreet.Canonical(Fraction(1, 10**300))
-    assert len(discreet.top_k(scores, 2, "1", mechanism=mechanism)) == 2
+    assert len(discreet.top_k(scores, 2, "1", mechanism=mechanism, sensitivity=discreet.Sensitivity(0, 1))) == 2
 
 
 def test_gaps_beyond_floats_have_their_masses():

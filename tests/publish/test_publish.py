@@ -17,6 +17,7 @@ import discreet
 from chart_folder import ARTISTS, HEAD, SONGS, TITLES, publish, read_log, read_site, write_charts
 from discreet.cli.app import app
 from discreet.ledger.ledger import Ledger
+from discreet.publish.charts_file import read_charts
 from discreet.publish.lock import find_lock
 
 OCTOBER, NOVEMBER = ("--as-of", "2025-11-01"), ("--as-of", "2025-12-01")
@@ -51,7 +52,7 @@ def test_a_dry_run_reads_no_events_and_spends_nothing(folder, capsys):
 def test_each_period_is_released_once(folder, capsys):
     assert publish(*OCTOBER) == 0
     assert request_ids() == ["songs/2025-10", "artists/2025-10"]
-    assert entries()[0].purpose.startswith("Most played songs, 2025-10 (settings ")
+    assert entries()[0].purpose == "Most played songs, 2025-10"
     site = read_site()
     assert {"index.html", "songs.html", "songs.2025-10.html", "data/songs.2025-10.csv", "statement.md"} < set(site)
     release = discreet.GroupedRelease.from_json(site["data/songs.2025-10.json"].decode())
@@ -161,21 +162,17 @@ def test_of_many_periods_none_is_charged_after_one_that_is_lost_twice(folder):
     assert request_ids() == ["songs/2025-08", "songs/2025-08/2"]
 
 
-@pytest.mark.parametrize(
-    ("request_id", "purpose"),
-    [
-        ("artists/2025-10", "for the board alone"),
-        ("artists/2025-10", "Artists (settings 01234567) of the board"),
-        ("artists/2025-10/2", None),
-    ],
-)
-def test_a_release_of_somebody_else_is_not_published(folder, capsys, request_id, purpose):
-    """Ids are anybody's to choose: what publishing charged says so in its purpose."""
+@pytest.mark.parametrize("purpose", ["for the board alone", "Artists, 2025-10 (settings {settings})", None])
+def test_a_release_of_somebody_else_is_not_published(folder, capsys, purpose):
+    """Ids and purposes are anybody's to choose: no text of a caller makes a release an edition of a chart."""
     secret = {"Merger A": 9, "Merger B": 8, "Merger C": 1}
-    discreet.top_k(secret, k=2, epsilon=1, ledger="budget.db", request_id=request_id, purpose=purpose)
+    (artists,) = [chart for chart in read_charts(folder / "charts.toml").charts if chart.id == "artists"]
+    purpose = purpose and purpose.format(settings=artists.fingerprint)
+    request = {"ledger": "budget.db", "request_id": "artists/2025-10", "purpose": purpose}
+    discreet.top_k(secret, k=2, epsilon=1, **request)
     assert publish(*OCTOBER) == 1
-    assert f"artists: failed: request id '{request_id}' is used by another release" in capsys.readouterr().out
-    assert request_ids() == [request_id, "songs/2025-10"]
+    assert "artists: failed: request id 'artists/2025-10' is used by another release" in capsys.readouterr().out
+    assert request_ids() == ["artists/2025-10", "songs/2025-10"]
     site = read_site()
     assert "artists.html" not in site
     assert not any(b"Merger" in text for text in site.values())
@@ -322,6 +319,21 @@ def test_items_can_be_found(folder, capsys):
     out = capsys.readouterr().out
     assert "artists: delta is 0.0001: it should be well below one over the number of people" in out
     assert "more than is left" in out
+
+
+@pytest.mark.parametrize(("site", "options"), [("site", OCTOBER), ("site-dummy", ("--dummy", *OCTOBER))])
+def test_two_runs_do_not_write_one_site_at_once(folder, capsys, site, options):
+    """Also where they have different budgets, or none."""
+    with closing(sqlite3.connect(find_lock(folder / site), isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert publish(*options, "--wait", "0") == 1
+        captured = capsys.readouterr()
+        assert "another run is at work on this site" in captured.out
+        assert f"another run of 'discreet publish' is at work on {site}; the site was not written" in captured.err
+        assert not Path(site).exists()
+    assert publish(*options) == 0
+    for locked in ("budget.db", site) if site == "site" else (site,):
+        assert find_lock(folder / locked).stat().st_mode & 0o777 == 0o600
 
 
 def test_two_runs_do_not_collide(folder, capsys):

@@ -1,6 +1,8 @@
 """The site: alone, whole, readable by people and programs, and driven by a real browser."""
 
+import base64
 import csv
+import hashlib
 import io
 import json
 import re
@@ -164,7 +166,9 @@ def test_many_periods_fold_and_an_edited_chart_is_told(tmp_path):
     book = discreet.Ledger.create(tmp_path / "budget.db", epsilon=1, unit="x")
     discreet.top_k({"a": 9, "b": 8}, k=1, epsilon="0.1", ledger=book)
     entry = replace(book.history()[0], time="2026-02-01T00:00:00Z")
-    before, now = (replace(entry, purpose=f"Artists (settings {digits})") for digits in ("0" * 8, told))
+    before, now = (
+        replace(entry, edition={"chart": "artists", "period": None, "settings": digits}) for digits in ("0" * 8, told)
+    )
     editions = [Edition(f"2025-{month:02}", one, before) for month in range(1, 13)]
     pages = ChartPages(chart, [*editions, Edition("2026-01", two, now)])
     first, last = chart_to_html(pages, 0), chart_to_html(pages, 12)
@@ -230,6 +234,39 @@ def test_a_group_is_chosen_and_stays_chosen_in_other_periods(chromium, site):
     assert chromium.ask(SHOWN) == ["FR"]
     chromium.ask("group.value = ''; group.dispatchEvent(new Event('change'))")
     assert chromium.ask(SHOWN) == ["DE", "FR"]
+    assert chromium.complaints == []
+
+
+def test_a_policy_allows_the_style_and_the_script_of_the_page_and_no_others(site):
+    for file in site.glob("*.html"):
+        text = file.read_text()
+        policy = re.search('Content-Security-Policy" content="([^"]*)"', text)[1]
+        assert "unsafe" not in policy
+        for tag in ("style", "script"):
+            (inline,) = re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+            allowed = base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()
+            assert f"{tag}-src 'sha256-{allowed}'" in policy
+        assert not re.search(r"<[^>]*\s(style|on\w+)=", text)
+
+
+def test_a_browser_runs_no_script_that_is_not_the_page_s_own(chromium, site):
+    chromium.open(site / "songs.html")
+    # Its own has run: it shows one group alone.
+    assert chromium.ask(SHOWN) == ["DE"]
+    assert chromium.ask("getComputedStyle(document.querySelector('.skip')).position") == "absolute"
+    more = "const more = document.createElement('script'); more.textContent = 'window.posed = true';"
+    assert chromium.ask(f"{more} document.body.append(more); window.posed === undefined")
+    chromium.complaints.clear()
+
+
+@pytest.mark.parametrize("fragment", ["#%", "#%E0%A4%A", "#%25", "#nobody"])
+def test_whatever_a_link_has_for_a_fragment_a_group_is_shown(chromium, site, fragment):
+    chromium.open(site / "songs.html")
+    chromium.ask(
+        "new Promise(done => { addEventListener('hashchange', done, {once: true}); "
+        f"location.hash = {json.dumps(fragment)} }}).then(() => null)"
+    )
+    assert chromium.ask(SHOWN) == ["DE"]
     assert chromium.complaints == []
 
 

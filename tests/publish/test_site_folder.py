@@ -1,12 +1,16 @@
 """A site is written whole or not at all, by a link that is replaced; and nothing else is ever removed."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import discreet
-from discreet.publish.site_folder import MARK, check_site, write_site
+from discreet.publish import site_folder
+from discreet.publish.lock import find_lock
+from discreet.publish.site_folder import KEPT_SECONDS, MARK, check_site, write_site
 
 OLD, NEW = {"index.html": "old", "data/a.csv": "a"}, {"index.html": "new", "data/b.csv": "b"}
 
@@ -15,14 +19,81 @@ def read(site):
     return {str(file.relative_to(site)): file.read_text() for file in Path(site).rglob("*") if file.is_file()}
 
 
+def drafts(folder):
+    """The folders and links beside a site that it was made from."""
+    return [path for path in folder.iterdir() if path.name.startswith(".site-")]
+
+
+def let_time_pass(folder):
+    """Makes what was replaced so old that nobody can be reading it any more."""
+    for path in drafts(folder):
+        past = path.lstat().st_mtime - 2 * KEPT_SECONDS
+        os.utime(path, (past, past), follow_symlinks=False)
+
+
 def test_a_site_is_a_link_that_is_replaced(tmp_path):
     site = tmp_path / "site"
     assert write_site(site, OLD)
     assert read(site) == {MARK: "", **OLD}
     assert not os.path.isabs(os.readlink(site))
+    before = site.resolve()
     assert write_site(site, NEW)
     assert read(site) == {MARK: "", **NEW}
-    assert len(list(tmp_path.iterdir())) == 2
+    # Who is in the old folder can read on, for a while.
+    assert read(before) == {MARK: "", **OLD}
+    let_time_pass(tmp_path)
+    latest = site.resolve()
+    assert write_site(site, OLD)
+    assert set(drafts(tmp_path)) == {latest, site.resolve()}
+
+
+def test_the_lock_of_a_site_is_for_its_owner_alone(tmp_path):
+    find_lock(tmp_path / "site").touch(0o666)
+    write_site(tmp_path / "site", OLD)
+    assert find_lock(tmp_path / "site").stat().st_mode & 0o777 == 0o600
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+from discreet.publish.site_folder import write_site
+for number in range(40):
+    tag = sys.argv[2] + str(number)
+    names = ["index.html", "songs.html", "data/songs.csv"]
+    write_site(Path(sys.argv[1]), {name: tag for name in names})
+"""
+
+
+@pytest.mark.parametrize("first", ["nothing", "link", "folder"])
+def test_two_writers_leave_a_whole_site_at_every_moment(tmp_path, first):
+    """Whoever opens the folder finds all files of one writer in it, and whoever follows the link finds a page."""
+    site = tmp_path / "site"
+    if first != "nothing":
+        write_site(site, {"index.html": "0", "songs.html": "0", "data/songs.csv": "0"})
+    if first == "folder":
+        target = site.resolve()
+        site.unlink()
+        target.rename(site)
+    writers = [subprocess.Popen([sys.executable, "-c", _WRITER, site, name]) for name in "ab"]
+    found = []
+    while any(writer.poll() is None for writer in writers):
+        if first == "nothing" and not found and not site.exists():
+            continue
+        found.append((site / "index.html").read_text())
+        folder = os.open(site, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            tags = {read_in(folder, name) for name in ("index.html", "songs.html", "data/songs.csv")}
+        finally:
+            os.close(folder)
+        assert len(tags) == 1
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert {tag[0] for tag in found} >= {"a", "b"}
+    assert read(site)["index.html"] in ("a39", "b39")
+
+
+def read_in(folder, name):
+    with os.fdopen(os.open(name, os.O_RDONLY, dir_fd=folder)) as file:
+        return file.read()
 
 
 def test_a_reader_finds_the_old_site_or_the_new_one(tmp_path, monkeypatch):
@@ -40,24 +111,32 @@ def test_a_reader_finds_the_old_site_or_the_new_one(tmp_path, monkeypatch):
             with pytest.raises(MemoryError):
                 write_site(site, NEW)
         assert read(site) == {MARK: "", **OLD}
+    let_time_pass(tmp_path)
     write_site(site, NEW)
     assert read(site) == {MARK: "", **NEW}
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(drafts(tmp_path)) == 2
 
 
-def test_where_links_cannot_be_made_the_folder_is_moved(tmp_path, monkeypatch):
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_where_links_cannot_be_made_the_folder_is_exchanged_or_moved(tmp_path, monkeypatch, exchanges):
     def refuse(*_, **__):
         raise OSError
 
     site = tmp_path / "site"
     monkeypatch.setattr(Path, "symlink_to", refuse)
-    for files in (OLD, NEW, OLD):
-        assert not write_site(site, files)
+    if not exchanges:
+        monkeypatch.setattr(site_folder, "_exchange", lambda *_: False)
+    assert write_site(site, OLD)
+    for files in (NEW, OLD):
+        assert write_site(site, files) is exchanges
         assert not site.is_symlink()
         assert read(site) == {MARK: "", **files}
-    assert list(tmp_path.iterdir()) == [site]
+        let_time_pass(tmp_path)
+    assert len(drafts(tmp_path)) == 1
     monkeypatch.undo()
-    assert not write_site(site, NEW)
+    assert write_site(site, NEW)
+    assert site.is_symlink()
+    assert read(site) == {MARK: "", **NEW}
 
 
 def test_an_empty_folder_becomes_a_site(tmp_path):

@@ -133,6 +133,9 @@ def assert_site_is_of_the_ledger(folder, month):
     site, head = read_site(folder / "site"), Ledger(folder / "budget.db").head
     shutil.rmtree(os.path.realpath(folder / "site"))
     shutil.rmtree(folder / "streams")
+    for path in folder.glob(".site-*"):
+        # What killed runs left goes once it is so old that nobody can be reading it.
+        os.utime(path, (0, 0), follow_symlinks=False)
     assert finish(start(folder, month)) == 0
     assert read_site(folder / "site") == site
     assert Ledger(folder / "budget.db").head == head

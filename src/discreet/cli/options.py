@@ -55,7 +55,7 @@ SensitivityOption = Annotated[
     typer.Option(
         metavar="DOWN,UP[,L]",
         help="How far adding one user can move a score down and up, and how many scores at most. By default 0,1 and "
-        "all; events know their own.",
+        "all; events know their own. Must be given for .npy and .parquet files of floats.",
     ),
 ]
 AdjacencyOption = Annotated[

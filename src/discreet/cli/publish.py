@@ -57,7 +57,7 @@ def publish(
         ),
     ] = None,
     wait: Annotated[
-        str, typer.Option(metavar="S", help="How many seconds to wait for another run on the same budget.")
+        str, typer.Option(metavar="S", help="How many seconds to wait for another run on the same budget or site.")
     ] = "600",
     log: Annotated[
         str,
@@ -84,7 +84,7 @@ def publish(
     told = Teller(log_as, quiet)
     with show_progress(not quiet):
         if dummy:
-            _rehearse(charts, moment, told)
+            _rehearse(charts, moment, told, seconds)
         elif _publish(charts, moment, told, dry_run, _asks(yes, log_as), seconds, charge_again or []):
             raise typer.Exit(FAILURE)
 
@@ -119,25 +119,25 @@ def _publish(
             told("declined")
             return False
         failures = release_due(price, ledger, told)
-        _write(charts.out, make_site(charts, ledger), told)
+        _write(charts.out, make_site(charts, ledger), told, wait)
     return bool(failures)
 
 
-def _rehearse(charts: ChartsFile, moment: datetime, told: Teller) -> None:
+def _rehearse(charts: ChartsFile, moment: datetime, told: Teller, wait: float) -> None:
     from discreet.publish.dummy import make_dummy_site
     from discreet.publish.site_folder import check_site
 
     check_site(charts.dummy_out)
-    _write(charts.dummy_out, make_dummy_site(charts, moment), told)
+    _write(charts.dummy_out, make_dummy_site(charts, moment), told, wait)
 
 
-def _write(out: Path, site: Site, told: Teller) -> None:
+def _write(out: Path, site: Site, told: Teller, wait: float) -> None:
     from discreet.publish.site import list_files
     from discreet.publish.site_folder import write_site
 
     files = list_files(site)
     with _name_folder(out):
-        at_once = write_site(out, files)
+        at_once = write_site(out, files, wait, told)
     told("written", out=_shorten_path(out / "index.html"), files=len(files), at_once=at_once, dummy=site.ledger is None)
 
 

@@ -148,7 +148,9 @@ def _name_release(facts: dict[str, Any]) -> str:
 
 
 _SENTENCES: dict[str, Callable[[dict[str, Any]], str]] = {
-    "waiting": lambda facts: f"another run is at work on this budget; waiting up to {facts['seconds']:g} seconds",
+    "waiting": lambda facts: (
+        f"another run is at work on this {facts['on']}; waiting up to {facts['seconds']:g} seconds"
+    ),
     "declined": lambda _: "nothing was released",
     "lost": lambda facts: (
         f"{_name_release(facts)}: was charged before and no release was stored, which a crash or a query that fails "

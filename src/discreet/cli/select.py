@@ -57,7 +57,7 @@ from discreet.cli.output import FORMATS, check_out, deliver, print_notes
 from discreet.cli.stdin import Input, input_files, input_suffix, name_input, open_input
 from discreet.errors import InvalidValueError
 from discreet.padding import Padding, check_auto
-from discreet.privacy import Sensitivity, positive
+from discreet.privacy import positive
 from discreet.progress import show_progress
 from discreet.sources.events.remote_files import is_remote
 from discreet.sources.files import TEXTS, file_source
@@ -259,7 +259,7 @@ def select(
     book = open_ledger(ledger, out)
     if padding.is_auto:
         check_auto(user is None and input_suffix(file, input_format) not in TEXTS)
-    limits = Sensitivity() if sensitivity is None else parse_sensitivity(sensitivity)
+    limits = None if sensitivity is None else parse_sensitivity(sensitivity)
     options, grouping, finding = (gather_options(context, names) for names in (TABLE, GROUPING, FINDING))
     terms = None if user is None else parse_discovery(finding, max_items_per_user)
     source_of: Callable[[Any], Any]
@@ -276,7 +276,7 @@ def select(
     with show_progress(not quiet and pad_to is None):
         ask = partial(
             make_any_request, k=count, epsilon=epsilon, mechanism=drawn_by, adjacency=adjacency,
-            sensitivity=limits if user is None else None, counts=counts, split=split,
+            sensitivity=limits, counts=counts, split=split,
         )  # fmt: skip
         charge = plan_charge(book, purpose, request_id, dataset, delta=Fraction(0) if terms is None else terms.delta)
         notes: list[str] = []

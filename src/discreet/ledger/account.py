@@ -102,6 +102,9 @@ class Entry:
         What the caller called the request, or None.
     groups
         How many groups were released, or None where the release was of one list.
+    edition
+        The chart, the period and the settings of a chart that `discreet publish` released; None for all other charges,
+        whatever their callers say of them.
     stored
         The release as JSON holds it, or None where none was stored: it is spent all the same.
     """
@@ -119,6 +122,7 @@ class Entry:
     fingerprint: str
     request_id: str | None
     groups: int | None = None
+    edition: dict[str, str | None] | None = None
     stored: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
@@ -174,8 +178,10 @@ class Account:
         return replace(self, last=record)
 
     def _after_charge(self, record: Record, content: dict[str, Any]) -> Account:
-        request = content["request_id"]
-        if content.keys() - {"groups"} != _KEYS or (
+        request, edition = content["request_id"], content.get("edition")
+        if edition is not None and edition.keys() != _EDITION:
+            raise ValueError
+        if content.keys() - _OPTIONAL != _KEYS or (
             request and self.requests.setdefault(request, record.number) != record.number
         ):
             raise ValueError
@@ -217,8 +223,13 @@ def cost_of(epsilon: str, zcdp: str, delta: str) -> Composition:
 
 
 _COSTS = ("epsilon", "zcdp", "delta")
-_KEYS = {each.name for each in fields(Entry)} - {"number", "stored", "groups"}
-"""What every charge says; one of a release by group says how many groups it has as well."""
+_OPTIONAL = {"groups", "edition"}
+"""What some charges say: how many groups a release has, and of which chart it is an edition."""
+
+_EDITION = {"chart", "period", "settings"}
+
+_KEYS = {each.name for each in fields(Entry)} - {"number", "stored"} - _OPTIONAL
+"""What every charge says."""
 
 
 def _open_account(record: Record) -> Account:

@@ -34,12 +34,16 @@ _LONGEST = 1000
 
 @dataclass(frozen=True)
 class Charge:
-    """What a release is to be charged to, and what its caller says of it."""
+    """What a release is to be charged to, and what its caller says of it.
+
+    `edition` is written by `discreet publish` alone: no argument of `top_k` or `sketch` leads to it.
+    """
 
     ledger: Ledger
     purpose: str | None
     request_id: str | None
     dataset: str | None
+    edition: dict[str, str | None] | None = None
 
     def query(self, request: AnyRequest | SketchRequest) -> Query:
         """What is charged: the public query behind a request."""
@@ -47,7 +51,7 @@ class Charge:
 
     def spend(self, query: Query) -> tuple[Record | None, Stored | None]:
         """The charge, which is made; or, and without one, what was released for the same request before."""
-        granted = self.ledger.charge(query, self.purpose, self.request_id)
+        granted = self.ledger.charge(query, self.purpose, self.request_id, self.edition)
         return (granted, None) if isinstance(granted, Record) else (None, granted)
 
     def lock(self, record: Record) -> None:
@@ -81,7 +85,13 @@ def open_charge(
     return Charge(book, purpose, request_id, dataset)
 
 
-def charge_record(account: Account, query: Query, purpose: str | None, request_id: str | None) -> Record:
+def charge_record(
+    account: Account,
+    query: Query,
+    purpose: str | None,
+    request_id: str | None,
+    edition: dict[str, str | None] | None = None,
+) -> Record:
     """Return the record of a charge, if it is granted."""
     if account.locked_by is not None:
         raise LedgerError(
@@ -105,6 +115,7 @@ def charge_record(account: Account, query: Query, purpose: str | None, request_i
         "fingerprint": query.fingerprint,
         "request_id": request_id,
         **({} if query.groups is None else {"groups": query.groups}),
+        **({} if edition is None else {"edition": edition}),
     }
     return next_record(account.last, CHARGE, content)
 

@@ -213,7 +213,13 @@ class Ledger:
         """Raises where the ledger has not so much delta for a release; `top_k` calls this before it reads any data."""
         charges.check_release_delta(self._account or self._read(), delta, is_new)
 
-    def charge(self, query: Query, purpose: str | None, request_id: str | None) -> Record | Stored:
+    def charge(
+        self,
+        query: Query,
+        purpose: str | None,
+        request_id: str | None,
+        edition: dict[str, str | None] | None = None,
+    ) -> Record | Stored:
         """Charges a query, or finds the release of a request that was answered before; `top_k` calls this.
 
         Returns
@@ -225,7 +231,7 @@ class Ledger:
             account = self._catch_up(connection)
             if request_id is not None and request_id in account.requests:
                 return charges.stored_release(connection, account, request_id, query)
-            record = charges.charge_record(account, query, purpose, request_id)
+            record = charges.charge_record(account, query, purpose, request_id, edition)
             store.append(connection, record)
         return record
 

@@ -2,16 +2,15 @@
 
 A charge whose release was never stored is spent, and the period is charged again as songs/2026-10/2: once, because what
 fails every time would else spend all of a budget. A period has one stored release at most, and it is that, whatever the
-chart says by now. Request ids are anybody's to choose: what was not charged for a chart is never shown as one.
+chart says by now. A charge is of a chart if its `edition` says so, which only publishing writes. Request ids and
+purposes are the callers' own texts and are never parsed.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
 
 from discreet.grouped_release import AnyRelease
 from discreet.ledger.account import Entry
@@ -41,7 +40,7 @@ class Edition:
     @property
     def fingerprint(self) -> str | None:
         """That of the chart at the time, None where it is not known."""
-        return None if self.entry is None else _find_fingerprint(self.entry)
+        return None if self.entry is None or self.entry.edition is None else self.entry.edition["settings"]
 
     @property
     def first(self) -> date:
@@ -57,14 +56,14 @@ class ChartRecord:
     ----------
     editions
         The released periods, the oldest first.
-    request_ids
-        All request ids that were charged for the chart.
+    charged
+        The period of each charge for the chart, by its request id.
     other_ids
-        Request ids that look like them, and were charged for something else.
+        Request ids that were charged for something else.
     """
 
     editions: tuple[Edition, ...] = ()
-    request_ids: frozenset[str] = field(default_factory=frozenset)
+    charged: dict[str, str | None] = field(default_factory=dict)
     other_ids: frozenset[str] = field(default_factory=frozenset)
 
     @property
@@ -73,67 +72,51 @@ class ChartRecord:
         return {edition.period for edition in self.editions}
 
     def next_request_id(self, chart: str, period: str | None) -> str:
-        """The first id of a period that is free: after a charge without a release, one with a number behind it."""
+        """Return the first id of a period not charged yet: after a charge without a release, one with a number."""
         base, tried = name_request(chart, period), 1
-        while (found := base if tried == 1 else f"{base}/{tried}") in self.request_ids:
+        while (found := base if tried == 1 else f"{base}/{tried}") in self.charged:
             tried += 1
         return found
 
-    def count_lost(self, chart: str, period: str | None) -> int:
-        """How often a period was charged, where it has no release."""
-        if period in self.periods:
-            return 0
-        return sum(_match_request(each, chart) == (period,) for each in self.request_ids)
+    def count_lost(self, period: str | None) -> int:
+        """Return how often a period was charged, where it has no release."""
+        return 0 if period in self.periods else list(self.charged.values()).count(period)
 
     def find_other(self, chart: str, period: str | None) -> str | None:
-        """A request id of a period that was charged for something else, None where there is none."""
-        return min((each for each in self.other_ids if _match_request(each, chart) == (period,)), default=None)
+        """Return the next request id of a period if it was charged for something else, or None."""
+        wanted = self.next_request_id(chart, period)
+        return wanted if wanted in self.other_ids else None
 
 
 def name_request(chart: str, period: str | None) -> str:
-    """The request id of the first attempt at a period."""
+    """Return the request id of the first attempt at a period."""
     return chart if period is None else f"{chart}/{period}"
 
 
 def describe_purpose(chart: Chart, period: str | None) -> str:
-    """What a charge says that it is for, with the fingerprint of the chart's settings, which an `Edition` reads."""
-    return f"{chart.title}{'' if period is None else f', {period}'} (settings {chart.fingerprint})"
+    """Return the purpose of a charge, for people."""
+    return chart.title if period is None else f"{chart.title}, {period}"
+
+
+def name_edition(chart: Chart, period: str | None) -> dict[str, str | None]:
+    """Return what a charge says for `read_record`: the chart, the period, and the fingerprint of the settings."""
+    return {"chart": chart.id, "period": period, "settings": chart.fingerprint}
 
 
 def read_record(entries: Iterable[Entry], chart: Chart) -> ChartRecord:
-    """What the entries of a ledger hold of a chart."""
-    editions, used, others = [], set(), set()
+    """Return what the entries of a ledger hold of a chart."""
+    editions, charged, others = [], {}, set()
     for entry in entries:
-        found = _match_request(entry.request_id, chart.id)
-        if found is None:
+        if entry.request_id is None:
             continue
-        if _find_fingerprint(entry) is None:
-            others.add(str(entry.request_id))
+        if entry.edition is None or entry.edition["chart"] != chart.id:
+            others.add(entry.request_id)
             continue
-        used.add(str(entry.request_id))
-        release = entry.release
+        period, release = entry.edition["period"], entry.release
+        charged[entry.request_id] = period
         if release is not None and not isinstance(release, Sketch):
-            editions.append(Edition(found[0], release, entry))
-    return ChartRecord(tuple(sorted(editions, key=lambda each: each.first)), frozenset(used), frozenset(others))
-
-
-def _find_fingerprint(entry: Entry) -> str | None:
-    """The fingerprint of settings that `describe_purpose` wrote into a charge; None where it was not charged so."""
-    found = re.search(r"\(settings ([0-9a-f]{8})\)\Z", entry.purpose or "")
-    return None if found is None else found[1]
-
-
-def _match_request(request_id: str | None, chart: str) -> tuple[str | None] | None:
-    """The period that a request id names, in a tuple; None where it is not of the chart."""
-    parts: list[Any] = (request_id or "").split("/")
-    if parts[0] != chart:
-        return None
-    # A number of up to three digits counts attempts: no period is written so.
-    if len(parts) > 1 and re.fullmatch("[1-9][0-9]{0,2}", parts[-1]):
-        parts.pop()
-    if len(parts) > 2 or (len(parts) == 2 and parse_period(parts[1]) is None):
-        return None
-    return (parts[1] if len(parts) == 2 else None,)
+            editions.append(Edition(period, release, entry))
+    return ChartRecord(tuple(sorted(editions, key=lambda each: each.first)), charged, frozenset(others))
 
 
 def parse_period(period: str | None) -> date | None:

@@ -12,8 +12,12 @@ if (select) {
     history.replaceState(null, "", mark);
     for (const link of document.querySelectorAll(".periods a")) link.hash = mark;
   };
+  const decode = text => {
+    // Anybody can write a fragment: one that is not well-formed names no group.
+    try { return decodeURIComponent(text); } catch { return ""; }
+  };
   const read = () => {
-    const wanted = decodeURIComponent(location.hash.slice(1));
+    const wanted = decode(location.hash.slice(1));
     const found = lists.find(list => nameOf(list) === wanted);
     select.value = wanted === "all" ? "" : (found || lists[0]).dataset.group;
   };

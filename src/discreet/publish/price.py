@@ -60,7 +60,7 @@ class ChartPrice:
     @property
     def charged_again(self) -> list[str]:
         """The request ids of this run's periods that were charged before, and have no release."""
-        lost = [period for period in self.due if self.record.count_lost(self.chart.id, period)]
+        lost = [period for period in self.due if self.record.count_lost(period)]
         return [self.record.next_request_id(self.chart.id, period) for period in lost]
 
     @property
@@ -140,7 +140,7 @@ def _stop_at_other(row: ChartPrice) -> ChartPrice:
 def _stop_at_lost(row: ChartPrice, charge_again: bool) -> ChartPrice:
     """The price of a chart up to the first period that is charged often enough, or, if one may be again, the second."""
     chart, record = row.chart, row.record
-    stuck = [period for period in row.due if record.count_lost(chart.id, period) >= MOST_CHARGES]
+    stuck = [period for period in row.due if record.count_lost(period) >= MOST_CHARGES]
     if charge_again and not stuck:
         raise InvalidValueError(
             f"charge_again must be a chart that was charged {_name_times(MOST_CHARGES)} for a period and not stored, "
@@ -150,7 +150,7 @@ def _stop_at_lost(row: ChartPrice, charge_again: bool) -> ChartPrice:
         return row
     period = stuck[charge_again]
     error = LedgerError(
-        f"{name_request(chart.id, period)} was charged {_name_times(record.count_lost(chart.id, period))} and not "
+        f"{name_request(chart.id, period)} was charged {_name_times(record.count_lost(period))} and not "
         f"stored; `--charge-again {chart.id}` draws it once more"
     )
     return replace(row, due=row.due[: row.due.index(period)], error=error)

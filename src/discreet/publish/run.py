@@ -6,15 +6,20 @@ A chart that fails does not stop the others. What is reported are public facts: 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
 
+from discreet.any_request import make_any_request
+from discreet.ledger.charges import open_charge
 from discreet.ledger.ledger import Ledger
+from discreet.padding import Padding
 from discreet.publish.chart_source import list_terms, open_chart_source
 from discreet.publish.charts_file import Chart
-from discreet.publish.editions import ChartRecord, describe_purpose
+from discreet.publish.editions import ChartRecord, describe_purpose, name_edition
 from discreet.publish.price import ChartPrice, Price
 from discreet.text import number_for_programs
-from discreet.topk import top_k
+from discreet.topk import release_from
 
 Report = Callable[..., None]
 """What is told of a run: the name of an event, and public facts about it by name."""
@@ -60,13 +65,19 @@ def _release_chart(row: ChartPrice, ledger: Ledger, report: Report) -> Failure |
 def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledger: Ledger, report: Report) -> list[str]:
     """Releases a period, and returns what has to be known to trust the scores."""
     request = record.next_request_id(chart.id, period)
-    if record.count_lost(chart.id, period):
+    if record.count_lost(period):
         report("lost", chart=chart.id, period=period, request_id=request)
     source = open_chart_source(chart, period)
-    release = top_k(
-        source, **list_terms(chart), ledger=ledger, purpose=describe_purpose(chart, period), request_id=request,
-        dataset=chart.get("dataset"),
-    )  # fmt: skip
+    terms = list_terms(chart)
+    padding = Padding(terms.pop("pad_to"))
+    padding.add_elapsed(source.opening_seconds())
+    charge = open_charge(ledger, describe_purpose(chart, period), request, chart.get("dataset"), source.delta)
+    release = release_from(
+        lambda: nullcontext(source),
+        partial(make_any_request, **terms),
+        padding,
+        replace(charge, edition=name_edition(chart, period)),
+    )
     cost = release.guarantee
     report("released", chart=chart.id, period=period, request_id=request, epsilon=number_for_programs(cost.epsilon))
     notes: list[str] = source.notes()

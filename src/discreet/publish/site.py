@@ -15,6 +15,7 @@ from string import Template
 
 from discreet.grouped_listing import name_group
 from discreet.grouped_release import GroupedRelease, count_groups
+from discreet.html_text import hash_for_policy
 from discreet.ledger.ledger import Ledger
 from discreet.publish.chart_page import ChartPages, chart_to_html
 from discreet.publish.charts_file import ChartsFile
@@ -71,11 +72,14 @@ def list_files(site: Site) -> dict[str, str]:
 def _lay_out(site: Site, privacy: str, title: str, main: str) -> str:
     """A page: what all of them have around their main part."""
     dummy = f'<p class="dummy" role="note">{DUMMY}</p>' if site.ledger is None else ""
+    style, script = _text("page.css"), _text("page.js")
     return Template(_text("page.html")).substitute(
         title=escape(title if title == site.file.title else f"{title} - {site.file.title}"),
         site=escape(site.file.title),
-        style=_text("page.css"),
-        script=_text("page.js"),
+        style=style,
+        style_hash=hash_for_policy(style),
+        script=script,
+        script_hash=hash_for_policy(script),
         dummy=dummy,
         main=main,
         privacy=privacy,

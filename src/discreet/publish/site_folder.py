@@ -1,19 +1,28 @@
-"""Writes a folder of files whole or not at all: a reader finds the old site or the new one, never a mixture.
+"""Write a folder of files whole or not at all: a reader finds the old site or the new one at every moment.
 
-The site is a symbolic link to a folder beside it, which is replaced in one step. Where links cannot be made, the folder
-itself is moved aside and the new one moved into its place: for a moment there is none, but never a half.
+The site is a symbolic link to a folder beside it, and the link is replaced in one step. One process writes a site at a
+time. A folder that was replaced stays for a while, for readers who are in it. A site that is a folder, as where links
+cannot be made, is exchanged in one step on Linux; elsewhere it is moved aside first, and for a moment there is none.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import secrets
 import shutil
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from discreet.errors import InvalidValueError
+from discreet.publish.lock import hold_lock
+
+KEPT_SECONDS = 60
+"""How long a folder stays that was replaced: a reader who found it can read all of its files."""
 
 MARK = ".discreet-site"
 """A file by which a folder is known to be a site that was written here."""
@@ -42,23 +51,30 @@ def is_in_site(path: Path, out: Path) -> bool:
     return bool(beside) and _is_draft(beside[0], out)
 
 
-def write_site(out: Path, files: dict[str, str]) -> bool:
-    """Writes files into the folder `out`, by their names in it, in place of all that was there.
+def write_site(
+    out: Path, files: dict[str, str], wait: float = 600, report: Callable[..., None] = lambda *_, **__: None
+) -> bool:
+    """Write files into the folder `out`, by their names in it, in place of all that was there.
+
+    Another process that writes the same site is waited for, `wait` seconds at most.
 
     Returns
     -------
     bool
-        Whether the new site took the place of the old one in one step: a link was replaced.
+        True if the new site took the place of the old one in one step.
     """
     check_site(out)
-    folder = _name_draft(out)
-    try:
-        _write_files(folder, files)
-        at_once = _put_in_place(folder, out)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    _remove_others(out, folder if at_once else None)
+    with hold_lock(out, "out", wait, report):
+        # Another process may have written since.
+        check_site(out)
+        folder = _name_draft(out)
+        try:
+            _write_files(folder, files)
+            at_once = _put_in_place(folder, out)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        _remove_others(out, folder)
     return at_once
 
 
@@ -74,40 +90,54 @@ def _write_files(folder: Path, files: dict[str, str]) -> None:
 
 
 def _put_in_place(folder: Path, out: Path) -> bool:
-    """Makes `out` stand for the folder; True where that was one step."""
-    if out.is_dir() and not out.is_symlink():
-        # A folder cannot be replaced by a link in one step: it stays a folder, unless it is empty.
-        if any(out.iterdir()):
-            _swap_folders(folder, out)
-            return False
-        out.rmdir()
-    link = _name_draft(out, ".link")
+    """Make `out` stand for the folder; return True if that was one step."""
+    # Its age is counted from when it is replaced.
+    with suppress(OSError):
+        os.utime(out)
+    new = _name_draft(out, ".link")
     try:
-        link.symlink_to(folder.name, target_is_directory=True)
+        new.symlink_to(folder.name, target_is_directory=True)
     except OSError:
-        _swap_folders(folder, out)
-        return False
-    link.replace(out)
-    return True
-
-
-def _swap_folders(folder: Path, out: Path) -> None:
+        new = folder
+    if not os.path.lexists(out):
+        new.rename(out)
+        return True
+    if new.is_symlink() and out.is_symlink():
+        new.replace(out)
+        return True
+    if _exchange(new, out):
+        return True
     old = _name_draft(out, ".old")
-    if out.exists():
-        out.rename(old)
-    folder.rename(out)
+    out.rename(old)
+    try:
+        new.rename(out)
+    except BaseException:
+        old.rename(out)
+        raise
+    return False
 
 
-def _remove_others(out: Path, current: Path | None) -> None:
-    """Removes the site of before, and what runs that were killed have left beside it."""
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange the names of two files or folders in one step; return False where the system cannot do that."""
+    try:
+        renameat2: Any = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+    return bool(renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
+
+
+def _remove_others(out: Path, current: Path) -> None:
+    """Remove sites that were replaced some time ago, and what runs that were killed have left."""
     for path in out.parent.iterdir():
-        if not _is_draft(path.name, out) or path == current:
-            continue
-        if path.is_symlink():
-            with suppress(OSError):
+        with suppress(OSError):
+            age = time.time() - path.lstat().st_mtime
+            if not _is_draft(path.name, out) or path == current or 0 <= age < KEPT_SECONDS:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
                 path.unlink()
-        else:
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def _is_ours(folder: Path, out: Path) -> bool:

@@ -12,6 +12,7 @@ from string import Template
 from typing import Any
 
 from discreet.atomic_write import atomic_write
+from discreet.html_text import hash_for_policy
 from discreet.study import charts
 from discreet.study.charts import Panel, figures_of, panels_of
 from discreet.study.results import Figure, NeededEpsilon, Point, Results, Time
@@ -72,6 +73,7 @@ def page(
     sections += more
     sections += [_budgets(results)] if results.budgets else []
     sections += [_times(results)] if results.times else []
+    script = _text("page.js")
     return Template(_text("page.html")).substitute(
         title=_prose(title),
         style=f"{style(LIGHT)}\n@media screen and (prefers-color-scheme: dark) {{{style(DARK)}}}\n{_text('page.css')}",
@@ -81,7 +83,8 @@ def page(
         first="".join(_section(*section) for section in sections[:1]),
         sections="\n".join(_section(*section) for section in sections[1:]),
         data=_json({"plot": charts.PLOT, "panels": [_data(panel) for key in panels for panel in panels[key]]}),
-        script=_text("page.js"),
+        script=script,
+        script_hash=hash_for_policy(script),
         notice=notice,
         origin=origin,
     )

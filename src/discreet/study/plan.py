@@ -126,7 +126,7 @@ class Plan:
         """The command that releases as recommended, on a file of the private scores."""
         choice = self.best.mechanism
         options = {name: value for name, value in choice.parameters().items() if value != _usual(choice).get(name)}
-        if self.sensitivity != Sensitivity():
+        if self.sensitivity != Sensitivity() or self._best_case.request.source.fractional:
             bound = "" if self.sensitivity.items is None else f",{self.sensitivity.items}"
             options["sensitivity"] = f"{self.sensitivity.down},{self.sensitivity.up}{bound}"
         if (most := self._best_case.request.source.max_items_per_user) is not None:

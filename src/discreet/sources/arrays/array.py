@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -38,6 +39,7 @@ class ArraySource(Source):
     grid: Fraction | None = None
     typed: bool = False
     between_steps: bool = False
+    fractional: bool = False
 
     @property
     def d(self) -> int:
@@ -75,7 +77,9 @@ class ArraySource(Source):
 
 def array_source(scores: Any, labels: Any = None) -> ArraySource:
     """The source behind whatever one-dimensional scores a caller may hold."""
-    typed = is_typed(scores)
+    if isinstance(scores, array | memoryview):
+        scores = _from_buffer(scores)
+    typed, fractional = is_typed(scores), is_fractional(scores)
     if isinstance(scores, Mapping):
         if labels is not None:
             raise InvalidValueError("labels must be left out when scores is a mapping, whose keys are the labels")
@@ -92,7 +96,7 @@ def array_source(scores: Any, labels: Any = None) -> ArraySource:
     values = _as_array(scores)
     listed = check_score_labels(labels, values.shape)
     gridded, unit = _put_on_grid(values)
-    return ArraySource(gridded, listed, unit, _ONE if _is_whole(scores, values) else None, typed)
+    return ArraySource(gridded, listed, unit, _ONE if _is_whole(scores, values) else None, typed, fractional=fractional)
 
 
 _ONE = Fraction(1)
@@ -117,6 +121,21 @@ def is_typed(scores: Any) -> bool:
 
 
 _NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|halffloat|double|bool(ean)?")
+
+
+def is_fractional(scores: Any) -> bool:
+    """Return True if scores have a declared type, and it is neither of whole numbers nor of booleans nor of objects.
+
+    The values decide nothing. Mappings, lists and arrays of objects declare no type of numbers.
+    """
+    dtype = getattr(scores, "dtype", getattr(scores, "type", None))
+    if isinstance(dtype, np.dtype):
+        return dtype.kind not in "biuO"
+    return dtype is not None and _WHOLE.fullmatch(str(dtype).lower().removesuffix("[pyarrow]")) is None
+
+
+# pandas' "Int64", "Sparse[int64, 0]" and "bool[pyarrow]", polars' "UInt8" and "Object", pyarrow's "int64".
+_WHOLE = re.compile(r"(sparse\[)?(u?int[0-9]+|bool(ean)?|object)(, .*)?")
 
 
 def check_score_labels(labels: Any, shape: tuple[int, ...]) -> Sequence[Any] | None:
@@ -215,6 +234,15 @@ def _as_array(scores: Any) -> NDArray[Any]:
     if scores.dtype.kind == "f":
         return _from_list(list(scores)) if scores.ndim == 1 else scores
     raise InvalidTypeError(f"scores must be numbers, not an array of {scores.dtype}")
+
+
+def _from_buffer(scores: Any) -> NDArray[Any]:
+    """Return the array behind the memory of Python's own array or of a memoryview, whose format is its type."""
+    try:
+        return np.asarray(scores)
+    except (TypeError, ValueError):
+        kind = type(scores).__name__
+    raise InvalidTypeError(f"scores must be numbers, not a {kind} of another format")
 
 
 def _to_native_order(scores: NDArray[Any]) -> NDArray[Any]:

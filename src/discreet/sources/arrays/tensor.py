@@ -56,6 +56,10 @@ class TensorSource(Source):
     def grid(self) -> Fraction | None:  # type: ignore[override]  # a constant in other sources, public here too
         return None if self.scores.is_floating_point() else Fraction(1)
 
+    @property
+    def fractional(self) -> bool:  # type: ignore[override]  # a constant in other sources, public here too
+        return bool(self.scores.is_floating_point())
+
     def tally(self) -> Tally:
         # Without positions a sort takes half as long, and half of the memory.
         values, counts = self.scores.unique(return_counts=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.lib.format import open_memmap
 
 from discreet.errors import Error, InvalidTypeError, InvalidValueError, quote
-from discreet.sources.arrays.array import ArraySource, array_source
+from discreet.sources.arrays.array import ArraySource, array_source, is_fractional
 from discreet.sources.files.roles import find_columns, refuse_columns
 from discreet.sources.files.wording import describe_not_finite, quote_path
 
@@ -62,7 +63,8 @@ def _from_parquet(file: Any, item: str | None, score: str | None, path: Path) ->
         raise InvalidValueError(f"{quote_path(path)} must have at least one row, but has none")
     if labels.null_count:
         raise InvalidValueError(f"items must not be missing, but one is in column {quote(item)} of {quote_path(path)}")
-    return array_source(_from_arrow(scores, f"column {quote(score)} of {quote_path(path)}"), labels.to_pylist())
+    source = array_source(_from_arrow(scores, f"column {quote(score)} of {quote_path(path)}"), labels.to_pylist())
+    return replace(source, fractional=is_fractional(scores))
 
 
 def _plain_column(column: Any) -> Any:
