@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from itertools import combinations
 from typing import Any, NoReturn
 
 from discreet.errors import InvalidValueError
 from discreet.sources.engine import ask
-from discreet.sources.events.origin import lazy_origin, origin_of_relation, plan_of_lazy, scala_members
+from discreet.sources.events.origin import origin_of_relation, scala_members
+from discreet.sources.events.rowwise_polars import ITSELF, check_lazy
 
 _VALUE_MODULES = {
     "arrays", "geospatial", "histograms", "json", "logical", "maps", "numeric", "sortkeys", "strings", "structs",
@@ -41,8 +43,6 @@ _ONE_BY_ONE = {
 _KEEPING_LEFT = {"inner", "cross", "left", "semi", "anti", "asof", "any_inner", "any_left"}
 _KEEPING_RIGHT = {"inner", "cross", "right"}
 """The joins in which no row of that side stands for the absence or the choice of others."""
-
-ITSELF = "a join or isin of a table with itself"
 
 
 def check_rowwise(table: Any, user: Any = None) -> None:
@@ -164,19 +164,6 @@ _SPARK_WORDS = {
 }  # fmt: skip
 """What the usual steps that look across rows are called, the most telling first."""
 
-_LAZY_STEPS = {"Cache", "DataFrameScan", "Distinct", "Filter", "HStack", "Join", "Scan", "Select", "SimpleProjection",
-               "Sort", "Union"}  # fmt: skip
-_LAZY_VALUES = {"Alias", "BinaryExpr", "Cast", "Column", "Literal", "Ternary"}
-_LAZY_FUNCTIONS = {
-    "abs", "ceil", "clip", "coalesce", "exp", "fill_null", "floor", "hash", "log", "negate", "pow", "replace",
-    "replace_strict", "round", "sign", "sqrt",
-    "AllHorizontal", "AnyHorizontal", "IsBetween", "IsFinite", "IsIn", "IsInfinite", "IsNan", "IsNotNan", "IsNotNull",
-    "IsNull", "Not",
-}  # fmt: skip
-_LAZY_FAMILIES = {"StringFunction", "TemporalFunction"}
-_LAZY_WORDS = {"Slice": "a limit", "Window": "a window", "GroupBy": "an aggregate", "Agg": "an aggregate",
-               "Len": "an aggregate"}  # fmt: skip
-
 
 def check_plan(given: Any) -> None:
     """Raises where a Spark DataFrame or a lazy polars query looks across rows; anything else is not looked at."""
@@ -185,7 +172,7 @@ def check_plan(given: Any) -> None:
         plan = given._jdf.queryExecution().analyzed()
         ask("Spark", "reading the plan of table", lambda: _check_spark(plan))
     elif (package, kind) == ("polars", "LazyFrame"):
-        _check_lazy(given)
+        check_lazy(given, partial(refuse, thing="this lazy frame"))
 
 
 def _check_spark(plan: Any) -> None:
@@ -231,51 +218,3 @@ def _share_a_leaf(left: Any, right: Any) -> bool:
     """Whether both sides of a join read one table."""
     ends = list(scala_members(right.collectLeaves()))
     return any(one.sameResult(two) for one in scala_members(left.collectLeaves()) for two in ends)
-
-
-def _check_lazy(frame: Any) -> None:
-    thing = "this lazy frame"
-    try:
-        plan = plan_of_lazy(frame)
-        found = set(_describe_lazy_steps(plan))
-    except (AttributeError, NotImplementedError):
-        # polars shows neither functions of Python nor some of its own, and shows nothing by a public name.
-        found = {"a function of your own, or one that polars does not show"}
-    for what in sorted(found):
-        refuse(what, thing)
-
-
-def _describe_lazy_steps(plan: Any) -> Iterator[str]:
-    """The words for what looks across rows in a lazy query, from the step where the traversal stands."""
-    node, inputs = plan.view_current_node(), plan.get_inputs()
-    name = type(node).__name__
-    if name not in _LAZY_STEPS:
-        yield _LAZY_WORDS.get(name, f"{name}, which is not known to keep rows apart")
-    if name == "Scan" and (node.file_options.n_rows or node.file_options.row_index):
-        yield "a limit" if node.file_options.n_rows else "the number of a row"
-    if name == "Distinct" and node.options[1] is not None:
-        yield "one row of several that are not equal"
-    for each in plan.get_exprs():
-        yield from _describe_lazy_values(plan, each.node)
-    if name == "Join" and any(one.meets(two) for one, two in combinations([lazy_origin(plan, at) for at in inputs], 2)):
-        yield ITSELF
-    for index in inputs:
-        plan.set_node(index)
-        yield from _describe_lazy_steps(plan)
-
-
-def _describe_lazy_values(plan: Any, index: int) -> Iterator[str]:
-    value = plan.view_expression(index)
-    name = type(value).__name__
-    if name == "Literal" and type(value.value).__name__ == "PySeries":
-        yield "a column that is joined by position"
-    if name == "Function":
-        family, _, function = str(value.function_data[0]).rpartition(".")
-        if function not in _LAZY_FUNCTIONS and (family not in _LAZY_FAMILIES or function == "ConcatVertical"):
-            yield f"{function}, which is not known to keep rows apart"
-    elif name not in _LAZY_VALUES:
-        yield _LAZY_WORDS.get(name, f"{name}, which is not known to keep rows apart")
-    for part in ("left", "right", "expr", "predicate", "truthy", "falsy", "input"):
-        below = getattr(value, part, [])
-        for each in below if isinstance(below, list) else [below]:
-            yield from _describe_lazy_values(plan, each)
