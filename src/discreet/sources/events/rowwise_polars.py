@@ -205,10 +205,7 @@ def check_lazy(frame: Any, refuse: Refuse) -> None:
     try:
         frame._ldf.serialize_json(text)
         plan = json.loads(bytes(text.text))
-        types = plan_of_lazy(frame)
-    except (
-        Exception
-    ):  # polars shows neither some functions of Python nor some steps, and shows nothing by a public name
+    except Exception:  # polars shows neither some functions of Python nor some steps
         refuse(_HIDDEN)
     _check_part(STEP, plan, "", refuse)
     try:
