@@ -380,6 +380,10 @@ def test_a_spark_dataframe_that_looks_at_other_rows_is_refused(spark, tmp_path):
     people = spark.createDataFrame([(1, "x"), (2, "y")], ["who", "name"])
     pl.DataFrame(ROWS).write_parquet(tmp_path / "e.parquet")
     stored = spark.read.parquet(str(tmp_path / "e.parquet"))
+    pl.DataFrame(ROWS).write_csv(tmp_path / "e.csv")
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    strict_cast = frame.withColumn("n", f.col("what").cast("int"))
+    spark.conf.set("spark.sql.ansi.enabled", "false")
     frame.createOrReplaceTempView("everything")
     frame.limit(2).createOrReplaceTempView("few")
     for word, made in [
@@ -396,12 +400,18 @@ def test_a_spark_dataframe_that_looks_at_other_rows_is_refused(spark, tmp_path):
         ("a function of your own", frame.withColumn("n", f.udf(lambda who: who)("what"))),
         (UNEQUAL, frame.dropDuplicates(["what"])),
         (ITSELF, frame.join(frame.filter("amount > 1").select("what"), "what", "left_semi")),
+        ("an outer join, where an inner one would do", people.join(frame, "who", "left")),
+        ("a scan of text", spark.read.csv(str(tmp_path / "e.csv"), header=True, inferSchema=True)),
+        ("RaiseError, which is not known", spark.sql("SELECT *, raise_error('x') AS n FROM everything")),
+        ("ParseToDate, which is not known", frame.withColumn("n", f.to_date("what", "yyyy"))),
+        ("LIKE with a backslash", frame.filter(f.col("what").like("a\\"))),
+        ("what was made in ANSI mode", strict_cast),
         (ITSELF, stored.join(spark.read.parquet(str(tmp_path / "e.parquet")).select("what"), "what")),
     ]:
         refused(made, "this Spark DataFrame", word)
     for made in [
         stored.filter("amount > 0 AND what LIKE 'a%'").orderBy("amount"),
-        frame.withColumn("who", f.col("who").cast("string")).na.fill(0).join(people, "who", "left").distinct(),
+        frame.withColumn("who", f.col("who").cast("string")).na.fill(0).join(people, "who").distinct(),
         spark.sql("SELECT who, CASE WHEN on THEN what END AS what FROM everything").union(frame.select("who", "what")),
     ]:
         check_plan(made)

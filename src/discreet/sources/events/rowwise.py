@@ -9,6 +9,7 @@ refused. A table of the engine itself, an eager frame or a checkpoint does not s
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import combinations
@@ -258,6 +259,18 @@ def refuse(what: str, thing: str = "this ibis expression") -> NoReturn:
 
 
 _CATALYST = "org.apache.spark.sql.catalyst."
+_SPARK_VALUES = {
+    "Add", "Alias", "And", "AtLeastNNonNulls", "AttributeReference", "CaseWhen", "Cast", "Coalesce", "Concat",
+    "ConcatWs", "Contains", "DayOfMonth", "Divide", "EndsWith", "EqualNullSafe", "EqualTo", "Explode", "GetStructField",
+    "GreaterThan", "GreaterThanOrEqual", "Hour", "If", "In", "IsNaN", "IsNotNull", "IsNull", "Left", "Length",
+    "LessThan", "LessThanOrEqual", "Like", "Literal", "Lower", "Minute", "Month", "Multiply", "NaNvl", "Not", "NullIf",
+    "Nvl", "Or", "Quarter", "Second", "SortOrder", "StartsWith", "StringTrim", "StringTrimLeft", "StringTrimRight",
+    "Substring", "Subtract", "TypedNullLiteral", "Upper", "Year",
+}  # fmt: skip
+"""The expressions that are accepted: outside of ANSI mode they fail on no row."""
+
+_SPARK_JOINS = {"Inner", "Cross", "LeftSemi", "LeftAnti"}
+_SPARK_FORMATS = {"ParquetFileFormat", "DeltaParquetFileFormat", "OrcFileFormat"}
 _SPARK_STEPS = {
     "DataSourceV2Relation", "Deduplicate", "Distinct", "Except", "Filter", "Generate", "HiveTableRelation", "Intersect",
     "Join", "LocalRelation", "LogicalRDD", "LogicalRelation", "OneRowRelation", "Project", "Range",
@@ -285,27 +298,65 @@ def check_plan(given: Any) -> None:
 
 def _check_spark(plan: Any) -> None:
     thing = "this Spark DataFrame"
+    if not plan.deterministic():
+        refuse("a random number or the number of a row", thing)
     found = {name for name in _classes(json.loads(plan.toJSON())) if not _keeps_rows_apart(name)}
     short = {name.rpartition(".")[2] for name in found}
     for name in [*_SPARK_WORDS, *sorted(short)]:
         if name in short:
             refuse(_SPARK_WORDS.get(name, f"{name}, which is not known to keep rows apart"), thing)
-    if not plan.deterministic():
-        refuse("a random number or the number of a row", thing)
     for node in _nodes(plan):
         kind = node.getClass().getSimpleName()
         if kind == "Deduplicate" and node.keys().size() < node.output().size():
             refuse("one row of several that are not equal", thing)
+        if kind in ("Deduplicate", "Distinct", "Except", "Intersect") and not all(
+            re.fullmatch(_SPARK_EXACT, each.dataType().simpleString()) for each in scala_members(node.output())
+        ):
+            refuse("equal rows once, of a type that may be compared without case", thing)
+        if kind == "Join" and node.joinType().toString() not in _SPARK_JOINS:
+            refuse("an outer join, where an inner one would do", thing)
         if kind == "Join" and _share_a_leaf(*scala_members(node.children())):
             refuse(ITSELF, thing)
+        if _reads_text(node):
+            refuse(
+                "a scan of text, whose types and errors follow from rows (pass the path of the file as table instead)",
+                thing,
+            )
+        for value in scala_members(node.expressions()):
+            _check_spark_value(value, thing)
+
+
+_SPARK_EXACT = r"string|binary|boolean|(tiny|small|big)?int|float|double|decimal\(\d+,\d+\)|date|timestamp(_ntz)?"
+
+
+def _reads_text(node: Any) -> bool:
+    """Return True if a step reads files of another format than those that declare the types of their columns."""
+    if node.getClass().getSimpleName() == "DataSourceV2Relation":
+        return str(node.table().getClass().getSimpleName()) in ("CSVTable", "JsonTable", "TextTable")
+    if node.getClass().getSimpleName() != "LogicalRelation":
+        return False
+    relation = node.relation()
+    is_files = relation.getClass().getSimpleName() == "HadoopFsRelation"
+    return is_files and relation.fileFormat().getClass().getSimpleName() not in _SPARK_FORMATS
+
+
+def _check_spark_value(value: Any, thing: str) -> None:
+    """Raise where an expression of Spark, or one in it, can fail on a row."""
+    kind = value.getClass().getSimpleName()
+    if kind in ("Cast", "Add", "Subtract", "Multiply", "Divide") and value.evalMode().toString() == "ANSI":
+        refuse("what was made in ANSI mode, which can fail on a row (set spark.sql.ansi.enabled to false)", thing)
+    if kind == "Like" and (
+        value.right().getClass().getSimpleName() != "Literal" or "\\" in str(value.right().toString())
+    ):
+        refuse("LIKE with a backslash or a pattern from a column, which can fail on a row", thing)
+    for each in scala_members(value.children()):
+        _check_spark_value(each, thing)
 
 
 def _keeps_rows_apart(name: str) -> bool:
-    """Whether a class of Spark is a step that is listed, or an expression that is no subquery, window or function."""
+    """Return True if a class of Spark is an expression or a step that is listed."""
     package, _, short = name.rpartition(".")
-    if package == f"{_CATALYST}expressions":
-        return short not in _SPARK_WORDS and not short.startswith("Window") and not short.endswith(("UDAF", "UDTF"))
-    return short in _SPARK_STEPS
+    return short in (_SPARK_VALUES if package == f"{_CATALYST}expressions" else _SPARK_STEPS)
 
 
 def _classes(tree: Any) -> Iterator[str]:
