@@ -61,6 +61,11 @@ def test_a_column_of_polars_or_arrow_is_recognised_by_its_memory():
         refused(frame, domain)
         refused(frame.lazy(), domain)
     refused(coded, coded["what"])
+    priced = frame.select(
+        pl.lit("1.5").cast(pl.Decimal(10, 2)).alias("price"), pl.lit(1, pl.Int128).alias("m"), pl.all()
+    )
+    refused(priced, priced["what"])
+    refused(priced.lazy(), priced["what"])
     refused(frame, frame["n"].to_arrow(), item="n")
     for domain in (EVENTS["what"], EVENTS.select(["what"]), EVENTS["what"].chunk(0), EVENTS.slice(1)["what"]):
         refused(EVENTS, domain)

@@ -375,7 +375,6 @@ def test_ibis_tables_that_keep_rows_apart_are_taken():
         table.union(table),
         table.join(people, "who"),
         table.filter(table.who.isin(people.who)),
-        table.select("who", "what").distinct(),
     ]:
         source = discreet.events(rowwise, user="who", item="what", domain=domain.order_by("n").limit(2))
         assert discreet.top_k(source, 1, 1000).k == 1

@@ -4,11 +4,14 @@ import random
 import sys
 import warnings
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from types import SimpleNamespace
 
 import ibis
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from engines import postgres, spark  # noqa: F401  # fixtures
 from hypothesis import Phase, given, settings
@@ -614,6 +617,83 @@ def test_refused_conditions_are_refused_by_name(duckdb_table, where, part):
     assert part in message
     assert "\n" not in message
     assert len(message) < 400
+
+
+NUMBERS = [0, 1, 7, -3, 2**53, 2**60, 10**30, 0.5, 1e300, Decimal("2.5")]
+MOMENTS = [date(2024, 1, 31), datetime(2024, 1, 31, 12), datetime(2024, 1, 31, tzinfo=UTC)]
+CELLS = st.sampled_from([None, True, "", "7", "7.0", "x", "é", "2024-01-31", "true", b"\xff", *NUMBERS, *MOMENTS])
+TEXTS = [
+    "a*a*a*a*a > 1",
+    "(a*a)*(a*a)*(a*a) > b",
+    "a + 0.1 + 0.01 + 0.001 > 1",
+    "a + 0.1 + 0.01 + 0.001 + 0.0001 = 1",
+    "((a*a)*(a*a))*((a*a)*(a*a))*(a*a) > 1 OR a*a*a*a > 2 OR a*a*a*a > 3 OR a*a*a*a > 4 OR a*a*a*a > 5",
+    " OR ".join(f"a = {n}.5" for n in range(101)),
+    " OR ".join(f"CASE WHEN a = {n} THEN b END = 1" for n in range(120)),
+    "a IN (DATE '2024-01-31', '2024-01-31 12:00')",
+    "a BETWEEN DATE '2024-01-01' AND '2024-01-31 12:00:00'",
+    "coalesce(a, DATE '2024-01-31') = '2024-01-31 12:00'",
+    "a = '2024-01-31 12:00' AND a > TIMESTAMP '2024-01-31 12:00:00'",
+    "coalesce(a, b) * 2 - b > 0.25 AND a IS NOT NULL",
+    "CASE WHEN a > 1 THEN a + 0.5 ELSE b END >= 2",
+    "a < 1e400 AND a <> 18446744073709551615",
+    "a < b",
+    "lower(a) LIKE 'x%' OR a IS DISTINCT FROM b",
+    "a AND NOT b",
+    "a > TIMESTAMPTZ '2024-01-31 12:00:00+00:00'",
+]
+
+
+def answer_to(where, table):
+    """The kind of complaint about a condition on some rows, or what it notes."""
+    try:
+        source = discreet.events(table, user="who", item="what", domain=["x", "y"], where=where)
+    except discreet.Error as error:
+        return str(error)
+    notes = source.notes()
+    source.close()
+    return notes
+
+
+def stored_as(cells, folder):
+    """A column of cells as pandas and several Parquet and CSV files may happen to hold it."""
+    columns = {"who": ["1", "2"], "what": ["x", "y"], "b": [1, 2]}
+    yield from (
+        pd.DataFrame(columns | {"a": pd.Series(cells, dtype=dtype)}, columns=["who", "what", "a", "b"])
+        for dtype in (object, None)
+        if dtype is object or len({type(cell) for cell in cells}) == 1
+    )
+    if 10**30 not in cells:  # which Arrow has no type for
+        for number, cell in enumerate(cells):
+            rows = {"who": ["1"], "what": ["x"], "a": [cell], "b": [1]}
+            pq.write_table(pa.table(rows), folder / f"{number}.parquet")
+        yield str(folder / "*.parquet")
+
+
+@given(st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=2, max_size=3), st.sampled_from(TEXTS))
+@settings(max_examples=40, deadline=None)
+def test_rows_do_not_decide_whether_a_condition_is_taken(tmp_path_factory, columns, where):
+    folder = tmp_path_factory.mktemp("stored")
+    answers = [answer_to(where, table) for cells in columns for table in stored_as(cells, folder)]
+    assert all(answer == answers[0] for answer in answers), answers
+
+
+@pytest.mark.parametrize("where", TEXTS)
+def test_text_files_take_the_conditions_that_pandas_takes(where, tmp_path):
+    path = tmp_path / "e.csv"
+    path.write_text("who,what,a,b\n1,x,1,2\n")
+    frame = pd.DataFrame({"who": ["1"], "what": ["x"], "a": [1], "b": [2]})
+    assert answer_to(where, frame) == answer_to(where, str(path))
+
+
+def test_a_limit_on_arithmetic_is_a_limit_on_its_text():
+    cells = {"numbers": [1, 2, 3], "mixed": [1, 2, "?"], "text": ["1", "2", "3"], "gaps": [1.5, None, 2]}
+    frames = [pd.DataFrame({"who": [1, 2, 3], "what": "x", "a": each, "b": 1}) for each in cells.values()]
+    assert all(answer_to("a*a*a*a*a > 1", frame) == answer_to("a + 0 > 1", frames[0]) for frame in frames)
+    refused = "a + 0.1 + 0.01 + 0.001 + 0.0001 = 1"
+    assert all("must calculate less" in answer_to(refused, frame) for frame in frames)
+    many = " OR ".join(f"a = {n}.5" for n in range(101))
+    assert all(answer_to(many, frame) == answer_to("a = 1", frames[0]) for frame in frames)
 
 
 def test_what_is_on_the_white_list_is_what_can_be_read():

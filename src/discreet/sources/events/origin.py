@@ -250,11 +250,15 @@ def _spans_of_arrow(given: Any) -> Iterator[Span]:
 
 def _spans_of_polars(given: Any) -> Iterator[Span]:
     import polars as pl
+    import pyarrow as pa
 
     columns = given.get_columns() if isinstance(given, pl.DataFrame) else [given]
     for column in (each for each in columns if each.dtype != pl.Object):
         # Text stays where it is in the newest of Arrow's forms alone, and categories only as their codes.
-        yield from _spans_of_arrow(column.to_physical().to_arrow(compat_level=pl.CompatLevel.newest()))
+        # Arrow has no type for the 128-bit integers that decimals are made of.
+        plain = column if column.dtype.is_decimal() else column.to_physical()
+        with suppress(pa.ArrowInvalid):
+            yield from _spans_of_arrow(plain.to_arrow(compat_level=pl.CompatLevel.newest()))
 
 
 def _spans_of_pandas(given: Any) -> Iterator[Span]:

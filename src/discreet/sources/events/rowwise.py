@@ -1,34 +1,44 @@
-"""Refuses a table of ibis, Spark or polars in which one user's rows can depend on those of others.
+"""Refuse a table of ibis, Spark or polars in which one user's rows can depend on those of others.
 
 A limit, the number of a row, a window or an aggregate lets one user push out or change the rows of many, and no bound
-on what one user can do to a score holds. So the operations that are known to look at one row are listed, and all
-others are refused. Removing equal rows is among the former, because rows of two users are never equal. What has
-been computed before, a table of the engine itself, an eager frame or a checkpoint, does not show how it was made.
+on what one user can do to a score holds. An operation that fails on a cell lets one user choose an error. So the
+operations that look at one row and fail on none are listed, with the types that they are given, and all others are
+refused. A table of the engine itself, an eager frame or a checkpoint does not show how it was made.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import combinations
 from typing import Any, NoReturn
 
 from discreet.errors import InvalidValueError
 from discreet.sources.engine import ask
-from discreet.sources.events.origin import lazy_origin, origin_of_relation, plan_of_lazy, scala_members
+from discreet.sources.events.dialect import Dialect
+from discreet.sources.events.origin import origin_of_relation, scala_members
+from discreet.sources.events.rowwise_polars import ITSELF, check_lazy
 
-_VALUE_MODULES = {
-    "arrays", "geospatial", "histograms", "json", "logical", "maps", "numeric", "sortkeys", "strings", "structs",
-    "temporal",
-}  # fmt: skip
-"""The modules of ibis.expr.operations whose values are made of one row, but for aggregates and what is impure."""
-
-_ONE_BY_ONE = {
-    "core": {"Alias", "Argument"},
+_LISTED = {
+    "core": {"Alias"},
     "generic": {
-        "Cast", "Coalesce", "E", "Greatest", "Hash", "HashBytes", "HexDigest", "IsNull", "Least", "Literal", "NotNull",
-        "NullIf", "Pi", "SearchedCase", "SimpleCase", "TryCast", "TypeOf",
+        "Cast", "Coalesce", "E", "Greatest", "Hash", "IsNull", "Least", "Literal", "NotNull", "NullIf", "Pi",
+        "SearchedCase", "SimpleCase", "TryCast", "TypeOf",
     },
+    "logical": {
+        "And", "Between", "Equals", "Greater", "GreaterEqual", "IdenticalTo", "IfElse", "InValues", "Less", "LessEqual",
+        "Not", "NotEquals", "Or", "Xor",
+    },
+    "numeric": {"IsInf", "IsNan"},
+    "strings": {
+        "EndsWith", "LStrip", "Lowercase", "RStrip", "StartsWith", "StrRight", "StringConcat", "StringContains",
+        "StringLength", "StringReplace", "StringSQLILike", "StringSQLLike", "Strip", "Substring", "Uppercase",
+    },
+    "structs": {"StructColumn", "StructField"},
+    "arrays": {"ArrayLength"},
+    "sortkeys": {"SortKey"},
     "relations": {
         "DatabaseTable", "Difference", "Distinct", "DropColumns", "DropNull", "DummyTable", "Field", "FillNull",
         "Filter", "InMemoryTable", "Intersection", "JoinChain", "JoinLink", "JoinReference", "Project", "SelfReference",
@@ -36,32 +46,35 @@ _ONE_BY_ONE = {
     },
     "subqueries": {"InSubquery"},
 }  # fmt: skip
-"""Of other modules, what keeps the rows of users apart; joins and subqueries are looked at further."""
+"""The operations that are accepted, by their modules; joins, subqueries and types are looked at further."""
 
-_KEEPING_LEFT = {"inner", "cross", "left", "semi", "anti", "asof", "any_inner", "any_left"}
+_KEEPING_LEFT = {"inner", "cross", "left", "semi", "anti", "asof"}
 _KEEPING_RIGHT = {"inner", "cross", "right"}
 """The joins in which no row of that side stands for the absence or the choice of others."""
 
-ITSELF = "a join or isin of a table with itself"
 
-
-def check_rowwise(table: Any, user: Any = None) -> None:
-    """Raises where the expression of an ibis table looks across rows, or takes its users from the outer side of a join.
+def check_rowwise(table: Any, dialect: Dialect, user: Any = None) -> None:
+    """Raise unless the expression of an ibis table looks at one row alone, fails on none, and keeps its users inside.
 
     Parameters
     ----------
     table
         The ibis table of the events.
+    dialect
+        That of its engine.
     user
         The column of the users, where it is one.
     """
     import ibis.expr.operations as ops
 
     root = table.op()
-    found = {what for node in root.find(ops.Node) if (what := _describe_unlisted(node)) is not None}
+    nodes = root.find(ops.Node)
+    found = {what for node in nodes if (what := _describe_unlisted(node)) is not None}
     for what in [*_refusal_words(), *sorted(found)]:
         if what in found:
             refuse(what)
+    for node in nodes:
+        _check_types(node, dialect)
     _check_meetings(root)
     if isinstance(user, str) and user in root.schema:
         _check_outer_joins(root, user)
@@ -82,6 +95,7 @@ def _refusal_words() -> dict[str, tuple[type, ...]]:
         "an aggregate": (ops.Aggregate, ops.Reduction),
         "a random number or the clock": (ops.Impure,),
         "a subquery about single rows": (ops.ExistsSubquery, ops.ScalarSubquery),
+        "arithmetic, which can fail on a row": (ops.NumericBinary, ops.Negate, ops.Abs, ops.Round, ops.MathUnary),
     }
 
 
@@ -94,12 +108,107 @@ def _describe_unlisted(node: Any) -> str | None:
     if package == ops.__name__ and not isinstance(node, ops.Reduction | ops.Analytic | ops.Impure):
         if isinstance(node, ops.DatabaseTable) and node.name.startswith("ibis_cached_"):
             return "a table that ibis has cached"
-        if isinstance(node, ops.JoinLink) and node.how == "positional":
-            return "a join by position"
-        if module in _VALUE_MODULES or name in _ONE_BY_ONE.get(module, ()):
+        if isinstance(node, ops.JoinLink) and node.how not in _KEEPING_LEFT | _KEEPING_RIGHT | {"outer"}:
+            return "a join by position" if node.how == "positional" else f"a join that picks rows ({node.how})"
+        if name in _LISTED.get(module, ()):
             return None
     named = (what for what, kinds in _refusal_words().items() if isinstance(node, kinds))
     return next(named, f"{name}, which is not known to keep rows apart")
+
+
+def _check_types(node: Any, dialect: Dialect) -> None:
+    """Raise where the types that an operation is given let it fail on a cell, or take rows of two users for equal."""
+    import ibis.expr.operations as ops
+
+    if isinstance(node, ops.Cast | ops.TryCast) and not _is_safe_cast(node):
+        remedy = "" if isinstance(node, ops.TryCast) else " (try_cast does not)"
+        refuse(f"a cast from {node.arg.dtype} to {node.to}, which can fail on a row{remedy}")
+    if isinstance(
+        node, ops.Comparison | ops.Between | ops.InValues | ops.NullIf | ops.Coalesce | ops.Greatest | ops.Least
+    ):
+        _check_one_kind([each for each in node.__children__ if isinstance(each, ops.Value)])
+    elif isinstance(node, ops.SimpleCase | ops.SearchedCase):
+        _check_one_kind([*node.results, node.default])
+        _check_one_kind([node.base, *node.cases] if isinstance(node, ops.SimpleCase) else [])
+    elif isinstance(node, ops.IfElse):
+        _check_one_kind([node.true_expr, node.false_null_expr])
+    elif isinstance(node, ops.InSubquery):
+        _check_one_kind([node.needle, *node.rel.fields.values()])
+    elif isinstance(node, ops.FillNull):
+        _check_filling(node)
+    elif isinstance(node, ops.Substring | ops.StrRight):
+        sizes = [each for each in node.__children__ if each is not node.arg]
+        if not all(isinstance(each, ops.Literal) and (each.value or 0) >= 0 for each in sizes):
+            refuse("a part of a text whose place is negative or from a column, which can fail on a row")
+    elif isinstance(node, ops.StringSQLLike | ops.StringSQLILike):
+        # A backslash at the end of a pattern fails on those rows alone that match up to there.
+        if not isinstance(node.pattern, ops.Literal) or "\\" in str(node.pattern.value) or node.escape is not None:
+            refuse("LIKE with a backslash, ESCAPE or a pattern from a column, which can fail on a row")
+    elif isinstance(node, ops.Distinct | ops.Intersection | ops.Difference) or getattr(node, "distinct", False) is True:
+        _check_equality(node.schema, dialect)
+
+
+def _check_one_kind(values: list[Any]) -> None:
+    """Raise where values are not of one kind, so that the engine converts some of them, which can fail on a row."""
+    import ibis.expr.operations as ops
+
+    literals = [each.dtype for each in values if isinstance(each, ops.Literal) and not each.dtype.is_null()]
+    columns = [each.dtype for each in values if not isinstance(each, ops.Literal) and not each.dtype.is_null()]
+    kinds = {_kind(dtype) for dtype in columns}
+    odd = [
+        each
+        for each in literals
+        if kinds != {_kind(each)}
+        and not (each.is_integer() and all(dtype.is_decimal() for dtype in columns))
+        and not (each.is_string() and all(dtype.is_temporal() for dtype in columns))
+    ]
+    if len(kinds) > 1 or (columns and odd):
+        listed = " and ".join(sorted({str(each.copy(nullable=True)) for each in (*columns, *odd)}))
+        refuse(f"a comparison or choice between {listed}, which can fail on a row")
+
+
+def _kind(dtype: Any) -> str:
+    """Return the kind of a type; the engine converts types of one kind into each other without a failure."""
+    return "number" if dtype.is_integer() or dtype.is_floating() else str(dtype.copy(nullable=True))
+
+
+def _check_filling(node: Any) -> None:
+    import ibis
+
+    if not isinstance(node.replacements, Mapping):
+        refuse("fill_null without columns, which can fail on a row (name them)")
+    for name, value in node.replacements.items():
+        literal = value if hasattr(value, "dtype") else ibis.literal(value).op()
+        _check_one_kind([ibis.expr.operations.Field(node.parent, name), literal])
+
+
+def _check_equality(schema: Any, dialect: Dialect) -> None:
+    """Raise where rows that differ can be equal to the engine: it then keeps one of them, maybe another user's."""
+    exact = (each.is_integer() or each.is_floating() or each.is_decimal() or each.is_boolean() or each.is_date()
+             or each.is_timestamp() for each in schema.types)  # fmt: skip
+    if not dialect.has_typed_columns or not all(exact):
+        refuse(
+            "equal rows once, where text may be compared without case (leave it out: a user counts once for each item)"
+        )
+
+
+def _is_safe_cast(node: Any) -> bool:
+    """Return True if a cast fails on no cell."""
+    import ibis.expr.operations as ops
+
+    source, target = node.arg.dtype, node.to
+    plain = source.is_integer() or source.is_floating() or source.is_boolean() or source.is_string()
+    if source.is_null() or source.copy(nullable=True) == target.copy(nullable=True):
+        return True
+    if target.is_string() and (plain or source.is_decimal() or source.is_date() or source.is_timestamp()):
+        return True
+    if isinstance(node, ops.TryCast):
+        number = target.is_integer() or target.is_floating() or target.is_boolean()
+        moment = target.is_date() or (target.is_timestamp() and target.timezone is None and target.scale is None)
+        return bool((plain and number) or (source.is_string() and moment))
+    if source.is_integer() and target.is_integer():
+        return bool(target.bounds.lower <= source.bounds.lower and source.bounds.upper <= target.bounds.upper)
+    return bool((source.is_integer() or source.is_float32()) and target.is_float64())
 
 
 def _check_meetings(root: Any) -> None:
@@ -150,6 +259,18 @@ def refuse(what: str, thing: str = "this ibis expression") -> NoReturn:
 
 
 _CATALYST = "org.apache.spark.sql.catalyst."
+_SPARK_VALUES = {
+    "Add", "Alias", "And", "AtLeastNNonNulls", "AttributeReference", "CaseWhen", "Cast", "Coalesce", "Concat",
+    "ConcatWs", "Contains", "DayOfMonth", "Divide", "EndsWith", "EqualNullSafe", "EqualTo", "Explode", "GetStructField",
+    "GreaterThan", "GreaterThanOrEqual", "Hour", "If", "In", "IsNaN", "IsNotNull", "IsNull", "Left", "Length",
+    "LessThan", "LessThanOrEqual", "Like", "Literal", "Lower", "Minute", "Month", "Multiply", "NaNvl", "Not", "NullIf",
+    "Nvl", "Or", "Quarter", "Second", "SortOrder", "StartsWith", "StringTrim", "StringTrimLeft", "StringTrimRight",
+    "Substring", "Subtract", "TypedNullLiteral", "Upper", "Year",
+}  # fmt: skip
+"""The expressions that are accepted: outside of ANSI mode they fail on no row."""
+
+_SPARK_JOINS = {"Inner", "Cross", "LeftSemi", "LeftAnti"}
+_SPARK_FORMATS = {"ParquetFileFormat", "DeltaParquetFileFormat", "OrcFileFormat"}
 _SPARK_STEPS = {
     "DataSourceV2Relation", "Deduplicate", "Distinct", "Except", "Filter", "Generate", "HiveTableRelation", "Intersect",
     "Join", "LocalRelation", "LogicalRDD", "LogicalRelation", "OneRowRelation", "Project", "Range",
@@ -164,19 +285,6 @@ _SPARK_WORDS = {
 }  # fmt: skip
 """What the usual steps that look across rows are called, the most telling first."""
 
-_LAZY_STEPS = {"Cache", "DataFrameScan", "Distinct", "Filter", "HStack", "Join", "Scan", "Select", "SimpleProjection",
-               "Sort", "Union"}  # fmt: skip
-_LAZY_VALUES = {"Alias", "BinaryExpr", "Cast", "Column", "Literal", "Ternary"}
-_LAZY_FUNCTIONS = {
-    "abs", "ceil", "clip", "coalesce", "exp", "fill_null", "floor", "hash", "log", "negate", "pow", "replace",
-    "replace_strict", "round", "sign", "sqrt",
-    "AllHorizontal", "AnyHorizontal", "IsBetween", "IsFinite", "IsIn", "IsInfinite", "IsNan", "IsNotNan", "IsNotNull",
-    "IsNull", "Not",
-}  # fmt: skip
-_LAZY_FAMILIES = {"StringFunction", "TemporalFunction"}
-_LAZY_WORDS = {"Slice": "a limit", "Window": "a window", "GroupBy": "an aggregate", "Agg": "an aggregate",
-               "Len": "an aggregate"}  # fmt: skip
-
 
 def check_plan(given: Any) -> None:
     """Raises where a Spark DataFrame or a lazy polars query looks across rows; anything else is not looked at."""
@@ -185,32 +293,70 @@ def check_plan(given: Any) -> None:
         plan = given._jdf.queryExecution().analyzed()
         ask("Spark", "reading the plan of table", lambda: _check_spark(plan))
     elif (package, kind) == ("polars", "LazyFrame"):
-        _check_lazy(given)
+        check_lazy(given, partial(refuse, thing="this lazy frame"))
 
 
 def _check_spark(plan: Any) -> None:
     thing = "this Spark DataFrame"
+    if not plan.deterministic():
+        refuse("a random number or the number of a row", thing)
     found = {name for name in _classes(json.loads(plan.toJSON())) if not _keeps_rows_apart(name)}
     short = {name.rpartition(".")[2] for name in found}
     for name in [*_SPARK_WORDS, *sorted(short)]:
         if name in short:
             refuse(_SPARK_WORDS.get(name, f"{name}, which is not known to keep rows apart"), thing)
-    if not plan.deterministic():
-        refuse("a random number or the number of a row", thing)
     for node in _nodes(plan):
         kind = node.getClass().getSimpleName()
         if kind == "Deduplicate" and node.keys().size() < node.output().size():
             refuse("one row of several that are not equal", thing)
+        if kind in ("Deduplicate", "Distinct", "Except", "Intersect") and not all(
+            re.fullmatch(_SPARK_EXACT, each.dataType().simpleString()) for each in scala_members(node.output())
+        ):
+            refuse("equal rows once, of a type that may be compared without case", thing)
+        if kind == "Join" and node.joinType().toString() not in _SPARK_JOINS:
+            refuse("an outer join, where an inner one would do", thing)
         if kind == "Join" and _share_a_leaf(*scala_members(node.children())):
             refuse(ITSELF, thing)
+        if _reads_text(node):
+            refuse(
+                "a scan of text, whose types and errors follow from rows (pass the path of the file as table instead)",
+                thing,
+            )
+        for value in scala_members(node.expressions()):
+            _check_spark_value(value, thing)
+
+
+_SPARK_EXACT = r"string|binary|boolean|(tiny|small|big)?int|float|double|decimal\(\d+,\d+\)|date|timestamp(_ntz)?"
+
+
+def _reads_text(node: Any) -> bool:
+    """Return True if a step reads files of another format than those that declare the types of their columns."""
+    if node.getClass().getSimpleName() == "DataSourceV2Relation":
+        return str(node.table().getClass().getSimpleName()) in ("CSVTable", "JsonTable", "TextTable")
+    if node.getClass().getSimpleName() != "LogicalRelation":
+        return False
+    relation = node.relation()
+    is_files = relation.getClass().getSimpleName() == "HadoopFsRelation"
+    return is_files and relation.fileFormat().getClass().getSimpleName() not in _SPARK_FORMATS
+
+
+def _check_spark_value(value: Any, thing: str) -> None:
+    """Raise where an expression of Spark, or one in it, can fail on a row."""
+    kind = value.getClass().getSimpleName()
+    if kind in ("Cast", "Add", "Subtract", "Multiply", "Divide") and value.evalMode().toString() == "ANSI":
+        refuse("what was made in ANSI mode, which can fail on a row (set spark.sql.ansi.enabled to false)", thing)
+    if kind == "Like" and (
+        value.right().getClass().getSimpleName() != "Literal" or "\\" in str(value.right().toString())
+    ):
+        refuse("LIKE with a backslash or a pattern from a column, which can fail on a row", thing)
+    for each in scala_members(value.children()):
+        _check_spark_value(each, thing)
 
 
 def _keeps_rows_apart(name: str) -> bool:
-    """Whether a class of Spark is a step that is listed, or an expression that is no subquery, window or function."""
+    """Return True if a class of Spark is an expression or a step that is listed."""
     package, _, short = name.rpartition(".")
-    if package == f"{_CATALYST}expressions":
-        return short not in _SPARK_WORDS and not short.startswith("Window") and not short.endswith(("UDAF", "UDTF"))
-    return short in _SPARK_STEPS
+    return short in (_SPARK_VALUES if package == f"{_CATALYST}expressions" else _SPARK_STEPS)
 
 
 def _classes(tree: Any) -> Iterator[str]:
@@ -231,51 +377,3 @@ def _share_a_leaf(left: Any, right: Any) -> bool:
     """Whether both sides of a join read one table."""
     ends = list(scala_members(right.collectLeaves()))
     return any(one.sameResult(two) for one in scala_members(left.collectLeaves()) for two in ends)
-
-
-def _check_lazy(frame: Any) -> None:
-    thing = "this lazy frame"
-    try:
-        plan = plan_of_lazy(frame)
-        found = set(_describe_lazy_steps(plan))
-    except (AttributeError, NotImplementedError):
-        # polars shows neither functions of Python nor some of its own, and shows nothing by a public name.
-        found = {"a function of your own, or one that polars does not show"}
-    for what in sorted(found):
-        refuse(what, thing)
-
-
-def _describe_lazy_steps(plan: Any) -> Iterator[str]:
-    """The words for what looks across rows in a lazy query, from the step where the traversal stands."""
-    node, inputs = plan.view_current_node(), plan.get_inputs()
-    name = type(node).__name__
-    if name not in _LAZY_STEPS:
-        yield _LAZY_WORDS.get(name, f"{name}, which is not known to keep rows apart")
-    if name == "Scan" and (node.file_options.n_rows or node.file_options.row_index):
-        yield "a limit" if node.file_options.n_rows else "the number of a row"
-    if name == "Distinct" and node.options[1] is not None:
-        yield "one row of several that are not equal"
-    for each in plan.get_exprs():
-        yield from _describe_lazy_values(plan, each.node)
-    if name == "Join" and any(one.meets(two) for one, two in combinations([lazy_origin(plan, at) for at in inputs], 2)):
-        yield ITSELF
-    for index in inputs:
-        plan.set_node(index)
-        yield from _describe_lazy_steps(plan)
-
-
-def _describe_lazy_values(plan: Any, index: int) -> Iterator[str]:
-    value = plan.view_expression(index)
-    name = type(value).__name__
-    if name == "Literal" and type(value.value).__name__ == "PySeries":
-        yield "a column that is joined by position"
-    if name == "Function":
-        family, _, function = str(value.function_data[0]).rpartition(".")
-        if function not in _LAZY_FUNCTIONS and (family not in _LAZY_FAMILIES or function == "ConcatVertical"):
-            yield f"{function}, which is not known to keep rows apart"
-    elif name not in _LAZY_VALUES:
-        yield _LAZY_WORDS.get(name, f"{name}, which is not known to keep rows apart")
-    for part in ("left", "right", "expr", "predicate", "truthy", "falsy", "input"):
-        below = getattr(value, part, [])
-        for each in below if isinstance(below, list) else [below]:
-            yield from _describe_lazy_values(plan, each)

@@ -175,7 +175,8 @@ def events(
     opened = open_table(table, name, "table", wanted, csv_format, user)
     opened.csv_format = csv_format
     try:
-        check_rowwise(opened.table, user)
+        if type(table).__module__.partition(".")[0] == "ibis":
+            check_rowwise(table, opened.dialect, user)
         columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
         named = columns if during is None else {**columns, "during": during.column.column}
         for argument, column in named.items():

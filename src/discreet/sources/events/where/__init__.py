@@ -6,7 +6,7 @@ one meaning is fixed here and spelled in what they agree on.
 """
 
 from discreet.sources.events.where.numbers import MOST
-from discreet.sources.events.where.parsing import DEEPEST, LONGEST, named_columns
-from discreet.sources.events.where.translate import MOST_CASES, condition, describe_readings
+from discreet.sources.events.where.parsing import DEEPEST, LONGEST, MOST_CASES, named_columns
+from discreet.sources.events.where.translate import condition, describe_readings
 
 __all__ = ["DEEPEST", "LONGEST", "MOST", "MOST_CASES", "condition", "describe_readings", "named_columns"]

@@ -140,9 +140,10 @@ class Comparator:
             (kind,) = kinds
         else:
             return values
-        # Whether the cells can have times may show in rows, so that what is said of them does not depend on it.
+        # Cells of an undeclared column may hold times beside dates. The engine decides, not the type of the column,
+        # which may follow from rows.
         noted = "timestamp" if kind == "date" and self._is_beside_literals(values) else kind
-        kind = "timestamp" if noted != kind and self._may_have_times(values) else kind
+        kind = noted if has_reading(self.dialect, ibis.literal(""), noted) else kind
         values = [self.read_as(kind, each, values, noted) for each in values]
         return [
             moment_literal(self.dialect, kind, each.literal, each.node) if is_moment(kind, each) else each
@@ -155,10 +156,6 @@ class Comparator:
         return bool(cells) and all(
             each.literal is not None for each in values if each.cell is None and each.kind != "NULL"
         )
-
-    def _may_have_times(self, values: list[Value]) -> bool:
-        """Whether all columns without a declared type have cells that may be times."""
-        return all(has_reading(self.dialect, each.cell, "timestamp") for each in values if each.cell is not None)
 
     def read_as(self, kind: str, value: Value, beside: Sequence[Value] = (), noted: str | None = None) -> Value:
         """A column without a declared type as another kind, NULL where it is not one; anything else as it is."""

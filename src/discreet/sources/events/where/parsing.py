@@ -9,6 +9,7 @@ import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -93,6 +94,59 @@ def check_depth(expression: Node) -> None:
             flat = isinstance(node, exp.And | exp.Or) and type(child) is type(node)
             steep = isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Neg)
             waiting.append((child, depth + (0 if flat else 5 if steep else 1)))
+
+
+_COMPARING = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
+
+MOST_CASES = 100
+"""The most CASE WHENs that the SQL of a condition may have, with those that check arithmetic for overflow."""
+
+
+def check_repeats(expression: Node) -> None:
+    """Refuse arithmetic whose overflow checks, which repeat what is nested in them, keep an engine busy for minutes.
+
+    The CASEs are estimated from the text alone, as if every column held 64-bit integers. A count of those in the
+    translated expression would depend on the types of columns, and a type may follow from private rows.
+    """
+    # Per node: its CASEs, its decimal places, and whether it is calculated from literals alone.
+    cases: dict[int, int] = {}
+    places: dict[int, int] = {}
+    literal: dict[int, bool] = {}
+    for node in reversed(list(expression.bfs())):
+        parts = list(node.iter_expressions())
+        at = id(node)
+        literal[at] = isinstance(node, exp.Literal) and not node.is_string
+        places[at] = _count_places(node.this) if literal[at] else 0
+        # A comparison with a literal moves the literal to the scale of the other side.
+        aligned = [part for part in parts if not (isinstance(node, _COMPARING) and literal[id(part)])]
+        highest = max((places[id(part)] for part in aligned), default=0)
+        rescales = isinstance(node, (exp.Add, exp.Sub, exp.Coalesce, exp.Case, *_COMPARING))
+        cases[at] = sum(
+            2 * cases[id(part)] + 1
+            if rescales and not literal[id(part)] and places[id(part)] < highest
+            else cases[id(part)]
+            for part in parts
+        )
+        if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Neg | exp.Paren):
+            literal[at] = all(literal[id(part)] for part in parts)
+            scales = [places[id(part)] for part in parts]
+            places[at] = sum(scales) if isinstance(node, exp.Mul) else max(scales, default=0)
+        elif isinstance(node, exp.Coalesce | exp.Case | exp.If):
+            places[at] = highest
+        if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Neg) and not literal[at]:
+            cases[at] = 2 * cases[at] + 1
+        elif isinstance(node, exp.Case):
+            cases[at] += 1
+    if cases[id(expression)] > MOST_CASES:
+        raise InvalidValueError("where must calculate less: checked for overflow, its arithmetic needs too many CASEs")
+
+
+def _count_places(number: str) -> int:
+    """Return the decimal places of a number as it is written; 0 for what is refused as a number later."""
+    try:
+        return max(0, -int(Decimal(number).normalize().as_tuple().exponent))
+    except (ArithmeticError, ValueError):
+        return 0
 
 
 _STRANGE = {"!": "NOT", "<=>": "NULLSAFE_EQ"}

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
-import ibis.expr.operations as ops
 import ibis.expr.types as ir
 
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.sources.events.where.nodes import Reader
-from discreet.sources.events.where.parsing import check_depth, check_grammar, parse_expression, silence_sqlglot
-
-MOST_CASES = 100
-"""The most CASE WHENs that the SQL may have in the end, with those that check arithmetic."""
+from discreet.sources.events.where.parsing import (
+    check_depth,
+    check_grammar,
+    check_repeats,
+    parse_expression,
+    silence_sqlglot,
+)
 
 
 def condition(
@@ -88,20 +89,10 @@ def _translate(where: str, reader: Reader) -> ir.BooleanValue:
     check_depth(expression)
     try:
         truth: ir.BooleanValue = reader.truth(expression)
-        _check_repeats(truth)
     except (InvalidTypeError, InvalidValueError):
         raise
     except Exception as error:  # the words of ibis are about its own types
         raise InvalidValueError(f"where must fit the table, and ibis cannot read it ({type(error).__name__})") from None
+    # Last, so that what says more is said first.
+    check_repeats(expression)
     return truth
-
-
-def _check_repeats(truth: ir.BooleanValue) -> None:
-    """Refuses arithmetic whose checks, which repeat what is nested in them, would keep an engine busy for minutes."""
-
-    def cases(op: Any, known: dict[Any, int], **_: Any) -> int:
-        return isinstance(op, ops.SearchedCase) + sum(known[child] for child in op.__children__)
-
-    op = truth.op()
-    if op.map(cases)[op] > MOST_CASES:
-        raise InvalidValueError("where must calculate less: checked for overflow, its arithmetic needs too many CASEs")
