@@ -1,13 +1,15 @@
 """Walks once through `discreet` and counts what is passed: files, and hops from one file to another.
 
     PYTHONPATH=some/tree/src python tools/walk.py top_k
+    PYTHONPATH=some/tree/src python tools/walk.py arrays
     PYTHONPATH=some/tree/src python tools/walk.py select
 
 A real release is made under `sys.setprofile`, which sees every call of a function. A file is passed where one of its
 functions runs. A hop is a call from a function in one file to a function in another, both under the tree's package:
 `pairs` counts each caller with each callee once, which is what a reader has to follow, and `calls` every time. A lambda
 or a comprehension belongs to the function that it stands in, and what runs while a module is imported does not count.
-The bits are those of a seeded generator, so that the same tree gives the same numbers.
+The bits are those of a seeded generator, so that the same tree gives the same numbers. `functions` counts the functions
+that run, and `lines` the lines of code in them, whether these run or not: what a reviewer of such a release reads.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import random
 import shlex
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
@@ -38,6 +40,7 @@ class Walk:
     package: str
     files: set[str] = field(default_factory=set)
     hops: Counter[tuple[str, str]] = field(default_factory=Counter)
+    functions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     importing: int = 0
 
     def see(self, frame: FrameType, event: str, _: Any) -> None:
@@ -47,6 +50,7 @@ class Walk:
             self.importing += {"call": 1, "return": -1}.get(event, 0)
         elif event == "call" and not self.importing and self._is_ours(code):
             self.files.add(code.co_filename)
+            self.functions[_function(code)] |= {line for *_, line in code.co_lines() if line}
             caller = frame.f_back
             if caller and self._is_ours(caller.f_code) and caller.f_code.co_filename != code.co_filename:
                 self.hops[_function(caller.f_code), _function(code)] += 1
@@ -67,6 +71,24 @@ def prepare_top_k() -> Callable[[], Any]:
 
     scores = np.arange(1000)
     return lambda: discreet.top_k(scores, 10, 1)
+
+
+def prepare_arrays() -> Callable[[], Any]:
+    """Releases by the default mechanism from arrays of several sizes, types and shapes."""
+    import numpy as np
+
+    import discreet
+
+    made, limit = np.random.default_rng(0), discreet.Sensitivity(down=0, up=1)
+    counts = [np.arange(1000), np.full(1000, 7), (1e7 / np.arange(1, 200_001)).astype(np.int64)]
+    arrays = [*counts, made.integers(0, 10**9, 200_000), made.random(3000) * 1e3, made.random(200_000) * 1e4]
+
+    def run() -> None:
+        for scores in arrays:
+            for k, epsilon in ((10, "1"), (500, "0.05"), (len(scores) // 6, "2")):
+                discreet.top_k(scores, k, epsilon, sensitivity=limit)
+
+    return run
 
 
 def prepare_select() -> Callable[[], Any]:
@@ -103,12 +125,14 @@ def measure(prepare: Callable[[], Callable[[], Any]]) -> dict[str, int]:
         run()
     finally:
         sys.setprofile(None)
-    return {"files": len(walk.files), "pairs": len(walk.hops), "calls": sum(walk.hops.values())}
+    lines = sum(map(len, walk.functions.values()))
+    counts = {"files": len(walk.files), "functions": len(walk.functions), "lines": lines}
+    return {**counts, "pairs": len(walk.hops), "calls": sum(walk.hops.values())}
 
 
 def main() -> None:
     """Prints what the named walk passes, as JSON."""
-    prepare = {"top_k": prepare_top_k, "select": prepare_select}[sys.argv[1]]
+    prepare = {"top_k": prepare_top_k, "arrays": prepare_arrays, "select": prepare_select}[sys.argv[1]]
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         print(json.dumps(measure(prepare)))
