@@ -30,10 +30,20 @@ BROKEN = "\U0010ffff"
 BREAKS = "discreet.broken"
 """The name of the way of decoding that puts `BROKEN` in the place of such bytes."""
 
-codecs.register_error(BREAKS, lambda error: (BROKEN, error.end))
+PIECE = 2**20
+"""How many bytes are read at a time: pyarrow parses small blocks faster, and most rows are short."""
 
 STAND_IN = "\x1f"
-"""Takes the place of a delimiter that is not one byte, which pyarrow does not take."""
+"""Takes the place of a delimiter that is not ASCII, which pyarrow does not take."""
+
+
+def _mark_broken(error: UnicodeError) -> tuple[str, int]:
+    if isinstance(error, UnicodeDecodeError | UnicodeEncodeError):
+        return BROKEN, error.end
+    raise error
+
+
+codecs.register_error(BREAKS, _mark_broken)
 
 
 @dataclass(frozen=True)
@@ -69,7 +79,7 @@ class RowSyntax:
         return row
 
 
-def split_rows(stream: Any, syntax: RowSyntax, longest: int, piece_size: int = 2**20) -> Iterator[bytes]:
+def split_rows(stream: Any, syntax: RowSyntax, longest: int, piece_size: int) -> Iterator[bytes]:
     """Yield blocks of whole rows of a file, without its header.
 
     A block begins where a row does, and never has more than `longest` bytes. So a row is left out if and only if it is
@@ -84,7 +94,8 @@ def split_rows(stream: Any, syntax: RowSyntax, longest: int, piece_size: int = 2
         first, last = find_row_ends(block, syntax)
         if skips and first:
             skips, rest = False, block[first:]
-        elif last and not skips:
+            continue
+        if last and not skips:
             yield block[:last]
             rest = block[last:]
         elif skips or len(block) == longest:
@@ -207,7 +218,7 @@ class CsvRows:
         unreadable = 0
         for file in self._files:
             with pa.input_stream(file) as stream:
-                for block in split_rows(stream, self._syntax, LONGEST_ROW):
+                for block in split_rows(stream, self._syntax, LONGEST_ROW, PIECE):
                     table = self._read_block(block)
                     kept = table if block.isascii() else _drop_broken(table)
                     unreadable += table.num_rows - kept.num_rows
@@ -216,13 +227,15 @@ class CsvRows:
 
     def _read_block(self, block: bytes) -> Any:
         """Return the wanted cells of a block of whole rows; bytes that are no text are marked in them."""
-        if not block.isascii():
+        try:
+            block.decode()
+        except UnicodeDecodeError:
             block = block.decode("utf-8", BREAKS).encode()
         surplus: list[bytes] = []
         table = self._parse(block, surplus)
         if surplus:
             table = pa.concat_tables([table, self._parse(b"\n".join(surplus), [])])
-        if self._syntax.delimiter != self._delimiter.encode():
+        if not self._delimiter.isascii():
             texts = [compute.replace_substring(each, STAND_IN, self._delimiter) for each in table.columns]
             table = pa.table(texts, schema=table.schema)
         return table

@@ -1,9 +1,9 @@
 """Text files as tables of text: CSV, TSV, and JSON with one record a line or one array of records.
 
 No row can make reading fail or change how another row is read: the format comes from the ending of the file, its
-header and what the caller says of it, and a row or record that cannot be read is passed over. Rows of a private CSV file
-are read by `csv_rows`, and public files by DuckDB, which refuses them as a whole. A JSON array is one value, and broken
-as a whole.
+header and what the caller says of it, and a row or record that cannot be read is passed over. Rows of a private CSV
+file are read by `csv_rows`. DuckDB reads public ones, and refuses a file with a broken row. A JSON array is one value,
+and broken as a whole.
 """
 
 from __future__ import annotations
@@ -168,9 +168,7 @@ def _read_private(
     return connection.table(f"{stream}_view")
 
 
-def _read_public(
-    connection: Any, files: list[str], found: FoundFiles, layout: _Layout, csv_format: CsvFormat
-) -> Any:
+def _read_public(connection: Any, files: list[str], found: FoundFiles, layout: _Layout, csv_format: CsvFormat) -> Any:
     """Return public files of one layout, all of whose columns are text."""
     columns = dict.fromkeys(layout.header, "VARCHAR")
     # In one piece: a piece that begins inside a quoted field would take its lines for rows.
@@ -191,8 +189,8 @@ def read_json(connection: Any, found: FoundFiles, wanted: Collection[str] | None
 
     Which keys records have is theirs, so a name that the caller gives is a column; of a public file, where no names are
     given, the columns are the keys of its first records. DuckDB's own reader of fields fails on some broken records,
-    loses the line after others, and reads all elements of an array otherwise if one of them is no record. So a record is
-    a text here, and its fields are taken one by one: a record of which that cannot be done has none.
+    loses the line after others, and reads all elements of an array in another way if one of them is no record. So a
+    record is a text here, and its fields are taken one by one: a record of which that cannot be done has none.
     """
     arrays = [file for file in found.files if found.ending == ".json" and _opens_an_array(file)]
     lines = [file for file in found.files if file not in arrays]
