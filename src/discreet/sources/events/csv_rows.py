@@ -46,7 +46,7 @@ def _mark_broken(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(BREAKS, _mark_broken)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RowSyntax:
     """The byte between fields, and the one before a quote inside quotes; without it such a quote is doubled."""
 
