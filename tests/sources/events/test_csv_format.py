@@ -108,7 +108,8 @@ def test_what_was_written_is_what_is_read(tmp_path, rows, delimiter):
     marked = [tuple(field.replace("\\", "\\\\").replace('"', '\\"') for field in row) for row in rows]
     lines = "".join(f'"{one}"{delimiter}"{two}"\n' for one, two in marked)
     (tmp_path / "e.csv").write_text(f"one{delimiter}two\n{lines}", encoding="utf-8", newline="")
-    table = read_delimited(BACKEND, find_files(tmp_path / "e.csv", "table"), CsvFormat(None, "\\"), "read")
+    found = find_files(tmp_path / "e.csv", "table")
+    table = read_delimited(BACKEND, found, CsvFormat(None, "\\"), "read", ["one", "two"], [])
     found = [tuple(field or "" for field in row.values()) for row in table.to_pyarrow().to_pylist()]
     assert found == rows
 

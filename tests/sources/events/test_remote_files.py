@@ -24,7 +24,7 @@ from discreet.redaction import redact_url
 from discreet.sources.events.domain import split_column
 from discreet.sources.events.embedded import connect_in_memory
 from discreet.sources.events.origin import origin_of
-from discreet.sources.events.remote_files import read_first_line_by_url
+from discreet.sources.events.remote_files import fetch_text_file
 
 ROWS = [(f"u{i}", "a" if i % 3 else "b") for i in range(30)]
 SECRET = "hunter2"  # noqa: S105  # of no server
@@ -137,31 +137,20 @@ def test_files_are_read_from_a_server_with_a_signature_in_their_urls(extension, 
 def test_the_header_of_a_file_by_url_is_read_as_one_that_is_here(extension, server):
     with pytest.raises(InvalidValueError, match="header in utf-8, and does not: say its encoding"):
         best_of(f"http://{server}/latin.csv")
-    for encoding in ("utf-16", "latin-1"):
-        with pytest.raises(InvalidValueError, match="encoding must be 'utf-8' for files by URL"):
-            best_of(f"http://{server}/e.csv", encoding=encoding)
+    source = discreet.events(f"http://{server}/latin.csv", user="who", item="wh\xe4t", domain=["a"], encoding="latin-1")
+    assert source.tally().exact(0) == 1
 
 
-@pytest.mark.parametrize(
-    ("content", "line"),
-    [
-        (b"who,what\n9,\xc3\x96l\n", "who,what"),
-        (b"who,what\n8,\xff\n9,a\n", "who,what"),
-        (b"who,\xd6l\n7,a\n8,b\n", None),
-        (b"who,\xd6l\n7,a\n8,\xd6\n", None),
-        (b"\xef\xbb\xbfwho,what\r\n7,a\r\n", "who,what"),
-        (b"who,what\n" + 5000 * b"7,a\n" + b"8,\xd6\n", "who,what"),
-        (b"", ""),
-    ],
-)
-@pytest.mark.parametrize("is_compressed", [False, True])
-def test_the_first_line_is_read_whatever_the_others_are(content, line, is_compressed, tmp_path):
-    """A file on this machine is read as one by URL is, by the same statement of DuckDB's."""
-    path = tmp_path / ("e.csv.gz" if is_compressed else "e.csv")
-    path.write_bytes(gzip.compress(content) if is_compressed else content)
+@pytest.mark.parametrize("name", ["e.csv", "e.csv.gz", "e.jsonl"])
+def test_a_text_file_is_fetched_as_it_is_into_a_folder_that_goes(folder, name):
+    """A file on this machine is fetched as one by URL is, by the same statement of DuckDB's."""
     connection, close = connect_in_memory()
-    assert read_first_line_by_url(connection, str(path), 2**24) == line
+    copy = Path(fetch_text_file(connection, str(folder / name)))
+    assert copy.read_bytes() == (folder / name).read_bytes()
+    assert copy.suffix == (folder / name).suffix
+    assert copy.parent.stat().st_mode & 0o777 == 0o700
     close()
+    assert not copy.exists()
 
 
 @pytest.mark.parametrize(

@@ -339,6 +339,45 @@ def test_large_records_of_an_array_and_what_is_no_record(tmp_path):
     assert counted(tmp_path / "e.json") == 6
 
 
+NUMBERS = {
+    ("7", "7.0", "7e0", "70e-1", "0.7E+1", '"7"'): 1,
+    ("0", "-0", "0.0", "-0.0", "0e5"): 1,
+    ("-7", "-7.0"): 1,
+    ("1.5", "1.50", "15e-1"): 1,
+    ("9007199254740992", "9007199254740993"): 2,
+    ("100000000000000000", "1e17", "100000000000000000.0"): 1,
+    ("18446744073709551615", "18446744073709551616", "18446744073709551617"): 3,
+    ("100000000000000000000000", "1e23", "0.1e24", "1E+23"): 1,
+    ("1" + 40 * "0", "1e40"): 1,
+    ("-1e22", "-10000000000000000000000"): 1,
+    ("1e300", "2e300", "1.5e300"): 3,
+    ("1e400", "1" + 400 * "0"): 1,
+    ("true", "false", "1", "0", "null"): 4,
+    ("[1]", "[1, 2]", '{"a": 1}'): 3,
+    ('"7.0"', "7"): 2,
+}
+"""Users as JSON spells them, and how many people they are."""
+
+
+@pytest.mark.parametrize("users", NUMBERS, ids=range(len(NUMBERS)))
+@pytest.mark.parametrize("name", ["e.json", "e.jsonl", "e.json.gz"])
+def test_a_number_is_one_user_however_json_spells_it(tmp_path, name, users):
+    records = [f'{{"who": {user}, "what": "a", "who": "of no account"}}' for user in users]
+    text = "\n".join(records) if name.endswith("l") else f"[{', '.join(records)}]"
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    assert counted(tmp_path / name) == NUMBERS[users]
+
+
+@pytest.mark.parametrize("element", ["7", "[1]", '"a"', "null", "{}", '{"WHO": "a"}', '{"who": {"who": "a"}}'])
+def test_an_element_of_an_array_that_is_no_record_changes_no_other(tmp_path, element):
+    """DuckDB takes all elements for texts where one column is asked for and one of them is no record."""
+    for place in range(3):
+        records = ['{"who": "a"}', '{"who": "b"}']
+        records.insert(place, element)
+        (tmp_path / "e.json").write_text(f"[{', '.join(records)}]")
+        assert counted(tmp_path / "e.json", item="who") == 1
+
+
 @pytest.mark.parametrize("name", ["e.csv", "e.tsv"])
 def test_the_columns_of_a_text_file_are_not_listed(tmp_path, name):
     delimiter = "\t" if name.endswith("tsv") else ","

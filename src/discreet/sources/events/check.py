@@ -69,12 +69,12 @@ class _Inspection:
 
     def check(self) -> Check:
         counted = self._count_rows()
-        table, kept, domain = self._opened.table, counted["kept"], self._domain
-        rows = fetch_counts(self._opened, table, n=table.count())["n"]
+        kept, domain = counted["kept"], self._domain
+        rows, unreadable = self._count_unreadable()
         return Check(
             rows=rows,
             rows_kept=kept,
-            rows_unreadable=rows - self._count_readable() if self._opened.is_text else 0,
+            rows_unreadable=unreadable,
             users=counted["users"],
             rows_without_user=counted["without_user"],
             rows_without_item=counted["without_item"],
@@ -90,13 +90,19 @@ class _Inspection:
             **self._check_items(domain, counted["usable"]),
         )
 
-    def _count_readable(self) -> int:
-        """The rows of a text file whose user and item are text: the engine passes over others only as it reads them."""
-        user, item = (self._opened.table[self._reading.columns[name]] for name in ("user", "item"))
-        counted = fetch_counts(
-            self._opened, self._opened.table, gaps=count_if(user.isnull()), users=user.count(), items=item.count()
-        )
-        return counted["gaps"] + counted["users"]
+    def _count_unreadable(self) -> tuple[int, int]:
+        """Count the rows, and those of a text file whose user or item is no text."""
+        opened, table = self._opened, self._opened.table
+        rows = fetch_counts(opened, table, n=table.count())["n"]
+        if opened.csv_rows:
+            unreadable = sum(each.unreadable for each in opened.csv_rows)
+            return rows + unreadable, unreadable
+        if not opened.is_text:
+            return rows, 0
+        # DuckDB passes over such lines of JSON only as it reads their fields.
+        user, item = (table[self._reading.columns[name]] for name in ("user", "item"))
+        read = fetch_counts(opened, table, gaps=count_if(user.isnull()), users=user.count(), items=item.count())
+        return rows, rows - read["gaps"] - read["users"]
 
     def _check_items(self, domain: Integers | ListedDomain | None, usable: int) -> dict[str, Any]:
         """What there is to say of items; where they are to be found, any row with one counts."""

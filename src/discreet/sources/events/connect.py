@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
 from discreet.sources.engine import EngineError, ask
@@ -22,9 +22,17 @@ from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvFormat
 from discreet.sources.events.dialect import SENT_TYPES, Dialect, dialect_named, dialect_of
 from discreet.sources.events.embedded import connect_in_memory
 from discreet.sources.events.file_paths import FoundFiles, find_files, is_path, is_paths, list_files
-from discreet.sources.events.recoding import check_whole
-from discreet.sources.events.remote_files import is_remote, list_remote_files, load_httpfs, locate_remote_file
+from discreet.sources.events.remote_files import (
+    fetch_text_file,
+    is_remote,
+    list_remote_files,
+    load_httpfs,
+    locate_remote_file,
+)
 from discreet.sources.events.table_names import find_named_table, open_named_table, parse_table_name, server_of
+
+if TYPE_CHECKING:
+    from discreet.sources.events.csv_rows import CsvRows
 
 
 @dataclass(eq=False, repr=False)
@@ -41,6 +49,8 @@ class Opened:
         Whether the table is a text file, whose header may be somebody's row.
     csv_format
         What the caller says of CSV files.
+    csv_rows
+        The streams of rows behind a private CSV file, which know how many rows they have left out.
     frame
         The pandas frame behind it, if it is one.
     cleanup
@@ -53,6 +63,7 @@ class Opened:
     is_text: bool = False
     frame: Any = None
     csv_format: CsvFormat = USUAL
+    csv_rows: list[CsvRows] = field(default_factory=list)
     cleanup: list[Callable[[], None]] = field(default_factory=list)
 
     @property
@@ -230,8 +241,11 @@ def _open_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Ope
 def _open_files(given: Any, argument: str, wanted: Collection[str] | None, csv_format: CsvFormat) -> Opened:
     found = find_files(given, argument)
     connection, close = _start_duckdb()
-    read = partial(_read_files, connection, found, wanted, csv_format)
-    return _open_embedded(close, f"opening {found.given}", read, is_text=found.ending != ".parquet")
+    streams: list[CsvRows] = []
+    read = partial(_read_files, connection, found, wanted, csv_format, streams)
+    opened = _open_embedded(close, f"opening {found.given}", read, is_text=found.ending != ".parquet")
+    opened.csv_rows = streams
+    return opened
 
 
 def files_of(given: Any) -> set[str]:
@@ -244,26 +258,27 @@ def files_of(given: Any) -> set[str]:
 
 
 def _read_files(
-    connection: Any, found: FoundFiles, wanted: Collection[str] | None, csv_format: CsvFormat
+    connection: Any, found: FoundFiles, wanted: Collection[str] | None, csv_format: CsvFormat, streams: list[CsvRows]
 ) -> tuple[Any, frozenset[str]]:
     """A table of files, and its columns without a declared type."""
     from discreet.sources.events.parquet import read_parquet
+    from discreet.sources.events.recoding import check_whole
     from discreet.sources.events.text_files import literal_paths, read_delimited, read_json
 
     if any(map(is_remote, found.files)):
         load_httpfs(connection)
         found = _list_buckets(connection, found)
-    files, several = found.files, found.several
-    check_whole(files, found.given)
     if found.ending == ".parquet" and wanted is None:
-        return connection.read_parquet(literal_paths(files)), frozenset()
+        return connection.read_parquet(literal_paths(found.files)), frozenset()
     if found.ending == ".parquet":
-        return read_parquet(connection, files, wanted or (), several, _unused_name("files"))
+        return read_parquet(connection, found.files, wanted or (), found.several, _unused_name("files"))
+    local = [fetch_text_file(connection, file) if is_remote(file) else file for file in found.files]
+    check_whole(local, found.given)
+    found = replace(found, files=local)
     if found.ending in DELIMITERS:
-        names = (wanted or ()) if several else ()
-        table = read_delimited(connection, found, csv_format, _unused_name("files"), names, is_public=wanted is None)
+        table = read_delimited(connection, found, csv_format, _unused_name("files"), wanted, streams)
     else:
-        table = read_json(connection, files, found.ending, wanted, _unused_name("json"))
+        table = read_json(connection, found, wanted, _unused_name("json"))
     return table, frozenset(table.columns)
 
 

@@ -1,7 +1,7 @@
 """Text files in other encodings than UTF-8, written anew as that where only this user may read; and whole files.
 
 DuckDB has decoders of its own, which fail on a whole file for one character that they do not know: one user's row would
-decide whether there is a release. Here what cannot be decoded is a replacement character, and no row an error.
+decide whether there is a release. Here what cannot be decoded is marked, and no row an error.
 """
 
 from __future__ import annotations
@@ -10,35 +10,33 @@ import codecs
 import os
 import uuid
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
-from discreet.errors import InvalidValueError, quote
-from discreet.sources.events.remote_files import is_remote
+from discreet.errors import InvalidValueError
+from discreet.sources.events.csv_rows import BREAKS, BROKEN, STAND_IN
 
 _PIECE = 2**20
 
 
-def recode_files(connection: Any, files: list[str], encoding: str, is_public: bool) -> list[str]:
-    """Copies of files in UTF-8, in the folder where the connection spills, with which they go.
+def recode_files(connection: Any, files: list[str], encoding: str, delimiter: str | None = None) -> list[str]:
+    """Return copies of files in UTF-8, in the folder where the connection spills, with which they go.
 
-    A public file that is not in the encoding is refused.
+    Raises UnicodeError where a file is not in the encoding. With a delimiter, which is said of private rows, that is no
+    error, and a delimiter that is not ASCII gets a stand-in.
     """
     (folder,) = connection.con.execute("SELECT current_setting('temp_directory')").fetchone()
     copies = {file: os.path.join(folder, f"{uuid.uuid4().hex}.csv") for file in files}
+    errors, changes = "strict", {}
+    if delimiter is not None:
+        errors = BREAKS
+        changes = {} if delimiter.isascii() else {ord(STAND_IN): BROKEN, ord(delimiter): STAND_IN}
     for file, copy in copies.items():
-        try:
-            _recode(file, encoding, copy, "strict" if is_public else "replace")
-        except UnicodeError:
-            raise InvalidValueError(f"{quote(file)} must be a file in {encoding}, and is not") from None
+        decoder = codecs.getincrementaldecoder(encoding)(errors=errors)
+        with open(copy, "w", encoding="utf-8", errors=errors, newline="") as out:
+            for piece in chain(_read_pieces(file), [b""]):
+                out.write(decoder.decode(piece, final=not piece).translate(changes))
     return list(copies.values())
-
-
-def _recode(file: str, encoding: str, copy: str, errors: str) -> None:
-    decoder = codecs.getincrementaldecoder(encoding)(errors=errors)
-    with open(copy, "w", encoding="utf-8", errors=errors, newline="") as out:
-        for piece in _read_pieces(file):
-            out.write(decoder.decode(piece))
-        out.write(decoder.decode(b"", final=True))
 
 
 def check_whole(files: list[str], named: str) -> None:
@@ -47,7 +45,7 @@ def check_whole(files: list[str], named: str) -> None:
     That is a fact about the form of the file, and no one row decides it.
     """
     for file in files:
-        if not is_remote(file) and file.endswith((".gz", ".zst")):
+        if file.endswith((".gz", ".zst")):
             try:
                 for _ in _read_pieces(file):
                     pass

@@ -5,8 +5,10 @@ What stands before the host of a URL or after its path may be a password or a si
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
+import uuid
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
@@ -71,30 +73,18 @@ def escape_remote_pattern(path: str) -> str:
     return re.sub(r"[*\[]", r"[\g<0>]", path) if path.partition("://")[0] in _BUCKETS else path
 
 
-def read_first_line_by_url(connection: Any, url: str, longest: int) -> str | None:
-    """The first line of a file in UTF-8, compressed or not, or None where it is no such text.
+def fetch_text_file(connection: Any, url: str) -> str:
+    """Return the path of a copy of a file by URL, in the folder where the connection spills, with which it goes.
 
-    No other line can make that fail: what DuckDB says of a line that it cannot read has its number, and where that is
-    not the first, such lines are passed over.
+    Rows of text are read by our own code, which needs the bytes of the file; DuckDB hands them out as a whole.
     """
-    import duckdb
-
-    try:
-        return _ask_for_line(connection, url, longest, passes_over=False)
-    except duckdb.InvalidInputException as error:
-        line = re.search(r"CSV Error on Line: (\d+)", str(error))
-    if line is None or int(line.group(1)) == 1:
-        return None
-    return _ask_for_line(connection, url, longest, passes_over=True)
-
-
-def _ask_for_line(connection: Any, url: str, longest: int, passes_over: bool) -> str:
-    columns = "{'line': 'VARCHAR'}"
-    fixed = "header = false, auto_detect = false, delim = '\x1f', quote = '', escape = '', strict_mode = false"
-    sizes = f"max_line_size = {longest}, buffer_size = {2 * longest}, parallel = false, ignore_errors = {passes_over}"
-    query = f"SELECT line FROM read_csv(?, columns = {columns}, {fixed}, {sizes}) LIMIT 1"  # noqa: S608  # of constants
-    row = connection.con.execute(query, [escape_remote_pattern(url)]).fetchone()
-    return re.split("[\r\n]", (row and row[0]) or "", maxsplit=1)[0]
+    (folder,) = connection.con.execute("SELECT current_setting('temp_directory')").fetchone()
+    suffix = posixpath.splitext(re.split("[?#]", url)[0])[1]
+    (content,) = connection.con.execute("SELECT content FROM read_blob(?)", [escape_remote_pattern(url)]).fetchone()
+    path = os.path.join(folder, f"{uuid.uuid4().hex}{suffix}")
+    with open(path, "wb") as out:
+        out.write(content)
+    return path
 
 
 _PORTS = {"https": 443, "http": 80}

@@ -1,8 +1,9 @@
 """Text files as tables of text: CSV, TSV, and JSON with one record a line or one array of records.
 
 No row can make reading fail or change how another row is read: the format comes from the ending of the file, its
-header and what the caller says of it, and a row or record that cannot be read is passed over. A JSON array is one
-value, and broken as a whole.
+header and what the caller says of it, and a row or record that cannot be read is passed over. Rows of a private CSV
+file are read by `csv_rows`. DuckDB reads public ones, and refuses a file with a broken row. A JSON array is one value,
+and broken as a whole.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import codecs
 import csv
 import glob
 import re
+import uuid
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -20,9 +22,10 @@ from sqlglot import exp
 
 from discreet.errors import InvalidValueError, quote
 from discreet.sources.events.csv_format import QUOTE, CsvFormat, sniff_delimiter
+from discreet.sources.events.csv_rows import CsvRows
 from discreet.sources.events.file_paths import FoundFiles
 from discreet.sources.events.recoding import recode_files
-from discreet.sources.events.remote_files import escape_remote_pattern, is_remote, read_first_line_by_url
+from discreet.sources.events.remote_files import escape_remote_pattern, is_remote
 
 _FIXED = {"auto_detect": False, "null_padding": False}
 _PASS_OVER = {"strict_mode": False, "ignore_errors": True}
@@ -51,20 +54,26 @@ def read_delimited(
     found: FoundFiles,
     csv_format: CsvFormat,
     name: str,
-    wanted: Collection[str] = (),
-    is_public: bool = False,
+    wanted: Collection[str] | None,
+    streams: list[CsvRows],
 ) -> Any:
-    """A CSV or TSV table, each file by its own header, whose format depends on headers and the caller alone.
+    """Return a CSV or TSV table, each file by its own header, whose format depends on headers and the caller alone.
 
-    DuckDB would guess quotes, delimiters and types from rows, and one user's row could change how all are read. The
-    wanted columns are spelled as they are here, whatever capitals a header has. In a public file a row that cannot be
-    read is an error of the query, in others it is passed over.
+    Parameters
+    ----------
+    connection, found, csv_format, name
+        A DuckDB of our own, the files, the words of the caller about them, and the name of a view of several files.
+    wanted
+        The columns of private rows that may be read. Of several files, the columns are spelled as they are here. None
+        where the file is public: then a row that cannot be read is an error of the query.
+    streams
+        The streams of private rows that the table is made of are put here.
     """
     import ibis
 
     groups = defaultdict(list)
     for file in found.files:
-        layout = _read_layout(connection, file, csv_format.delimiter_for(found.ending), csv_format)
+        layout = _read_layout(file, csv_format.delimiter_for(found.ending), csv_format)
         header = layout.header
         if any(_UNREADABLE in each for each in header):
             spelled = csv_format.encoding or "utf-8"
@@ -75,11 +84,17 @@ def read_delimited(
             # Named as the caller did: which files a pattern finds may tell who is there.
             raise InvalidValueError(f"{found.given} must begin with a header of different column names, and does not")
         groups[layout].append(file)
-    parts = [_read_group(connection, group, layout, csv_format, is_public) for layout, group in groups.items()]
-    if len(parts) == 1 and not wanted:
+    if wanted is None:
+        parts = [_read_public(connection, group, found, layout, csv_format) for layout, group in groups.items()]
+    else:
+        parts = [
+            _read_private(connection, group, layout, csv_format, wanted, streams) for layout, group in groups.items()
+        ]
+    spelled_as = (wanted or ()) if found.several else ()
+    if len(parts) == 1 and not spelled_as:
         return parts[0]
     columns = {column.casefold(): column for part in reversed(parts) for column in part.columns}
-    columns |= {column.casefold(): column for column in wanted if column.casefold() in columns}
+    columns |= {column.casefold(): column for column in spelled_as if column.casefold() in columns}
     parts = [spell_columns(part, columns) for part in parts]
     empty = ibis.null("string")
     unions = [
@@ -99,27 +114,22 @@ def literal_paths(files: list[str]) -> list[str]:
     return [escape_remote_pattern(file) if is_remote(file) else glob.escape(file) for file in files]
 
 
-def _read_layout(connection: Any, file: str, delimiter: str | None, csv_format: CsvFormat) -> _Layout:
+def _read_layout(file: str, delimiter: str | None, csv_format: CsvFormat) -> _Layout:
     """The header of a file, and its delimiter where it was not said: the first line shows it, and no other is read."""
-    first = _read_first_line(connection, file, csv_format.encoding or "utf-8")
+    first = _read_first_line(file, csv_format.encoding or "utf-8")
     own = delimiter or sniff_delimiter(first)
     escape = None if csv_format.escape in (None, QUOTE) else csv_format.escape
     reader = csv.reader([first], delimiter=own, escapechar=escape, doublequote=escape is None)
     return _Layout(tuple(name.removeprefix("\ufeff") for name in next(reader, [])), own)
 
 
-def _read_first_line(connection: Any, file: str, encoding: str) -> str:
+def _read_first_line(file: str, encoding: str) -> str:
     """The first line of a file, compressed or not; what cannot be decoded in it is marked, and no other line counts.
 
     An engine would pass over a line that is no text, and take somebody's row for the header.
     """
     import pyarrow as pa
 
-    if is_remote(file):
-        if encoding != "utf-8":
-            raise InvalidValueError(f"encoding must be 'utf-8' for files by URL, not {quote(encoding)}")
-        line = read_first_line_by_url(connection, file, _LONGEST_LINE)
-        return _UNREADABLE if line is None else line
     text, decoder = "", codecs.getincrementaldecoder(encoding)(errors="replace")
     with pa.input_stream(file) as stream:
         while len(text) < _LONGEST_LINE:
@@ -131,37 +141,67 @@ def _read_first_line(connection: Any, file: str, encoding: str) -> str:
     return text
 
 
-def _read_group(connection: Any, files: list[str], layout: _Layout, csv_format: CsvFormat, is_public: bool) -> Any:
-    """Files of one layout, all of whose columns are text."""
+def _read_private(
+    connection: Any,
+    files: list[str],
+    layout: _Layout,
+    csv_format: CsvFormat,
+    wanted: Collection[str],
+    streams: list[CsvRows],
+) -> Any:
+    """Return files of one layout as a view, all of whose columns are text; a column that is not wanted is an error."""
+    encoding = csv_format.encoding or "utf-8"
+    if encoding != "utf-8" or not layout.delimiter.isascii():
+        files = recode_files(connection, files, encoding, layout.delimiter)
+    folded = {name.casefold() for name in wanted}
+    read = [name for name in layout.header if name.casefold() in folded]
+    escape = None if csv_format.escape == QUOTE else csv_format.escape
+    rows = CsvRows(files, layout.header, read, layout.delimiter, escape)
+    streams.append(rows)
+    stream = f"discreet_rows_{uuid.uuid4().hex}"
+    connection.con.register(stream, rows)
+    columns = [
+        quote_identifier(name) if name in rows.columns else f"error('not read')::VARCHAR AS {quote_identifier(name)}"
+        for name in layout.header
+    ]
+    connection.con.execute(f"CREATE TEMP VIEW {stream}_view AS SELECT {', '.join(columns)} FROM {stream}")  # noqa: S608  # all quoted
+    return connection.table(f"{stream}_view")
+
+
+def _read_public(connection: Any, files: list[str], found: FoundFiles, layout: _Layout, csv_format: CsvFormat) -> Any:
+    """Return public files of one layout, all of whose columns are text."""
     columns = dict.fromkeys(layout.header, "VARCHAR")
     # In one piece: a piece that begins inside a quoted field would take its lines for rows.
     quotes = {"quote": QUOTE, "escape": csv_format.escape or QUOTE, "parallel": False}
     options = {"header": True, "columns": columns, "delim": layout.delimiter}
     if csv_format.encoding not in (None, "utf-8"):
-        files = recode_files(connection, files, csv_format.encoding, is_public)
-    on_error = dict(_REFUSE) if is_public else dict(_PASS_OVER)
-    if csv_format.escape not in (None, QUOTE):
-        # Strictly, nothing is escaped outside of quotes.
-        on_error["strict_mode"] = False
+        try:
+            files = recode_files(connection, files, csv_format.encoding)
+        except UnicodeError:
+            raise InvalidValueError(f"{found.given} must be a file in {csv_format.encoding}, and is not") from None
+    # Strictly, nothing is escaped outside of quotes.
+    on_error = _REFUSE if csv_format.escape in (None, QUOTE) else {"strict_mode": False}
     return connection.read_csv(literal_paths(files), **options, **quotes, **_FIXED, **on_error)
 
 
-def read_json(connection: Any, files: list[str], ending: str, wanted: Collection[str] | None, name: str) -> Any:
+def read_json(connection: Any, found: FoundFiles, wanted: Collection[str] | None, name: str) -> Any:
     """A JSON table whose columns are the wanted ones in exactly their spelling, NULL where a record has no such key.
 
     Which keys records have is theirs, so a name that the caller gives is a column; of a public file, where no names are
-    given, the columns are the keys of its first records. DuckDB's own reader of lines fails on some broken records, and
-    loses the line after others. So a record is a line of text here, and its fields are taken one by one: a record of
-    which that cannot be done has none.
+    given, the columns are the keys of its first records. DuckDB's own reader of fields fails on some broken records,
+    loses the line after others, and reads all elements of an array in another way if one of them is no record. So a
+    record is a text here, and its fields are taken one by one: a record of which that cannot be done has none.
     """
-    arrays = [file for file in files if ending == ".json" and _opens_an_array(file)]
-    lines = [file for file in files if file not in arrays]
+    arrays = [file for file in found.files if found.ending == ".json" and _opens_an_array(file)]
+    lines = [file for file in found.files if file not in arrays]
     view = _read_lines(connection, lines, _REFUSE if wanted is None else _PASS_OVER).get_name() if lines else ""
-    names = _find_public_columns(connection, view, arrays, files) if wanted is None else list(dict.fromkeys(wanted))
+    records = [f"SELECT line FROM {quote_identifier(view)}"] if view else []  # noqa: S608  # a view of our own
+    records += [f"SELECT json AS line FROM {_read_array_elements(arrays)}"] if arrays else []  # noqa: S608
+    union = " UNION ALL ".join(records)
+    names = _find_public_columns(connection, view, union, found) if wanted is None else list(dict.fromkeys(wanted))
     _check_spellings(names)
-    tables = [_select_from_lines(view, names)] if lines else []
-    tables += [_select_from_arrays(arrays, names)] if arrays else []
-    connection.con.execute(f"CREATE TEMP VIEW {quote_identifier(name)} AS {' UNION ALL '.join(tables)}")
+    fields = ", ".join(f"{_select_field(_pointer(each))} AS {quote_identifier(each)}" for each in names)
+    connection.con.execute(f"CREATE TEMP VIEW {quote_identifier(name)} AS SELECT {fields} FROM ({union})")  # noqa: S608  # all quoted
     return connection.table(name)
 
 
@@ -175,21 +215,19 @@ def _check_spellings(names: list[str]) -> None:
             )
 
 
-def _find_public_columns(connection: Any, view: str, arrays: list[str], files: list[str]) -> list[str]:
+def _find_public_columns(connection: Any, view: str, records: str, found: FoundFiles) -> list[str]:
     """The keys of the first records, most frequent first, that can be columns side by side."""
-    records = [f"SELECT line FROM {quote_identifier(view)}"] if view else []  # noqa: S608  # a view of our own
-    records += [f"SELECT json AS line FROM read_json_objects({_array_options(arrays)})"] if arrays else []  # noqa: S608
     if view and not _are_all_records(connection, view):
-        raise InvalidValueError(f"{quote(files[0])} must hold one record on each line in utf-8, and a line is none")
-    found: dict[str, str] = {}
-    for key in _read_keys(connection, " UNION ALL ".join(records)):
+        raise InvalidValueError(f"{found.given} must hold one record on each line in utf-8, and a line is none")
+    keys: dict[str, str] = {}
+    for key in _read_keys(connection, records):
         if key and key.isprintable():
-            found.setdefault(key.casefold(), key)
-    if not found:
+            keys.setdefault(key.casefold(), key)
+    if not keys:
         raise InvalidValueError(
-            f"{quote(files[0])} must hold one record on each line or one array of records, and none can be read"
+            f"{found.given} must hold one record on each line or one array of records, and none can be read"
         )
-    return list(found.values())
+    return list(keys.values())
 
 
 def _are_all_records(connection: Any, view: str) -> bool:
@@ -225,9 +263,9 @@ def _opens_an_array(file: str) -> bool:
     return begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
 
 
-def _array_options(files: list[str]) -> str:
+def _read_array_elements(files: list[str]) -> str:
     listed = ", ".join(map(_literal, literal_paths(files)))
-    return f"[{listed}], format = 'array', maximum_object_size = {_LARGEST_IN_ARRAY}"
+    return f"read_json_objects([{listed}], format = 'array', maximum_object_size = {_LARGEST_IN_ARRAY})"
 
 
 def _read_keys(connection: Any, records: str) -> list[str]:
@@ -238,23 +276,20 @@ def _read_keys(connection: Any, records: str) -> list[str]:
     return [row[0] for row in connection.con.execute(query).fetchall()]
 
 
-def _select_from_lines(view: str, names: list[str]) -> str:
-    fields = ", ".join(f"{_select_field(_pointer(name))} AS {quote_identifier(name)}" for name in names)
-    return f"SELECT {fields} FROM {quote_identifier(view)}"  # noqa: S608  # all quoted
-
-
 def _select_field(pointer: str) -> str:
-    """The text of a field; 7 and 7.0 are one number, so that they are one user too."""
+    """Return the text of a field; a whole number is its digits, whether it is written 7, 7.0, 70e-1 or 7e0.
+
+    DuckDB writes a float with the fewest digits, and from 10^21 on with an exponent. It leaves whole numbers beyond 64
+    bits, and what is beyond the range of floats, as they are written.
+    """
     text = f"TRY(json_extract_string(line, {pointer}))"
     is_float = f"TRY(json_type(line, {pointer})) = 'DOUBLE'"
-    return f"CASE WHEN {is_float} THEN regexp_replace({text}, '[.]0+$', '') ELSE {text} END"
-
-
-def _select_from_arrays(files: list[str], names: list[str]) -> str:
-    """The fields by DuckDB's own reader; errors that it ignores here are elements that are no records."""
-    columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
-    reader = f"read_json({_array_options(files)}, columns = {{{columns}}}, ignore_errors = true)"
-    return f"SELECT {', '.join(map(quote_identifier, names))} FROM {reader}"  # noqa: S608  # all quoted
+    exponent = f"TRY_CAST(regexp_extract({text}, '[eE][+]?([0-9]{{1,3}})$', 1) AS INTEGER)"
+    zeros = f"({exponent} - length(regexp_extract({text}, '[.]([0-9]+)', 1)))"
+    digits = f"regexp_replace({text}, '[.]|[eE].*$', '', 'g')"
+    plain = f"regexp_replace(regexp_replace({text}, '[.]0+$', ''), '^-0$', '0')"
+    number = f"CASE WHEN {zeros} >= 0 THEN {digits} || repeat('0', {zeros}) ELSE {plain} END"
+    return f"CASE WHEN {is_float} THEN {number} ELSE {text} END"
 
 
 def _pointer(key: str) -> str:
