@@ -115,6 +115,9 @@ def _read(dialect: Dialect, column: Any, kind: str) -> Any | None:
         return dialect.cell_readers[kind](column)
     if is_mixed(column.type()):
         return _read_mixed(dialect, column, kind)
+    if column.type().is_string() and kind != "string":
+        # PostgreSQL has no regular expressions for a collation that equates spellings.
+        column = dialect.drop_collation(column)
     return _READ[kind](dialect, column)
 
 

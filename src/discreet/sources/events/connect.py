@@ -66,6 +66,11 @@ class Opened:
 
         return self.frame is not None and is_float_column(self.frame, column)
 
+    def drop_collation(self, column: str) -> Any:
+        """Return a column whose text is compared by its bytes."""
+        values = self.table[column]
+        return self.dialect.drop_collation(values) if values.type().is_string() else values
+
     def adopt(self, rows: Any) -> Any:
         """A public Arrow table as a table of this engine, which lasts until this one is closed."""
         backend, name, dialect = self.table.get_backend(), _unused_name("domain"), self.dialect
@@ -222,7 +227,7 @@ def _open_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Ope
     backend = ask("ibis", f"finding the engine of {argument}", given.get_backend)
     dialect = dialect_named(backend.name)
     if dialect.declare_types is None or wanted is None:
-        return Opened(ask(backend.name, f"opening {argument}", lambda: dialect.read_enums(given)), backend.name)
+        return Opened(ask(backend.name, f"opening {argument}", lambda: dialect.adapt_table(given)), backend.name)
     table, undeclared = dialect.declare_types(backend, given)
     return Opened(table, backend.name, undeclared)
 

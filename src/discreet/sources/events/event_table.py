@@ -179,6 +179,8 @@ class EventTable:
     def _check_kind(self, kind: str) -> None:
         """Refuses a column that was declared as what can never be an item of the kind."""
         column, declared = self._opened.table[self._columns["item"]], self._declared_kind()
+        if kind == "string":
+            self._opened.dialect.check_text("domain")
         if declared not in (None, kind) and not has_reading(self._opened.dialect, column, kind):
             raise InvalidTypeError(f"domain must hold items like those of the events, {declared}s, not {kind}s")
 

@@ -15,7 +15,7 @@ from discreet.exact.arrays import Ranks
 from discreet.privacy import Sensitivity
 from discreet.sources.base import Chosen, Source
 from discreet.sources.engine import ask
-from discreet.sources.events.bounded import MASK, adopt_ordinals, check_spellings, read_in_order
+from discreet.sources.events.bounded import MASK, adopt_ordinals, read_in_order
 from discreet.sources.events.domain import ListedDomain
 from discreet.sources.events.event_table import ListedEventTable, Question
 from discreet.sources.events.group_split import GroupSplit
@@ -44,9 +44,6 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
         split: GroupSplit,
     ) -> None:
         super().__init__(question, domain, label)
-        if question.opened.table[question.columns["user"]].type().is_string():
-            # Two people whose spellings are equal would be one, and adding the second would move the first.
-            check_spellings(question.opened, "by", "users")
         self._split, self._max_items_per_user = split, max_items_per_user
         self.keys, self.names = split.groups.keys, split.groups.names
         self.each_user, self.groups_per_user = split.each_user, split.groups_per_user
@@ -102,8 +99,6 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
             return None, domain
         if domain.d > MASK + 1:
             raise InvalidValueError(f"domain must hold at most 2^31 items with by, not {domain.d}, or be integers")
-        if domain.kind == "string":
-            check_spellings(self._opened, "by", "items")
         rows = read_in_order(domain, self._opened)
         shown_as = rows["label" if domain.labelled else "item"].combine_chunks()
         return shown_as, adopt_ordinals(rows["item"], self._opened)

@@ -58,7 +58,7 @@ def open_named_table(connection: Any, engine: str, name: TableName, argument: st
 
     def read_table() -> Any:
         table = connection.table(found.table, **schema)
-        return dialect_of(table).read_enums(table)
+        return dialect_of(table).adapt_table(table)
 
     return ask(engine, "opening the table", read_table)
 

@@ -14,7 +14,6 @@ from discreet.discovery_terms import EXACT, SPELLINGS, Discovered
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.sources.engine import ask
-from discreet.sources.events.bounded import check_spellings
 from discreet.sources.events.connect import Opened
 from discreet.sources.events.event_table import EventTable, Question
 from discreet.sources.events.group_split import GroupSplit
@@ -36,11 +35,9 @@ class UnlistedTable(EventTable, UnlistedSource):
     def __init__(self, question: Question, terms: Discovered) -> None:
         super().__init__(question)
         opened, columns = question.opened, question.columns
-        # Where two spellings may be equal, one user could count as two, or two as one.
-        check_spellings(opened, "discovered", "users and items")
+        self._check_kind(terms.kind)
         check_hash(opened, "discovered")
         _check_trim(opened, terms)
-        self._check_kind(terms.kind)
         self.terms, self.adjacency = terms, question.adjacency
         self.sensitivity, self.grid = self._sensitivity, self._grid
         self._scoring = UnlistedScoring(

@@ -9,6 +9,7 @@ from datetime import date
 from functools import reduce
 from typing import Any
 
+from discreet.errors import InvalidValueError
 from discreet.sources.events.cells import FIRST_SECOND, LAST_SECOND, SECONDS_PER_DAY, engine_function, null_unless
 from discreet.sources.events.dialect import Dialect, digest_bytes, trim_spaces
 from discreet.sources.events.embedded import connect_to_file
@@ -19,6 +20,14 @@ _FIRST_MICROSECOND, _LAST_MICROSECOND = FIRST_SECOND * 10**6, LAST_SECOND * 10**
 
 def _encode(text: Any) -> Any:
     return engine_function("encode", "binary", "string")(text)
+
+
+def _adapt_table(table: Any) -> Any:
+    """Return the table, if its connection compares text by bytes where a column has no collation of its own."""
+    (collation,) = table.get_backend().con.execute("SELECT current_setting('default_collation')").fetchone()
+    if collation not in ("", "binary"):
+        raise InvalidValueError("table must be on a DuckDB without default_collation: RESET default_collation first")
+    return table
 
 
 @contextmanager
@@ -89,6 +98,7 @@ DIALECT = Dialect(
     title="DuckDB",
     is_file=True,
     connect=connect_to_file,
+    adapt_table=_adapt_table,
     send_unlogged=_register_rows,
     text_bytes=_encode,
     bytes_text=lambda spelled: engine_function("decode", "string", "binary")(spelled),

@@ -20,29 +20,47 @@ from discreet.sources.events.dialect import (
 _LAST_DECIMAL_PLACE = 300
 """The last place of a decimal that counts; floats go a little further."""
 
+_ENCODING = engine_function("getdatabaseencoding", "string")
+
 _ENUM_TEXT = "string(1000)"
 """Longer than any value of an enum, which is a name and so has 63 bytes at most."""
 
 _COLUMN_TYPES = {"int64": "int8", "string": "text", "date32[day]": "date", "bool": "bool"}
 
 
-def _convert_to_utf8(text: Any) -> Any:
-    """The bytes of a text of PostgreSQL's, whatever the encoding of the database."""
-    return engine_function("convert_to", "binary", "string", "string")(text, "UTF8")
+def _encode(text: Any) -> Any:
+    """Return the bytes of a text in the encoding of the database.
+
+    A conversion to another encoding fails on a byte that has no meaning, such as 0x81 in WIN1252.
+    """
+    return engine_function("convert_to", "binary", "string", "string")(text, _ENCODING())
 
 
-def _read_enums(table: Any) -> Any:
-    """A table whose enums are text; PostgreSQL says of which types its columns are, without a look at a row."""
+def _drop_unreadable(text: Any) -> Any:
+    """Return a text, NULL where the database is not in UTF-8 and the text not in ASCII: it may fail to be read."""
+    return null_unless((_ENCODING() == "UTF8") | ~text.re_search(r"[^\x01-\x7f]"), text)
+
+
+def _adapt_table(table: Any) -> Any:
+    """Return a table whose enums, and types of text that ibis does not know, such as citext and domains, are text.
+
+    PostgreSQL says of which types its columns are, without a look at a row.
+    """
     backend = table.get_backend()
     with backend.con.cursor() as cursor, backend.con.transaction():
         cursor.execute(backend.compile(table.limit(0)))
         types = {column.name: column.type_code for column in cursor.description}
         cursor.execute(
-            "SELECT oid FROM pg_catalog.pg_type WHERE typtype = 'e' AND oid = ANY(%s)", (list(types.values()),)
+            "SELECT oid, typtype = 'e' FROM pg_catalog.pg_type WHERE typcategory IN ('E', 'S') AND oid = ANY(%s)",
+            (list(types.values()),),
         )
-        enums = {oid for (oid,) in cursor.fetchall()}
+        are_enums = dict(cursor.fetchall())
     # To ibis some enums are text already, and a cast to text without a length would be left out.
-    found = {name: table[name].cast(_ENUM_TEXT).cast("string") for name, oid in types.items() if oid in enums}
+    found = {
+        name: (table[name].cast(_ENUM_TEXT) if are_enums[oid] else table[name]).cast("string")
+        for name, oid in types.items()
+        if oid in are_enums and (are_enums[oid] or not table[name].type().is_string())
+    }
     return table.mutate(**found) if found else table
 
 
@@ -96,12 +114,13 @@ DIALECT = Dialect(
     title="PostgreSQL",
     packages=("ibis-framework[postgres]", "psycopg[binary]"),
     connect=lambda url: connect_by_ibis(url.replace("postgresql://", "postgres://", 1)),
-    read_enums=_read_enums,
+    adapt_table=_adapt_table,
     copies_local_tables=True,
     send_unlogged=_copy_rows,
-    text_bytes=_convert_to_utf8,
-    bytes_text=lambda spelled: engine_function("convert_from", "string", "binary", "string")(spelled, "UTF8"),
-    digest=lambda value: digest_bytes(value, _convert_to_utf8),
+    text_bytes=_encode,
+    bytes_text=lambda spelled: engine_function("convert_from", "string", "binary", "string")(spelled, _ENCODING()),
+    digest=lambda value: digest_bytes(value, _encode),
+    drop_broken_text=_drop_unreadable,
     trim=trim_spaces,
     has_try_cast=False,
     count_days=_count_days,

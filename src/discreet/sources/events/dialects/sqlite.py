@@ -82,7 +82,6 @@ DIALECT = Dialect(
     digest=sqlite_cells.digest,
     drop_broken_text=sqlite_cells.drop_broken_text,
     number_string=sqlite_cells.number_string,
-    equates_by_bytes=True,
     like=_glob,
     # SQLite knows no other letters than these 26.
     fold_case=lambda text, case: text.lower() if case == "lower" else text.upper(),
