@@ -174,6 +174,7 @@ class EventTable:
         kind = "integer" if dtype.is_numeric() and not dtype.is_boolean() else kind_of_type(dtype)
         if kind is None:
             raise InvalidTypeError(f"item must be a column of strings, numbers, dates or booleans, not of {dtype}")
+        self._opened.dialect.check_column("item", dtype)
         return kind
 
     def _check_kind(self, kind: str) -> None:

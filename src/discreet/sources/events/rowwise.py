@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from discreet.errors import InvalidValueError
 from discreet.sources.engine import ask
+from discreet.sources.events.dialect import dialect_of
 from discreet.sources.events.origin import lazy_origin, origin_of_relation, plan_of_lazy, scala_members
 
 _VALUE_MODULES = {
@@ -65,6 +66,33 @@ def check_rowwise(table: Any, user: Any = None) -> None:
     _check_meetings(root)
     if isinstance(user, str) and user in root.schema:
         _check_outer_joins(root, user)
+
+
+def compare_rows_by_bytes(table: Any) -> Any:
+    """Return an ibis table whose steps that find equal rows, such as `distinct`, compare the bytes of their text.
+
+    A collation may equate the rows of two users, of which one would then push out the other.
+    """
+    import ibis.expr.operations as ops
+
+    steps, dialect = (ops.Distinct, ops.Set), dialect_of(table)
+
+    def drop_collations(relation: Any) -> Any:
+        rows, types = relation.to_expr(), relation.schema
+        for dtype in types.values():
+            if dtype.is_string() or dtype.is_unknown():
+                dialect.check_column("table", dtype)
+        texts = {name: dialect.drop_collation(rows[name]) for name, dtype in types.items() if dtype.is_string()}
+        return rows.mutate(**texts).op() if texts else relation
+
+    def recreate(node: Any, known: dict[str, Any] | None) -> Any:
+        parts = dict(zip(node.argnames, node.args, strict=True)) | (known or {})
+        if not isinstance(node, steps):
+            return node if known is None else node.__recreate__(parts)
+        sides = [name for name in ("parent", "left", "right") if name in parts]
+        return node.__recreate__(parts | {name: drop_collations(parts[name]) for name in sides})
+
+    return table.op().replace(recreate).to_expr() if table.op().find(steps) else table
 
 
 def _refusal_words() -> dict[str, tuple[type, ...]]:

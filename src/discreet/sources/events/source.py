@@ -20,7 +20,7 @@ from discreet.sources.events.group_split import GroupSplit, open_group_split
 from discreet.sources.events.grouped import GroupedTableSource
 from discreet.sources.events.origin import origin_of
 from discreet.sources.events.periods import OnePeriod, check_during
-from discreet.sources.events.rowwise import check_plan, check_rowwise
+from discreet.sources.events.rowwise import check_plan, check_rowwise, compare_rows_by_bytes
 from discreet.sources.events.steps import steps_of
 from discreet.sources.events.table import TableSource
 from discreet.sources.events.table_names import PREFIX, parse_listed_column
@@ -176,6 +176,7 @@ def events(
     opened.csv_format = csv_format
     try:
         check_rowwise(opened.table, user)
+        opened.table = compare_rows_by_bytes(opened.table)
         columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
         named = columns if during is None else {**columns, "during": during.column.column}
         for argument, column in named.items():
@@ -264,7 +265,7 @@ def _check_column(opened: Opened, argument: str, column: Any) -> None:
     if not isinstance(column, str) or column not in names:
         refuse_column(argument, column, names, private=opened.is_text)
     dtype = opened.table[column].type()
-    if argument in ("user", "item"):
+    if argument == "user":
         opened.dialect.check_column(argument, dtype)
     if argument == "value" and column not in opened.undeclared and not dtype.is_numeric():
         raise InvalidTypeError(f"value must be a column of numbers, not of {dtype}")

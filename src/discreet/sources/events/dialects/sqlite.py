@@ -13,7 +13,6 @@ from discreet.sources.events.cells import engine_function
 from discreet.sources.events.dialect import (
     Dialect,
     cast_to_bytes,
-    cast_to_text,
     declare_columns,
     iterate_rows,
     trim_spaces,
@@ -64,6 +63,13 @@ def _insert_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
             cursor.execute(f"DROP TABLE temp.{name}")
 
 
+def _to_plain_text(spelled: Any) -> Any:
+    """Return the text of bytes; not as a mere cast, which keeps the collation of the column that it is of."""
+    import ibis
+
+    return ibis.coalesce(spelled.cast("string"), ibis.null("string"))
+
+
 def _glob(text: Any, pattern: str) -> Any:
     """LIKE as SQLite's GLOB, which tells capitals apart."""
     escaped = re.sub(r"[*?[]", r"[\g<0>]", pattern).replace("%", "*").replace("_", "?")
@@ -78,7 +84,7 @@ DIALECT = Dialect(
     declare_types=sqlite_cells.declare_types,
     send_unlogged=_insert_rows,
     text_bytes=cast_to_bytes,
-    bytes_text=cast_to_text,
+    bytes_text=_to_plain_text,
     digest=sqlite_cells.digest,
     drop_broken_text=sqlite_cells.drop_broken_text,
     number_string=sqlite_cells.number_string,
