@@ -234,7 +234,7 @@ def is_whole_type(dtype: Any) -> bool:
 def _read_number(dialect: Dialect, column: Any) -> Any | None:
     dtype = column.type()
     if dtype.is_numeric():
-        return column.cast("float64")
+        return dialect.to_float(column)
     if not dtype.is_string() or not dialect.has_try_cast:
         return None
     return null_unless(_is_spelling(dialect, column, "float"), column.try_cast("float64"))

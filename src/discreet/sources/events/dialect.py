@@ -106,8 +106,9 @@ class Dialect:
         Whether dates and timestamps are kept as text.
     total_type
         A type in which sums of 64-bit integers do not overflow, or turn into what is beyond them.
-    drop_strange_decimals
-        A decimal column without what neither is a number nor converts to a float.
+    to_float
+        A number of any type as a double. No number makes it fail: one beyond all doubles is the largest or infinite,
+        one that is too small for them is 0, and NaN is NaN or NULL.
     """
 
     name: str
@@ -138,7 +139,7 @@ class Dialect:
     spell_user: Callable[[Any], Any] | None = None
     dates_are_text: bool = False
     total_type: str = "decimal(38, 0)"
-    drop_strange_decimals: Callable[[Any], Any] = lambda value: value
+    to_float: Callable[[Any], Any] = lambda number: number.cast("float64")
 
     @property
     def has_typed_columns(self) -> bool:
