@@ -77,7 +77,12 @@ class Opened:
         send = dialect.send_unlogged if dialect.copies_local_tables else None
         if send is not None and {str(field.type) for field in rows.schema} <= SENT_TYPES:
             stack = ExitStack()
-            table = ask(self.engine, "sending the domain", lambda: stack.enter_context(send(backend, name, rows)))
+            table = ask(
+                self.engine,
+                "sending the domain",
+                lambda: stack.enter_context(send(backend, name, rows)),
+                "the right to make temporary tables",
+            )
             self.cleanup.append(stack.close)
             return table
         local = _import_ibis().memtable(rows)

@@ -104,6 +104,9 @@ class Dialect:
         it spells a user. None where columns have types.
     dates_are_text
         Whether dates and timestamps are kept as text.
+    find_trouble
+        What a connection lacks that a release with much data needs, such as room for temporary files, as the end of a
+        sentence about the engine; None where it lacks nothing.
     total_type
         A type in which sums of 64-bit integers do not overflow, or turn into what is beyond them.
     to_float
@@ -138,6 +141,7 @@ class Dialect:
     cell_readers: Mapping[str, Callable[[Any], Any | None]] | None = None
     spell_user: Callable[[Any], Any] | None = None
     dates_are_text: bool = False
+    find_trouble: Callable[[Any], str | None] = lambda backend: None
     total_type: str = "decimal(38, 0)"
     to_float: Callable[[Any], Any] = lambda number: number.cast("float64")
 

@@ -76,13 +76,15 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
         """The tallies of all groups; what is computed here is kept until it is let go."""
         self.close()
         engine = self._opened.engine
-        again = self._filter(self._opened.table.view())
-        query = self._scoring.scores_by_group(self._table, again, self._split)
-        scores = ask(engine, "computing the scores", query.cache)
+        scores = ask(engine, "computing the scores", lambda: self._make_query().cache())
         lookup = Lookup(scores, "integer", self._numbers, len(self.keys))
         self._snapshots.append(lookup)
         runs = ask(engine, "counting the scores", lookup.runs)
         return [Tally.of_runs(values, counts, self._grid) for values, counts in runs]
+
+    def _make_query(self) -> Any:
+        again = self._filter(self._opened.table.view())
+        return self._scoring.scores_by_group(self._table, again, self._split)
 
     def _find_items(self, ranks: list[Ranks]) -> list[list[Any]]:
         lookup = self._snapshots[-1]

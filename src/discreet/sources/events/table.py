@@ -56,11 +56,14 @@ class TableSource(ListedEventTable, ClippableSource):
         self._check_process()
         self.close()
         # The snapshot is what this query returns; everything after reads its result.
-        scores = ask(self._opened.engine, "computing the scores", lambda: self._scoring.scores(self._table).cache())
+        scores = ask(self._opened.engine, "computing the scores", lambda: self._make_query().cache())
         lookup = Lookup(scores, "integer" if isinstance(self._domain, Integers) else self._domain.kind, self._domain)
         self._snapshots.append(lookup)
         values, counts = ask(self._opened.engine, "counting the scores", lookup.runs)[0]
         return Tally.of_runs(values, counts, self.grid)
+
+    def _make_query(self) -> Any:
+        return self._scoring.scores(self._table)
 
     @property
     def can_be_clipped(self) -> bool:

@@ -64,7 +64,7 @@ class UnlistedTable(EventTable, UnlistedSource):
     def _find_kept(self, key: str, keep: KeepItems) -> list[FoundItems]:
         self.close()
         engine = self._opened.engine
-        scores = ask(engine, "finding the items", self._query(key).cache)
+        scores = ask(engine, "finding the items", lambda: self._make_query(key).cache())
         lookup = Lookup(scores, self.terms.kind, None, self._groups)
         self._snapshots.append(lookup)
         runs = ask(engine, "counting the items", lookup.runs)
@@ -76,7 +76,7 @@ class UnlistedTable(EventTable, UnlistedSource):
     def _groups(self) -> int | None:
         return None
 
-    def _query(self, key: str) -> Any:
+    def _make_query(self, key: str = "") -> Any:
         return self._scoring.find_items(self._table, key)
 
 
@@ -99,7 +99,7 @@ class UnlistedGroupTable(UnlistedTable, UnlistedGroups):
     def _groups(self) -> int | None:
         return len(self.keys)
 
-    def _query(self, key: str) -> Any:
+    def _make_query(self, key: str = "") -> Any:
         again = self._filter(self._opened.table.view())
         return self._scoring.find_items_by_group(self._table, again, self._split, key)
 

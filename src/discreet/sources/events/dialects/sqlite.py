@@ -63,6 +63,17 @@ def _insert_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
             cursor.execute(f"DROP TABLE temp.{name}")
 
 
+def _find_trouble(backend: Any) -> str | None:
+    """Return what is wrong with the folder for temporary files, by a table that is too large for SQLite's cache."""
+    try:
+        with backend.begin() as cursor:
+            cursor.execute("CREATE TEMPORARY TABLE discreet_room AS SELECT zeroblob(16000000) AS bytes")
+            cursor.execute("DROP TABLE temp.discreet_room")
+    except Exception:
+        return "must have room in a folder for temporary files that can be written: set SQLITE_TMPDIR"
+    return None
+
+
 def _to_plain_text(spelled: Any) -> Any:
     """Return the text of bytes; not as a mere cast, which keeps the collation of the column that it is of."""
     import ibis
@@ -82,6 +93,7 @@ DIALECT = Dialect(
     is_file=True,
     connect=_connect,
     declare_types=sqlite_cells.declare_types,
+    find_trouble=_find_trouble,
     send_unlogged=_insert_rows,
     text_bytes=cast_to_bytes,
     bytes_text=_to_plain_text,
