@@ -95,7 +95,7 @@ def test_publish_and_select_without_temporary_tables_cost_nothing(ledger, clerk,
     sentence = "PostgreSQL must let this account make temporary tables, and have room for them; nothing was drawn or"
     for _ in range(2):
         assert publish() == 1
-        assert sentence in capsys.readouterr().err
+        assert sentence in capsys.readouterr().out
         assert (ledger.check(), ledger.spent) == (1, 0)
     asked = ["--user", "who", "--item", "what", "--domain", "integers:5:9", "-k", "1", "--epsilon", "1"]
     done = process("select", "--connect", clerk, "--name", "probed", *asked, "--ledger", ledger.path)
