@@ -7,8 +7,8 @@ that is the release.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -30,6 +30,7 @@ from discreet.request import Request
 from discreet.selection import Selection
 from discreet.sources.arrays.array import is_tensor, is_typed
 from discreet.sources.base import AnySource, Chosen
+from discreet.sources.engine import EngineError
 from discreet.sources.scores import as_any_source
 from discreet.tally import Tally
 
@@ -182,6 +183,10 @@ def release_from(
     Everything that takes private time, freeing the scores with the rest, happens before a wait; what comes after one
     sees the release alone. With a ledger the charge can be seen too, on the file, so that it has a wait of its own.
     """
+
+    def select(prepared: Prepared) -> Selection:
+        return prepared.select(entropy)
+
     with padding.delay_errors():
         record, release = None, None
         try:
@@ -191,11 +196,15 @@ def release_from(
                     padding.choose_period(request.workload)
                 if charge is not None:
                     query = charge.query(request)
+                    if charge.is_new():
+                        source.probe()
+                        charge.check_room(query)
                     padding.wait()
                     record, release = charge.spend(query)
                 if release is None:
                     noise = count_noise(entropy)
-                    release = draw_any(request, lambda prepared: prepared.select(entropy), noise, rng is None, entropy)
+                    with tell_spent(record is not None):
+                        release = draw_any(request, select, noise, rng is None, entropy)
                 # The last references to the source: it goes when it is let go.
                 del source, request
         except InternalError:
@@ -207,6 +216,17 @@ def release_from(
         if charge is not None and record is not None:
             charge.keep(record, release)
         return release
+
+
+@contextmanager
+def tell_spent(is_charged: bool) -> Iterator[None]:
+    """Raise a failure of an engine inside with the words that it stays spent, if it was charged before."""
+    try:
+        yield
+    except EngineError as error:
+        if not is_charged:
+            raise
+        raise EngineError(f"{error}; it was charged before, and what it cost stays spent") from None
 
 
 def plan_charge(

@@ -276,6 +276,8 @@ def test_a_full_disk_is_an_error(tmp_path):
         released, sentence = until_full(ledger.path, 0)
         assert "cannot be written: the disk is full" in sentence
         check_after(ledger.path, released)
+        # The room is looked for before the charge, so that none is without its release.
+        assert len(ledger.history()) == released
     finally:
         subprocess.run(["umount", small], check=True)
 

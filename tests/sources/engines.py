@@ -1,10 +1,16 @@
 """The same table of events on every engine: files, frames, and real servers that the tests start themselves."""
 
+import getpass
 import os
+import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
+import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -130,6 +136,39 @@ def postgres(tmp_path_factory):
         server.psql("CREATE DATABASE contract;")
     yield server.get_uri(database="contract").replace("postgresql://", "postgres://", 1)
     server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory):
+    """A connection of ibis to a MariaDB server of its own, which has no dialect."""
+    if shutil.which("mariadbd") is None or shutil.which("mariadb-install-db") is None:
+        pytest.skip("no MariaDB server is installed here")
+    folder = tmp_path_factory.mktemp("mariadb")
+    own = ["--no-defaults", f"--datadir={folder / 'data'}", f"--user={getpass.getuser()}"]
+    subprocess.run(["mariadb-install-db", *own], check=True, capture_output=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    # Without grants anybody may come in, from this machine alone.
+    local = ["--skip-grant-tables", "--bind-address=127.0.0.1", f"--port={port}", f"--socket={folder / 's'}"]
+    silent = subprocess.DEVNULL
+    server = subprocess.Popen(["mariadbd", *own, *local], stdout=silent, stderr=silent)
+    try:
+        until = time.monotonic() + 60
+        while not _is_listening(port) and server.poll() is None and time.monotonic() < until:
+            time.sleep(0.1)
+        with warnings.catch_warnings(action="ignore"):  # a new server has no table of time zones
+            connection = ibis.mysql.connect(host="127.0.0.1", port=port, user="root", database="test")
+        yield connection
+        connection.disconnect()
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _is_listening(port):
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
 
 
 @pytest.fixture(scope="session")

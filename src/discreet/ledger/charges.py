@@ -31,6 +31,9 @@ _BACK = timedelta(minutes=1)
 
 _LONGEST = 1000
 
+_ROOM, _ROOM_PER_ITEM = 32_768, 200
+"""About how many bytes a charge with its journal, and an item of a release, take in a ledger."""
+
 
 @dataclass(frozen=True)
 class Charge:
@@ -48,6 +51,14 @@ class Charge:
     def query(self, request: AnyRequest | SketchRequest) -> Query:
         """What is charged: the public query behind a request."""
         return query_of(request, self.dataset)
+
+    def is_new(self) -> bool:
+        """Return whether the request was not charged before."""
+        return self.request_id is None or not self.ledger.has_request(self.request_id)
+
+    def check_room(self, query: Query) -> None:
+        """Raise where the disk of the ledger has no room for the charge and the release."""
+        self.ledger.check_room(_ROOM + _ROOM_PER_ITEM * query.k * (query.groups or 1))
 
     def spend(self, query: Query) -> tuple[Record | None, Stored | None]:
         """The charge, which is made; or, and without one, what was released for the same request before."""

@@ -22,7 +22,7 @@ from discreet.ledger.account import Account, Budget, Entry, Stored, extend_accou
 from discreet.ledger.chain import BUDGET, CHARGE, LOCK, REOPEN, STORE, Record, damage_error, next_record
 from discreet.ledger.composition import Composition
 from discreet.ledger.errors import LedgerError
-from discreet.ledger.path import as_path
+from discreet.ledger.path import as_path, check_free_space
 from discreet.ledger.query import Query
 from discreet.privacy import Number, check_adjacency, exact, positive
 from discreet.text import decimal, printable
@@ -212,6 +212,14 @@ class Ledger:
     def check_release_delta(self, delta: Fraction, is_new: bool) -> None:
         """Raises where the ledger has not so much delta for a release; `top_k` calls this before it reads any data."""
         charges.check_release_delta(self._account or self._read(), delta, is_new)
+
+    def has_request(self, request_id: str) -> bool:
+        """Return whether a request of this name was charged."""
+        return request_id in self._read().requests
+
+    def check_room(self, size: int) -> None:
+        """Raise where the disk has no room for so many bytes; `top_k` calls this before it charges a release."""
+        check_free_space(self._path, size)
 
     def charge(
         self,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +52,24 @@ def is_writable(found: os.stat_result, path: Path) -> bool:
     """Whether we may write the file."""
     # A file that is marked read-only stays so for those who may write everything.
     return bool(found.st_mode & 0o222) and os.access(path, os.W_OK)
+
+
+def check_free_space(path: Path, size: int) -> None:
+    """Raise where the disk is too full for a new file of so many bytes beside the ledger."""
+    try:
+        with tempfile.TemporaryFile(dir=path.parent) as file:
+            # Zeros, because a hole takes no room.
+            file.write(bytes(size))
+    except OSError as error:
+        # Whatever else is wrong with the folder is found, and named, by the charge.
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    else:
+        return
+    if is_full:
+        raise LedgerError(
+            f"the ledger {str(path)!r} cannot be written: the disk is full, or has no room for the release; "
+            "nothing was drawn or charged"
+        )
 
 
 def sync_folder(folder: Path) -> None:

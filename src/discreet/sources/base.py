@@ -64,6 +64,9 @@ class AnySource:
         rows = make_html_table(list(summarize_source(self).items()))
         return make_html_view("Scored items, of which nothing is read before a release", rows, self.notes())
 
+    def probe(self) -> None:
+        """Raise where a release would fail for a public reason; called before a ledger is charged for one."""
+
     def opening_seconds(self) -> float:
         """How long the source took to open, the first time this is asked, and then 0: for one release to count in."""
         return 0.0

@@ -32,8 +32,8 @@ class EngineError(Error, RuntimeError):
     """
 
 
-def ask(engine: str, what: str, question: Callable[[], Answer]) -> Answer:
-    """The answer of an engine, or an EngineError that names the engine and the stage and nothing else."""
+def ask(engine: str, what: str, question: Callable[[], Answer], need: str | None = None) -> Answer:
+    """Return the answer of an engine, or raise an EngineError that names the engine, the stage and what it needs."""
     with stage(f"{what} on {engine}"):
         try:
             with warnings.catch_warnings(action="ignore"):
@@ -47,7 +47,9 @@ def ask(engine: str, what: str, question: Callable[[], Answer]) -> Answer:
                 warnings.warn("DISCREET_DEBUG=1: the error below may show private rows", stacklevel=2)
                 raise
     # Raised outside the handler: not even __context__ keeps the engine's own error.
-    raise EngineError(f"the query failed on {engine} at {what}; DISCREET_DEBUG=1 shows why, and maybe private rows")
+    stage_and_need = what if need is None else f"{what}, which needs {need}"
+    hint = "DISCREET_DEBUG=1 shows why, and maybe private rows"
+    raise EngineError(f"the query failed on {engine} at {stage_and_need}; {hint}")
 
 
 def _is_interruption(error: Exception) -> bool:

@@ -398,14 +398,14 @@ def test_users_in_floats_are_refused(grouped_on):
         discreet.events(frame, user="who", item="what", domain=["a"], by="land", groups=LANDS, each_user="one")
 
 
-@pytest.mark.parametrize(("column", "what"), [("who", "users"), ("what", "items")])
-def test_text_is_refused_where_nobody_knows_how_it_is_told_apart(column, what, monkeypatch):
+@pytest.mark.parametrize(("column", "argument"), [("who", "user"), ("what", "item"), ("land", "by")])
+def test_text_is_refused_where_nobody_knows_how_it_is_told_apart(column, argument, monkeypatch):
     table = pa.table({"who": [1], "what": [1], "land": [3]})
     table = table.set_column(table.column_names.index(column), column, pa.array(["a"]))
     monkeypatch.setattr(connect, "dialect_of", lambda table: dialect_named("unheard-of"))
-    domain = ["a"] if column == "what" else [1]
-    with pytest.raises(InvalidValueError, match=f"by must be left out for {what} of text"):
-        discreet.events(table, user="who", item="what", domain=domain, by="land", groups=[3], each_user="one")
+    lists = {"domain": ["a"] if column == "what" else [1], "groups": ["a"] if column == "land" else [3]}
+    with pytest.raises(InvalidTypeError, match=f"^{argument} must hold numbers, dates or booleans on unheard-of"):
+        discreet.events(table, user="who", item="what", by="land", each_user="one", **lists)
 
 
 def test_a_bound_is_refused_where_nobody_knows_how_to_hash(monkeypatch):

@@ -22,6 +22,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from engines import postgres  # noqa: F401  # a fixture
 
 import discreet
 from discreet.sources.engine import EngineError, ask
@@ -617,6 +618,102 @@ def test_a_collation_does_not_make_one_item_of_two(tmp_path, engine, first):
     bounded = discreet.events(url, name="e", user="u", item="i", domain=["a", "b", "c"], max_items_per_user=1)
     assert scores_of(bounded) == (["a", "b", "c"], [0, 50, 50])
     backend.disconnect()
+
+
+FOLDED = """
+CREATE TYPE folded;
+CREATE FUNCTION folded_in(cstring) RETURNS folded LANGUAGE internal IMMUTABLE STRICT AS 'textin';
+CREATE FUNCTION folded_out(folded) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'textout';
+CREATE TYPE folded (INPUT = folded_in, OUTPUT = folded_out, INTERNALLENGTH = VARIABLE, CATEGORY = 'S');
+CREATE CAST (folded AS text) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (text AS folded) WITHOUT FUNCTION AS ASSIGNMENT;
+CREATE FUNCTION folded_eq(folded, folded) RETURNS bool LANGUAGE sql AS 'SELECT lower($1::text) = lower($2::text)';
+CREATE FUNCTION folded_hash(folded) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT hashtext(lower($1::text))';
+CREATE OPERATOR = (LEFTARG = folded, RIGHTARG = folded, PROCEDURE = folded_eq, COMMUTATOR = =, HASHES);
+CREATE OPERATOR CLASS folded_ops DEFAULT FOR TYPE folded USING hash AS OPERATOR 1 =, FUNCTION 1 folded_hash(folded);
+"""
+"""A type of PostgreSQL that compares text without case, as the extension citext makes one."""
+
+
+def connect_to_soups(engine, folder, request):
+    """A connection of ibis to tables whose text the engine compares without case; one user of SOUP is stored first."""
+    if engine in ("sqlite", "duckdb"):
+        plain = (sqlite3 if engine == "sqlite" else duckdb).connect(str(folder / "soups.db"))
+        kind, mark, url = "text collate nocase", "?", f"{engine}://{folder / 'soups.db'}"
+    else:
+        psycopg = pytest.importorskip("psycopg", reason="the driver of PostgreSQL is not installed here")
+        url, mark = request.getfixturevalue("postgres"), "%s::text"
+        plain = psycopg.connect(url.replace("postgres://", "postgresql://", 1))
+        kind = "folded" if engine == "citext" else "text COLLATE level2"
+        plain.execute("DROP TABLE IF EXISTS soups; DROP TABLE IF EXISTS menu; DROP TYPE IF EXISTS folded CASCADE")
+        try:
+            collation = "(provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+            plain.execute(FOLDED if engine == "citext" else f"CREATE COLLATION IF NOT EXISTS level2 {collation}")
+        except psycopg.errors.FeatureNotSupported:
+            plain.close()
+            pytest.skip("this PostgreSQL was built without ICU")
+    cursor = plain.cursor()
+    cursor.execute(f"create table soups (who integer, what {kind})")
+    cursor.execute(f"create table menu (what {kind}, shown {kind})")
+    soups = [(999, "SOUP"), *((i, "Soup") for i in range(30))]
+    who = mark.partition("::")[0]
+    cursor.executemany(f"insert into soups values ({who}, {mark})", soups)  # noqa: S608  # marks alone
+    menu = [("Soup", "x"), ("SOUP", "X"), ("Tea", "y")]
+    cursor.executemany(f"insert into menu values ({mark}, {mark})", menu)  # noqa: S608  # marks alone
+    plain.commit()
+    plain.close()
+    return ibis.connect(url)
+
+
+COLLATIONS = ["sqlite", "duckdb", *(pytest.param(each, marks=[pytest.mark.xdist_group("postgres"), pytest.mark.slow])
+                                    for each in ("citext", "icu"))]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", COLLATIONS)
+def test_text_is_compared_by_bytes_whatever_the_collation(tmp_path, engine, request):
+    """In items, users, groups, lists, labels and conditions; an expression that finds equal rows is refused."""
+    backend = connect_to_soups(engine, tmp_path, request)
+    soups, menu, own = backend.table("soups"), backend.table("menu"), {"user": "who", "item": "what"}
+    domain = ["Soup", "SOUP", "Tea"]
+
+    def scores(table=soups, **options):
+        source = discreet.events(table, **{**own, "domain": domain, **options})
+        tally = source.tally()
+        found = {item: int(tally.exact(rank)) for rank, item in enumerate(source.items(np.arange(source.d)))}
+        source.close()
+        return [found[item] for item in sorted(found)]
+
+    both, large, small = [1, 30, 0], [0, 30, 0], [1, 0, 0]
+    assert scores() == both
+    assert scores(domain=menu.select("what")) == both
+    assert scores(domain=menu, label="shown") == [1, 30, 0]
+    assert scores(max_items_per_user=1) == both
+    for where in ("what = 'Soup'", "what IN ('Soup', 'x')", "what LIKE 'So%'", "what > 'SP'"):
+        assert scores(where=where) == large, where
+    for where in ("what <> 'Soup'", "what < 'So'", "NOT what LIKE 'So%'", "what IS DISTINCT FROM 'Soup'"):
+        assert scores(where=where) == small, where
+    assert scores(where="what = 'soup'") == [0, 0, 0]
+    # Two users, of whom one has touched 999 and the other all others.
+    assert scores(user="what", item="who", domain=[3, 999], max_items_per_user=1) == [1, 1]
+    groups = {"by": "what", "groups": ["Soup", "SOUP"], "each_user": "one", "item": "who", "domain": [5, 999]}
+    split = discreet.top_k(discreet.events(soups, **{**own, **groups}), 1, 1000)
+    assert (split["Soup"].items, split["SOUP"].items) == ([5], [999])
+    found = discreet.discovered("1e-6", 1, kind="string", epsilon=500)
+    assert discreet.top_k(discreet.events(soups, **own, domain=found), 5, 1000).items == ["Soup"]
+    for equal in (soups.select("what").distinct(), soups.select("what").union(soups.select("what"), distinct=True)):
+        with pytest.raises(discreet.Error, match="must keep rows apart|equal rows once"):
+            scores(equal, user="what")
+    backend.disconnect()
+
+
+def test_a_default_collation_of_duckdb_is_refused():
+    backend = ibis.duckdb.connect()
+    table = backend.create_table("soups", pa.table({"who": [1, 2], "what": ["Soup", "SOUP"]}))
+    backend.con.execute("SET default_collation = 'nocase'")
+    with pytest.raises(discreet.Error, match=r"^table must be on a DuckDB without default_collation: RESET default_"):
+        discreet.events(table, user="who", item="what", domain=["Soup"])
+    backend.con.execute("RESET default_collation")
+    assert discreet.events(table, user="who", item="what", domain=["Soup"]).d == 1
 
 
 @pytest.mark.parametrize("others", [49, 50, 51])

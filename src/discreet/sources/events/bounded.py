@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import InvalidValueError
 from discreet.sources.engine import ask
 from discreet.sources.events.connect import Opened
 from discreet.sources.events.dialect import Dialect
@@ -28,31 +27,11 @@ MIX = 1_327_217_885
 """2^31 over the golden ratio, which spreads the small sums of small domains over all multipliers."""
 
 
-def number_items(domain: Integers | ListedDomain, opened: Opened, argument: str) -> Any:
-    """The items of a domain with their ordinals, on the engine of the events; a range of numbers needs no table.
-
-    Parameters
-    ----------
-    domain, opened
-        The public list of items, and the events.
-    argument
-        What must be left out where items cannot be numbered.
-    """
+def number_items(domain: Integers | ListedDomain, opened: Opened) -> Any:
+    """Return the items of a domain with their ordinals, on the engine of the events; a range needs no table."""
     if isinstance(domain, Integers):
         return domain
-    if domain.kind == "string":
-        # Where two spellings may be equal, a user who touched one item could move the scores of two.
-        check_spellings(opened, argument, "items")
     return adopt_ordinals(read_in_order(domain, opened)["item"], opened)
-
-
-def check_spellings(opened: Opened, argument: str, what: str) -> None:
-    """Refuses text on an engine of which it is not known when two texts are equal."""
-    if opened.dialect.text_bytes is None:
-        raise InvalidValueError(
-            f"{argument} must be left out for {what} of text on {opened.engine}: "
-            "discreet does not know how it tells spellings apart"
-        )
 
 
 def read_in_order(domain: ListedDomain, opened: Opened) -> Any:

@@ -115,6 +115,9 @@ def _read(dialect: Dialect, column: Any, kind: str) -> Any | None:
         return dialect.cell_readers[kind](column)
     if is_mixed(column.type()):
         return _read_mixed(dialect, column, kind)
+    if column.type().is_string() and kind != "string":
+        # PostgreSQL has no regular expressions for a collation that equates spellings.
+        column = dialect.drop_collation(column)
     return _READ[kind](dialect, column)
 
 
@@ -231,7 +234,7 @@ def is_whole_type(dtype: Any) -> bool:
 def _read_number(dialect: Dialect, column: Any) -> Any | None:
     dtype = column.type()
     if dtype.is_numeric():
-        return column.cast("float64")
+        return dialect.to_float(column)
     if not dtype.is_string() or not dialect.has_try_cast:
         return None
     return null_unless(_is_spelling(dialect, column, "float"), column.try_cast("float64"))

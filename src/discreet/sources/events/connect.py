@@ -77,13 +77,23 @@ class Opened:
 
         return self.frame is not None and is_float_column(self.frame, column)
 
+    def drop_collation(self, column: str) -> Any:
+        """Return a column whose text is compared by its bytes."""
+        values = self.table[column]
+        return self.dialect.drop_collation(values) if values.type().is_string() else values
+
     def adopt(self, rows: Any) -> Any:
         """A public Arrow table as a table of this engine, which lasts until this one is closed."""
         backend, name, dialect = self.table.get_backend(), _unused_name("domain"), self.dialect
         send = dialect.send_unlogged if dialect.copies_local_tables else None
         if send is not None and {str(field.type) for field in rows.schema} <= SENT_TYPES:
             stack = ExitStack()
-            table = ask(self.engine, "sending the domain", lambda: stack.enter_context(send(backend, name, rows)))
+            table = ask(
+                self.engine,
+                "sending the domain",
+                lambda: stack.enter_context(send(backend, name, rows)),
+                "the right to make temporary tables",
+            )
             self.cleanup.append(stack.close)
             return table
         local = _import_ibis().memtable(rows)
@@ -233,7 +243,7 @@ def _open_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Ope
     backend = ask("ibis", f"finding the engine of {argument}", given.get_backend)
     dialect = dialect_named(backend.name)
     if dialect.declare_types is None or wanted is None:
-        return Opened(ask(backend.name, f"opening {argument}", lambda: dialect.read_enums(given)), backend.name)
+        return Opened(ask(backend.name, f"opening {argument}", lambda: dialect.adapt_table(given)), backend.name)
     table, undeclared = dialect.declare_types(backend, given)
     return Opened(table, backend.name, undeclared)
 

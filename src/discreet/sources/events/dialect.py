@@ -1,8 +1,8 @@
 """A Dialect: all in which one engine differs from others. Everything else asks the dialect, never an engine's name.
 
 To add an engine, write its Dialect into a file of its name in `dialects/`, and give the contract tests a line. Any
-other engine of ibis gets a generic one that promises little: text is not put in order or trimmed there, and what is
-private is not sent to it.
+other engine of ibis gets a generic one that promises little: it has numbers, dates and booleans but no text, because
+its collation may equate two spellings, and nothing private is sent to it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,13 @@ from pkgutil import iter_modules
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
+from discreet.errors import InvalidTypeError
 from discreet.sources.events import dialects
-from discreet.sources.events.cells import engine_function
+from discreet.sources.events.cells import engine_function, is_mixed
 from discreet.sources.events.embedded import Close
+
+_COMPARABLE = ("string", "timestamp", "time", "interval", "uuid", "binary", "inet", "macaddr")
+"""The types, beside numbers, dates and booleans, whose values engines with a dialect group by."""
 
 
 def connect_by_ibis(url: str) -> tuple[Any, Close]:
@@ -57,8 +61,9 @@ class Dialect:
     declare_types
         A table without types that were guessed from rows, and the names of the columns that then have none; None where
         every column has a type that somebody declared.
-    read_enums
-        A table whose columns of enums, which are declared lists of texts, are columns of text.
+    adapt_table
+        A table whose columns ibis knows: those of enums and of text types that an extension or a user made are text. It
+        raises where a setting of the connection changes how text is compared.
     views_local_tables
         Whether a table in memory has to become a view before the engine can cache what is made of it.
     copies_local_tables
@@ -67,10 +72,11 @@ class Dialect:
         A temporary table of a name with the rows of an Arrow table, sent by a way that no log, history or plan of the
         engine shows; None where none is known, and then nothing is sent.
     text_bytes
-        The UTF-8 bytes of a text, whose equality and order no collation changes; None where it is not known how.
+        The UTF-8 bytes of a text, or those of the database's own encoding, whose equality and order no collation
+        changes; no text makes it fail. None where it is not known how, and then columns of text are refused.
     bytes_text, digest
-        The text of bytes that `text_bytes` made, and the MD5 of bytes, or of a text's UTF-8 bytes, in hexadecimal; None
-        where it is not known how.
+        The text of bytes that `text_bytes` made, and the MD5 of bytes, or of a text's bytes, in hexadecimal; None where
+        it is not known how.
     hash_number
         The first 48 bits of the MD5 of some texts, one after the other, in UTF-8, as a number; None where it takes less
         to compare their digits.
@@ -79,8 +85,6 @@ class Dialect:
     number_string
         The number of a text among all strings over an alphabet up to a length (`strings.py`), NULL where it is none of
         them, by a function of its own; None where it is a sum over the places of the text.
-    equates_by_bytes
-        Whether a condition compares text by its bytes for = too, because a column may ignore case.
     like, fold_case, trim
         LIKE that tells capitals apart; the letters A to Z in "lower" or "upper" case; a text without the spaces at its
         ends ("trim", "ltrim" or "rtrim"), None where it is not known how.
@@ -100,10 +104,14 @@ class Dialect:
         it spells a user. None where columns have types.
     dates_are_text
         Whether dates and timestamps are kept as text.
+    find_trouble
+        What a connection lacks that a release with much data needs, such as room for temporary files, as the end of a
+        sentence about the engine; None where it lacks nothing.
     total_type
         A type in which sums of 64-bit integers do not overflow, or turn into what is beyond them.
-    drop_strange_decimals
-        A decimal column without what neither is a number nor converts to a float.
+    to_float
+        A number of any type as a double. No number makes it fail: one beyond all doubles is the largest or infinite,
+        one that is too small for them is 0, and NaN is NaN or NULL.
     """
 
     name: str
@@ -112,7 +120,7 @@ class Dialect:
     is_file: bool = False
     connect: Callable[[str], tuple[Any, Close]] = connect_by_ibis
     declare_types: Callable[[Any, Any], tuple[Any, frozenset[str]]] | None = None
-    read_enums: Callable[[Any], Any] = lambda table: table
+    adapt_table: Callable[[Any], Any] = lambda table: table
     views_local_tables: bool = False
     copies_local_tables: bool = False
     send_unlogged: Callable[[Any, str, Any], AbstractContextManager[Any]] | None = None
@@ -122,7 +130,6 @@ class Dialect:
     hash_number: Callable[..., Any] | None = None
     drop_broken_text: Callable[[Any], Any] = lambda text: text
     number_string: Callable[[Any, str, int], Any] | None = None
-    equates_by_bytes: bool = False
     like: Callable[[Any, str], Any] = _like
     fold_case: Callable[[Any, str], Any] = _translate_case
     trim: Callable[[Any, str], Any] | None = None
@@ -134,21 +141,47 @@ class Dialect:
     cell_readers: Mapping[str, Callable[[Any], Any | None]] | None = None
     spell_user: Callable[[Any], Any] | None = None
     dates_are_text: bool = False
+    find_trouble: Callable[[Any], str | None] = lambda backend: None
     total_type: str = "decimal(38, 0)"
-    drop_strange_decimals: Callable[[Any], Any] = lambda value: value
+    to_float: Callable[[Any], Any] = lambda number: number.cast("float64")
 
     @property
     def has_typed_columns(self) -> bool:
         """Whether a column holds values of its declared type alone."""
         return self.cell_readers is None
 
-    def group_key(self, value: Any) -> Any:
-        """What to group and join by: the bytes of a text, and any other value as it is.
+    def check_column(self, argument: str, dtype: Any) -> None:
+        """Raise unless two equal values of a type are known to be the same value on this engine.
 
-        A column may compare text without case (NOCASE, citext), and then a GROUP BY takes one user's spelling for
-        everybody's.
+        A collation may equate two spellings. A GROUP BY then takes one user's spelling for everybody's, and the item
+        that all others touched has no users. The declared type decides, and no row does.
         """
-        return value if self.text_bytes is None or not value.type().is_string() else self.text_bytes(value)
+        plain = dtype.is_numeric() or dtype.is_date() or dtype.is_boolean()
+        given = "an unknown type" if dtype.is_unknown() else str(dtype)
+        if not plain:
+            self.check_text(argument, given)
+        if not (plain or is_mixed(dtype) or any(getattr(dtype, f"is_{name}")() for name in _COMPARABLE)):
+            raise InvalidTypeError(f"{argument} must hold plain values, such as numbers, dates or text, not {given}")
+
+    def check_text(self, argument: str, given: str = "text") -> None:
+        """Raise unless the engine is known to compare text by its bytes."""
+        if self.text_bytes is None:
+            raise InvalidTypeError(
+                f"{argument} must hold numbers, dates or booleans on {self.title}, not {given}: discreet does not know "
+                "how that engine tells spellings apart"
+            )
+
+    def group_key(self, value: Any) -> Any:
+        """Return what to group and join by: the bytes of a text, and any other value as it is."""
+        if not value.type().is_string():
+            return value
+        self.check_text("a column to compare")
+        assert self.text_bytes is not None, "checked before"
+        return self.text_bytes(value)
+
+    def drop_collation(self, text: Any) -> Any:
+        """Return a text that is compared by its bytes, whatever the collation of its column."""
+        return text if self.bytes_text is None else self.bytes_text(self.group_key(text))
 
     def hash_texts(self, *texts: Any) -> Any:
         """The first 48 bits of the MD5 of some texts, one after the other, as something that is ordered by them."""

@@ -167,7 +167,7 @@ def _open_column(given: Any, label: str | None, item: str, events: Opened, kind:
     source, column = split_column(bring_in_index(given, {item, label}))
     named = parse_listed_column(given)
     if named is None:
-        opened = open_table(source, None, "domain", csv_format=events.csv_format)
+        opened = _bring_here(open_table(source, None, "domain", csv_format=events.csv_format), events)
     else:
         name, column = named
         beside = open_named_table(events.table.get_backend(), events.engine, name, "domain")
@@ -177,6 +177,15 @@ def _open_column(given: Any, label: str | None, item: str, events: Opened, kind:
     except BaseException:
         opened.close()
         raise
+
+
+def _bring_here(opened: Opened, events: Opened) -> Opened:
+    """Return a public table on DuckDB where its own engine neither is that of the events nor compares text by bytes."""
+    if opened.dialect.text_bytes is not None or opened.table.get_backend() is events.table.get_backend():
+        return opened
+    rows = ask(opened.engine, "reading the domain", opened.table.to_pyarrow)
+    opened.close()
+    return open_table(rows, None, "domain")
 
 
 def split_column(given: Any) -> tuple[Any, str | None]:
@@ -204,7 +213,8 @@ def _check_table(
         raise InvalidValueError(
             f"label must be a column of the domain, one of {choices(names)}, not {quote(label)}{hint}"
         )
-    chosen = opened.table.select(item=opened.table[column], **({} if label is None else {"label": opened.table[label]}))
+    named = {"item": column} if label is None else {"item": column, "label": label}
+    chosen = opened.table.select(**{name: opened.drop_collation(each) for name, each in named.items()})
     table, own_kind = convert_kind(chosen, "item", opened, events, kind, DOMAIN)
     _check_rows(table, opened, label is not None)
     d = int(ask(opened.engine, "counting the domain", lambda: table.count().to_pyarrow().as_py()))
@@ -290,10 +300,17 @@ def holds_long_numbers(domain: Integers | ListedDomain) -> bool:
 
 def _check_rows(table: Any, opened: Opened, labelled: bool) -> None:
     def counts() -> dict[str, Any]:
-        column = table["item"]
-        asked = {"rows": table.count(), "nulls": column.isnull().sum(), "different": column.nunique()}
+        column, dialect = table["item"], opened.dialect
+        asked = {
+            "rows": table.count(),
+            "nulls": column.isnull().sum(),
+            "different": dialect.group_key(column).nunique(),
+        }
         if labelled:
-            asked |= {"label_nulls": table["label"].isnull().sum(), "labels": table["label"].nunique()}
+            label = table["label"]
+            # Labels are shown and not grouped by, so that an engine's own equality will do.
+            different = label if dialect.text_bytes is None else dialect.group_key(label)
+            asked |= {"label_nulls": label.isnull().sum(), "labels": different.nunique()}
         row: dict[str, Any] = table.aggregate(**asked).to_pyarrow().to_pylist()[0]
         return row
 

@@ -16,6 +16,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from discreet.sources.engine import EngineError
+
 Close = Callable[[], None]
 
 NO_EXTENSIONS: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
@@ -26,7 +28,10 @@ class SpillFolder:
     """A new folder that only the user may enter, which goes with this object, and at the latest with the process."""
 
     def __init__(self) -> None:
-        self.path = tempfile.mkdtemp(prefix="discreet-")
+        try:
+            self.path = tempfile.mkdtemp(prefix="discreet-")
+        except OSError:
+            raise EngineError("DuckDB must have a folder for temporary files that can be written: set TMPDIR") from None
         self.remove = weakref.finalize(self, _remove, self.path, os.getpid())
 
     def settings(self) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from discreet.sources.events.domain import ListedDomain, holds_long_numbers, kin
 from discreet.sources.events.group_split import GroupSplit
 from discreet.sources.events.lookup import Lookup
 from discreet.sources.events.periods import OnePeriod
+from discreet.sources.events.probing import probe_query
 from discreet.sources.events.ranges import Integers, integers
 from discreet.sources.events.scoring import RowReading, Scoring
 from discreet.sources.events.steps import Steps
@@ -124,6 +125,17 @@ class EventTable:
         said = describe_readings(self._where, opened.table, undeclared=opened.undeclared, is_text=opened.is_text)
         return [] if said is None else [said]
 
+    def probe(self) -> None:
+        """Raise where a release would fail on its engine whatever the rows are."""
+        split, period = self._split, self._question.during
+        columns = [*self._columns.values(), *([] if split is None else split.groups.columns)]
+        with self.exclusive():
+            probe_query(self._opened, self._make_query, columns if period is None else [*columns, period.column.column])
+
+    def _make_query(self) -> Any:
+        """Return the expression that a release caches."""
+        raise NotImplementedError
+
     def list_parts(self) -> TableParts:
         """What it is made of."""
         return TableParts(
@@ -174,11 +186,14 @@ class EventTable:
         kind = "integer" if dtype.is_numeric() and not dtype.is_boolean() else kind_of_type(dtype)
         if kind is None:
             raise InvalidTypeError(f"item must be a column of strings, numbers, dates or booleans, not of {dtype}")
+        self._opened.dialect.check_column("item", dtype)
         return kind
 
     def _check_kind(self, kind: str) -> None:
         """Refuses a column that was declared as what can never be an item of the kind."""
         column, declared = self._opened.table[self._columns["item"]], self._declared_kind()
+        if kind == "string":
+            self._opened.dialect.check_text("domain")
         if declared not in (None, kind) and not has_reading(self._opened.dialect, column, kind):
             raise InvalidTypeError(f"domain must hold items like those of the events, {declared}s, not {kind}s")
 

@@ -104,6 +104,9 @@ class PlainColumn(GroupColumn):
         import pyarrow as pa
 
         declared = self.declared_kind(opened)
+        opened.dialect.check_column("by", opened.table[self.column].type())
+        if kind == "string":
+            opened.dialect.check_text("groups")
         if declared not in (None, kind) and not has_reading(opened.dialect, opened.table[self.column], kind):
             raise InvalidTypeError(f"groups must hold groups like those of the events, {declared}s, not {kind}s")
         if declared == "date" and kind == "string" and _are_periods(members):

@@ -15,7 +15,7 @@ from discreet.exact.arrays import Ranks
 from discreet.privacy import Sensitivity
 from discreet.sources.base import Chosen, Source
 from discreet.sources.engine import ask
-from discreet.sources.events.bounded import MASK, adopt_ordinals, check_spellings, read_in_order
+from discreet.sources.events.bounded import MASK, adopt_ordinals, read_in_order
 from discreet.sources.events.domain import ListedDomain
 from discreet.sources.events.event_table import ListedEventTable, Question
 from discreet.sources.events.group_split import GroupSplit
@@ -44,9 +44,6 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
         split: GroupSplit,
     ) -> None:
         super().__init__(question, domain, label)
-        if question.opened.table[question.columns["user"]].type().is_string():
-            # Two people whose spellings are equal would be one, and adding the second would move the first.
-            check_spellings(question.opened, "by", "users")
         self._split, self._max_items_per_user = split, max_items_per_user
         self.keys, self.names = split.groups.keys, split.groups.names
         self.each_user, self.groups_per_user = split.each_user, split.groups_per_user
@@ -78,13 +75,15 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
         """The tallies of all groups; what is computed here is kept until it is let go."""
         self.close()
         engine = self._opened.engine
-        again = self._filter(self._opened.table.view())
-        query = self._scoring.scores_by_group(self._table, again, self._split)
-        scores = ask(engine, "computing the scores", query.cache)
+        scores = ask(engine, "computing the scores", lambda: self._make_query().cache())
         lookup = Lookup(scores, "integer", self._numbers, len(self.keys))
         self._snapshots.append(lookup)
         runs = ask(engine, "counting the scores", lookup.runs)
         return [Tally.of_runs(values, counts, self._grid) for values, counts in runs]
+
+    def _make_query(self) -> Any:
+        again = self._filter(self._opened.table.view())
+        return self._scoring.scores_by_group(self._table, again, self._split)
 
     def _find_items(self, ranks: list[Ranks]) -> list[list[Any]]:
         lookup = self._snapshots[-1]
@@ -101,8 +100,6 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
             return None, domain
         if domain.d > MASK + 1:
             raise InvalidValueError(f"domain must hold at most 2^31 items with by, not {domain.d}, or be integers")
-        if domain.kind == "string":
-            check_spellings(self._opened, "by", "items")
         rows = read_in_order(domain, self._opened)
         shown_as = rows["label" if domain.labelled else "item"].combine_chunks()
         return shown_as, adopt_ordinals(rows["item"], self._opened)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import Any
 
 from discreet.sources.events.bounded import join_ordinals, keep_first_items
@@ -69,16 +68,17 @@ class RowReading:
         return read_cell(self.dialect, item, self.kind)
 
     def _to_steps(self, value: Any, steps: Steps) -> Any:
-        """A row's value in whole steps: rounded to the nearest, saturated, and missing where it is no number."""
+        """Return a row's value in whole steps: rounded to the nearest, saturated, and NULL where it is no number."""
+        import ibis
+
         unit = float(steps.resolution)
         bound = MOST_STEPS * unit
-        if value.type().is_decimal() and self.dialect.has_typed_columns:
-            # One beyond all floats, or one too small for them, would fail to convert.
-            value = self.dialect.drop_strange_decimals(value).clip(-ceil(bound), ceil(bound))
         number = read_cell(self.dialect, value, "float")
         if self.dialect.has_typed_columns:
             number = number.isnan().ifelse(None, number)
-        return (number.clip(-bound, bound) / unit + 0.5).floor().cast("int64")
+        rounded = (number.clip(-bound, bound) / unit + 0.5).floor().cast("int64")
+        # PostgreSQL fails on a quotient that is too small for a double.
+        return ibis.cases((number.abs() < unit / 4, ibis.literal(0, "int64")), else_=rounded)
 
     def _drop_gaps(self, rows: Any) -> Any:
         """The rows that have all that a score needs, with steps in a type in which they can be added up."""

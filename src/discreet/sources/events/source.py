@@ -265,6 +265,8 @@ def _check_column(opened: Opened, argument: str, column: Any) -> None:
     if not isinstance(column, str) or column not in names:
         refuse_column(argument, column, names, private=opened.is_text)
     dtype = opened.table[column].type()
+    if argument == "user":
+        opened.dialect.check_column(argument, dtype)
     if argument == "value" and column not in opened.undeclared and not dtype.is_numeric():
         raise InvalidTypeError(f"value must be a column of numbers, not of {dtype}")
 

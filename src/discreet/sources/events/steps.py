@@ -13,6 +13,10 @@ MOST_STEPS = 10**9
 more than nine billion users, and engines with decimals use those anyway."""
 
 
+_LEAST, _GREATEST = Fraction(1, 10**250), Fraction(10**250)
+"""So far a billion steps, and a quarter of a step, are doubles."""
+
+
 class Steps:
     """Values as whole steps: the clip bounds and the saturation of a row, in steps of the resolution."""
 
@@ -58,6 +62,8 @@ def _resolution(resolution: Any, low: Fraction, high: Fraction) -> Fraction:
             return Fraction(1)
         raise InvalidValueError("resolution must be given where clip is not in whole numbers, for example '0.01'")
     unit = positive(resolution, "resolution")
+    if not _LEAST <= unit <= _GREATEST:
+        raise InvalidValueError(f"resolution must be from 1e-250 to 1e250, not {quote(resolution)}")
     if (low / unit).denominator != 1 or (high / unit).denominator != 1:
         raise InvalidValueError(
             f"resolution must divide the clip bounds {low} and {high}, and {quote(resolution)} does not"

@@ -39,7 +39,7 @@ class TableSource(ListedEventTable, ClippableSource):
     @cached_property
     def _ordinals(self) -> Any:
         """Where each item stands in the order that decides which items of a user are kept."""
-        return number_items(self._domain, self._opened, "max_items_per_user")
+        return number_items(self._domain, self._opened)
 
     @property
     def d(self) -> int:
@@ -56,17 +56,18 @@ class TableSource(ListedEventTable, ClippableSource):
         self._check_process()
         self.close()
         # The snapshot is what this query returns; everything after reads its result.
-        scores = ask(self._opened.engine, "computing the scores", lambda: self._scoring.scores(self._table).cache())
+        scores = ask(self._opened.engine, "computing the scores", lambda: self._make_query().cache())
         lookup = Lookup(scores, "integer" if isinstance(self._domain, Integers) else self._domain.kind, self._domain)
         self._snapshots.append(lookup)
         values, counts = ask(self._opened.engine, "counting the scores", lookup.runs)[0]
         return Tally.of_runs(values, counts, self.grid)
 
+    def _make_query(self) -> Any:
+        return self._scoring.scores(self._table)
+
     @property
     def can_be_clipped(self) -> bool:
-        opened, is_bounded = self._opened, self.max_items_per_user is not None
-        tells_items_apart = self._domain.kind != "string" or opened.dialect.text_bytes is not None
-        return not is_bounded and tells_items_apart and not opened.has_numpy_floats(self._columns["user"])
+        return self.max_items_per_user is None and not self._opened.has_numpy_floats(self._columns["user"])
 
     def count_clipped(self, most: int) -> ClippedSource:
         """The scores with at most so many items of each user, beside those of all their items, from one query."""

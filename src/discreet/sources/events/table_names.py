@@ -58,9 +58,9 @@ def open_named_table(connection: Any, engine: str, name: TableName, argument: st
 
     def read_table() -> Any:
         table = connection.table(found.table, **schema)
-        return dialect_of(table).read_enums(table)
+        return dialect_of(table).adapt_table(table)
 
-    return ask(engine, "opening the table", read_table)
+    return ask(engine, "opening the table", read_table, "the right to read it")
 
 
 def find_named_table(connection: Any, engine: str, name: TableName, argument: str) -> TableName:

@@ -14,7 +14,6 @@ from discreet.discovery_terms import EXACT, SPELLINGS, Discovered
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.sources.engine import ask
-from discreet.sources.events.bounded import check_spellings
 from discreet.sources.events.connect import Opened
 from discreet.sources.events.event_table import EventTable, Question
 from discreet.sources.events.group_split import GroupSplit
@@ -36,11 +35,9 @@ class UnlistedTable(EventTable, UnlistedSource):
     def __init__(self, question: Question, terms: Discovered) -> None:
         super().__init__(question)
         opened, columns = question.opened, question.columns
-        # Where two spellings may be equal, one user could count as two, or two as one.
-        check_spellings(opened, "discovered", "users and items")
+        self._check_kind(terms.kind)
         check_hash(opened, "discovered")
         _check_trim(opened, terms)
-        self._check_kind(terms.kind)
         self.terms, self.adjacency = terms, question.adjacency
         self.sensitivity, self.grid = self._sensitivity, self._grid
         self._scoring = UnlistedScoring(
@@ -67,7 +64,7 @@ class UnlistedTable(EventTable, UnlistedSource):
     def _find_kept(self, key: str, keep: KeepItems) -> list[FoundItems]:
         self.close()
         engine = self._opened.engine
-        scores = ask(engine, "finding the items", self._query(key).cache)
+        scores = ask(engine, "finding the items", lambda: self._make_query(key).cache())
         lookup = Lookup(scores, self.terms.kind, None, self._groups)
         self._snapshots.append(lookup)
         runs = ask(engine, "counting the items", lookup.runs)
@@ -79,7 +76,7 @@ class UnlistedTable(EventTable, UnlistedSource):
     def _groups(self) -> int | None:
         return None
 
-    def _query(self, key: str) -> Any:
+    def _make_query(self, key: str = "") -> Any:
         return self._scoring.find_items(self._table, key)
 
 
@@ -102,7 +99,7 @@ class UnlistedGroupTable(UnlistedTable, UnlistedGroups):
     def _groups(self) -> int | None:
         return len(self.keys)
 
-    def _query(self, key: str) -> Any:
+    def _make_query(self, key: str = "") -> Any:
         again = self._filter(self._opened.table.view())
         return self._scoring.find_items_by_group(self._table, again, self._split, key)
 

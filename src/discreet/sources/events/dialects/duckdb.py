@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
+from discreet.errors import InvalidValueError
 from discreet.sources.events.cells import FIRST_SECOND, LAST_SECOND, SECONDS_PER_DAY, engine_function, null_unless
 from discreet.sources.events.dialect import Dialect, digest_bytes, trim_spaces
 from discreet.sources.events.embedded import connect_to_file
@@ -19,6 +22,23 @@ _FIRST_MICROSECOND, _LAST_MICROSECOND = FIRST_SECOND * 10**6, LAST_SECOND * 10**
 
 def _encode(text: Any) -> Any:
     return engine_function("encode", "binary", "string")(text)
+
+
+def _adapt_table(table: Any) -> Any:
+    """Return the table, if its connection compares text by bytes where a column has no collation of its own."""
+    (collation,) = table.get_backend().con.execute("SELECT current_setting('default_collation')").fetchone()
+    if collation not in ("", "binary"):
+        raise InvalidValueError("table must be on a DuckDB without default_collation: RESET default_collation first")
+    return table
+
+
+def _find_trouble(backend: Any) -> str | None:
+    """Return what is wrong with the folder into which DuckDB writes what does not fit into memory; it may be new."""
+    (folder,) = backend.con.execute("SELECT current_setting('temp_directory')").fetchone()
+    above = next((each for each in (Path(folder), *Path(folder).absolute().parents) if each.exists()), None)
+    if not folder or (above is not None and above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
+        return None
+    return "must have a temp_directory that can be written: SET temp_directory"
 
 
 @contextmanager
@@ -89,6 +109,8 @@ DIALECT = Dialect(
     title="DuckDB",
     is_file=True,
     connect=connect_to_file,
+    adapt_table=_adapt_table,
+    find_trouble=_find_trouble,
     send_unlogged=_register_rows,
     text_bytes=_encode,
     bytes_text=lambda spelled: engine_function("decode", "string", "binary")(spelled),

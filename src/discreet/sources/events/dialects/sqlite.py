@@ -13,7 +13,6 @@ from discreet.sources.events.cells import engine_function
 from discreet.sources.events.dialect import (
     Dialect,
     cast_to_bytes,
-    cast_to_text,
     declare_columns,
     iterate_rows,
     trim_spaces,
@@ -64,6 +63,24 @@ def _insert_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
             cursor.execute(f"DROP TABLE temp.{name}")
 
 
+def _find_trouble(backend: Any) -> str | None:
+    """Return what is wrong with the folder for temporary files, by a table that is too large for SQLite's cache."""
+    try:
+        with backend.begin() as cursor:
+            cursor.execute("CREATE TEMPORARY TABLE discreet_room AS SELECT zeroblob(16000000) AS bytes")
+            cursor.execute("DROP TABLE temp.discreet_room")
+    except Exception:
+        return "must have room in a folder for temporary files that can be written: set SQLITE_TMPDIR"
+    return None
+
+
+def _to_plain_text(spelled: Any) -> Any:
+    """Return the text of bytes; not as a mere cast, which keeps the collation of the column that it is of."""
+    import ibis
+
+    return ibis.coalesce(spelled.cast("string"), ibis.null("string"))
+
+
 def _glob(text: Any, pattern: str) -> Any:
     """LIKE as SQLite's GLOB, which tells capitals apart."""
     escaped = re.sub(r"[*?[]", r"[\g<0>]", pattern).replace("%", "*").replace("_", "?")
@@ -76,13 +93,13 @@ DIALECT = Dialect(
     is_file=True,
     connect=_connect,
     declare_types=sqlite_cells.declare_types,
+    find_trouble=_find_trouble,
     send_unlogged=_insert_rows,
     text_bytes=cast_to_bytes,
-    bytes_text=cast_to_text,
+    bytes_text=_to_plain_text,
     digest=sqlite_cells.digest,
     drop_broken_text=sqlite_cells.drop_broken_text,
     number_string=sqlite_cells.number_string,
-    equates_by_bytes=True,
     like=_glob,
     # SQLite knows no other letters than these 26.
     fold_case=lambda text, case: text.lower() if case == "lower" else text.upper(),

@@ -190,17 +190,11 @@ def _refuse_order(left: Value, right: Value) -> None:
 
 def equality_operand(dialect: Dialect, value: Value) -> Any:
     """The expression whose equality is that of the values."""
-    if value.kind == "string" and dialect.equates_by_bytes:
-        return dialect.group_key(value.expr)
-    return parenthesize(value)
+    return dialect.group_key(value.expr) if value.kind == "string" else parenthesize(value)
 
 
 def order_operand(dialect: Dialect, value: Value) -> Any:
     """The expression whose order is that of the values: for strings, that of their UTF-8 bytes."""
     if value.kind == "boolean":
         raise InvalidTypeError(f"where must compare booleans with = and <> alone, unlike {value.text}")
-    if value.kind != "string":
-        return value.expr
-    if dialect.text_bytes is None:
-        raise InvalidValueError(f"where must not order strings on {dialect.name}, as it does with {value.text}")
-    return dialect.text_bytes(value.expr)
+    return dialect.group_key(value.expr)

@@ -138,7 +138,7 @@ class Reader:
         if isinstance(node, exp.ILike):
             inner = self.dialect.fold_case(inner, "lower")
             pattern = pattern.translate(str.maketrans(ascii_uppercase, ascii_lowercase))
-        found = self.dialect.like(inner, pattern)
+        found = self.dialect.like(self.dialect.drop_collation(inner), pattern)
         return Value("boolean", node, ~found if node.args.get("negate") else found)
 
     def string_function(self, node: Node) -> Value:

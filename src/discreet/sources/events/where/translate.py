@@ -44,12 +44,11 @@ def condition(
 
     Notes
     -----
-    Every engine gives it one meaning. Strings are compared by their UTF-8 bytes (but a column that DuckDB or PostgreSQL
-    was told to compare without case stays so for = and LIKE); lower, upper and ILIKE change the letters A to Z alone,
-    and trim removes spaces (U+0020) alone. Dates on SQLite are ISO text. Numbers are compared by their exact value,
-    except beside a column of floats, where both sides are doubles, and NaN is the largest and equal to itself.
-    Arithmetic is for integers and decimal literals; a result of 2^63 or more, in units of its last decimal place, is
-    NULL.
+    Every engine gives it one meaning. Strings are compared by their UTF-8 bytes, whatever the collation of a column;
+    lower, upper and ILIKE change the letters A to Z alone, and trim removes spaces (U+0020) alone. Dates on SQLite are
+    ISO text. Numbers are compared by their exact value, except beside a column of floats, where both sides are doubles,
+    and NaN is the largest and equal to itself. Arithmetic is for integers and decimal literals; a result of 2^63 or
+    more, in units of its last decimal place, is NULL.
 
     Examples
     --------

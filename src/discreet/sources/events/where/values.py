@@ -131,6 +131,8 @@ def column_value(node: Node, table: ir.Table, dialect: Dialect, undeclared: froz
         return Value("string", node, read_cell(dialect, expr, "string"), cell=expr)
     dtype = expr.type()
     kind = _kind(dtype, dialect)
+    if kind == "string":
+        dialect.check_column(f"{sql(node)} in where", dtype)
     if kind != "integer":
         return Value(kind, node, comparable_moment(expr, kind) if dialect.dates_are_text else expr)
     # Where columns have no types, one that is declared as of small integers keeps any.
