@@ -66,7 +66,7 @@ class TableSource(ListedEventTable, ClippableSource):
     def can_be_clipped(self) -> bool:
         opened, is_bounded = self._opened, self.max_items_per_user is not None
         tells_items_apart = self._domain.kind != "string" or opened.dialect.text_bytes is not None
-        return not is_bounded and tells_items_apart and not opened.has_numpy_floats(self._columns["user"])
+        return not is_bounded and tells_items_apart
 
     def count_clipped(self, most: int) -> ClippedSource:
         """The scores with at most so many items of each user, beside those of all their items, from one query."""

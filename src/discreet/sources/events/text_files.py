@@ -19,6 +19,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import InvalidValueError, quote
+from discreet.sources.events.cells import LARGEST_EXACT
 from discreet.sources.events.csv_format import QUOTE, CsvFormat, sniff_delimiter
 from discreet.sources.events.file_paths import FoundFiles
 from discreet.sources.events.recoding import recode_files
@@ -146,7 +147,9 @@ def _read_group(connection: Any, files: list[str], layout: _Layout, csv_format: 
     return connection.read_csv(literal_paths(files), **options, **quotes, **_FIXED, **on_error)
 
 
-def read_json(connection: Any, files: list[str], ending: str, wanted: Collection[str] | None, name: str) -> Any:
+def read_json(
+    connection: Any, files: list[str], ending: str, wanted: Collection[str] | None, name: str, user: str | None = None
+) -> Any:
     """A JSON table whose columns are the wanted ones in exactly their spelling, NULL where a record has no such key.
 
     Which keys records have is theirs, so a name that the caller gives is a column; of a public file, where no names are
@@ -159,8 +162,8 @@ def read_json(connection: Any, files: list[str], ending: str, wanted: Collection
     view = _read_lines(connection, lines, _REFUSE if wanted is None else _PASS_OVER).get_name() if lines else ""
     names = _find_public_columns(connection, view, arrays, files) if wanted is None else list(dict.fromkeys(wanted))
     _check_spellings(names)
-    tables = [_select_from_lines(view, names)] if lines else []
-    tables += [_select_from_arrays(arrays, names)] if arrays else []
+    tables = [_select_from_lines(view, names, user)] if lines else []
+    tables += [_select_from_arrays(arrays, names, user)] if arrays else []
     connection.con.execute(f"CREATE TEMP VIEW {quote_identifier(name)} AS {' UNION ALL '.join(tables)}")
     return connection.table(name)
 
@@ -238,23 +241,31 @@ def _read_keys(connection: Any, records: str) -> list[str]:
     return [row[0] for row in connection.con.execute(query).fetchall()]
 
 
-def _select_from_lines(view: str, names: list[str]) -> str:
-    fields = ", ".join(f"{_select_field(_pointer(name))} AS {quote_identifier(name)}" for name in names)
+def _select_from_lines(view: str, names: list[str], user: str | None) -> str:
+    fields = ", ".join(_select_field("line", _pointer(name), name, user) for name in names)
     return f"SELECT {fields} FROM {quote_identifier(view)}"  # noqa: S608  # all quoted
 
 
-def _select_field(pointer: str) -> str:
-    """The text of a field; 7 and 7.0 are one number, so that they are one user too."""
-    text = f"TRY(json_extract_string(line, {pointer}))"
-    is_float = f"TRY(json_type(line, {pointer})) = 'DOUBLE'"
-    return f"CASE WHEN {is_float} THEN regexp_replace({text}, '[.]0+$', '') ELSE {text} END"
-
-
-def _select_from_arrays(files: list[str], names: list[str]) -> str:
+def _select_from_arrays(files: list[str], names: list[str], user: str | None) -> str:
     """The fields by DuckDB's own reader; errors that it ignores here are elements that are no records."""
-    columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
+    columns = ", ".join(f"{_literal(name)}: 'JSON'" for name in names)
     reader = f"read_json({_array_options(files)}, columns = {{{columns}}}, ignore_errors = true)"
-    return f"SELECT {', '.join(map(quote_identifier, names))} FROM {reader}"  # noqa: S608  # all quoted
+    fields = ", ".join(_select_field(quote_identifier(name), "'$'", name, user) for name in names)
+    return f"SELECT {fields} FROM {reader}"  # noqa: S608  # all quoted
+
+
+def _select_field(record: str, path: str, name: str, user: str | None) -> str:
+    """The text of a field; 7 and 7.0 are one number, so that they are one user too.
+
+    Of a float that is not whole, or not below 2^53 in size, no user is made: others may have become the same float.
+    """
+    text = f"TRY(json_extract_string({record}, {path}))"
+    number = f"TRY_CAST({text} AS DOUBLE)"
+    is_whole = f"abs({number}) <= {LARGEST_EXACT} AND floor({number}) = {number}"
+    whole = f"CASE WHEN {is_whole} THEN {number}::BIGINT::VARCHAR END"
+    is_float = f"TRY(json_type({record}, {path})) = 'DOUBLE'"
+    of_float = whole if name == user else f"regexp_replace({text}, '[.]0+$', '')"
+    return f"CASE WHEN {is_float} THEN {of_float} ELSE {text} END AS {quote_identifier(name)}"
 
 
 def _pointer(key: str) -> str:
