@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import discreet
+from discreet.selection import Selection
 
 BASE = [
     {"who": who, "what": what, "stars": stars, "amount": amount, "day": day}
@@ -303,7 +304,7 @@ def test_users_keep_their_long_numbers_in_pandas():
 
 @pytest.mark.parametrize("dtype", ["float64", "object", "category"])
 def test_floats_of_pandas_are_users_where_no_two_people_share_one(dtype):
-    """Ids that a float has merged are nobody's, whatever the column is called; otherwise one person moves a sum by 2."""
+    """Ids that a float has merged are nobody's, in whatever type of column: else one person moves a sum by 2."""
     floats = pd.DataFrame({"who": [7, 8, 2**60, 2**60 + 1, None], "what": 1, "amount": [1, 1, 1, -1, 1]})
     frame = floats.assign(who=floats["who"].astype(dtype))
     sums = {"value": "amount", "clip": (-1, 1)}
@@ -311,7 +312,8 @@ def test_floats_of_pandas_are_users_where_no_two_people_share_one(dtype):
     for question in ({}, {"max_items_per_user": 1}, sums):
         assert scores_of({"table": frame}, [1], question)[0] == {(int, 1): 2}
     source = discreet.events(frame, user="who", item="what", domain=[1], **groups)
-    assert [tally.exact(0) for tally in source.tallies()] == [2, 0]
+    found = source.select_items(lambda _, some: (Selection(np.arange(tally.d)) for tally in some), scored=True)
+    assert [list(scores) for _, scores in found] == [[2], [0]]
     declared = frame.assign(who=pd.array([7, 8, 2**60, 2**60 + 1, None], "Int64"))
     assert scores_of({"table": declared}, [1], {})[0] == {(int, 1): 4}
 

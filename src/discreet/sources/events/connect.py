@@ -191,10 +191,10 @@ def _open_frame(frame: Any, wanted: Collection[str] | None, argument: str, user:
         names = ask("polars", f"reading {argument}", lambda: frame.collect_schema().names())
     else:
         names = list(map(str, frame.columns))
-    places, others = choose_columns(names, wanted, argument)
+    places, listed = choose_columns(names, wanted, argument)
     if package == "pandas" and wanted is not None:
         columns = ask("Arrow", f"reading {argument}", lambda: convert_pandas(frame, places, user))
-        return _open_columns(len(frame), columns, others, argument, is_pandas=True)
+        return _open_columns(len(frame), columns, listed, is_pandas=True)
     chosen = [names[place] for place in places]
     if package == "pyarrow":
         frame = frame.select(places)
@@ -205,7 +205,7 @@ def _open_frame(frame: Any, wanted: Collection[str] | None, argument: str, user:
         frame = frame.select(selectors.by_name(*chosen) if chosen else [])
     table = as_arrow(frame, argument)
     columns = [FrameColumn(name, table.column(name)) for name in chosen]
-    return _open_columns(table.num_rows, columns, others, argument)
+    return _open_columns(table.num_rows, columns, listed)
 
 
 def _open_relation(relation: Any, wanted: Collection[str] | None, argument: str) -> Opened:
@@ -213,24 +213,21 @@ def _open_relation(relation: Any, wanted: Collection[str] | None, argument: str)
     from discreet.sources.events.frames import FrameColumn, choose_columns
     from discreet.sources.events.text_files import quote_identifier
 
-    places, others = choose_columns(list(relation.columns), wanted, argument)
+    places, listed = choose_columns(list(relation.columns), wanted, argument)
     chosen = [relation.columns[place] for place in places]
     asked = ", ".join(map(quote_identifier, chosen)) or "0"
     table = ask("DuckDB", f"reading {argument}", lambda: relation.project(asked).to_arrow_table())
     columns = [FrameColumn(name, table.column(name)) for name in chosen]
-    return _open_columns(table.num_rows, columns, others, argument)
+    return _open_columns(table.num_rows, columns, listed)
 
 
-def _open_columns(
-    rows: int, columns: list[FrameColumn], others: list[str], argument: str, is_pandas: bool = False
-) -> Opened:
-    from discreet.sources.events.frames import check_types, create_view
+def _open_columns(rows: int, columns: list[FrameColumn], listed: list[str], is_pandas: bool = False) -> Opened:
+    from discreet.sources.events.frames import create_view
 
-    check_types(columns, argument)
     connection, close = _start_duckdb()
     undeclared = frozenset(column.name for column in columns if column.fields is not None)
     opened = _open_embedded(
-        close, "opening the frame", lambda: (create_view(connection, rows, columns, others), undeclared)
+        close, "opening the frame", lambda: (create_view(connection, rows, columns, listed), undeclared)
     )
     opened.is_pandas = is_pandas
     return opened

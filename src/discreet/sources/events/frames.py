@@ -24,7 +24,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from discreet.errors import InvalidTypeError, InvalidValueError, quote
+from discreet.errors import InvalidValueError, quote
 from discreet.sources.events.cells import FIRST_SECOND, LARGEST_EXACT, LAST_SECOND
 from discreet.sources.events.text_files import quote_identifier
 
@@ -54,7 +54,7 @@ class FrameColumn:
 
 
 def choose_columns(names: Sequence[str], wanted: Collection[str] | None, argument: str) -> tuple[list[int], list[str]]:
-    """Return the places of the wanted columns, and the names of others that messages may mention.
+    """Return the places of the wanted columns, and the names of all columns that messages may mention.
 
     A name that is written as the caller has it wins over one in other capitals, which to DuckDB are the same. Names
     that are empty or there twice are not mentioned.
@@ -76,9 +76,13 @@ def choose_columns(names: Sequence[str], wanted: Collection[str] | None, argumen
             raise InvalidValueError(f"{argument} must have one column called {quote(name)}, not {len(exact)}")
         if name and len(found) == 1:
             places.setdefault(name.casefold(), found[0])
-    folded = [name.casefold() for name in names]
-    others = [name for name, each in zip(names, folded, strict=True) if name and each not in places]
-    return list(dict.fromkeys(places.values())), [name for name in others if folded.count(name.casefold()) == 1]
+    chosen, folded = set(places.values()), [name.casefold() for name in names]
+    listed = [
+        name
+        for place, name in enumerate(names)
+        if place in chosen or (name and folded[place] not in places and folded.count(folded[place]) == 1)
+    ]
+    return sorted(chosen), listed
 
 
 def convert_pandas(frame: Any, places: Sequence[int], user: str | None) -> list[FrameColumn]:
@@ -98,19 +102,10 @@ def convert_pandas(frame: Any, places: Sequence[int], user: str | None) -> list[
     return found
 
 
-def check_types(columns: Sequence[FrameColumn], argument: str) -> None:
-    """Raise where a column was declared as nested: DuckDB fails on broken text inside of one."""
-    for column in columns:
-        if column.fields is None and pa.types.is_nested(column.declared.type):
-            raise InvalidTypeError(
-                f"{argument} must have plain values where a column is asked for, and {quote(column.name)} is of "
-                f"{column.declared.type}: add a column with the part that is meant"
-            )
-
-
-def create_view(connection: Any, rows: int, columns: Sequence[FrameColumn], others: Sequence[str]) -> Any:
-    """Return an ibis table of columns of a frame, and of others that are there by name alone."""
-    name, arrays, selected = f"discreet_arrow_{uuid.uuid4().hex}", dict[str, Any](), []
+def create_view(connection: Any, rows: int, columns: Sequence[FrameColumn], listed: Sequence[str]) -> Any:
+    """Return an ibis table of the listed columns, of which those that are not given are there by name alone."""
+    name, arrays = f"discreet_arrow_{uuid.uuid4().hex}", dict[str, Any]()
+    values = dict.fromkeys(listed, "NULL::VARCHAR")
 
     def refer_to(array: Any) -> str:
         place = f"c{len(arrays)}"
@@ -119,15 +114,14 @@ def create_view(connection: Any, rows: int, columns: Sequence[FrameColumn], othe
 
     for column in columns:
         if column.fields is None:
-            value = refer_to(column.declared)
+            values[column.name] = refer_to(column.declared)
         else:
             given = {field: refer_to(array) for field, array in column.fields.items()}
             types = {field: f"{given.get(field, 'NULL')}::{kind}" for field, (_, kind) in _FIELD_TYPES.items()}
-            value = "{" + ", ".join(f"'{field}': {each}" for field, each in types.items()) + "}"
-        selected.append(f"{value} AS {quote_identifier(column.name)}")
-    selected += [f"NULL::VARCHAR AS {quote_identifier(other)}" for other in others]
+            values[column.name] = "{" + ", ".join(f"'{field}': {each}" for field, each in types.items()) + "}"
+    selected = ", ".join(f"{value} AS {quote_identifier(column)}" for column, value in values.items())
     connection.con.register(name, pa.table(arrays or {"c0": pa.nulls(rows)}))
-    connection.con.execute(f"CREATE TEMP VIEW {name}_view AS SELECT {', '.join(selected)} FROM {name}")  # noqa: S608  # all quoted
+    connection.con.execute(f"CREATE TEMP VIEW {name}_view AS SELECT {selected} FROM {name}")  # noqa: S608  # all quoted
     return connection.table(f"{name}_view")
 
 
@@ -141,12 +135,8 @@ def _make_readable(array: Any) -> Any:
         return _make_readable(array.storage)
     if pa.types.is_dictionary(dtype):
         return pa.DictionaryArray.from_arrays(array.indices, _make_readable(array.dictionary), safe=False)
-    if pa.types.is_string(dtype):
-        return array.view(pa.binary())
-    if pa.types.is_large_string(dtype):
-        return array.view(pa.large_binary())
-    if pa.types.is_string_view(dtype):
-        return array.cast(pa.binary_view())
+    if _is_text(dtype) or pa.types.is_nested(dtype):
+        return array.cast(_make_readable_type(dtype), safe=False)
     per_second = {"s": 1, "ms": 10**3}.get(getattr(dtype, "unit", ""))
     if per_second is None or not (pa.types.is_timestamp(dtype) or pa.types.is_duration(dtype)):
         return array
@@ -158,6 +148,27 @@ def _make_readable(array: Any) -> Any:
     ticks = pc.if_else(pc.less_equal(pc.abs(ticks), most), ticks, pa.scalar(None, pa.int64()))
     micro = pa.duration("us") if pa.types.is_duration(dtype) else pa.timestamp("us", dtype.tz)
     return pc.multiply(ticks, 10**6 // per_second).cast(micro)
+
+
+def _make_readable_type(dtype: Any) -> Any:
+    """Return a type with bytes in place of text, and moments in microseconds, also inside of lists and structures."""
+    if pa.types.is_string(dtype):
+        return pa.binary()
+    if pa.types.is_large_string(dtype):
+        return pa.large_binary()
+    if pa.types.is_string_view(dtype):
+        return pa.binary_view()
+    if pa.types.is_timestamp(dtype):
+        return pa.timestamp("us", dtype.tz)
+    if pa.types.is_struct(dtype):
+        return pa.struct([field.with_type(_make_readable_type(field.type)) for field in dtype])
+    if pa.types.is_map(dtype):
+        return pa.map_(*map(_make_readable_type, (dtype.key_type, dtype.item_type)))
+    if pa.types.is_fixed_size_list(dtype):
+        return pa.list_(_make_readable_type(dtype.value_type), dtype.list_size)
+    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
+        return (pa.list_ if pa.types.is_list(dtype) else pa.large_list)(_make_readable_type(dtype.value_type))
+    return dtype
 
 
 def _is_text(dtype: Any) -> bool:

@@ -53,7 +53,8 @@ def read_parquet(
     for group in _group_by_schema(connection, files):
         part, names = _read_group(connection, group, spelled)
         parts.append(spell_columns(part, spelled))
-        columns = {column.casefold(): spelled.get(column.casefold(), column) for column in names} | columns
+        for column in names:
+            columns.setdefault(column.casefold(), spelled.get(column.casefold(), column))
     asked = [column for folded, column in columns.items() if folded in spelled]
     empty = ibis.null("string")
     unions = [
@@ -137,9 +138,12 @@ def convert_to_cell(column: Any) -> Any:
     elif dtype.is_timestamp():
         name, kind = ("clock", "timestamp") if dtype.timezone is None else ("point", "timestamp('UTC')")
         moment = _LIMIT(column, kind)
-        count = engine_function("epoch_ns", "int64", str(dtype))(column)
-        exact = ibis.coalesce(_try(count.cast("string") + " ns"), _spell_any(column))
-        is_cut = moment.isnull() if dtype.scale != _NANOSECONDS else moment.isnull() | (count % 1000 != 0)
+        # DuckDB asks a function about the least and the greatest value beforehand, where TRY does not help.
+        is_fine = dtype.scale == _NANOSECONDS
+        counted = column if is_fine else engine_function("try", kind, kind)(column.cast(kind))
+        count = engine_function("epoch_ns" if is_fine else "epoch_us", "int64", str(counted.type()))(counted)
+        exact = ibis.coalesce(count.cast("string") + (" ns" if is_fine else "000 ns"), _spell_any(column))
+        is_cut = moment.isnull() | (count % 1000 != 0) if is_fine else moment.isnull()
         fields = {name: moment, "other": null_unless(is_cut, exact)}
     elif dtype.is_binary():
         fields["other"] = engine_function("hex", "string", str(dtype))(column)
