@@ -84,8 +84,8 @@ HASHABLE = [
     *(np.datetime64(7, unit) for unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")),
     *(np.timedelta64(7, unit) for unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")),
     np.datetime64("NaT"), np.timedelta64("NaT"), np.timedelta64(7), np.datetime64(2**62, "D"),
-    np.datetime64(2**62, "Y"), b"a", b"\xff", np.bytes_(b"b"), "", "1", "x", "\ud800", "a\0b", np.str_("n"), RaisingText("t"), Word.A,
-    UUID(int=7), (1, 2), frozenset({1}), object, Raising,
+    np.datetime64(2**62, "Y"), b"a", b"\xff", np.bytes_(b"b"), "", "1", "x", "\ud800", "a\0b", np.str_("n"),
+    RaisingText("t"), Word.A, UUID(int=7), (1, 2), frozenset({1}), object, Raising,
 ]  # fmt: skip
 UNHASHABLE = [[1], {"a": 1}, np.array([1, 2]), bytearray(b"a"), {1}, Raising(), pd.Series([1])]
 ODD = HASHABLE + UNHASHABLE
