@@ -115,7 +115,8 @@ def convert_to_cell(column: Any) -> Any:
     """Return a column of any one type of DuckDB's as cells without a declared type; no value makes this fail."""
     import ibis
 
-    dtype = column.type()
+    dtype, limit = column.type(), DUCKDB.limit_to_calendar
+    assert limit is not None, "DuckDB's calendar is known"
     fields: dict[str, Any] = {}
     if dtype.is_string() or dtype.is_uuid():
         fields["text"] = column.cast("string")
@@ -133,11 +134,11 @@ def convert_to_cell(column: Any) -> Any:
             digits = digits if is_whole_type(dtype) else digits.re_replace(r"\.?0+$", "")
             fields["other"] = null_unless(whole.isnull(), digits)
     elif dtype.is_date():
-        fields["day"] = _LIMIT(column, "date")
+        fields["day"] = limit(column, "date")
         fields["other"] = null_unless(fields["day"].isnull(), _spell_any(column))
     elif dtype.is_timestamp():
         name, kind = ("clock", "timestamp") if dtype.timezone is None else ("point", "timestamp('UTC')")
-        moment = _LIMIT(column, kind)
+        moment = limit(column, kind)
         # DuckDB asks a function about the least and the greatest value beforehand, where TRY does not help.
         is_fine = dtype.scale == _NANOSECONDS
         counted = column if is_fine else engine_function("try", kind, kind)(column.cast(kind))
@@ -152,8 +153,6 @@ def convert_to_cell(column: Any) -> Any:
     return ibis.struct({name: fields.get(name, ibis.null(kind)).cast(kind) for name, kind in CELL_FIELDS.items()})
 
 
-_LIMIT = DUCKDB.limit_to_calendar
-assert _LIMIT is not None, "DuckDB's calendar is known"
 _NANOSECONDS = 9
 """The scale of a timestamp with nanoseconds."""
 
