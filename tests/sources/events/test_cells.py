@@ -13,10 +13,10 @@ import pytest
 from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 
 import discreet
-from discreet.sources.events.cells import is_mixed, read_cell
+from discreet.sources.events.cells import is_untyped, read_cell
 from discreet.sources.events.dialect import dialect_of
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
-from discreet.sources.events.parquet import spell_mixed
+from discreet.sources.events.parquet import convert_to_cell
 from discreet.sources.events.sqlite_cells import declare_types
 
 TEXTS = [
@@ -163,8 +163,8 @@ def test_spelled_cells_read_as_those_of_one_type_do(name):
     cells, readings = READINGS[name]
     rows = pa.table({"id": range(len(cells)), "cell": pa.array(cells, ARROW[name])})
     table = ibis.duckdb.connect().create_table("cells", rows)
-    mixed = table.mutate(cell=spell_mixed(table.cell))
-    assert is_mixed(mixed.cell.type())
+    mixed = table.mutate(cell=convert_to_cell(table.cell))
+    assert is_untyped(mixed.cell.type())
     for kind in {*readings, "float", "string"}:
         by_type = table.select("id", found=read_cell(DUCKDB, table.cell, kind)).order_by("id")
         by_cell = mixed.select("id", found=read_cell(DUCKDB, mixed.cell, kind)).order_by("id")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.sources.engine import ask
+from discreet.sources.events.cells import read_cell
 from discreet.sources.events.connect import open_table
 from discreet.sources.events.group_columns import read_by
 from discreet.sources.events.group_keys import ORDINAL, open_group_keys, refuse_own_groups
@@ -46,7 +47,7 @@ def opened_on(engine, folder, request):
 def ordinals(opened, by, groups):
     """The ordinal of each row that has one, and the keys."""
     keys = open_group_keys(by, groups, opened)
-    rows = keys.add_ordinals(opened.table, who=opened.table.who)
+    rows = keys.add_ordinals(opened.table, who=read_cell(opened.dialect, opened.table.who, "integer"))
     assert rows.columns == ("who", ORDINAL)
     assert rows[ORDINAL].type().is_int64()
     found = ask("engine", "reading", lambda: opened.table.get_backend().to_pyarrow(rows)).to_pylist()
@@ -91,7 +92,7 @@ def test_rows_have_the_ordinals_of_the_definition(engine, tmp_path, request):
 
 @pytest.fixture
 def events():
-    opened = open_table(EVENTS, None, "table", [])
+    opened = open_table(EVENTS, None, "table", EVENTS.column_names)
     yield opened
     opened.close()
 
@@ -152,14 +153,14 @@ def test_numbers_are_integers_or_a_range(events):
 
 def test_rows_keep_what_is_asked_for_and_no_name_is_in_the_way():
     table = pa.table({"grp": ["a", "b"], "key0": ["u", "v"], "number": [1, 2]})
-    opened = open_table(table, None, "table", [])
+    opened = open_table(table, None, "table", table.column_names)
     keys = open_group_keys(["grp", "number"], [("b", 2), ("a", 1)], opened)
     rows = keys.add_ordinals(opened.table, key0=opened.table.key0, number=opened.table.grp).to_pyarrow().to_pylist()
     assert sorted(rows, key=str) == [{"key0": "u", "number": "a", "grp": 1}, {"key0": "v", "number": "b", "grp": 0}]
     with pytest.raises(discreet.Error, match=r"^table must not have a column called grp where all"):
         keys.add_ordinals(opened.table)
     opened.close()
-    opened = open_table(EVENTS, None, "table", [])
+    opened = open_table(EVENTS, None, "table", EVENTS.column_names)
     kept = open_group_keys("country", ["FR"], opened).add_ordinals(opened.table)
     assert kept.columns == (*EVENTS.column_names, "grp")
     opened.close()

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.sources.engine import ask
+from discreet.sources.events.cells import read_cell
 from discreet.sources.events.connect import open_table
 from discreet.sources.events.group_keys import open_group_keys
 from discreet.sources.events.group_spelling import parse_by, parse_groups
@@ -97,10 +98,14 @@ def expected(cells, unit, zone):
     return {row: spell(unit, day) for row, day in days.items() if day is not None}
 
 
+def open_arrow(table):
+    return open_table(table, None, "table", table.column_names)
+
+
 def grouped(opened, by, groups):
     """The group of each row that has one."""
     keys = open_group_keys(by, groups, opened)
-    rows = keys.add_ordinals(opened.table, who=opened.table.who)
+    rows = keys.add_ordinals(opened.table, who=read_cell(opened.dialect, opened.table.who, "integer"))
     found = ask("engine", "reading", lambda: opened.table.get_backend().to_pyarrow(rows)).to_pylist()
     assert len(found) == len({row["who"] for row in found})
     return {int(row["who"]): keys.keys[row["grp"]] for row in found}
@@ -127,7 +132,7 @@ FIRST, LAST = code(date.min), code(datetime.max)
 def assert_codes(opened, columns):
     """The codes of several columns, all asked for at once."""
     read = {name: code_moments(opened, opened.table[name]) for name in columns}
-    rows = opened.table.select(who=opened.table.who, **read).order_by("who")
+    rows = opened.table.select(who=read_cell(opened.dialect, opened.table.who, "integer"), **read).order_by("who")
     found = ask("engine", "reading", lambda: opened.table.get_backend().to_pyarrow(rows))
     for name, cells in columns.items():
         inside = [each if each is None or FIRST <= each <= LAST else None for each in found[name].to_pylist()]
@@ -205,7 +210,7 @@ def test_text_is_a_moment_or_nothing(form, zone, tmp_path):
 @pytest.mark.parametrize("unit", UNITS)
 def test_every_unit_is_that_of_the_calendar(unit, zone):
     cells = moments(far=zone is None)
-    opened = open_table(arrow_table(cells), None, "table", [])
+    opened = open_arrow(arrow_table(cells))
     wanted = expected(cells, unit, zone)
     by = getattr(discreet, unit)("naive", zone)
     assert grouped(opened, by, list(dict.fromkeys(wanted.values()))) == wanted
@@ -219,7 +224,7 @@ def test_no_timestamp_is_too_far_for_a_period(unit):
     """One user's timestamp, the farthest that its column can hold, moves nobody and makes nothing fail."""
     for far in ([], [2**63 - 2], [-(2**63) + 2]):
         ticks = pa.array([0, *far], pa.timestamp(unit))
-        opened = open_table(pa.table({"who": range(len(ticks)), "at": ticks}), None, "table", [])
+        opened = open_table(pa.table({"who": range(len(ticks)), "at": ticks}), None, "table", ["who", "at"])
         assert grouped(opened, discreet.day("at"), discreet.days("1970-01-01", "1970-01-02")) == {0: "1970-01-01"}
         opened.close()
 
@@ -227,7 +232,7 @@ def test_no_timestamp_is_too_far_for_a_period(unit):
 def test_zones_before_clocks_agreed():
     cells = [datetime(1883, 11, 18, 4, 56, 1) + timedelta(seconds=second) for second in range(-2, 3)]
     cells += [datetime(1893, 3, 31, 23, 6, 31) + timedelta(seconds=second) for second in range(-3, 3)]
-    opened = open_table(arrow_table(cells), None, "table", [])
+    opened = open_arrow(arrow_table(cells))
     for zone in ("Europe/Berlin", "America/New_York", "Asia/Manila", "Pacific/Apia"):
         assert_columns(opened, cells, zone)
     opened.close()
@@ -475,7 +480,7 @@ def test_periods_that_are_none_are_refused(make, message):
     ],
 )  # fmt: skip
 def test_groups_that_are_no_periods_are_refused(by, groups, message):
-    opened = open_table(arrow_table(NEAR), None, "table", [])
+    opened = open_arrow(arrow_table(NEAR))
     with pytest.raises(discreet.Error) as error:
         open_group_keys(by, groups, opened)
     opened.close()
@@ -485,7 +490,7 @@ def test_groups_that_are_no_periods_are_refused(by, groups, message):
 def test_periods_come_from_files_and_stand_beside_other_columns(tmp_path):
     (tmp_path / "months.csv").write_text("month,note\n2026-03,b\n2026-01,a\n", encoding="utf-8")
     table = arrow_table(NEAR).append_column("country", pa.array(["DE", "FR"] * (len(NEAR) // 2)))
-    opened = open_table(table, None, "table", [])
+    opened = open_arrow(table)
     months = expected(NEAR, "month", None)
     listed = grouped(opened, discreet.month("naive"), f"{tmp_path / 'months.csv'}:month")
     assert listed == {row: key for row, key in months.items() if key in ("2026-01", "2026-03")}

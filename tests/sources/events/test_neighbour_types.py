@@ -12,7 +12,7 @@ import pytest
 import discreet
 from discreet.sources.events.cells import DAY_NUMBER, SECOND_NUMBER, SPELLINGS, read_cell
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
-from discreet.sources.events.parquet import spell_mixed
+from discreet.sources.events.parquet import convert_to_cell
 
 N = 5
 NOON = datetime(2024, 1, 31, 12, tzinfo=UTC)
@@ -223,7 +223,7 @@ def test_a_spelled_cell_reads_as_the_cell_itself(dtype):
     table = connection.table("t")
     for kind in (*SPELLINGS, "string", "boolean", DAY_NUMBER, SECOND_NUMBER):
         plain, spelled = (
-            read_cell(DUCKDB, each, kind).cast("string") for each in (table["a"], spell_mixed(table["a"]))
+            read_cell(DUCKDB, each, kind).cast("string") for each in (table["a"], convert_to_cell(table["a"]))
         )
         one, other = (table.select(a=each).to_pyarrow()["a"].to_pylist() for each in (plain, spelled))
         assert one == other, kind

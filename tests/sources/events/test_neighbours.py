@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import discreet
+from discreet.selection import Selection
 
 BASE = [
     {"who": who, "what": what, "stars": stars, "amount": amount, "day": day}
@@ -301,15 +302,20 @@ def test_users_keep_their_long_numbers_in_pandas():
         assert found == {(int, 1): 200, (int, 2): 0}
 
 
-def test_floats_of_pandas_are_no_users_where_two_in_one_would_count_for_more():
-    frame = pd.DataFrame({"who": [2**60, 2**60 + 1, None], "what": [1, 1, 1], "amount": [1, 1, 1]})
-    assert scores_of({"table": frame}, [1], {})[0] == {(int, 1): 1}, "plain counts take it as it is"
-    for question in ({"max_items_per_user": 1}, {"value": "amount", "clip": (0, 1)}):
-        said, _ = scores_of({"table": frame}, [1], question)
-        assert said.startswith("user must not be a column of floats")
-        assert 'astype("Int64")' in said
-        declared = frame.assign(who=pd.array([2**60, 2**60 + 1, None], "Int64"))
-        assert scores_of({"table": declared}, [1], question)[0] == {(int, 1): 2}
+@pytest.mark.parametrize("dtype", ["float64", "object", "category"])
+def test_floats_of_pandas_are_users_where_no_two_people_share_one(dtype):
+    """Ids that a float has merged are nobody's, in whatever type of column: else one person moves a sum by 2."""
+    floats = pd.DataFrame({"who": [7, 8, 2**60, 2**60 + 1, None], "what": 1, "amount": [1, 1, 1, -1, 1]})
+    frame = floats.assign(who=floats["who"].astype(dtype))
+    sums = {"value": "amount", "clip": (-1, 1)}
+    groups = {"by": "amount", "groups": [1, -1], "each_user": "one"}
+    for question in ({}, {"max_items_per_user": 1}, sums):
+        assert scores_of({"table": frame}, [1], question)[0] == {(int, 1): 2}
+    source = discreet.events(frame, user="who", item="what", domain=[1], **groups)
+    found = source.select_items(lambda _, some: (Selection(np.arange(tally.d)) for tally in some), scored=True)
+    assert [list(scores) for _, scores in found] == [[2], [0]]
+    declared = frame.assign(who=pd.array([7, 8, 2**60, 2**60 + 1, None], "Int64"))
+    assert scores_of({"table": declared}, [1], {})[0] == {(int, 1): 4}
 
 
 @pytest.mark.parametrize("items", [[1, 2], [1, None], ["1", "x"], [1.5, 1]], ids=str)

@@ -701,7 +701,7 @@ def test_text_is_compared_by_bytes_whatever_the_collation(tmp_path, engine, requ
     found = discreet.discovered("1e-6", 1, kind="string", epsilon=500)
     assert discreet.top_k(discreet.events(soups, **own, domain=found), 5, 1000).items == ["Soup"]
     for equal in (soups.select("what").distinct(), soups.select("what").union(soups.select("what"), distinct=True)):
-        with pytest.raises(discreet.Error, match="must keep rows apart|equal rows once"):
+        with pytest.raises(discreet.Error, match="equal rows once"):
             scores(equal, user="what")
     backend.disconnect()
 

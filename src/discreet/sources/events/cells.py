@@ -5,10 +5,14 @@ on the type that an engine has guessed for its column: a whole number is the sam
 floats and of text. A reading is exact or nothing. `7`, `7.0` and the text `07` are the integer 7, and `7.5` is none; as
 text a number is its digits, and a number that is not whole or not below 2^53 in size as a float is no text.
 
-Columns of mixed cells, which a pandas frame or several files can have, come as a structure of three fields: a cell that
-has a spelling has it in `text`, and a number that has none is in `number`. What is not in `text` has something in
-`other`, by which users are told apart and a cell is there or missing; it is never an item. A timestamp at midnight,
-whose text is that of its date, has something in `other` too.
+A column of a pandas frame or of several files has no declared type, and an inferred type follows from rows. Such a
+column always comes as one structure with a field for each kind of value, and a cell fills the field of its own kind:
+text in `text`, whole numbers in `integer` (floats too, below 2^53 in size), all other numbers in `number`, booleans in
+`truth`, dates in `day`, timestamps in microseconds in `clock`, and with a zone in `point`. The exact spelling of a
+value that these fields cannot hold is in `other`; it tells users apart and shows that a cell is not missing.
+
+A user is what a cell spells. A float is a user only if it is whole and below 2^53 in size, where no two whole numbers
+share a float; a row with any other float has no user.
 
 A moment is read as whole numbers, which are the same on every engine: a date as days since 1970, and a point in time,
 in UTC where it has no zone of its own, as whole seconds since 1970, rounded down.
@@ -17,8 +21,9 @@ in UTC where it has no zone of its own, as whole seconds since 1970, rounded dow
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable
-from functools import cache
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -55,7 +60,18 @@ SPELLINGS = {
 }
 """How text spells a value of each kind, whole, without blanks; the patterns mean the same to every engine."""
 
-_MIXED = {"text": "string", "number": "float64", "other": "string"}
+CELL_FIELDS = {
+    "text": "string",
+    "integer": "int64",
+    "number": "float64",
+    "truth": "boolean",
+    "day": "date",
+    "clock": "timestamp(6)",
+    "point": "timestamp('UTC', 6)",
+    "other": "string",
+}
+"""The fields of a cell without a declared type, with their ibis types."""
+
 _TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
 _TYPES = {
     "string": "string",
@@ -113,50 +129,63 @@ def has_reading(dialect: Dialect, column: Any, kind: str) -> bool:
 def _read(dialect: Dialect, column: Any, kind: str) -> Any | None:
     if dialect.cell_readers is not None:
         return dialect.cell_readers[kind](column)
-    if is_mixed(column.type()):
-        return _read_mixed(dialect, column, kind)
+    if is_untyped(column.type()):
+        return _read_untyped(dialect, column, kind)
     if column.type().is_string() and kind != "string":
         # PostgreSQL has no regular expressions for a collation that equates spellings.
         column = dialect.drop_collation(column)
     return _READ[kind](dialect, column)
 
 
-def is_mixed(dtype: Any) -> bool:
-    """Whether a type is that of a column of mixed cells."""
-    return bool(dtype.is_struct() and {name: str(each) for name, each in dtype.items()} == _MIXED)
+def is_untyped(dtype: Any) -> bool:
+    """Return True if a type is that of the cells without a declared type."""
+    return bool(dtype.is_struct() and {name: str(each) for name, each in dtype.items()} == CELL_FIELDS)
 
 
 def is_missing(column: Any) -> Any:
-    """Whether a cell is missing, as an expression."""
-    if is_mixed(column.type()):
-        return column["text"].isnull() & column["other"].isnull()
+    """Return an expression that is true where a cell is missing."""
+    if is_untyped(column.type()):
+        return reduce(operator.and_, [column[name].isnull() for name in CELL_FIELDS])
     return column.isnull()
 
 
-def user_key(dialect: Dialect, column: Any, declared: bool) -> Any:
-    """What to tell users apart by: their spelling, or the value itself where its equality is that of spellings."""
+def user_key(dialect: Dialect, column: Any) -> Any:
+    """Return what users are told apart by, NULL where a cell is no user; it depends on the cell alone."""
     import ibis
 
-    if is_mixed(column.type()):
-        column = ibis.coalesce(column["text"], column["other"])
-    elif dialect.spell_user is not None and not declared:
+    dtype = column.type()
+    if is_untyped(dtype):
+        # A field of a structure has no collation, so that its text is compared by bytes as it is.
+        return ibis.coalesce(column["other"], read_cell(dialect, column, "string"))
+    if dialect.spell_user is not None:
         column = dialect.spell_user(column)
+    elif dtype.is_floating():
+        column = read_cell(dialect, column, "integer")
     return dialect.group_key(column)
 
 
-def _read_mixed(dialect: Dialect, column: Any, kind: str) -> Any:
+def _read_untyped(dialect: Dialect, column: Any, kind: str) -> Any:
+    """Return the reading of the field that a cell fills; text comes last, because its patterns take longest."""
     import ibis
 
-    text = column["text"]
+    text, integer, number, truth, day, clock, point, _ = (column[name] for name in CELL_FIELDS)
     if kind == "string":
-        return text
+        # At midnight a timestamp is spelled as the date that it is too.
+        moment = clock.cast("string").re_replace("^(.{10}) 00:00:00$", r"\1")
+        others = [each.cast("string") for each in (integer, truth, day)]
+        return ibis.coalesce(text, *others, moment, point.cast("string"))
     spelled = _READ[kind](dialect, text)
-    if kind == DAY_NUMBER:
-        return null_unless(column["other"].isnull(), spelled)
-    if kind == SECOND_NUMBER:
-        midnight = read_cell(dialect, text, DAY_NUMBER) * SECONDS_PER_DAY
-        return ibis.coalesce(spelled, null_unless(column["other"].notnull(), midnight))
-    return ibis.coalesce(column["number"], spelled) if kind == "float" else spelled
+    typed = {
+        "integer": [integer],
+        "float": [number, integer.cast("float64")],
+        "boolean": [truth],
+        "date": [day, _read_date(dialect, clock)],
+        "timestamp": [clock, day.cast(_TYPES["timestamp"])],
+        "timestamp with time zone": [point],
+        DAY_NUMBER: [_read_day_number(dialect, day)],
+        SECOND_NUMBER: [_read_second_number(dialect, each) for each in (clock, point)],
+    }
+    return ibis.coalesce(*typed[kind], spelled)
 
 
 def _is_spelling(dialect: Dialect, text: Any, kind: str) -> Any:

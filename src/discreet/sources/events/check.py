@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.errors import InvalidTypeError
-from discreet.sources.events.cells import is_mixed, read_cell
+from discreet.sources.events.cells import is_untyped, read_cell
 from discreet.sources.events.check_items import inspect_items
 from discreet.sources.events.check_queries import count_if, fetch, fetch_counts, find_frequent
 from discreet.sources.events.check_report import Check, DateText, Frequent, GroupCheck
@@ -157,7 +157,7 @@ class _Inspection:
 
     def _is_text(self, column: str) -> bool:
         dtype = self._opened.table[column].type()
-        return column in self._opened.undeclared or dtype.is_string() or is_mixed(dtype)
+        return column in self._opened.undeclared or dtype.is_string() or is_untyped(dtype)
 
     def _find_dates(self, column: str) -> list[DateText]:
         """Text of a column that looks like dates in another order."""
@@ -185,7 +185,7 @@ class _Inspection:
 
     def _spell(self, column: Any) -> Any:
         """A cell as text, also where it is a number that is no item."""
-        if self._dialect.has_typed_columns and not is_mixed(column.type()):
+        if self._dialect.has_typed_columns and not is_untyped(column.type()):
             return column.cast("string")
         return read_cell(self._dialect, column, "string")
 

@@ -33,6 +33,7 @@ from discreet.sources.events.table_names import find_named_table, open_named_tab
 
 if TYPE_CHECKING:
     from discreet.sources.events.csv_rows import CsvRows
+    from discreet.sources.events.frames import FrameColumn
 
 
 @dataclass(eq=False, repr=False)
@@ -51,8 +52,8 @@ class Opened:
         What the caller says of CSV files.
     csv_rows
         The streams of rows behind a private CSV file, which know how many rows they have left out.
-    frame
-        The pandas frame behind it, if it is one.
+    is_pandas
+        True if the table is a pandas frame.
     cleanup
         What to do when it is no longer needed.
     """
@@ -61,7 +62,7 @@ class Opened:
     engine: str
     undeclared: frozenset[str] = frozenset()
     is_text: bool = False
-    frame: Any = None
+    is_pandas: bool = False
     csv_format: CsvFormat = USUAL
     csv_rows: list[CsvRows] = field(default_factory=list)
     cleanup: list[Callable[[], None]] = field(default_factory=list)
@@ -70,12 +71,6 @@ class Opened:
     def dialect(self) -> Dialect:
         """That of the engine."""
         return dialect_of(self.table)
-
-    def has_numpy_floats(self, column: str) -> bool:
-        """Whether a column is of NumPy's floats in the pandas frame behind it, which merge large whole numbers."""
-        from discreet.sources.events.frames import is_float_column
-
-        return self.frame is not None and is_float_column(self.frame, column)
 
     def drop_collation(self, column: str) -> Any:
         """Return a column whose text is compared by its bytes."""
@@ -141,14 +136,12 @@ def open_table(
     if is_url(given):
         return _open_url(given, name, argument)
     if is_path(given) or is_paths(given):
-        return _open_files(given, argument, wanted, csv_format)
+        return _open_files(given, argument, wanted, csv_format, user)
     package = type(given).__module__.partition(".")[0]
-    if package == "pandas" and wanted is not None and is_frame(given):
-        return _open_pandas(given, wanted, argument, user)
     if package in ("pandas", "polars", "pyarrow"):
-        return _open_arrow(as_arrow(given, argument))
+        return _open_frame(given, wanted, argument, user)
     if package in ("duckdb", "_duckdb") and hasattr(given, "to_arrow_table"):
-        return _open_arrow(ask("DuckDB", f"reading {argument}", given.to_arrow_table))
+        return _open_relation(given, wanted, argument)
     if package == "ibis" and hasattr(given, "columns"):
         return _open_ibis(given, argument, wanted)
     if package == "pyspark" and hasattr(given, "createOrReplaceTempView"):
@@ -204,18 +197,59 @@ def _start_duckdb() -> tuple[Any, Callable[[], None]]:
     return ask("DuckDB", "starting", connect_in_memory)
 
 
-def _open_arrow(table: Any) -> Opened:
+def _open_frame(frame: Any, wanted: Collection[str] | None, argument: str, user: str | None) -> Opened:
+    """Open a frame of pandas, polars or pyarrow, of which only the wanted columns are looked at."""
+    from discreet.sources.events.frames import FrameColumn, choose_columns, convert_pandas
+
+    if not is_frame(frame):
+        raise InvalidTypeError(f"{argument} must be a table with columns, not a {type(frame).__name__}")
+    package = type(frame).__module__.partition(".")[0]
+    if package == "pyarrow":
+        names = list(frame.schema.names)
+    elif type(frame).__name__ == "LazyFrame":
+        names = ask("polars", f"reading {argument}", lambda: frame.collect_schema().names())
+    else:
+        names = list(map(str, frame.columns))
+    places, listed = choose_columns(names, wanted, argument)
+    if package == "pandas" and wanted is not None:
+        columns = ask("Arrow", f"reading {argument}", lambda: convert_pandas(frame, places, user))
+        return _open_columns(len(frame), columns, listed, is_pandas=True)
+    chosen = [names[place] for place in places]
+    if package == "pyarrow":
+        frame = frame.select(places)
+    elif package == "polars":
+        from polars import selectors
+
+        # A plain name would be a pattern where it begins with ^ and ends with $.
+        frame = frame.select(selectors.by_name(*chosen) if chosen else [])
+    table = as_arrow(frame, argument)
+    columns = [FrameColumn(name, table.column(name)) for name in chosen]
+    return _open_columns(table.num_rows, columns, listed)
+
+
+def _open_relation(relation: Any, wanted: Collection[str] | None, argument: str) -> Opened:
+    """Open a relation of DuckDB, of which only the wanted columns are fetched."""
+    from discreet.sources.events.frames import FrameColumn, choose_columns
+    from discreet.sources.events.text_files import quote_identifier
+
+    places, listed = choose_columns(list(relation.columns), wanted, argument)
+    chosen = [relation.columns[place] for place in places]
+    asked = ", ".join(map(quote_identifier, chosen)) or "0"
+    table = ask("DuckDB", f"reading {argument}", lambda: relation.project(asked).to_arrow_table())
+    columns = [FrameColumn(name, table.column(name)) for name in chosen]
+    return _open_columns(table.num_rows, columns, listed)
+
+
+def _open_columns(rows: int, columns: list[FrameColumn], listed: list[str], is_pandas: bool = False) -> Opened:
+    from discreet.sources.events.frames import create_view
+
     connection, close = _start_duckdb()
-
-    def view() -> Any:
-        from discreet.sources.events.frames import decode_frame
-
-        decoded = decode_frame(connection, table)
-        if decoded is not None:
-            return decoded
-        return connection.create_view(_unused_name("frame"), _import_ibis().memtable(table))
-
-    return _open_embedded(close, "opening the frame", lambda: (view(), frozenset()))
+    undeclared = frozenset(column.name for column in columns if column.fields is not None)
+    opened = _open_embedded(
+        close, "opening the frame", lambda: (create_view(connection, rows, columns, listed), undeclared)
+    )
+    opened.is_pandas = is_pandas
+    return opened
 
 
 def _open_embedded(
@@ -230,15 +264,6 @@ def _open_embedded(
     return Opened(table, "DuckDB", undeclared, is_text, cleanup=[close])
 
 
-def _open_pandas(frame: Any, wanted: Collection[str], argument: str, user: str | None) -> Opened:
-    from discreet.sources.events.frames import frame_to_arrow
-
-    table, guessed = ask("Arrow", f"reading {argument}", lambda: frame_to_arrow(frame, wanted, user))
-    opened = _open_arrow(table)
-    opened.undeclared, opened.frame = guessed, frame
-    return opened
-
-
 def _open_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Opened:
     backend = ask("ibis", f"finding the engine of {argument}", given.get_backend)
     dialect = dialect_named(backend.name)
@@ -248,11 +273,13 @@ def _open_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Ope
     return Opened(table, backend.name, undeclared)
 
 
-def _open_files(given: Any, argument: str, wanted: Collection[str] | None, csv_format: CsvFormat) -> Opened:
+def _open_files(
+    given: Any, argument: str, wanted: Collection[str] | None, csv_format: CsvFormat, user: str | None
+) -> Opened:
     found = find_files(given, argument)
     connection, close = _start_duckdb()
     streams: list[CsvRows] = []
-    read = partial(_read_files, connection, found, wanted, csv_format, streams)
+    read = partial(_read_files, connection, found, wanted, csv_format, user, streams)
     opened = _open_embedded(close, f"opening {found.given}", read, is_text=found.ending != ".parquet")
     opened.csv_rows = streams
     return opened
@@ -268,7 +295,12 @@ def files_of(given: Any) -> set[str]:
 
 
 def _read_files(
-    connection: Any, found: FoundFiles, wanted: Collection[str] | None, csv_format: CsvFormat, streams: list[CsvRows]
+    connection: Any,
+    found: FoundFiles,
+    wanted: Collection[str] | None,
+    csv_format: CsvFormat,
+    user: str | None,
+    streams: list[CsvRows],
 ) -> tuple[Any, frozenset[str]]:
     """A table of files, and its columns without a declared type."""
     from discreet.sources.events.parquet import read_parquet
@@ -288,7 +320,7 @@ def _read_files(
     if found.ending in DELIMITERS:
         table = read_delimited(connection, found, csv_format, _unused_name("files"), wanted, streams)
     else:
-        table = read_json(connection, found, wanted, _unused_name("json"))
+        table = read_json(connection, found, wanted, _unused_name("json"), user)
     return table, frozenset(table.columns)
 
 

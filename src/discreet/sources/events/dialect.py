@@ -19,7 +19,7 @@ from typing import Any
 
 from discreet.errors import InvalidTypeError
 from discreet.sources.events import dialects
-from discreet.sources.events.cells import engine_function, is_mixed
+from discreet.sources.events.cells import engine_function, is_untyped
 from discreet.sources.events.embedded import Close
 
 _COMPARABLE = ("string", "timestamp", "time", "interval", "uuid", "binary", "inet", "macaddr")
@@ -160,7 +160,7 @@ class Dialect:
         given = "an unknown type" if dtype.is_unknown() else str(dtype)
         if not plain:
             self.check_text(argument, given)
-        if not (plain or is_mixed(dtype) or any(getattr(dtype, f"is_{name}")() for name in _COMPARABLE)):
+        if not (plain or is_untyped(dtype) or any(getattr(dtype, f"is_{name}")() for name in _COMPARABLE)):
             raise InvalidTypeError(f"{argument} must hold plain values, such as numbers, dates or text, not {given}")
 
     def check_text(self, argument: str, given: str = "text") -> None:

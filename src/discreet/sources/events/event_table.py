@@ -226,7 +226,6 @@ class ListedEventTable(EventTable):
             kind=self._domain.kind,
             steps=self._steps,
             dialect=self._opened.dialect,
-            undeclared=self._opened.undeclared,
             max_items_per_user=max_items_per_user,
             ordinals=ordinals,
         )
@@ -261,7 +260,7 @@ def _check_range(domain: Integers, label: str | None, opened: Opened) -> Integer
 
 def _check_long_numbers(opened: Opened, item: str, domain: Integers | ListedDomain) -> None:
     """Refuses items that a gap in a pandas column, which makes floats of it, would merge or lose."""
-    if opened.frame is not None and item in opened.undeclared and holds_long_numbers(domain):
+    if opened.is_pandas and item in opened.undeclared and holds_long_numbers(domain):
         raise InvalidTypeError(
             "domain must not hold whole numbers beyond 2^53 where the events are a pandas frame whose item column has "
             "a type that pandas chose, because one missing item makes floats of them all: "

@@ -1,257 +1,438 @@
-"""Frames as DuckDB can read them: cell by cell where pandas has guessed what a column holds, and without broken text.
+"""Frames as DuckDB reads them: the wanted columns alone, each in a type that no row decides.
 
-The types that pandas gives by itself follow from the rows: one gap makes floats of whole numbers, one text makes
-objects of everything. Such columns are read by their cells, and whole numbers as the floats that a gap would make of
-them. Users alone keep all their digits: a row without a user is nobody's. Nullable types (Int64, Float64, boolean,
-string) and those of Arrow were declared by somebody, and are what they say. Text that is not UTF-8, on which DuckDB
-fails, is read as bytes and converted value by value: what is no text is missing, like any other value that does not
-convert.
+The types that pandas gives by itself follow from the rows: one gap makes floats of whole numbers, one complex number
+makes complex numbers of all, one text makes objects. Every such column becomes cells without a declared type
+(`cells.py`), by a function of the single cell that never raises; a value that it does not know is missing. Outside of
+the user column, whole numbers are read as the floats that a gap would make of them. Nullable types (Int64, Float64,
+boolean, string) and those of Arrow and polars were declared by somebody, and stay.
+
+Text crosses to DuckDB as bytes and is decoded there value by value, because DuckDB fails on a column of text in which
+one value is not UTF-8. Such a value is missing.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from math import inf
+from math import floor, inf
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 
-from discreet.sources.events.cells import LARGEST_EXACT
+from discreet.errors import InvalidValueError, quote
+from discreet.sources.events.cells import FIRST_SECOND, LARGEST_EXACT, LAST_SECOND
 from discreet.sources.events.text_files import quote_identifier
 
-MIXED = pa.struct([("text", pa.string()), ("number", pa.float64()), ("other", pa.string())])
-"""The Arrow type of a column of mixed cells."""
+_FIELD_TYPES = {
+    "text": (pa.string(), "VARCHAR"),
+    "integer": (pa.int64(), "BIGINT"),
+    "number": (pa.float64(), "DOUBLE"),
+    "truth": (pa.bool_(), "BOOLEAN"),
+    "day": (pa.date32(), "DATE"),
+    "clock": (pa.timestamp("us"), "TIMESTAMP"),
+    "point": (pa.timestamp("us", "UTC"), "TIMESTAMPTZ"),
+    "other": (pa.string(), "VARCHAR"),
+}
+"""The fields of a cell without a declared type, as Arrow and DuckDB have them."""
 
-Cell = tuple[str | None, float | None, str | None]
-MISSING: Cell = (None, None, None)
+Fields = dict[str, Any]
+"""The fields of one cell, or Arrow arrays of the fields of a column; a field that is not there is missing."""
 
 
-def frame_to_arrow(frame: Any, wanted: Collection[str], user: str | None = None) -> tuple[pa.Table, frozenset[str]]:
-    """The wanted columns of a pandas frame, all others empty, and the names of those without a declared type.
+@dataclass(frozen=True, eq=False, repr=False)
+class FrameColumn:
+    """A wanted column of a frame: an array of a declared type, or the fields of cells without one."""
+
+    name: str
+    declared: Any = None
+    fields: Fields | None = None
+
+
+def choose_columns(names: Sequence[str], wanted: Collection[str] | None, argument: str) -> tuple[list[int], list[str]]:
+    """Return the places of the wanted columns, and the names of all columns that messages may mention.
+
+    A name that is written as the caller has it wins over one in other capitals, which to DuckDB are the same. Names
+    that are empty or there twice are not mentioned.
 
     Parameters
     ----------
-    frame
-        The pandas frame.
+    names
+        The names of the columns of a frame.
     wanted
-        The columns that will be asked for.
-    user
-        The one of them that tells users apart.
+        Those that will be asked for; None for all.
+    argument
+        The name of the frame in error messages.
     """
-    guessed = frozenset(str(name) for name, dtype in zip(frame.columns, frame.dtypes, strict=True) if _is_guess(dtype))
-    folded = {name.casefold() for name in wanted}
-    names = [str(name) for name in frame.columns]
-    arrays = [
-        _convert_column(frame.iloc[:, index], exact=name == user) if name.casefold() in folded else pa.nulls(len(frame))
-        for index, name in enumerate(names)
+    places: dict[str, int] = {}
+    for name in dict.fromkeys(names if wanted is None else wanted):
+        exact = [place for place, each in enumerate(names) if each == name]
+        found = exact or [place for place, each in enumerate(names) if each.casefold() == name.casefold()]
+        if len(exact) > 1 and wanted is not None:
+            raise InvalidValueError(f"{argument} must have one column called {quote(name)}, not {len(exact)}")
+        if name and len(found) == 1:
+            places.setdefault(name.casefold(), found[0])
+    chosen, folded = set(places.values()), [name.casefold() for name in names]
+    listed = [
+        name
+        for place, name in enumerate(names)
+        if place in chosen or (name and folded[place] not in places and folded.count(folded[place]) == 1)
     ]
-    return pa.Table.from_arrays(arrays, names=names), guessed
+    return sorted(chosen), listed
 
 
-def is_float_column(frame: Any, name: str) -> bool:
-    """Whether a column of a pandas frame is of NumPy's floats, in which large whole numbers have been merged."""
-    found = [dtype for column, dtype in zip(frame.columns, frame.dtypes, strict=True) if str(column) == name]
-    return bool(found) and isinstance(found[0], np.dtype) and found[0].kind == "f"
+def convert_pandas(frame: Any, places: Sequence[int], user: str | None) -> list[FrameColumn]:
+    """Return columns of a pandas frame, by their places; `user` is the name of the one that tells users apart."""
+    found = []
+    for place in places:
+        name, series = str(frame.columns[place]), frame.iloc[:, place]
+        if _is_guess(series.dtype):
+            found.append(FrameColumn(name, fields=_convert_guessed(series, exact=name == user)))
+            continue
+        try:
+            found.append(FrameColumn(name, pa.array(series, from_pandas=True)))
+        except (pa.ArrowException, ValueError, TypeError):
+            # Text with half of a surrogate pair, which a column that is declared as text can hold.
+            cells = _convert_objects(series.astype(object).to_numpy(), exact=True)
+            found.append(FrameColumn(name, cells.get("text", pa.nulls(len(series), pa.string()))))
+    return found
+
+
+def create_view(connection: Any, rows: int, columns: Sequence[FrameColumn], listed: Sequence[str]) -> Any:
+    """Return an ibis table of the listed columns, of which those that are not given are there by name alone."""
+    name, arrays = f"discreet_arrow_{uuid.uuid4().hex}", dict[str, Any]()
+    values = dict.fromkeys(listed, "NULL::VARCHAR")
+
+    def refer_to(array: Any) -> str:
+        place = f"c{len(arrays)}"
+        arrays[place] = _make_readable(array)
+        return f"TRY(decode({place}))" if _is_text(array.type) else place
+
+    for column in columns:
+        if column.fields is None:
+            values[column.name] = refer_to(column.declared)
+        else:
+            given = {field: refer_to(array) for field, array in column.fields.items()}
+            types = {field: f"{given.get(field, 'NULL')}::{kind}" for field, (_, kind) in _FIELD_TYPES.items()}
+            values[column.name] = "{" + ", ".join(f"'{field}': {each}" for field, each in types.items()) + "}"
+    selected = ", ".join(f"{value} AS {quote_identifier(column)}" for column, value in values.items())
+    connection.con.register(name, pa.table(arrays or {"c0": pa.nulls(rows)}))
+    connection.con.execute(f"CREATE TEMP VIEW {name}_view AS SELECT {selected} FROM {name}")  # noqa: S608  # all quoted
+    return connection.table(f"{name}_view")
+
+
+def _make_readable(array: Any) -> Any:
+    """Return an Arrow array that DuckDB reads without an error: text as bytes, moments and spans in microseconds."""
+    if isinstance(array, pa.ChunkedArray):
+        found = [_make_readable(chunk) for chunk in array.chunks]
+        return pa.chunked_array(found, found[0].type) if found else _make_readable(pa.array([], array.type))
+    dtype = array.type
+    if isinstance(dtype, pa.BaseExtensionType) and _is_text(dtype):
+        return _make_readable(array.storage)
+    if pa.types.is_dictionary(dtype):
+        return pa.DictionaryArray.from_arrays(array.indices, _make_readable(array.dictionary), safe=False)
+    if _is_text(dtype) or pa.types.is_nested(dtype):
+        return array.cast(_make_readable_type(dtype), safe=False)
+    per_second = {"s": 1, "ms": 10**3}.get(getattr(dtype, "unit", ""))
+    if per_second is None or not (pa.types.is_timestamp(dtype) or pa.types.is_duration(dtype)):
+        return array
+    import pyarrow.compute as pc
+
+    # DuckDB fails on what microseconds of 64 bits cannot hold. Its own range is a little smaller.
+    most = 2**62 // 10**6 * per_second
+    ticks = array.cast(pa.int64())
+    ticks = pc.if_else(pc.less_equal(pc.abs(ticks), most), ticks, pa.scalar(None, pa.int64()))
+    micro = pa.duration("us") if pa.types.is_duration(dtype) else pa.timestamp("us", dtype.tz)
+    return pc.multiply(ticks, 10**6 // per_second).cast(micro)
+
+
+def _make_readable_type(dtype: Any) -> Any:
+    """Return a type with bytes in place of text, and moments in microseconds, also inside of lists and structures."""
+    if pa.types.is_string(dtype):
+        return pa.binary()
+    if pa.types.is_large_string(dtype):
+        return pa.large_binary()
+    if pa.types.is_string_view(dtype):
+        return pa.binary_view()
+    if pa.types.is_timestamp(dtype):
+        return pa.timestamp("us", dtype.tz)
+    if pa.types.is_struct(dtype):
+        return pa.struct([field.with_type(_make_readable_type(field.type)) for field in dtype])
+    if pa.types.is_map(dtype):
+        return pa.map_(*map(_make_readable_type, (dtype.key_type, dtype.item_type)))
+    if pa.types.is_fixed_size_list(dtype):
+        return pa.list_(_make_readable_type(dtype.value_type), dtype.list_size)
+    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
+        return (pa.list_ if pa.types.is_list(dtype) else pa.large_list)(_make_readable_type(dtype.value_type))
+    return dtype
+
+
+def _is_text(dtype: Any) -> bool:
+    """Return True if an Arrow type is of text, in a dictionary or not."""
+    if isinstance(dtype, pa.BaseExtensionType):
+        dtype = dtype.storage_type
+    plain = dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+    return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain))
 
 
 def _is_guess(dtype: Any) -> bool:
-    """Whether pandas gives this type by itself: those of NumPy, categories, and text with NaN for gaps."""
+    """Return True if pandas gives this type by itself: those of NumPy, categories, and text with NaN for gaps."""
     import pandas as pd
 
     if isinstance(dtype, pd.StringDtype):
         return dtype.na_value is not pd.NA
-    declared = isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "na_value", None) is pd.NA
-    return not declared
+    return not (isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "na_value", None) is pd.NA)
 
 
-def _is_plain(dtype: Any) -> bool:
-    """Whether a type that pandas has guessed reads the same as a whole and cell by cell."""
+def _convert_guessed(series: Any, exact: bool) -> Fields:
+    """Return the fields of a column of a type that pandas chose.
+
+    Whole arrays are converted where that gives the same as `convert_object` cell by cell, and is quicker.
+
+    Parameters
+    ----------
+    series
+        The column.
+    exact
+        True if whole numbers keep all their digits, as users do.
+    """
     import pandas as pd
 
-    if isinstance(dtype, np.dtype):
-        return dtype.kind in "iubM" or dtype in (np.float32, np.float64)
-    return isinstance(dtype, pd.StringDtype | pd.DatetimeTZDtype)
-
-
-def _convert_column(series: Any, exact: bool) -> Any:
-    import pandas as pd
-
-    if isinstance(series.dtype, pd.CategoricalDtype):
+    dtype = series.dtype
+    kind = dtype.kind if isinstance(dtype, np.dtype) else ""
+    if isinstance(dtype, pd.CategoricalDtype):
         codes = pa.array(series.cat.codes.to_numpy(), mask=series.isna().to_numpy())
-        return _convert_column(pd.Series(series.cat.categories.to_numpy()), exact).take(codes)
-    guessed = _is_guess(series.dtype)
-    if guessed and not _is_plain(series.dtype):
-        return _convert_objects(series.astype(object).to_numpy(), exact)
-    if guessed and not exact and isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu":
-        series = series.astype("float64")
+        members = _convert_guessed(pd.Series(series.cat.categories), exact)
+        return {name: array.take(codes) for name, array in members.items()}
+    if kind == "b":
+        return {"truth": pa.array(series.to_numpy())}
+    if kind in ("i", "u"):
+        numbers = series.to_numpy()
+        return _convert_integers(numbers) if exact else _convert_floats(numbers.astype(np.float64))
+    if kind == "f" and dtype.itemsize <= np.dtype(np.float64).itemsize:
+        return _convert_floats(series.to_numpy().astype(np.float64))
+    if kind == "M" or isinstance(dtype, pd.DatetimeTZDtype):
+        return _convert_ticks(series.array.asi8, dtype.unit if kind != "M" else np.datetime_data(dtype)[0], kind == "M")
+    if isinstance(dtype, pd.StringDtype):
+        try:
+            return {"text": pa.array(series, from_pandas=True)}
+        except (pa.ArrowException, ValueError, TypeError):
+            pass
+    return _convert_objects(series.astype(object).to_numpy(), exact)
+
+
+def _convert_integers(numbers: Any) -> Fields:
+    beyond = numbers > np.iinfo(np.int64).max
+    fields = {"integer": pa.array(numbers.astype(np.int64), mask=beyond)}
+    if beyond.any():
+        fields["text"] = pa.array([str(number) if far else None for number, far in zip(numbers, beyond, strict=True)])
+    return fields
+
+
+def _convert_floats(numbers: Any) -> Fields:
+    whole = (np.abs(numbers) <= LARGEST_EXACT) & (np.floor(numbers) == numbers)
+    return {
+        "integer": pa.array(np.where(whole, numbers, 0).astype(np.int64), mask=~whole),
+        "number": pa.array(numbers, mask=whole | np.isnan(numbers)),
+    }
+
+
+def _convert_ticks(ticks: Any, unit: str, is_clock: bool) -> Fields:
+    """Return the fields of moments, given as numbers of a unit since 1970; the least number stands for a gap."""
+    step = _NANOSECONDS[unit]
+    per_second = _NANOSECONDS["s"] // step
+    there = ticks != np.iinfo(np.int64).min
+    inside = there & (ticks >= FIRST_SECOND * per_second) & (ticks <= (LAST_SECOND + 1) * per_second - 1)
+    kept = np.where(inside, ticks, 0)
+    micro = kept * (step // 1000) if step >= 1000 else kept // (1000 // step)
+    field = "clock" if is_clock else "point"
+    fields = {field: pa.array(micro, pa.int64(), mask=~inside).cast(_FIELD_TYPES[field][0])}
+    apart = there & ~inside if step >= 1000 else there & ~(inside & (kept % (1000 // step) == 0))
+    if apart.any():
+        other = np.full(len(ticks), None, object)
+        other[apart] = [_spell_nanoseconds(int(tick) * step) for tick in ticks[apart]]
+        fields["other"] = pa.array(other, pa.string())
+    return fields
+
+
+_NANOSECONDS = {
+    "W": 604_800 * 10**9, "D": 86_400 * 10**9, "h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 1000,
+    "ns": 1,
+}  # fmt: skip
+_PER_NANOSECOND = {"ps": 10**3, "fs": 10**6, "as": 10**9}
+
+
+def _spell_nanoseconds(number: int) -> str:
+    return f"{number} ns"
+
+
+def _convert_objects(values: Any, exact: bool) -> Fields:
+    """Return the fields of objects of Python."""
+    if _are_texts(values):
+        try:
+            return {"text": pa.array(values, pa.string(), from_pandas=True)}
+        except (pa.ArrowException, UnicodeError):
+            pass
+    found: dict[str, list[Any]] = {}
+    for place, value in enumerate(values):
+        for name, part in convert_object(value, exact).items():
+            found.setdefault(name, [None] * len(values))[place] = part
+    return {name: _convert_field(name, parts) for name, parts in found.items()}
+
+
+def _are_texts(values: Any) -> bool:
+    """Return True if objects are text or missing."""
+    kinds = set(map(type, values))
+    return kinds <= {str, type(None), float} and all(each != each for each in values if type(each) is float)
+
+
+def _convert_field(name: str, parts: list[Any]) -> Any:
+    dtype = _FIELD_TYPES[name][0]
+    counted = {"day": pa.int32(), "clock": pa.int64(), "point": pa.int64()}.get(name, dtype)
+    return pa.array(parts, counted).cast(dtype)
+
+
+def convert_object(value: Any, exact: bool) -> Fields:
+    """Return the fields of the cell that an object of Python makes; none where it is missing, or nothing that is known.
+
+    It never raises, and depends on the object alone: the numbers, texts and moments of Python, NumPy and pandas are
+    listed here, and everything else is missing.
+    """
     try:
-        found = pa.array(series, from_pandas=True)
-    except (pa.ArrowException, ValueError, TypeError):
-        cells = _convert_objects(series.astype(object).to_numpy(), exact)
-        return cells if guessed else cells.field("text")
-    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    return _cut_to_microseconds(found)
+        return _convert_known(value, exact)
+    except Exception:  # an object's own methods may raise anything
+        return {}
 
 
-def _cut_to_microseconds(column: Any) -> Any:
-    """Timestamps in the one resolution that Python has too."""
-    if not pa.types.is_timestamp(column.type):
-        return column
-    # What is finer is cut off, here and in _spell_moment.
-    return column.cast(pa.timestamp("us", column.type.tz), safe=False)
-
-
-def _convert_objects(values: Any, exact: bool) -> Any:
-    """Objects of Python as text where all of them are, else as mixed cells."""
-    try:
-        return pa.array(values, pa.string(), from_pandas=True)
-    except (pa.ArrowException, UnicodeError, TypeError, ValueError):
-        cells = [_convert_object(value, exact) for value in values]
-    fields = [pa.array([cell[index] for cell in cells], field.type) for index, field in enumerate(MIXED)]
-    return pa.StructArray.from_arrays(fields, fields=list(MIXED))
-
-
-def _convert_object(value: Any, exact: bool) -> Cell:
-    """The spelling of an object, or the number and a name for one that has none; all missing for anything else."""
-    if isinstance(value, bool | np.bool_):
-        return _text_cell("true" if value else "false")
-    if isinstance(value, int | np.integer):
-        return _convert_integer(int(value), exact)
-    if isinstance(value, float | np.floating):
-        return _convert_float(float(value))
-    if isinstance(value, Decimal):
-        return _convert_decimal(value)
-    if _is_span(value):
-        return None, None, str(value)
-    text = _spell(value)
-    # At midnight the text is that of a date, which is another moment where there are zones.
-    midnight = isinstance(value, datetime) and text is not None and len(text) == len("2024-01-31")
-    return text, None, f"{text}{_MIDNIGHT}" if midnight else None
-
-
-_MIDNIGHT = " 00:00:00"
-
-
-def _text_cell(text: str | None) -> Cell:
-    return text, None, None
-
-
-def _spell(value: Any) -> str | None:
-    """The spelling of an object that is no number; None where it has none."""
-    if isinstance(value, str):
-        return _check_text(value)
-    if isinstance(value, bytes):
-        return _decode(value)
-    if isinstance(value, UUID):
-        return str(value)
-    if isinstance(value, datetime):
-        return _spell_moment(value)
-    return value.isoformat() if isinstance(value, date) else None
-
-
-def _is_span(value: Any) -> bool:
-    """Whether an object is a span or a time of the day, which are users at most."""
+def _convert_known(value: Any, exact: bool) -> Fields:
     import pandas as pd
 
-    return isinstance(value, timedelta | time | pd.Period | pd.Interval)
+    # An object may lie about its class, and not about its type.
+    kind = type(value)
+    if value is None or value is pd.NA or value is pd.NaT:
+        return {}
+    if issubclass(kind, str):
+        return {"text": str.encode(value).decode()}
+    if issubclass(kind, bool | np.bool_):
+        return {"truth": bool(value)}
+    if issubclass(kind, np.timedelta64 | timedelta):
+        return _spell_span(value)
+    if issubclass(kind, int | np.integer):
+        return _convert_integer(int(value), exact)
+    if issubclass(kind, complex | np.complexfloating):
+        # Beside one complex number pandas makes complex numbers of all others.
+        return _convert_float(value.real) if value.imag == 0 else {}
+    if issubclass(kind, float | np.floating):
+        return _convert_float(value)
+    if issubclass(kind, Decimal):
+        return _convert_decimal(value)
+    if issubclass(kind, bytes):
+        return _decode(bytes(value))
+    if issubclass(kind, np.datetime64 | pd.Timestamp | datetime):
+        return _convert_moment(value)
+    if issubclass(kind, date):
+        return {"day": date.toordinal(value) - _EPOCH.toordinal()}
+    if issubclass(kind, UUID):
+        return {"text": str(value)}
+    if issubclass(kind, time | pd.Period):
+        return {"other": str(value).encode().decode()}
+    return _spell_interval(value, exact) if issubclass(kind, pd.Interval) else {}
 
 
-def _convert_integer(number: int, exact: bool) -> Cell:
-    if abs(number) <= LARGEST_EXACT:
-        return _text_cell(str(number))
-    if exact:
-        # Python writes no number of thousands of digits as text.
-        return _text_cell(str(number) if abs(number) < 10**100 else None)
-    return _convert_float(float(number) if abs(number) < 10**308 else inf if number > 0 else -inf)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _check_text(text: str) -> str | None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return None
-    return text
+def _convert_integer(number: int, exact: bool) -> Fields:
+    if not exact and abs(number) > LARGEST_EXACT:
+        return {"number": float(number) if abs(number) < 10**308 else inf if number > 0 else -inf}
+    if -(2**63) <= number < 2**63:
+        return {"integer": number}
+    # Python writes no number of thousands of digits as text.
+    return {"text": str(number)} if abs(number) < 10**100 else {}
 
 
-def _decode(text: bytes) -> str | None:
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        return None
+def _convert_float(number: Any) -> Fields:
+    nearest = float(number)
+    if nearest != nearest:
+        return {}
+    is_whole = nearest == number and abs(nearest) <= LARGEST_EXACT and floor(nearest) == nearest
+    return {"integer": int(nearest)} if is_whole else {"number": nearest}
 
 
-def _convert_float(number: float) -> Cell:
-    if number != number:
-        return MISSING
-    digits = str(int(number)) if number.is_integer() else repr(number)
-    return _text_cell(digits) if number.is_integer() and abs(number) <= LARGEST_EXACT else (None, number, digits)
-
-
-def _convert_decimal(number: Decimal) -> Cell:
+def _convert_decimal(number: Decimal) -> Fields:
     if number.is_nan():
-        return MISSING
-    whole = number.is_finite() and number.adjusted() < 40 and number == number.to_integral_value()
-    return _text_cell(str(int(number))) if whole else (None, float(number), str(number))
+        return {}
+    exponent = number.as_tuple().exponent
+    if not isinstance(exponent, int) or number.adjusted() > _MOST_DIGITS or exponent < -_MOST_DIGITS:
+        return {"number": float(number)}
+    # Zeros at its end do not make another number of it.
+    spelled = f"{number:f}"
+    spelled = spelled.rstrip("0").rstrip(".") if "." in spelled else spelled
+    if "." not in spelled and abs(int(spelled)) < 2**63:
+        return {"integer": int(spelled)}
+    return {"number": float(number), "other": spelled}
 
 
-def _spell_moment(moment: datetime) -> str | None:
-    """A timestamp as DuckDB spells it, at midnight as its date, with a zone in UTC; pandas' NaT is none."""
-    if moment != moment:
-        return None
-    if moment.tzinfo is None:
-        return _spell_clock(moment).removesuffix(_MIDNIGHT)
+_MOST_DIGITS = 100
+"""A decimal with more digits before or after its point has no spelling."""
+
+
+def _decode(text: bytes) -> Fields:
     try:
-        return f"{_spell_clock(moment.astimezone(UTC))}+00"
-    except (OverflowError, ValueError):
+        return {"text": text.decode()}
+    except UnicodeDecodeError:
+        return {"other": text.hex()}
+
+
+def _convert_moment(moment: Any) -> Fields:
+    import pandas as pd
+
+    zoned = getattr(moment, "tzinfo", None) is not None
+    if isinstance(moment, pd.Timestamp):
+        moment = moment.to_datetime64()
+    if isinstance(moment, np.datetime64):
+        count = _count_nanoseconds(moment)
+    else:
+        begin = _EPOCH if zoned else _EPOCH.replace(tzinfo=None)
+        count = (moment - begin) // timedelta(microseconds=1) * 1000
+    if count is None:
+        return {}
+    inside = FIRST_SECOND <= count // 10**9 <= LAST_SECOND
+    known = {"point" if zoned else "clock": count // 1000} if inside else {}
+    return known if inside and count % 1000 == 0 else {**known, "other": _spell_nanoseconds(count)}
+
+
+def _count_nanoseconds(value: Any) -> int | None:
+    """Return a date or span of NumPy's in nanoseconds, rounded down; None where it is none, or in years and months."""
+    if np.isnat(value):
         return None
+    unit, multiple = np.datetime_data(value.dtype)
+    if unit in ("Y", "M") and isinstance(value, np.datetime64):
+        # Beyond these years the number of days is not that of the calendar.
+        months = int(value.astype(f"datetime64[{unit}]").view(np.int64)) * (12 if unit == "Y" else 1)
+        if abs(months) > 12 * 10**7:
+            return None
+        value, unit, multiple = value.astype("datetime64[D]"), "D", 1
+    count = int(value.view(np.int64)) * multiple
+    if unit in _PER_NANOSECOND:
+        return count // _PER_NANOSECOND[unit]
+    return count * _NANOSECONDS[unit] if unit in _NANOSECONDS else None
 
 
-def _spell_clock(moment: datetime) -> str:
-    return str(moment.isoformat(sep=" ", timespec="microseconds"))[:26].rstrip("0").rstrip(".")
+def _spell_span(span: Any) -> Fields:
+    import pandas as pd
+
+    if isinstance(span, pd.Timedelta):
+        span = span.to_timedelta64()
+    count = _count_nanoseconds(span) if isinstance(span, np.timedelta64) else span // timedelta(microseconds=1) * 1000
+    return {} if count is None else {"other": _spell_nanoseconds(count)}
 
 
-def decode_frame(connection: Any, table: pa.Table) -> Any:
-    """An Arrow table as one of DuckDB's without its broken text, or None where it has none."""
-    broken = [name for name in table.column_names if _is_broken(table, name)]
-    if not broken:
-        return None
-    fields = [field.with_type(as_bytes(field.type)) if field.name in broken else field for field in table.schema]
-    return _create_view(connection, table.cast(pa.schema(fields)), dict.fromkeys(broken, _DECODE))
-
-
-_DECODE = "TRY(decode({0})) AS {0}"
-
-
-def as_bytes(dtype: Any) -> Any:
-    """The type of the bytes of a text, plain or in a dictionary; any other type as it is."""
-    plain = dtype.value_type if pa.types.is_dictionary(dtype) else dtype
-    if pa.types.is_string(plain):
-        return pa.binary()
-    if pa.types.is_large_string(plain):
-        return pa.large_binary()
-    return pa.binary_view() if pa.types.is_string_view(plain) else dtype
-
-
-def _is_broken(table: pa.Table, name: str) -> bool:
-    """Whether a column is of text, and some of it is no UTF-8."""
-    if table.column_names.count(name) > 1 or as_bytes(table.schema.field(name).type) == table.schema.field(name).type:
-        return False
-    try:
-        table.column(name).validate(full=True)
-    except pa.ArrowInvalid:
-        return True
-    return False
-
-
-def _create_view(connection: Any, rows: Any, conversions: dict[str, str]) -> Any:
-    """A view of Arrow rows in which some columns are converted."""
-    name = f"discreet_arrow_{uuid.uuid4().hex}"
-    connection.con.register(name, rows)
-    columns = ", ".join(conversions.get(each, "{0}").format(quote_identifier(each)) for each in rows.schema.names)
-    connection.con.execute(f"CREATE TEMP VIEW {name}_view AS SELECT {columns} FROM {name}")  # noqa: S608  # all quoted
-    return connection.table(f"{name}_view")
+def _spell_interval(interval: Any, exact: bool) -> Fields:
+    """Return the spelling of an interval, whose ends pandas makes floats of beside one that has floats."""
+    ends = [sorted(convert_object(end, exact).items()) for end in (interval.left, interval.right)]
+    return {"other": f"{interval.closed} {ends}"}

@@ -158,7 +158,7 @@ class NumberedMembers:
 
 def _check_long_numbers(column: str, table: Any, kind: str, size: int, opened: Opened) -> None:
     """Refuses groups that a gap in a pandas column, which makes floats of it, would merge or lose."""
-    if opened.frame is None or column not in opened.undeclared:
+    if not opened.is_pandas or column not in opened.undeclared:
         return
     if holds_long_numbers(ListedDomain(table.select(item=table.key), kind, size, False)):
         raise InvalidTypeError(

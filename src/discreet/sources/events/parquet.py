@@ -1,8 +1,8 @@
 """Parquet files as one table: each file by its own schema, and partitions of folders as text.
 
-What the first of several files happens to hold, or which values folders are named after, is somebody's rows. So a
-column of several files has no declared type: where the files agree it keeps the type that they have, and where they do
-not its cells are spelled. The scores are the same either way.
+The types of one of several files, and the values that folders are named after, are somebody's rows. So a column of
+several files has no declared type, whether the files agree or not: each file's cells are converted to the one type that
+cells without a declared type have (`cells.py`). Columns that nobody asked for are never looked at.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from collections.abc import Collection
 from typing import Any
 from urllib.parse import unquote, unquote_to_bytes
 
+from sqlglot import exp
+
 from discreet.redaction import redact_url
-from discreet.sources.events.cells import engine_function, is_whole_type, null_unless, read_cell
+from discreet.sources.events.cells import CELL_FIELDS, engine_function, is_whole_type, null_unless, read_cell
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
-from discreet.sources.events.text_files import literal_paths, spell_columns
+from discreet.sources.events.text_files import literal_paths, quote_identifier, spell_columns
 
 Schema = dict[str, str]
 """The type of each column of a file, as DuckDB calls it."""
@@ -47,13 +49,20 @@ def read_parquet(
     import ibis
 
     spelled = {column.casefold(): column for column in wanted}
-    parts = [spell_columns(_read_group(connection, group), spelled) for group in _group_by_schema(connection, files)]
-    columns = {column.casefold(): column for part in reversed(parts) for column in part.columns}
+    parts, columns = [], dict[str, str]()
+    for group in _group_by_schema(connection, files):
+        part, names = _read_group(connection, group, spelled)
+        parts.append(spell_columns(part, spelled))
+        for column in names:
+            columns.setdefault(column.casefold(), spelled.get(column.casefold(), column))
     asked = [column for folded, column in columns.items() if folded in spelled]
-    common = {column: _common_type(parts, column) for column in asked}
-    unions = [_align_columns(part, common) for part in parts]
+    empty = ibis.null("string")
+    unions = [
+        part.select(**{each: convert_to_cell(part[each] if each in part.columns else empty) for each in asked})
+        for part in parts
+    ]
     joined = unions[0].union(*unions[1:]) if len(unions) > 1 else unions[0]
-    others = {column: ibis.null("string") for column in columns.values() if column not in common}
+    others = {column: empty for column in columns.values() if column not in asked}
     return connection.create_view(name, joined.mutate(**others)), frozenset(columns.values())
 
 
@@ -72,9 +81,17 @@ def _group_by_schema(connection: Any, files: list[str]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _read_group(connection: Any, files: list[str]) -> Any:
-    partitioned = bool(_partition_columns(files[0]))
-    return connection.read_parquet(literal_paths(files), hive_partitioning=partitioned, hive_types_autocast=False)
+def _read_group(connection: Any, files: list[str], wanted: Collection[str]) -> tuple[Any, list[str]]:
+    """Return the wanted columns of files of one schema, and the names of all of its columns."""
+    partitioned = str(bool(_partition_columns(files[0]))).lower()
+    listed = ", ".join(str(exp.Literal.string(each).sql("duckdb")) for each in literal_paths(files))
+    reader = f"read_parquet([{listed}], hive_partitioning = {partitioned}, hive_types_autocast = false)"
+    names = [row[0] for row in connection.con.execute(f"DESCRIBE FROM {reader}").fetchall()]
+    asked = [name for name in names if name.casefold() in wanted]
+    if not asked:
+        return connection.sql(f"SELECT 0 AS discreet_row FROM {reader}"), names  # noqa: S608  # all quoted
+    # Only these are named: of a type that ibis does not know, a column that nobody asked for would stop it.
+    return connection.sql(f"SELECT {', '.join(map(quote_identifier, asked))} FROM {reader}"), names  # noqa: S608
 
 
 def _partition_columns(file: str) -> list[str]:
@@ -94,48 +111,56 @@ def _is_partition(folder: str) -> bool:
     return not re.search(r"[?\\\n\r]", folder)
 
 
-def _common_type(parts: list[Any], column: str) -> Any:
-    """The type of a column in all parts that have it, None where they differ."""
-    types = {part[column].type().copy(nullable=True) for part in parts if column in part.columns}
-    return types.pop() if len(types) == 1 else None
-
-
-def _align_columns(part: Any, common: dict[str, Any]) -> Any:
-    """A part with all wanted columns, in their common type or spelled."""
+def convert_to_cell(column: Any) -> Any:
+    """Return a column of any one type of DuckDB's as cells without a declared type; no value makes this fail."""
     import ibis
 
-    found = {}
-    for column, dtype in common.items():
-        if dtype is not None:
-            found[column] = part[column] if column in part.columns else ibis.null(dtype)
-        else:
-            found[column] = spell_mixed(part[column] if column in part.columns else ibis.null("string"))
-    return part.select(**found)
+    dtype, limit = column.type(), DUCKDB.limit_to_calendar
+    assert limit is not None, "DuckDB's calendar is known"
+    fields: dict[str, Any] = {}
+    if dtype.is_string() or dtype.is_uuid():
+        fields["text"] = column.cast("string")
+    elif dtype.is_boolean():
+        fields["truth"] = column
+    elif dtype.is_integer():
+        whole = column.try_cast("int64")
+        fields = {"integer": whole, "text": null_unless(whole.isnull(), column.cast("string"))}
+    elif dtype.is_floating() or dtype.is_decimal():
+        whole = read_cell(DUCKDB, column, "integer")
+        fields = {"integer": whole, "number": null_unless(whole.isnull(), column.cast("float64"))}
+        if dtype.is_decimal():
+            digits = column.cast("string")
+            # Files may have one number with more or fewer zeros at its end.
+            digits = digits if is_whole_type(dtype) else digits.re_replace(r"\.?0+$", "")
+            fields["other"] = null_unless(whole.isnull(), digits)
+    elif dtype.is_date():
+        fields["day"] = limit(column, "date")
+        fields["other"] = null_unless(fields["day"].isnull(), _spell_any(column))
+    elif dtype.is_timestamp():
+        name, kind = ("clock", "timestamp") if dtype.timezone is None else ("point", "timestamp('UTC')")
+        moment = limit(column, kind)
+        # DuckDB asks a function about the least and the greatest value beforehand, where TRY does not help.
+        is_fine = dtype.scale == _NANOSECONDS
+        counted = column if is_fine else engine_function("try", kind, kind)(column.cast(kind))
+        count = engine_function("epoch_ns" if is_fine else "epoch_us", "int64", str(counted.type()))(counted)
+        exact = ibis.coalesce(count.cast("string") + (" ns" if is_fine else "000 ns"), _spell_any(column))
+        is_cut = moment.isnull() | (count % 1000 != 0) if is_fine else moment.isnull()
+        fields = {name: moment, "other": null_unless(is_cut, exact)}
+    elif dtype.is_binary():
+        fields["other"] = engine_function("hex", "string", str(dtype))(column)
+    elif not dtype.is_null():
+        fields["other"] = _spell_any(column)
+    return ibis.struct({name: fields.get(name, ibis.null(kind)).cast(kind) for name, kind in CELL_FIELDS.items()})
 
 
-def spell_mixed(column: Any) -> Any:
-    """A column of one type of DuckDB's as one of mixed cells."""
-    import ibis
-
-    text, number = read_cell(DUCKDB, column, "string"), ibis.null("float64")
-    if column.type().is_numeric():
-        number = null_unless(text.isnull(), column.cast("float64"))
-    apart = text.isnull()
-    if column.type().is_timestamp() and column.type().timezone is None:
-        # At midnight the text is that of a date, which is another moment where there are zones.
-        apart = apart | (text.length() == len("2024-01-31"))
-    return ibis.struct({"text": text, "number": number, "other": null_unless(apart, _spell_any(column))})
+_NANOSECONDS = 9
+"""The scale of a timestamp with nanoseconds."""
 
 
 def _spell_any(column: Any) -> Any:
-    """A text for every cell of a column of DuckDB's that is not missing, which others do not have."""
-    import ibis
+    """Return the text that DuckDB has for a value, NULL where it fails to make one."""
+    return _try(column.cast("string"))
 
-    dtype = column.type()
-    if dtype.is_numeric() and not is_whole_type(dtype):
-        whole = column.try_cast("decimal(38, 0)")
-        return ibis.coalesce(null_unless(whole.try_cast(dtype) == column, whole.cast("string")), column.cast("string"))
-    if dtype.is_timestamp():
-        # Those beyond the calendar have no text.
-        return engine_function("epoch_us", "int64", str(dtype))(column).cast("string")
-    return engine_function("hex", "string", str(dtype))(column) if dtype.is_binary() else column.cast("string")
+
+def _try(text: Any) -> Any:
+    return engine_function("try", "string", "string")(text)

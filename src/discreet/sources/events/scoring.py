@@ -32,15 +32,12 @@ class RowReading:
         Values as whole steps; None where scores count users.
     dialect
         That of the engine.
-    undeclared
-        The columns whose type nobody has declared.
     """
 
     columns: dict[str, str]
     kind: str
     steps: Steps | None
     dialect: Dialect
-    undeclared: frozenset[str]
 
     def _read_rows(self, table: Any) -> dict[str, Any]:
         """Of each row the user, the item and, where scores are sums, the steps."""
@@ -60,8 +57,7 @@ class RowReading:
         return table.select(**self._read_rows(table), **texts, gap=is_missing(cell))
 
     def _read_user(self, table: Any) -> Any:
-        column = self.columns["user"]
-        return user_key(self.dialect, table[column], declared=column not in self.undeclared)
+        return user_key(self.dialect, table[self.columns["user"]])
 
     def _read_item(self, item: Any) -> Any:
         """The item of a row as the domain spells it, or nothing where it cannot be one; no row makes this fail."""

@@ -6,7 +6,7 @@ import time
 from typing import Any, TypedDict, Unpack, overload
 
 from discreet.discovery_terms import Discovered
-from discreet.errors import InvalidTypeError, InvalidValueError, quote
+from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.privacy import Number, check_adjacency, whole_number
 from discreet.sources.column_hints import refuse_column
 from discreet.sources.events.connect import Opened, is_url, open_table
@@ -181,8 +181,6 @@ def events(
         named = columns if during is None else {**columns, "during": during.column.column}
         for argument, column in named.items():
             _check_column(opened, argument, column)
-        has_one_of_each = (most, steps, by) == (None, None, None) and not isinstance(domain, Discovered)
-        _check_float_users(opened, user, strict=not has_one_of_each)
         split = None if by is None else open_group_split(by, groups, opened, each_user, max_groups_per_user)
         question = Question(opened, columns, where, steps, adjacency, during)
         source = _open_source(question, domain, label, most, split)
@@ -269,18 +267,6 @@ def _check_column(opened: Opened, argument: str, column: Any) -> None:
         opened.dialect.check_column(argument, dtype)
     if argument == "value" and column not in opened.undeclared and not dtype.is_numeric():
         raise InvalidTypeError(f"value must be a column of numbers, not of {dtype}")
-
-
-def _check_float_users(opened: Opened, user: str, strict: bool) -> None:
-    """Refuses users in NumPy's floats where two people who have become one would count for more than one.
-
-    Rows without a user, which make floats of whole numbers, are nobody's, so that the type may decide.
-    """
-    if strict and opened.has_numpy_floats(user):
-        raise InvalidTypeError(
-            f"user must not be a column of floats with value, max_items_per_user, by or discovered, and {quote(user)} "
-            'of the pandas frame is: large ids are merged in it; read it as .astype("Int64"), as text or with Arrow'
-        )
 
 
 def _refuse_own_domain(table: Any, domain: Any, name: Any) -> None:

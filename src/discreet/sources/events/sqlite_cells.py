@@ -163,13 +163,6 @@ def _count_seconds(cell: Any) -> int | None:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _spell_float(cell: Any) -> str | None:
-    """The spelling of a float that stands for a user: a whole one by its digits."""
-    if not isinstance(cell, float) or cell != cell:
-        return None
-    return str(int(cell)) if cell.is_integer() else repr(cell)
-
-
 def _digest_blob(cell: Any) -> str | None:
     return hashlib.md5(cell, usedforsecurity=False).hexdigest() if isinstance(cell, bytes) else None
 
@@ -203,7 +196,6 @@ _FUNCTIONS = {
     "discreet_timestamp": _parse_timestamp,
     "discreet_days": _count_days,
     "discreet_seconds": _count_seconds,
-    "discreet_spelling": _spell_float,
 }
 
 
@@ -257,11 +249,11 @@ def number_string(text: Any, alphabet: str, longest: int) -> Any:
 
 
 def spell_user(column: Any) -> Any:
-    """The spelling of a user: also of floats that are no whole numbers, and of blobs."""
+    """Return the spelling of a user: the text of a cell, the digits of a whole number, no other float."""
     import ibis
 
-    text = column.cast("string")
-    return ibis.cases((column.typeof() == "real", _call("discreet_spelling", "string", column)), else_=text)
+    whole = _call("discreet_integer", "int64", column).cast("string")
+    return ibis.cases((column.typeof() == "real", whole), else_=column.cast("string"))
 
 
 def _read_number(column: Any) -> Any:

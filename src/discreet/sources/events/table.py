@@ -67,7 +67,7 @@ class TableSource(ListedEventTable, ClippableSource):
 
     @property
     def can_be_clipped(self) -> bool:
-        return self.max_items_per_user is None and not self._opened.has_numpy_floats(self._columns["user"])
+        return self.max_items_per_user is None
 
     def count_clipped(self, most: int) -> ClippedSource:
         """The scores with at most so many items of each user, beside those of all their items, from one query."""

@@ -21,6 +21,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import InvalidValueError, quote
+from discreet.sources.events.cells import LARGEST_EXACT
 from discreet.sources.events.csv_format import QUOTE, CsvFormat, sniff_delimiter
 from discreet.sources.events.csv_rows import CsvRows
 from discreet.sources.events.file_paths import FoundFiles
@@ -184,7 +185,9 @@ def _read_public(connection: Any, files: list[str], found: FoundFiles, layout: _
     return connection.read_csv(literal_paths(files), **options, **quotes, **_FIXED, **on_error)
 
 
-def read_json(connection: Any, found: FoundFiles, wanted: Collection[str] | None, name: str) -> Any:
+def read_json(
+    connection: Any, found: FoundFiles, wanted: Collection[str] | None, name: str, user: str | None = None
+) -> Any:
     """A JSON table whose columns are the wanted ones in exactly their spelling, NULL where a record has no such key.
 
     Which keys records have is theirs, so a name that the caller gives is a column; of a public file, where no names are
@@ -200,7 +203,7 @@ def read_json(connection: Any, found: FoundFiles, wanted: Collection[str] | None
     union = " UNION ALL ".join(records)
     names = _find_public_columns(connection, view, union, found) if wanted is None else list(dict.fromkeys(wanted))
     _check_spellings(names)
-    fields = ", ".join(f"{_select_field(_pointer(each))} AS {quote_identifier(each)}" for each in names)
+    fields = ", ".join(f"{_select_field(_pointer(each), each == user)} AS {quote_identifier(each)}" for each in names)
     connection.con.execute(f"CREATE TEMP VIEW {quote_identifier(name)} AS SELECT {fields} FROM ({union})")  # noqa: S608  # all quoted
     return connection.table(name)
 
@@ -276,14 +279,20 @@ def _read_keys(connection: Any, records: str) -> list[str]:
     return [row[0] for row in connection.con.execute(query).fetchall()]
 
 
-def _select_field(pointer: str) -> str:
+def _select_field(pointer: str, is_user: bool) -> str:
     """Return the text of a field; a whole number is its digits, whether it is written 7, 7.0, 70e-1 or 7e0.
 
     DuckDB writes a float with the fewest digits, and from 10^21 on with an exponent. It leaves whole numbers beyond 64
-    bits, and what is beyond the range of floats, as they are written.
+    bits, and what is beyond the range of floats, as they are written. A float that is not whole, or beyond 2^53, is no
+    user: other numbers may have become the same float.
     """
     text = f"TRY(json_extract_string(line, {pointer}))"
     is_float = f"TRY(json_type(line, {pointer})) = 'DOUBLE'"
+    if is_user:
+        value, digits = f"TRY_CAST({text} AS DOUBLE)", f"regexp_matches({text}, '^-?[0-9]+$')"
+        is_whole = f"abs({value}) <= {LARGEST_EXACT} AND floor({value}) = {value}"
+        number = f"CASE WHEN {digits} THEN {text} WHEN {is_whole} THEN {value}::BIGINT::VARCHAR END"
+        return f"CASE WHEN {is_float} THEN {number} ELSE {text} END"
     exponent = f"TRY_CAST(regexp_extract({text}, '[eE][+]?([0-9]{{1,3}})$', 1) AS INTEGER)"
     zeros = f"({exponent} - length(regexp_extract({text}, '[.]([0-9]+)', 1)))"
     digits = f"regexp_replace({text}, '[.]|[eE].*$', '', 'g')"

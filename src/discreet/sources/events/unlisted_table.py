@@ -45,7 +45,6 @@ class UnlistedTable(EventTable, UnlistedSource):
             kind=terms.kind,
             steps=question.steps,
             dialect=opened.dialect,
-            undeclared=opened.undeclared,
             spelling=terms.spelling,
             max_items_per_user=terms.max_items_per_user,
             drops_long_numbers=_may_become_floats(opened, columns["item"], terms.kind),
@@ -115,4 +114,4 @@ def _check_trim(opened: Opened, terms: Discovered) -> None:
 
 def _may_become_floats(opened: Opened, item: str, kind: str) -> bool:
     """Whether a missing item makes floats of a pandas column, which merges whole numbers beyond 2^53."""
-    return opened.frame is not None and item in opened.undeclared and kind in ("integer", "string")
+    return opened.is_pandas and item in opened.undeclared and kind in ("integer", "string")
