@@ -85,7 +85,7 @@ def score_groups(rows, keys, domain, options):
 
 def rank_groups(source):
     """Every item with its score, by rank, in each group: all that a source can say."""
-    chosen = source.select_items(lambda _, some: (Selection(np.arange(tally.d)) for tally in some), scored=True)
+    chosen = source.select_items(lambda _, tally: Selection(np.arange(tally.d)), scored=True)
     return [list(zip(scores, items, strict=True)) for items, scores in chosen]
 
 
@@ -225,10 +225,10 @@ def test_a_range_of_numbers_is_never_laid_out(engine, ends, grouped_on, monkeypa
     groups = [counted(each, near) for each in count_in_groups(rows, LANDS, "one")]
     offsets = [0, 1, 2, 3, 20, 30, (hi - lo) // 2 - 15, hi - lo - 15]
 
-    def choose(group, tallies):
-        assert {tally.d for tally in tallies} == {hi - lo + 1}
-        touched = [sum(score > 0 for score in scores.values()) for scores in groups[group : group + len(tallies)]]
-        return (Selection(np.array([*range(n), *(n + offset for offset in offsets)])) for n in touched)
+    def choose(group, tally):
+        assert tally.d == hi - lo + 1
+        n = sum(score > 0 for score in groups[group].values())
+        return Selection(np.array([*range(n), *(n + offset for offset in offsets)]))
 
     for scores, (items, found) in zip(groups, source.select_items(choose, scored=True), strict=True):
         touched = sorted(item for item, score in scores.items() if score)
@@ -470,8 +470,6 @@ def test_every_place_of_long_runs_is_found(engine, grouped_on, monkeypatch):
     wanted = [expected(scores) for scores in score_groups(rows, LANDS, domain, {"each_user": "one"})]
     for _ in range(3):
         ranks = [np.array(rng.sample(range(3000), 7)) for _ in LANDS]
-        chosen = source.select_items(
-            lambda group, some, ranks=ranks: (Selection(ranks[i]) for i, _ in enumerate(some, group)), scored=True
-        )
+        chosen = source.select_items(lambda group, _, ranks=ranks: Selection(ranks[group]), scored=True)
         for ranked, inside, (items, scores) in zip(wanted, ranks, chosen, strict=True):
             assert list(zip(scores, items, strict=True)) == [ranked[rank] for rank in inside]

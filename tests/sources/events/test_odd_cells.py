@@ -31,7 +31,7 @@ def scores(table, domain=(1, 2), **question):
     try:
         source = discreet.events(**arguments, user="who", item="what", domain=list(domain), **question)
         if "by" in question:
-            every = source.select_items(lambda _, some: (Selection(np.arange(tally.d)) for tally in some), scored=True)
+            every = source.select_items(lambda _, tally: Selection(np.arange(tally.d)), scored=True)
             return {(place, item): score for place, (items, found) in enumerate(every)
                     for item, score in zip(items, found, strict=True)}  # fmt: skip
         tally, items = source.tally(), source.items(np.arange(source.d))
