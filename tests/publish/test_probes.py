@@ -2,6 +2,7 @@
 
 import sqlite3
 import tempfile
+import warnings
 
 import duckdb
 import ibis
@@ -187,7 +188,8 @@ def test_a_request_that_was_answered_is_not_tried_again(ledger, tmp_path):
 @pytest.mark.xdist_group("spark")
 def test_a_table_of_spark_that_is_gone_costs_nothing(ledger, spark):  # noqa: F811
     spark.createDataFrame([*zip(*EVENTS.values(), strict=True)], "who int, what int").createOrReplaceTempView("probed")
-    table = ibis.pyspark.connect(spark).table("probed")
+    with warnings.catch_warnings(action="ignore"):  # pyspark 3.5 asks distutils for versions
+        table = ibis.pyspark.connect(spark).table("probed")
     source = discreet.events(table, **ASKED)
     assert discreet.top_k(source, 1, 1, ledger=ledger).private
     spark.catalog.dropTempView("probed")
