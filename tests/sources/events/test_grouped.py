@@ -185,8 +185,9 @@ def test_no_user_of_sqlite_makes_the_choice_fail(declared, tmp_path):
         by="land", groups=LANDS, each_user="many", max_groups_per_user=2,
     )  # fmt: skip
     total = sum(int(score) for ((score, _),) in rank_groups(source))
-    # Text is compared by its bytes, which ff and its text share; a cell without a type by its spelling, as 7 and '7'.
-    assert total == 2 * (people - {"TEXT": 1, "": 2}.get(declared, 0))
+    # Users are told apart by their spelling, which 7 and '7' share, and ff and its text; 7.5 and 9e99 are no users, and
+    # neither is 2^63 - 1 as a float. In a column of text every cell is text.
+    assert total == 2 * {"TEXT": people - 1, "REAL": 5}.get(declared, 6)
 
 
 def test_rows_of_any_item_say_which_group_a_user_is_in(grouped_on):
@@ -392,10 +393,10 @@ def test_what_does_not_fit_together_is_refused(given_too, message, grouped_on):
         grouped_on("arrow", events, domain, **given_too)
 
 
-def test_users_in_floats_are_refused(grouped_on):
-    frame = pd.DataFrame({"who": [1.0, float("nan")], "what": ["a", "b"], "land": ["DE", "FR"]})
-    with pytest.raises(InvalidTypeError, match="user must not be a column of floats with"):
-        discreet.events(frame, user="who", item="what", domain=["a"], by="land", groups=LANDS, each_user="one")
+def test_floats_are_users_of_groups_where_they_are_whole():
+    frame = pd.DataFrame({"who": [1.0, float("nan"), 1.5, 2.0**60], "what": "a", "land": LANDS[0]})
+    source = discreet.events(frame, user="who", item="what", domain=["a"], by="land", groups=LANDS, each_user="one")
+    assert [score for ((score, _),) in rank_groups(source)] == [1, *[0] * (len(LANDS) - 1)]
 
 
 @pytest.mark.parametrize(("column", "argument"), [("who", "user"), ("what", "item"), ("land", "by")])
