@@ -136,7 +136,7 @@ def ask_everything(**table):
 
 @pytest.mark.parametrize("kind", DUCKDB)
 def test_no_value_of_duckdb_makes_a_release_fail(kind):
-    refused = kind in ("UHUGEINT", "BIT", "INTEGER[]", "STRUCT(a INTEGER)")
+    refused = kind in ("UHUGEINT", "BIT", "INTERVAL", "INTEGER[]", "STRUCT(a INTEGER)")
     assert (ask_everything(table=fill_duckdb(kind)) == 0) == refused
 
 
@@ -146,7 +146,7 @@ def test_no_value_of_duckdb_makes_a_release_fail(kind):
 @pytest.mark.parametrize("kind", POSTGRES)
 def test_no_value_of_postgres_makes_a_release_fail(kind, postgres):  # noqa: F811
     fill_postgres(postgres, kind, POSTGRES[kind])
-    refused = kind in ("bit(3)", "jsonb", "int4[]", "point")
+    refused = kind in ("bit(3)", "jsonb", "interval", "int4[]", "point")
     assert (ask_everything(table=postgres, name="odd") == 0) == refused
 
 

@@ -22,8 +22,9 @@ from discreet.sources.events import dialects
 from discreet.sources.events.cells import engine_function, is_untyped
 from discreet.sources.events.embedded import Close
 
-_COMPARABLE = ("string", "timestamp", "time", "interval", "uuid", "binary", "inet", "macaddr")
-"""The types, beside numbers, dates and booleans, whose values engines with a dialect group by."""
+_COMPARABLE = ("string", "timestamp", "time", "uuid", "binary", "inet", "macaddr")
+"""The types, beside numbers, dates and booleans, whose equal values are the same value; 1 month equals 30 days, and is
+not the same, so that intervals are not among them."""
 
 
 def connect_by_ibis(url: str) -> tuple[Any, Close]:
