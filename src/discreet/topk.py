@@ -21,7 +21,7 @@ from discreet.errors import InternalError, InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy, as_entropy
 from discreet.exact.laplace import sample_discrete_laplace
-from discreet.labels import sort_labels
+from discreet.labels import sort_key, sort_labels
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.padding import Padding, check_auto
 from discreet.privacy import Number, Sensitivity
@@ -197,7 +197,7 @@ def release_from(
                 if charge is not None:
                     query = charge.query(request)
                     if charge.is_new():
-                        source.probe()
+                        request.source.probe()
                         charge.check_room(query)
                     padding.wait()
                     record, release = charge.spend(query)
@@ -208,9 +208,11 @@ def release_from(
                 # The last references to the source: it goes when it is let go.
                 del source, request
         except InternalError:
-            padding.wait()
-            if charge is not None and record is not None:
-                charge.lock(record)
+            try:
+                padding.wait()
+            finally:
+                if charge is not None and record is not None:
+                    charge.lock(record)
             raise
         padding.wait()
         if charge is not None and record is not None:
@@ -346,7 +348,10 @@ def make_release(
 def check_items(items: list[Any] | Ranks, k: int, may_be_fewer: bool) -> list[Any]:
     """Return the items sorted by label; raise InternalError unless they are distinct, and k or, if allowed, fewer."""
     listed = sort_labels(items)
-    distinct = len(np.unique(items)) if isinstance(items, np.ndarray) else len(set(items))
+    # Equality knows nothing of the two hours of a clock that is set back, and keys do.
+    kinds = {type(item) for item in listed}
+    simple = kinds <= {str} or kinds <= {int}
+    distinct = len(set(listed if simple else map(sort_key, listed)))
     if distinct < len(listed) or not (len(listed) == k or (may_be_fewer and len(listed) < k)):
         raise InternalError
     return listed

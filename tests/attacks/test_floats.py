@@ -267,7 +267,7 @@ def check_envelope(naive):
     ready = prepared(discreet.Canonical(gamma="1/2"), naive.scores, naive.k, 1)
     seen = 0
     with precision(160):
-        for made in (ready.nested.planned, ready.nested.fitted):
+        for made in (ready.nested.planned, ready.nested.fit(0.6)):
             for (j, b1, b2), (i, a1, a2) in product(numbered(made.cells.b), numbered(made.cells.a)):
                 for b, a in product(range(b1, b2 + 1), range(a1, a2 + 1)):
                     assert made.log_acceptance(j, b, made.row(b), i, a) <= 0

@@ -443,7 +443,7 @@ def test_a_source_and_its_release_show_no_row(engine, tmp_path):
     tally = source.tally()
     ready = discreet.Canonical().prepare(tally, 1, Fraction(1), source.sensitivity)
     held = [source, tally, tally.column, ready, ready.boxes, ready.envelope, ready.nested, *vars(source).values()]
-    held += [ready.nested.planned, ready.nested.fitted.cells, ready.nested.top, ready.nested.planned.envelope]
+    held += [ready.nested.planned, ready.nested.fit(0.6).cells, ready.nested.top, ready.nested.planned.envelope]
     for each in (each for each in held if not isinstance(each, ibis.Table)):
         assert not shows(f"{each!r} {each!s}")
     source.close()

@@ -2,7 +2,10 @@
 
 import math
 import random
+import zoneinfo
 from collections import Counter
+from dataclasses import replace
+from datetime import datetime
 from fractions import Fraction
 from functools import partial
 
@@ -15,6 +18,7 @@ import draws
 from definitions import definition
 from discreet import Canonical, Core, Histogram, Joint, OneShot, Peeling, Sensitivity
 from discreet.exact import ball, binomial, race
+from discreet.exact import nested as cells_of
 from discreet.exact.ball import EnvelopeError
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope
@@ -255,3 +259,74 @@ def test_a_ledger_that_is_not_locked_is_not_reopened(tmp_path):
         ledger.reopen("nothing to do")
     with pytest.raises(discreet.errors.InvalidValueError, match="reason must have"):
         ledger.reopen(" ")
+
+
+def test_labels_that_python_calls_equal_are_distinct_items():
+    """The two hours of a clock that is set back are different labels, and no fault."""
+    berlin = zoneinfo.ZoneInfo("Europe/Berlin")
+    hours = [datetime(2026, 10, 25, 2, tzinfo=berlin, fold=fold) for fold in (0, 1)]
+    assert hours[0] == hours[1]
+    assert len(discreet.top_k([50, 50, 0], 2, 100, labels=[*hours, datetime(2026, 1, 1, tzinfo=berlin)]).items) == 2
+
+
+def test_a_ledger_is_locked_even_if_the_wait_is_interrupted(monkeypatch, tmp_path):
+    from discreet.padding import Padding
+
+    ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=3, unit="people")
+    lower_envelopes(monkeypatch)
+    waits = []
+
+    def interrupted(self):
+        waits.append(self)
+        if len(waits) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Padding, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        discreet.top_k(LARGE, 5, 1, ledger=ledger)
+    assert ledger.is_locked
+
+
+def test_a_ledger_is_locked_for_a_charge_of_its_own_alone(tmp_path):
+    one, other = (discreet.Ledger.create(tmp_path / name, epsilon=3, unit="people") for name in ("one.db", "other.db"))
+    query = {}
+    monkey = discreet.Ledger.charge
+
+    def charge(self, *given):
+        query[self.path] = monkey(self, *given)
+        return query[self.path]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(discreet.Ledger, "charge", charge)
+        discreet.top_k([3, 2, 1], 1, 1, ledger=one)
+    with pytest.raises(discreet.LedgerError, match="does not hold the charge"):
+        other.lock(query[one.path])
+    assert not other.is_locked
+    assert other.check() == 1
+
+
+@pytest.mark.parametrize("top", [2**50, 2**62, 1e308])
+@pytest.mark.parametrize("mechanism", [OneShot(), Histogram()], ids=str)
+def test_ties_far_from_the_last_place_need_few_comparisons_of_balls(mechanism, top, monkeypatch):
+    """Equal scores are told apart by their noise: time follows from d and k, not from how far scores are apart."""
+    compared, right = [], race.is_less
+    monkeypatch.setattr(race, "is_less", lambda *given: compared.append(1) or right(*given))
+    limit = Sensitivity(down=0, up=1, items=1 if mechanism.releases_values else None)
+    for scores in ([top] * 1000 + [0] * 1000, [0] * 2000):
+        discreet.top_k(scores, 1500, 1, mechanism=mechanism, sensitivity=limit, rng=random.Random(1))
+    assert len(compared) < 50
+
+
+def test_bounds_are_checked_where_they_are_built():
+    tally = array_source(np.arange(300) // 3).tally()
+    for epsilon in (Fraction(1, 10**4), Fraction(1, 10)):
+        nested = Canonical().prepare(tally, 20, epsilon, Sensitivity()).nested
+        cells = nested.planned.cells
+        for j in np.flatnonzero(cells.log_masses > -np.inf).tolist():
+            low = cells.log_masses - 0.5 * (np.arange(len(cells.log_masses)) == j)
+            with np.errstate(all="ignore"), pytest.raises(EnvelopeError):
+                nested._propose(replace(cells, log_masses=low))
+    # Levels that are too low with the bounds that they give.
+    low = cells_of.Enclosure.of(cells.a, cells.b, replace(cells.levels, log_r=cells.levels.log_r - 0.01))
+    with np.errstate(all="ignore"), pytest.raises(EnvelopeError):
+        nested._propose(low)

@@ -91,7 +91,8 @@ def _sample_one_by_one(entropy: Entropy, m: Ranks, p: Callable[[int], arb]) -> R
     """Return the numbers of successes by a coin for each trial, relying on no bound; refuse too many trials."""
     if m.sum() > MAX_SCANNED:
         raise InternalError
-    return np.array([sum(is_below(entropy.uniform(), partial(p, i)) for _ in range(n)) for i, n in enumerate(m)])
+    counts = [sum(is_below(entropy.uniform(), partial(p, i)) for _ in range(n)) for i, n in enumerate(m)]
+    return np.array(counts, np.int64)
 
 
 def _sample_runs(entropy: Entropy, m: Ranks, count: int) -> Ranks:

@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from discreet.exact.arrays import Floats, Mask, Ranks, count_up
+from discreet.exact.ball import EnvelopeError
 from discreet.exact.sizes import log_sizes, log_sum_exp
 
 
@@ -172,6 +173,36 @@ class Enclosure:
         """The same without cells that have no mass."""
         a, b = self.a.log_mass > -np.inf, self.b.log_mass > -np.inf
         return Enclosure(self.a[a], self.b[b], self.levels, self.log_masses[b])
+
+
+def check_bounds(cells: Enclosure, slack: float) -> None:
+    """Raise EnvelopeError if the cells do not hold all mass once, or a bound is below what it is made of.
+
+    The masses of each side telescope to 1. Cells that overlap or leave a gap, which no acceptance would show, do not
+    add up to it. With one cell of a, the mass of every cell of b is known. With more, bounds are compared with the
+    chords, and levels beside the heaviest cells with their sums. The rest is checked when a class is accepted.
+    """
+    for side in (cells.a, cells.b):
+        if not abs(float(np.exp(side.log_mass).sum()) - 1.0) < _MASS_ERROR:
+            raise EnvelopeError
+    if len(cells.a.first) == 1:
+        log_r = Levels.at(cells.b.last, cells.a).log_r
+    else:
+        at, levels = cells.levels.place(cells.b.last), cells.levels
+        log_r = levels.bound(at)
+        heaviest = cells.log_masses.argsort()[-_CHECKED:]
+        some = np.union1d(at.level[heaviest], at.next[heaviest])
+        if not (levels.log_r[some] + slack >= Levels.at(levels.b[some], cells.a).log_r).all():
+            raise EnvelopeError
+    if not (cells.log_masses + slack >= cells.b.log_mass + log_r).all():
+        raise EnvelopeError
+
+
+_CHECKED = 8
+"""The number of cells whose levels are computed anew: others are hardly ever proposed."""
+
+_MASS_ERROR = 2.0**-24
+"""How far a sum of masses may be from 1: up to 3,000 cells are each right to a relative 2^-38."""
 
 
 def log_slack(k: int, m: int, cells: int, bits: int) -> float:

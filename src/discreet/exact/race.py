@@ -74,11 +74,7 @@ class _Contender(Generic[Member]):
     noise: NoiseFormula
 
     def value(self) -> arb:
-        return self.value_after(sum_exponentials(self.uniforms))
-
-    def value_after(self, total: arb) -> arb:
-        """The value where the exponentials up to the arrival add up to a total."""
-        noise: arb = self.noise.inverse(BallTime(total / self.rate()))
+        noise: arb = self.noise.inverse(BallTime(sum_exponentials(self.uniforms) / self.rate()))
         return self.gain() + noise
 
     def loses_to(self, other: _Contender[Any]) -> bool:
@@ -86,13 +82,15 @@ class _Contender(Generic[Member]):
         both = list(dict.fromkeys([*self.uniforms, *other.uniforms]))
         return is_less(self.value, other.value, lambda words: reveal_all(both, words))
 
-    def round_value(self, scale: Fraction, base: Fraction, times: StreamTimes) -> int:
-        """Floor(base + scale value + 1/2), decided exactly; the times are those of the stream."""
+    def round_noise(self, scale: Fraction, base: Fraction, times: StreamTimes) -> int:
+        """Return floor(base + scale noise + 1/2), decided exactly; the times are those of the stream."""
         count = len(self.uniforms)
-        return find_floor(
-            lambda: ball(base + Fraction(1, 2)) + ball(scale) * self.value_after(times.total(count)),
-            lambda words: reveal_all(self.uniforms, words),
-        )
+
+        def value() -> arb:
+            noise: arb = self.noise.inverse(BallTime(times.total(count) / self.rate()))
+            return ball(base + Fraction(1, 2)) + ball(scale) * noise
+
+        return find_floor(value, lambda words: reveal_all(self.uniforms, words))
 
     def certainly_beats(self, reach: float) -> bool:
         with precision(START):
@@ -189,8 +187,11 @@ class Runners(Protocol):
     def bound(self) -> Floats:
         """At least the gain of every element of each stream."""
 
-    def gain_float(self, elements: Ranks) -> Floats:
-        """The gain of elements, to a relative (or absolute) 2^-41; infinity stands for all beyond the floats."""
+    def gain_float(self, elements: Ranks, above: int | None = None) -> Floats:
+        """Return the gain of elements, to a relative (or absolute) 2^-41; infinity stands for all beyond the floats.
+
+        `above` is an element from which gains are counted; without one they are as `gain` has them.
+        """
 
     def gain(self, element: int) -> arb:
         """A ball around the gain of an element."""
@@ -198,13 +199,15 @@ class Runners(Protocol):
 
 @dataclass(eq=False, repr=False)
 class _Arrivals:
-    """The distinct elements that have arrived, in parallel arrays, with bounds on their values."""
+    """The distinct elements that have arrived, in parallel arrays, with bounds on their values and on their noise."""
 
     stream: Ranks
     turn: Ranks
     element: Ranks
     low: Floats
     high: Floats
+    noise_low: Floats
+    noise_high: Floats
 
 
 @dataclass(eq=False, repr=False)
@@ -225,8 +228,8 @@ class Podium(Protocol):
     def elements(self) -> Ranks:
         """The elements that won."""
 
-    def round_values(self, scale: Fraction, base: Fraction) -> list[int]:
-        """Return floor(base + scale value + 1/2) for each winner, exactly; scale is above zero."""
+    def round_noises(self, scale: Fraction, base: Callable[[int], Fraction]) -> list[int]:
+        """Return floor(base(element) + scale noise + 1/2) for each winner, exactly; scale is above zero."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -239,8 +242,8 @@ class _ScannedPodium:
     def elements(self) -> Ranks:
         return np.array([each.member for each in self.contenders], np.int64)
 
-    def round_values(self, scale: Fraction, base: Fraction) -> list[int]:
-        return [each.round_value(scale, base, StreamTimes(each.uniforms)) for each in self.contenders]
+    def round_noises(self, scale: Fraction, base: Callable[[int], Fraction]) -> list[int]:
+        return [each.round_noise(scale, base(each.member), StreamTimes(each.uniforms)) for each in self.contenders]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -256,21 +259,26 @@ class _RacedPodium:
     def elements(self) -> Ranks:
         return self._pool.element[self._winners]
 
-    def round_values(self, scale: Fraction, base: Fraction) -> list[int]:
-        # Values come from the uniforms of the race, extended where floats and what is known of them do not decide.
-        whole, factor = base.__floor__(), float_above(scale)
-        rest = float(base - whole) + 0.5
+    def round_noises(self, scale: Fraction, base: Callable[[int], Fraction]) -> list[int]:
+        # The noise comes from the uniforms of the race, extended where floats and what is known of them do not decide.
+        factor, pool = float_above(scale), self._pool
+        bases = [base(element) for element in self.elements.tolist()]
+        wholes = [each.__floor__() for each in bases]
+        rest = np.array([float(each - whole) for each, whole in zip(bases, wholes, strict=True)]) + 0.5
         with np.errstate(over="ignore", invalid="ignore"):
-            low = np.floor(bound_below(self._pool.low[self._winners] * factor + rest))
-            high = np.floor(bound_above(self._pool.high[self._winners] * factor + rest))
+            low = np.floor(bound_below(pool.noise_low[self._winners] * factor + rest))
+            high = np.floor(bound_above(pool.noise_high[self._winners] * factor + rest))
         # Whole numbers beyond 2^52 have no floats between them that would show a doubt.
         sure = (low == high) & (np.abs(low) < 2.0**52)
-        pairs = zip(self._winners.tolist(), low.tolist(), sure.tolist(), strict=True)
-        return [whole + int(near) if plain else self._round_exactly(i, scale, base) for i, near, plain in pairs]
+        each_winner = zip(self._winners.tolist(), bases, wholes, low.tolist(), sure.tolist(), strict=True)
+        return [
+            whole + int(near) if plain else self._round_exactly(arrival, scale, own)
+            for arrival, own, whole, near, plain in each_winner
+        ]
 
     def _round_exactly(self, arrival: int, scale: Fraction, base: Fraction) -> int:
         contender = _contender_of(self._race, self._first, self._pool, arrival)
-        return contender.round_value(scale, base, self._race.times[int(self._pool.stream[arrival])])
+        return contender.round_noise(scale, base, self._race.times[int(self._pool.stream[arrival])])
 
 
 def sample_best(runners: Runners, places: int, noise: NoiseFormula, entropy: Entropy) -> list[int]:
@@ -321,7 +329,7 @@ def _race_by_streams(runners: Runners, places: int, noise: NoiseFormula, entropy
 
 
 def _fields(arrivals: _Arrivals) -> tuple[NDArray[np.generic], ...]:
-    return arrivals.stream, arrivals.turn, arrivals.element, arrivals.low, arrivals.high
+    return tuple(vars(arrivals).values())
 
 
 def _draw_more(race: _RaceForBest, j: int, pool: _Arrivals, total_low: Floats, total_high: Floats) -> _Arrivals:
@@ -354,22 +362,41 @@ def _bound_arrivals(
     gain_low, gain_high = np.minimum(gain, LARGEST), np.maximum(gain, -LARGEST)
     if (bound_below(gain_low) > race.runners.bound[stream]).any():
         raise EnvelopeError
-    value_low = bound_below(gain_low) + least - least_off - RELATIVE * np.abs(least)
-    value_high = bound_above(gain_high) + most + most_off + RELATIVE * np.abs(most)
-    return _Arrivals(stream, turn, element, np.where(np.isnan(value_low), -np.inf, value_low), value_high)
+    noise_low, noise_high = least - least_off - RELATIVE * np.abs(least), most + most_off + RELATIVE * np.abs(most)
+    noise_low = np.where(np.isnan(noise_low), -np.inf, noise_low)
+    low, high = bound_below(gain_low) + noise_low, bound_above(gain_high) + noise_high
+    return _Arrivals(stream, turn, element, np.where(np.isnan(low), -np.inf, low), high, noise_low, noise_high)
 
 
 def _rank_best(race: _RaceForBest, first: Words, pool: _Arrivals, bar: float, places: int) -> Ranks:
-    """Where in the pool the best are, in order: by floats where their bounds are apart, by balls where they overlap."""
+    """Return where in the pool the best are, in order."""
     near = np.flatnonzero(pool.high >= bar)
-    near = near[np.argsort(-pool.high[near])]
-    lowest = np.minimum.accumulate(pool.low[near])
+    return _rank(race, first, pool, near, pool.low[near], pool.high[near], places)[:places]
+
+
+def _rank(
+    race: _RaceForBest, first: Words, pool: _Arrivals, some: Ranks, low: Floats, high: Floats, places: int
+) -> Ranks:
+    """Return arrivals best first, at least so many in order: by floats where their bounds are apart.
+
+    Floats are coarse for scores far from the k-th. Where bounds overlap, gains are therefore counted anew from one of
+    the group, so that equal scores are told apart by their noise; and only what overlaps even then is left to balls.
+    """
+    order = np.argsort(-high)
+    ranked, lowest = some[order], np.minimum.accumulate(low[order])
     # Everything before a cut is certainly above everything after it.
-    cuts = np.concatenate([[0], np.flatnonzero(pool.high[near][1:] < lowest[:-1]) + 1, [len(near)]])
+    cuts = np.concatenate([[0], np.flatnonzero(high[order][1:] < lowest[:-1]) + 1, [len(some)]])
     for j in np.flatnonzero((np.diff(cuts) > 1) & (cuts[:-1] < places)).tolist():
-        group = slice(cuts[j], cuts[j + 1])
-        near[group] = _sort_exactly(race, first, pool, near[group])
-    return near[:places]
+        place = slice(cuts[j], cuts[j + 1])
+        group = ranked[place]
+        gain = race.runners.gain_float(pool.element[group], int(pool.element[group[0]]))
+        closer_low = bound_below(np.minimum(gain, LARGEST)) + pool.noise_low[group]
+        closer_high = bound_above(np.maximum(gain, -LARGEST)) + pool.noise_high[group]
+        if (closer_high - closer_low).max() < 0.5 * (high - low)[order][place].max():
+            ranked[place] = _rank(race, first, pool, group, closer_low, closer_high, places - int(cuts[j]))
+        else:
+            ranked[place] = _sort_exactly(race, first, pool, group)
+    return ranked
 
 
 def _sort_exactly(race: _RaceForBest, first: Words, pool: _Arrivals, group: Ranks) -> list[int]:

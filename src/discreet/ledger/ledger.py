@@ -267,6 +267,8 @@ class Ledger:
         """Refuse all further releases; `top_k` calls this where a release was withheld for a fault of discreet."""
         with store.write_transaction(self._path, self._wait) as connection:
             account = self._catch_up(connection)
+            if store.record_at(connection, charge.number) != charge:
+                raise LedgerError("the ledger does not hold the charge that it is to be locked for")
             content = {"charge": charge.number, "version": discreet.__version__}
             store.append(connection, next_record(account.last, LOCK, content))
 

@@ -102,11 +102,11 @@ class Prepared(oneshot.Prepared):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Values:
-    """The noisy scores of the winners; a race knows them in units of noise, from the score at rank k-1 on."""
+    """The noisy scores of the winners: their scores, and the noise of the race in its own unit."""
 
     prepared: Prepared
     podium: Podium
 
     def to_steps(self, grid: Fraction) -> list[int]:
-        edge = self.prepared.tally.exact(self.prepared.k - 1)
-        return self.podium.round_values(1 / (self.prepared.weight * grid), edge / grid)
+        tally = self.prepared.tally
+        return self.podium.round_noises(1 / (self.prepared.weight * grid), lambda rank: tally.exact(rank) / grid)

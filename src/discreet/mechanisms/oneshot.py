@@ -94,8 +94,8 @@ class Prepared:
     def gain(self, element: int) -> arb:
         return -ball(self.excess(element))
 
-    def gain_float(self, elements: Ranks) -> Floats:
-        edge = np.full_like(elements, self.k - 1)
+    def gain_float(self, elements: Ranks, above: int | None = None) -> Floats:
+        edge = np.full_like(elements, self.k - 1 if above is None else above)
         up, down = self.tally.gaps(elements, edge, self.weight), self.tally.gaps(edge, elements, self.weight)
         return _with_infinity(up) - _with_infinity(down)
 

@@ -380,3 +380,43 @@ def test_users_at_the_ends_of_time_are_found_with_others(unit, zone, tmp_path):
         source = discreet.events(store, user="who", item="what", domain=discreet.discovered("1e-6", 1))
         (found,) = source.find_items("key", lambda users, items: np.arange(len(items)))
         assert found.items == ["a"]
+
+
+@pytest.mark.filterwarnings("ignore:The 'future.infer_string' option")  # ibis asks pandas for it
+@pytest.mark.parametrize("wrap", [ibis.memtable, lambda frame: duckdb.connect().from_df(frame)], ids=["ibis", "duckdb"])
+def test_a_pandas_frame_inside_of_another_table_is_refused(wrap):
+    """Its types follow from rows there too: one missing item took a score from 50 to 0."""
+    whole = pd.DataFrame({"who": range(3), "what": [2**60 + 1] * 3})
+    gap = pd.DataFrame({"who": range(4), "what": [*[2**60 + 1] * 3, None]})
+    one, other = (scores(wrap(frame), domain=[2**60 + 1]) for frame in (whole, gap))
+    assert one == other
+    assert "whose types follow from rows" in one
+    declared = pa.table({"who": [1, 2], "what": [1, 1]})
+    assert scores(ibis.memtable(declared)) == {1: 2, 2: 0}
+
+
+@pytest.mark.parametrize("kind", ["arrow", "polars", "pandas", "folder"])
+def test_users_of_zoned_nanoseconds_are_not_merged(kind, tmp_path):
+    """Two of them that share a microsecond are two users, or, in a folder, whose types are somebody's, none."""
+    who = pa.array([0, 1], pa.int64()).view(pa.timestamp("ns", "UTC"))
+    table = pa.table({"who": who, "what": [1, 1], "amount": [-5, 10]})
+    if kind == "folder":
+        pa.parquet.write_table(table, tmp_path / "a.parquet")
+        pa.parquet.write_table(pa.table({"who": ["x"], "what": [1], "amount": [1]}), tmp_path / "b.parquet")
+    given = {"polars": pl.from_arrow, "pandas": lambda each: each.to_pandas()}.get(kind, lambda each: each)(table)
+    found = scores(tmp_path if kind == "folder" else given, value="amount", clip=(-5, 5))
+    assert found == {1: 1 if kind == "folder" else 0, 2: 0}
+
+
+def test_a_parquet_file_with_users_of_zoned_nanoseconds_is_refused(tmp_path):
+    who = pa.array([0, 1], pa.int64()).view(pa.timestamp("ns", "UTC"))
+    pa.parquet.write_table(pa.table({"who": who, "what": [1, 1]}), tmp_path / "a.parquet")
+    assert "user must not be a column of nanoseconds with a time zone" in scores(tmp_path / "a.parquet")
+
+
+def test_a_nested_type_of_one_file_stops_no_other(tmp_path):
+    pa.parquet.write_table(pa.table({"who": ["x", "y"], "what": [1, 1]}), tmp_path / "a.parquet")
+    before = scores(tmp_path)
+    odd = f"COPY (SELECT union_value(k := 1) AS who, 1 AS what) TO '{tmp_path / 'b.parquet'}' (FORMAT parquet)"
+    duckdb.connect().execute(odd)
+    assert_neighbours(before, scores(tmp_path))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -77,7 +76,7 @@ class ArraySource(Source):
 
 def array_source(scores: Any, labels: Any = None) -> ArraySource:
     """The source behind whatever one-dimensional scores a caller may hold."""
-    if isinstance(scores, array | memoryview):
+    if _is_buffer(scores):
         scores = _from_buffer(scores)
     typed, fractional = is_typed(scores), is_fractional(scores)
     if isinstance(scores, Mapping):
@@ -236,8 +235,19 @@ def _as_array(scores: Any) -> NDArray[Any]:
     raise InvalidTypeError(f"scores must be numbers, not an array of {scores.dtype}")
 
 
+def _is_buffer(scores: Any) -> bool:
+    """Return True if scores are memory with a format, such as an array of Python or ctypes, or become an array."""
+    is_frame = type(scores).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
+    if is_frame or isinstance(scores, bytes | bytearray) or hasattr(scores, "dtype"):
+        return False
+    try:
+        return memoryview(scores).ndim > 0
+    except TypeError:
+        return hasattr(scores, "__array__")
+
+
 def _from_buffer(scores: Any) -> NDArray[Any]:
-    """Return the array behind the memory of Python's own array or of a memoryview, whose format is its type."""
+    """Return the array behind memory whose format is its type."""
     try:
         return np.asarray(scores)
     except (TypeError, ValueError):

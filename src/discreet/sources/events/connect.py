@@ -199,7 +199,7 @@ def _start_duckdb() -> tuple[Any, Callable[[], None]]:
 
 def _open_frame(frame: Any, wanted: Collection[str] | None, argument: str, user: str | None) -> Opened:
     """Open a frame of pandas, polars or pyarrow, of which only the wanted columns are looked at."""
-    from discreet.sources.events.frames import FrameColumn, choose_columns, convert_pandas
+    from discreet.sources.events.frames import FrameColumn, choose_columns, convert_pandas, keep_nanoseconds
 
     if not is_frame(frame):
         raise InvalidTypeError(f"{argument} must be a table with columns, not a {type(frame).__name__}")
@@ -223,7 +223,7 @@ def _open_frame(frame: Any, wanted: Collection[str] | None, argument: str, user:
         # A plain name would be a pattern where it begins with ^ and ends with $.
         frame = frame.select(selectors.by_name(*chosen) if chosen else [])
     table = as_arrow(frame, argument)
-    columns = [FrameColumn(name, table.column(name)) for name in chosen]
+    columns = [FrameColumn(name, keep_nanoseconds(table.column(name), name == user)) for name in chosen]
     return _open_columns(table.num_rows, columns, listed)
 
 
@@ -232,6 +232,10 @@ def _open_relation(relation: Any, wanted: Collection[str] | None, argument: str)
     from discreet.sources.events.frames import FrameColumn, choose_columns
     from discreet.sources.events.text_files import quote_identifier
 
+    if wanted is not None and "pandas_scan" in relation.sql_query():
+        raise InvalidTypeError(
+            f"{argument} must not be a relation over a pandas frame, whose types follow from rows; pass the frame"
+        )
     places, listed = choose_columns(list(relation.columns), wanted, argument)
     chosen = [relation.columns[place] for place in places]
     asked = ", ".join(map(quote_identifier, chosen)) or "0"
@@ -313,7 +317,7 @@ def _read_files(
     if found.ending == ".parquet" and wanted is None:
         return connection.read_parquet(literal_paths(found.files)), frozenset()
     if found.ending == ".parquet":
-        return read_parquet(connection, found.files, wanted or (), found.several, _unused_name("files"))
+        return read_parquet(connection, found.files, wanted or (), found.several, _unused_name("files"), user)
     local = [fetch_text_file(connection, file) if is_remote(file) else file for file in found.files]
     check_whole(local, found.given)
     found = replace(found, files=local)

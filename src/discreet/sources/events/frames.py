@@ -94,12 +94,23 @@ def convert_pandas(frame: Any, places: Sequence[int], user: str | None) -> list[
             found.append(FrameColumn(name, fields=_convert_guessed(series, exact=name == user)))
             continue
         try:
-            found.append(FrameColumn(name, pa.array(series, from_pandas=True)))
+            declared = keep_nanoseconds(pa.array(series, from_pandas=True), name == user)
+            found.append(FrameColumn(name, declared))
         except (pa.ArrowException, ValueError, TypeError):
             # Text with half of a surrogate pair, which a column that is declared as text can hold.
             cells = _convert_objects(series.astype(object).to_numpy(), exact=True)
             found.append(FrameColumn(name, cells.get("text", pa.nulls(len(series), pa.string()))))
     return found
+
+
+def keep_nanoseconds(column: Any, is_user: bool) -> Any:
+    """Return a column of users without its time zone where it counts nanoseconds.
+
+    DuckDB cuts zoned ones to microseconds. Without a zone the instants stay the same, and two users stay two.
+    """
+    dtype = column.type
+    is_cut = is_user and pa.types.is_timestamp(dtype) and dtype.unit == "ns" and dtype.tz is not None
+    return column.cast(pa.timestamp("ns")) if is_cut else column
 
 
 def create_view(connection: Any, rows: int, columns: Sequence[FrameColumn], listed: Sequence[str]) -> Any:

@@ -16,6 +16,7 @@ from urllib.parse import unquote, unquote_to_bytes
 
 from sqlglot import exp
 
+from discreet.errors import InvalidTypeError, quote
 from discreet.redaction import redact_url
 from discreet.sources.events.cells import CELL_FIELDS, engine_function, is_whole_type, null_unless, read_cell
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
@@ -26,7 +27,7 @@ Schema = dict[str, str]
 
 
 def read_parquet(
-    connection: Any, files: list[str], wanted: Collection[str], several: bool, name: str
+    connection: Any, files: list[str], wanted: Collection[str], several: bool, name: str, user: str | None = None
 ) -> tuple[Any, frozenset[str]]:
     """A table of Parquet files, and the names of its columns without a declared type.
 
@@ -42,21 +43,31 @@ def read_parquet(
         Whether the caller has asked for a pattern of files, however many there are.
     name
         A name for the view.
+    user
+        The column that tells users apart.
     """
     if not several:
+        if _cuts_nanoseconds(connection, files, user):
+            raise InvalidTypeError(
+                f"user must not be a column of nanoseconds with a time zone, as {quote(user)} is: DuckDB cuts them to "
+                "microseconds; write it without the zone"
+            )
         table = connection.read_parquet(literal_paths(files), hive_partitioning=True, hive_types_autocast=False)
         return table, frozenset(_partition_columns(files[0]))
     import ibis
 
+    empty = ibis.null("string")
     spelled = {column.casefold(): column for column in wanted}
     parts, columns = [], dict[str, str]()
     for group in _group_by_schema(connection, files):
         part, names = _read_group(connection, group, spelled)
+        if _cuts_nanoseconds(connection, group, user):
+            # Two users may have become one, so that none of them is one.
+            part = part.mutate(**{each: empty for each in part.columns if each.casefold() == str(user).casefold()})
         parts.append(spell_columns(part, spelled))
         for column in names:
             columns.setdefault(column.casefold(), spelled.get(column.casefold(), column))
     asked = [column for folded, column in columns.items() if folded in spelled]
-    empty = ibis.null("string")
     unions = [
         part.select(**{each: convert_to_cell(part[each] if each in part.columns else empty) for each in asked})
         for part in parts
@@ -81,17 +92,32 @@ def _group_by_schema(connection: Any, files: list[str]) -> list[list[str]]:
     return list(groups.values())
 
 
+def _cuts_nanoseconds(connection: Any, files: list[str], user: str | None) -> bool:
+    """Return True if users are nanoseconds with a zone, which DuckDB cuts to microseconds, in files of one schema."""
+    query = "SELECT name, logical_type FROM parquet_schema(?) WHERE logical_type LIKE '%isAdjustedToUTC=1%NANOS=Nano%'"
+    found = connection.con.execute(query, [literal_paths(files[:1])]).fetchall()
+    return any(name.casefold() == str(user).casefold() for name, _ in found)
+
+
 def _read_group(connection: Any, files: list[str], wanted: Collection[str]) -> tuple[Any, list[str]]:
     """Return the wanted columns of files of one schema, and the names of all of its columns."""
     partitioned = str(bool(_partition_columns(files[0]))).lower()
     listed = ", ".join(str(exp.Literal.string(each).sql("duckdb")) for each in literal_paths(files))
     reader = f"read_parquet([{listed}], hive_partitioning = {partitioned}, hive_types_autocast = false)"
-    names = [row[0] for row in connection.con.execute(f"DESCRIBE FROM {reader}").fetchall()]
-    asked = [name for name in names if name.casefold() in wanted]
+    types = {row[0]: row[1] for row in connection.con.execute(f"DESCRIBE FROM {reader}").fetchall()}
+    names = list(types)
+    asked = [_select_readable(name, types[name]) for name in names if name.casefold() in wanted]
     if not asked:
         return connection.sql(f"SELECT 0 AS discreet_row FROM {reader}"), names  # noqa: S608  # all quoted
     # Only these are named: of a type that ibis does not know, a column that nobody asked for would stop it.
-    return connection.sql(f"SELECT {', '.join(map(quote_identifier, asked))} FROM {reader}"), names  # noqa: S608
+    return connection.sql(f"SELECT {', '.join(asked)} FROM {reader}"), names  # noqa: S608
+
+
+def _select_readable(name: str, dtype: str) -> str:
+    """Return the SQL of a column; a nested one is the bytes of its text: ibis does not know all nested types."""
+    column = quote_identifier(name)
+    is_nested = dtype.endswith("]") or dtype.startswith(("STRUCT", "UNION", "MAP"))
+    return f"TRY(encode({column}::VARCHAR)) AS {column}" if is_nested else column
 
 
 def _partition_columns(file: str) -> list[str]:

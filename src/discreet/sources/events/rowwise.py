@@ -120,6 +120,8 @@ def _check_types(node: Any, dialect: Dialect) -> None:
     """Raise where the types that an operation is given let it fail on a cell, or take rows of two users for equal."""
     import ibis.expr.operations as ops
 
+    if isinstance(node, ops.InMemoryTable) and type(node.data).__name__ == "PandasDataFrameProxy":
+        refuse("a table made of a pandas frame or a list, whose types follow from rows (pass the frame itself)")
     if isinstance(node, ops.Cast | ops.TryCast) and not _is_safe_cast(node):
         remedy = "" if isinstance(node, ops.TryCast) else " (try_cast does not)"
         refuse(f"a cast from {node.arg.dtype} to {node.to}, which can fail on a row{remedy}")
@@ -322,6 +324,12 @@ def _check_spark(plan: Any) -> None:
                 "a scan of text, whose types and errors follow from rows (pass the path of the file as table instead)",
                 thing,
             )
+        if _guesses_partitions(node):
+            refuse(
+                "a scan of partitions, whose types follow from rows (set "
+                "spark.sql.sources.partitionColumnTypeInference.enabled to false)",
+                thing,
+            )
         for value in scala_members(node.expressions()):
             _check_spark_value(value, thing)
 
@@ -338,6 +346,16 @@ def _reads_text(node: Any) -> bool:
     relation = node.relation()
     is_files = relation.getClass().getSimpleName() == "HadoopFsRelation"
     return is_files and relation.fileFormat().getClass().getSimpleName() not in _SPARK_FORMATS
+
+
+def _guesses_partitions(node: Any) -> bool:
+    """Return True if a step takes the types of columns from the names of folders, which are somebody's values."""
+    if node.getClass().getSimpleName() != "LogicalRelation" or node.catalogTable().isDefined():
+        return False
+    relation = node.relation()
+    if relation.getClass().getSimpleName() != "HadoopFsRelation" or relation.partitionSchema().isEmpty():
+        return False
+    return bool(relation.sparkSession().sessionState().conf().partitionColumnTypeInferenceEnabled())
 
 
 def _check_spark_value(value: Any, thing: str) -> None:
