@@ -645,3 +645,8 @@ def test_json_has_floats_beside_exact_numbers(epsilon):
             for name, number in floats.items():
                 assert 0 <= number - Fraction(data["guarantee"][name]) < number * Fraction(1, 10**15)
         assert type(release).from_json(release.to_json()) == release
+
+
+def test_an_internal_error_can_be_sent_to_another_process():
+    again = pickle.loads(pickle.dumps(discreet.InternalError()))  # noqa: S301  # made here
+    assert str(again) == str(discreet.InternalError())

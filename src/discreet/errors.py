@@ -38,14 +38,17 @@ class MissingExtraError(Error, ImportError):
     """A library that only some uses of discreet need is not installed."""
 
 
+_FAULT = (
+    "discreet found a fault in its own work and withholds the release; what was charged for it stays spent. "
+    "Please report this"
+)
+
+
 class InternalError(Error, RuntimeError):
     """A check of discreet's own work failed, so the release is withheld; the message tells nothing of the data."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "discreet found a fault in its own work and withholds the release; what was charged for it stays spent. "
-            "Please report this"
-        )
+    def __init__(self, message: str = _FAULT) -> None:
+        super().__init__(message)
 
 
 def quote(value: Any) -> str:

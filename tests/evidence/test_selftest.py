@@ -32,7 +32,7 @@ PLACES = {
     (module, name)
     for module, names in {
         canonical: ["scale"],
-        canonical_nested: ["begin", "sample_bernoulli_exp"],
+        canonical_nested: ["begin", "check_bounds", "sample_bernoulli_exp"],
         core: ["scale", "exponents"],
         core.Core: ["prepare"],
         core_odds: ["weigh_grid"],

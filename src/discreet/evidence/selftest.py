@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from discreet.errors import InternalError
 from discreet.evidence import faults
 from discreet.evidence.audit import draw_counts, fit_to_definition
 from discreet.evidence.count_rows import CountTask, count_tasks
@@ -80,11 +81,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Staged:
-    """What the audit of one sampler found: after how many draws, and the probability of counts so far off."""
+    """The findings of the audit of one sampler: after how many draws, and the probability of counts so far off.
+
+    `is_withheld` is True if discreet itself found the fault, and withheld a release.
+    """
 
     mechanism: Mechanism
     draws: int
     fits: float
+    is_withheld: bool = False
 
     @property
     def holds(self) -> bool:
@@ -92,7 +97,7 @@ class Staged:
         return self.fits > ALPHA
 
     def __str__(self) -> str:
-        return f"p = {self.fits:.1g}, {self.draws:,} draws"
+        return "a release was withheld" if self.is_withheld else f"p = {self.fits:.1g}, {self.draws:,} draws"
 
 
 @dataclass(frozen=True)
@@ -237,7 +242,10 @@ def audit_in_stages(mechanism: Mechanism, most: int, seed: int = 1) -> Staged:
     drawn_from = long_input(mechanism, None, Fraction(1), "add-remove")
     entropy, counts, draws, fits = Entropy(random.Random(seed)), Counter[Any](), 0, 1.0  # noqa: S311  # no secret
     for stage in (stage for stage in STAGES if stage <= most):
-        counts += draw_counts(drawn_from, stage - draws, entropy)
+        try:
+            counts += draw_counts(drawn_from, stage - draws, entropy)
+        except InternalError:
+            return Staged(mechanism, draws, 0.0, is_withheld=True)
         draws, chances = stage, fit_to_definition(drawn_from, counts)
         fits = min(1.0, len(STAGES) * len(chances) * min(chances))
         if fits <= ALPHA:
