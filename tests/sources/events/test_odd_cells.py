@@ -1,10 +1,15 @@
 """One user's odd cells, in whatever column, change nothing but that user's own part: no type, no path, no error."""
 
+import csv
 import enum
+import json
+import sqlite3
 import tempfile
+from contextlib import closing
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from uuid import UUID
 
 import duckdb
@@ -231,6 +236,59 @@ def test_no_value_of_arrow_or_polars_decides_anything_for_others(data):
         columns[name] = odd[data.draw(st.sampled_from(list(odd)))]()
     new = pa.table(list(columns.values()), names=list(columns))
     assert_neighbours(scores(new.slice(0, N), **question), scores(new, **question))
+
+
+PLAIN = [
+    None, 0, 1, 2, -7, 2**53 + 1, 2**63 - 1, 1.0, 1.5, 1e300, -0.0, "", "1", "x", "ü", "a\0b",
+    '"', "x,;\n", "2024-01-31",
+    "2024-01-31 12:00:00", "true", "nan", "1e400", "0x1F", "1_000", "9" * 400,
+]  # fmt: skip
+"""Cells that text files and databases without types can hold."""
+
+
+def keep_plain(store, columns, folder):
+    """A table of plain cells on a store without declared types of numbers."""
+    rows = list(zip(*columns.values(), strict=True))
+    texts = [[None if cell is None else str(cell) for cell in row] for row in rows]
+    match store:
+        case "csv":
+            with open(f"{folder}/e.csv", "w", encoding="utf-8", newline="") as file:
+                csv.writer(file).writerows([list(columns), *texts])
+            return f"{folder}/e.csv"
+        case "jsonl" | "json":
+            lines = [json.dumps(dict(zip(columns, row, strict=True))) for row in rows]
+            text = "\n".join(lines) if store == "jsonl" else f"[{','.join(lines)}]"
+            Path(f"{folder}/e.{store}").write_text(text, encoding="utf-8")
+            return f"{folder}/e.{store}"
+        case "sqlite":
+            with closing(sqlite3.connect(f"{folder}/e.db")) as connection, connection:
+                connection.execute(f"CREATE TABLE e ({', '.join(columns)})")
+                connection.executemany(f"INSERT INTO e VALUES ({', '.join('?' * len(columns))})", rows)  # noqa: S608
+            return {"table": f"sqlite://{folder}/e.db", "name": "e"}
+        case "polars":
+            return pl.DataFrame(texts, schema=dict.fromkeys(columns, pl.String), orient="row")
+        case "duckdb":
+            connection = ibis.duckdb.connect()
+            schema = pa.schema([(name, pa.string()) for name in columns])
+            return connection.create_table("e", pa.table([*map(list, zip(*texts, strict=True))], schema=schema))
+
+
+@pytest.mark.parametrize("store", ["csv", "jsonl", "json", "sqlite", "polars", "duckdb"])
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_no_plain_cell_decides_anything_for_others(store, data):
+    cells = st.sampled_from(PLAIN)
+    question = data.draw(st.sampled_from(QUESTIONS))
+    base = {"who": USERS} | {name: data.draw(st.lists(cells, min_size=N, max_size=N)) for name in COLUMNS}
+    rows = data.draw(st.integers(1, 3))
+    extra = {"who": [data.draw(cells)] * rows} | {name: [data.draw(cells) for _ in range(rows)] for name in COLUMNS}
+    is_first = data.draw(st.booleans())
+    odd = {name: [*extra[name], *base[name]] if is_first else [*base[name], *extra[name]] for name in base}
+    found = []
+    for columns in (base, odd):
+        with tempfile.TemporaryDirectory() as folder:
+            found.append(scores(keep_plain(store, columns, folder), **question))
+    assert_neighbours(*found)
 
 
 UNUSED = [
