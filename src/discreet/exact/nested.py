@@ -180,7 +180,7 @@ def check_bounds(cells: Enclosure, slack: float) -> None:
 
     The masses of each side telescope to 1. Cells that overlap or leave a gap, which no acceptance would show, do not
     add up to it. With one cell of a, the mass of every cell of b is known. With more, bounds are compared with the
-    chords, and levels beside the heaviest cells with their sums. The rest is checked when a class is accepted.
+    chords, and the levels beside the heaviest cell with their sums. The rest is checked when a class is accepted.
     """
     for side in (cells.a, cells.b):
         if not abs(float(np.exp(side.log_mass).sum()) - 1.0) < _MASS_ERROR:
@@ -190,16 +190,13 @@ def check_bounds(cells: Enclosure, slack: float) -> None:
     else:
         at, levels = cells.levels.place(cells.b.last), cells.levels
         log_r = levels.bound(at)
-        heaviest = cells.log_masses.argsort()[-_CHECKED:]
-        some = np.union1d(at.level[heaviest], at.next[heaviest])
-        if not (levels.log_r[some] + slack >= Levels.at(levels.b[some], cells.a).log_r).all():
+        heaviest = int(cells.log_masses.argmax())
+        beside = slice(int(at.level[heaviest]), int(at.next[heaviest]) + 1)
+        if not (levels.log_r[beside] + slack >= Levels.at(levels.b[beside], cells.a).log_r).all():
             raise EnvelopeError
     if not (cells.log_masses + slack >= cells.b.log_mass + log_r).all():
         raise EnvelopeError
 
-
-_CHECKED = 8
-"""The number of cells whose levels are computed anew: others are hardly ever proposed."""
 
 _MASS_ERROR = 2.0**-24
 """How far a sum of masses may be from 1: up to 3,000 cells are each right to a relative 2^-38."""
