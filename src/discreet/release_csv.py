@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from discreet.grouped_release import AnyRelease
 
 _SPECIAL = re.compile('[,;\t\r\n"]')
-"""What a field is quoted for: readers split at commas, at semicolons or at tabs."""
+"""A field with one of these is quoted: readers split at commas, at semicolons or at tabs."""
 
 _FORMULA = re.compile(
     # The beginning of a cell for one of these readers,

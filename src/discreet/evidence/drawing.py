@@ -44,7 +44,7 @@ _SURE, _DECOYS_SURE = 50.0, 20.0
 """All hopeless items together are drawn with a probability below e^-50, a set of decoys and others with e^-20."""
 
 _SPREAD = 1000
-"""How far apart the scores of hopeless items are where they are to fill buckets."""
+"""The distance between the scores of hopeless items that are to fill buckets."""
 
 
 @dataclass(frozen=True)

@@ -199,7 +199,7 @@ def check_bounds(cells: Enclosure, slack: float) -> None:
 
 
 _MASS_ERROR = 2.0**-24
-"""How far a sum of masses may be from 1: up to 3,000 cells are each right to a relative 2^-38."""
+"""The largest distance of a sum of masses from 1: up to 3,000 cells are each right to a relative 2^-38."""
 
 
 def log_slack(k: int, m: int, cells: int, bits: int) -> float:

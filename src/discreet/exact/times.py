@@ -142,7 +142,7 @@ class StreamTimes:
     def total(self, count: int) -> arb:
         """A ball around the sum of the first exponentials.
 
-        What was added up at a precision stays; one that grows with the bits revealed brings the ball to a point.
+        Sums are kept for each precision; one that grows with the bits revealed brings the ball to a point.
         """
         sums = self.sums.setdefault(ctx.prec, [arb(0)])
         for uniform in self.uniforms[len(sums) - 1 : count]:

@@ -224,12 +224,12 @@ def cost_of(epsilon: str, zcdp: str, delta: str) -> Composition:
 
 _COSTS = ("epsilon", "zcdp", "delta")
 _OPTIONAL = {"groups", "edition"}
-"""What some charges say: how many groups a release has, and of which chart it is an edition."""
+"""The keys that some charges have: the number of groups of a release, and the chart of an edition."""
 
 _EDITION = {"chart", "period", "settings"}
 
 _KEYS = {each.name for each in fields(Entry)} - {"number", "stored"} - _OPTIONAL
-"""What every charge says."""
+"""The keys that every charge has."""
 
 
 def _open_account(record: Record) -> Account:

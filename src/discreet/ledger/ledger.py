@@ -278,7 +278,7 @@ class Ledger:
         Parameters
         ----------
         reason
-            Why it is safe to go on, such as the version in which the fault is mended; it is written to the ledger.
+            The reason why it is safe to go on, such as the version that mends the fault; the ledger keeps it.
         """
         charges.check_text(reason, "reason")
         with store.write_transaction(self._path, self._wait) as connection:

@@ -46,7 +46,7 @@ _UNIT = 10_000
 """The share is a whole number of these parts."""
 
 _UNLIKELY, _NEVER = 50.0, 1e300
-"""How far below the largest log weight one does not count in a sum, and what stands for minus infinity."""
+"""Log weights this far below the largest do not count in a sum; the second number stands for minus infinity."""
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -22,7 +22,7 @@ from discreet.errors import InvalidValueError
 from discreet.publish.lock import hold_lock
 
 KEPT_SECONDS = 60
-"""How long a folder stays that was replaced: a reader who found it can read all of its files."""
+"""A replaced folder stays for so many seconds, so that a reader who found it can read all of its files."""
 
 MARK = ".discreet-site"
 """A file by which a folder is known to be a site that was written here."""
