@@ -10,7 +10,7 @@ import numpy as np
 import discreet
 
 OF_COUNTS = discreet.Sensitivity(down=0, up=1)
-"""What all scores are taken for, floats too, which have no sensitivity of their own."""
+"""The sensitivity of all scores, floats included, which have none of their own."""
 
 FOLDER = Path(os.environ.get("DISCREET_DATA", Path(__file__).parents[2] / "shared" / "datasets"))
 

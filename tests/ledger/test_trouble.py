@@ -17,6 +17,7 @@ import discreet
 from discreet.exact.entropy import SystemBits
 from discreet.ledger import charges, store
 from discreet.ledger.errors import LedgerError
+from discreet.ledger.path import check_free_space
 
 SCORES = {"dune": 912_345, "alien": 877, "heat": 410}
 
@@ -291,3 +292,11 @@ def test_a_ledger_that_does_not_fit_is_not_made(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert os.listdir(tmp_path) == []
+
+
+def test_room_for_a_large_release_is_asked_for_without_writing_it(tmp_path):
+    path = tmp_path / "budget.db"
+    check_free_space(path, 10**9)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(LedgerError, match="has no room for the release; nothing was drawn or charged"):
+        check_free_space(path, 10**18)

@@ -81,7 +81,7 @@ def _mass(side, index):
 
 
 def ways(nested):
-    """What may propose classes: planned, fitted to the scores, and fitted more closely."""
+    """The proposals of classes: planned, fitted to the scores, and fitted more closely."""
     return [nested.planned, nested.fit(WASTE), nested.fit(WASTE / 8)]
 
 

@@ -37,7 +37,7 @@ _ROOM, _ROOM_PER_ITEM = 32_768, 200
 
 @dataclass(frozen=True)
 class Charge:
-    """What a release is to be charged to, and what its caller says of it.
+    """The ledger that a release is to be charged to, and the words of its caller.
 
     `edition` is written by `discreet publish` alone: no argument of `top_k` or `sketch` leads to it.
     """

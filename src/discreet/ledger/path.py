@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
 import stat
 import tempfile
@@ -54,17 +55,20 @@ def is_writable(found: os.stat_result, path: Path) -> bool:
     return bool(found.st_mode & 0o222) and os.access(path, os.W_OK)
 
 
+_TRIED = 2**20
+"""The most bytes that are written to find out whether there is room: more would take long for large releases."""
+
+
 def check_free_space(path: Path, size: int) -> None:
     """Raise where the disk is too full for a new file of so many bytes beside the ledger."""
     try:
+        is_full = shutil.disk_usage(path.parent).free < size
         with tempfile.TemporaryFile(dir=path.parent) as file:
-            # Zeros, because a hole takes no room.
-            file.write(bytes(size))
+            # A quota shows only where something is written: zeros, because a hole takes no room.
+            file.write(bytes(min(size, _TRIED)))
     except OSError as error:
         # Whatever else is wrong with the folder is found, and named, by the charge.
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    else:
-        return
     if is_full:
         raise LedgerError(
             f"the ledger {str(path)!r} cannot be written: the disk is full, or has no room for the release; "

@@ -103,7 +103,7 @@ class Source(AnySource, ABC):
     """How many scores one user can move at most, or None where it may be all of them."""
 
     fractional: bool = False
-    """Whether scores are declared as numbers that need not be whole: then the caller must give the sensitivity."""
+    """True if scores are declared as numbers that need not be whole: then the caller must give the sensitivity."""
 
     has_items: ClassVar[bool] = True
     """Whether the items behind the scores are known: a curve of scores has none, and is for planning alone."""

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyarrow import compute, csv
 
 LONGEST_ROW = 2**24
-"""How many bytes a row has at most, its line end included."""
+"""The most bytes of a row, its line end included; longer rows are left out."""
 
 BROKEN = "\U0010ffff"
 """Stands for bytes that are no text. Unicode keeps this code point out of all text."""
@@ -31,7 +31,7 @@ BREAKS = "discreet.broken"
 """The name of the way of decoding that puts `BROKEN` in the place of such bytes."""
 
 PIECE = 2**20
-"""How many bytes are read at a time: pyarrow parses small blocks faster, and most rows are short."""
+"""The number of bytes read at a time: pyarrow parses small blocks faster, and most rows are short."""
 
 STAND_IN = "\x1f"
 """Takes the place of a delimiter that is not ASCII, which pyarrow does not take."""
@@ -187,7 +187,7 @@ class CsvRows:
     Attributes
     ----------
     unreadable
-        How many rows were left out by the last complete reading because a wanted cell was no text.
+        The number of rows that the last complete reading left out because a wanted cell was no text.
     """
 
     def __init__(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -82,7 +83,7 @@ class TableParts:
     split: GroupSplit | None
 
 
-class EventTable:
+class EventTable(ABC):
     """A table of events, and what is asked of it.
 
     Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
@@ -132,9 +133,9 @@ class EventTable:
         with self.exclusive():
             probe_query(self._opened, self._make_query, columns if period is None else [*columns, period.column.column])
 
+    @abstractmethod
     def _make_query(self) -> Any:
         """Return the expression that a release caches."""
-        raise NotImplementedError
 
     def list_parts(self) -> TableParts:
         """What it is made of."""

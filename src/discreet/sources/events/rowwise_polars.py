@@ -27,7 +27,7 @@ class OneOf(tuple[Any, ...]):
 
 
 class Mark(Enum):
-    """What a field may be where its values are not listed."""
+    """The kinds of fields whose values are not listed."""
 
     ANY = auto()
     GIVEN = auto()

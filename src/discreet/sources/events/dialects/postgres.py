@@ -31,7 +31,7 @@ _AS_NUMBERS: dict[int, Callable[[Any], Any]] = {
     26: lambda oid: oid.cast("string(20)").cast("int64"),
     790: lambda money: money.cast("decimal(38, 4)"),
 }
-"""How columns of the types oid and money, by the number of the type, become numbers."""
+"""The conversion of oid and money to numbers, by the number of the type."""
 
 _COLUMN_TYPES = {"int64": "int8", "string": "text", "date32[day]": "date", "bool": "bool"}
 
