@@ -9,14 +9,15 @@ import contextlib
 import io
 import itertools
 import json
+import os
 import random
 import re
 import sys
 import tempfile
-import warnings
 import zlib
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -289,7 +290,7 @@ def events():
         ),
         "labels of a file": (
             {"item": "number", "domain": "songs.csv:number", "label": "title", "where": "note NOT LIKE 'demo%'"},
-            {"mechanism": SHOT},
+            {"mechanism": SHOT, "epsilon": "1/20"},
         ),
     }  # fmt: skip
     for engine in ENGINES:
@@ -340,7 +341,7 @@ def more_questions():
     }
     for name, question in domains.items():
         yield f"domain of {name}", question, {"epsilon": 4, "counts": "1/2"}
-        yield f"domain of {name} by land", {**question, **BY_LAND}, {"epsilon": 4, "mechanism": QUARTERS}
+        yield f"domain of {name} by land", {**question, **BY_LAND}, {"epsilon": "1/10", "mechanism": QUARTERS}
     for kind, item in {"string": "song", "integer": "number", "date": "day", "boolean": "premium"}.items():
         for most in (1, 2, 5):
             domain = find(max_items_per_user=most, kind=kind, epsilon=10)
@@ -387,7 +388,7 @@ def more_questions():
         {"mechanism": discreet.Histogram(), "epsilon": 3},
     )
     for mechanism in [*MECHANISMS, CEIL]:
-        yield f"by land {mechanism!r}", BY_LAND, {"mechanism": mechanism, "epsilon": 2}
+        yield f"by land {mechanism!r}", BY_LAND, {"mechanism": mechanism, "epsilon": "1/10"}
 
 
 CONDITIONS = [
@@ -447,7 +448,7 @@ def refusals():
 def formats():
     """Give the name of each text about a release, and what writes it."""
     releases = {
-        "a list": lambda rng: select(VISITS["DE"], rng),
+        "a list": lambda rng: select(VISITS["DE"], rng, epsilon="1/500"),
         "an order with counts": lambda rng: select(VISITS["DE"], rng, mechanism=SHOT, counts="1/2"),
         "core": lambda rng: select(
             array_scores(900, "head"), rng, k=60, mechanism=discreet.Core(precision="3/5", otherwise=None)
@@ -750,7 +751,9 @@ def seed(name):
 
 def texts():
     """Give the name of each case and its text."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), warnings.catch_warnings():
+    # Tables are as wide as the terminal.
+    terminal = patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"})
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), terminal:
         write_files()
         for kind in (arrays, sketches, events, formats, commands, publishing, refusals):
             for name, make in kind():
