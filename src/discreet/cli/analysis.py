@@ -43,16 +43,15 @@ from discreet.cli.output import OutputError, check_out, print_json, print_notes,
 from discreet.cli.select import check_files, open_source
 from discreet.cli.stdin import input_files, input_name, name_input
 from discreet.errors import InvalidValueError
+from discreet.jobs import show_progress, stage
 from discreet.mechanisms.registry import to_dict
-from discreet.progress import show_progress, stage
-from discreet.sketches import Sketch
-from discreet.sources.base import Source
-from discreet.sources.files import file_source, read_sketch
-from discreet.sources.groups import GroupedSource
+from discreet.release.sketch import Sketch, read_sketch
+from discreet.sources.base import GroupedSource, Source
+from discreet.sources.files import file_source
 
 if TYPE_CHECKING:
-    from discreet.analysis.comparison import Choice
-    from discreet.discovery_terms import Discovered
+    from discreet.analysis.compare import Choice
+    from discreet.sources.discovered import Discovered
     from discreet.study.plan import Plan
 
 PLAN_HELP = """

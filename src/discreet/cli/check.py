@@ -42,7 +42,7 @@ from discreet.cli.output import FORMATS, OutputError, print_json, print_notes, p
 from discreet.cli.select import check_files, open_source
 from discreet.cli.stdin import name_input
 from discreet.errors import InvalidValueError
-from discreet.progress import show_progress
+from discreet.jobs import show_progress
 
 if TYPE_CHECKING:
     from discreet.sources.events.check_report import Check

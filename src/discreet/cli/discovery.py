@@ -10,11 +10,11 @@ import typer
 
 from discreet.cli.options import complete_from, join_choices, parse_choice, parse_count
 from discreet.cli.output import print_doubt
-from discreet.discovery_terms import EXACT, KINDS, SPELLINGS, discovered
 from discreet.errors import InvalidValueError
+from discreet.sources.discovered import EXACT, KINDS, SPELLINGS, discovered
 
 if TYPE_CHECKING:
-    from discreet.discovery_terms import Discovered
+    from discreet.sources.discovered import Discovered
 
 DiscoverOption = Annotated[
     bool,

@@ -13,8 +13,7 @@ from typing import Any
 import typer
 
 from discreet.cli.output import RED, OutputError, apply_style
-from discreet.errors import Error
-from discreet.sources.column_hints import nearest
+from discreet.errors import Error, nearest
 from discreet.text import printable
 
 SUCCESS, FAILURE, BAD_USE, INTERRUPTED = 0, 1, 2, 130

@@ -9,14 +9,12 @@ from discreet.cli.groups import parse_grouping
 from discreet.cli.options import parse_count
 from discreet.cli.output import check_out
 from discreet.cli.stdin import STANDARD, Input, input_files
-from discreet.discovery_terms import Discovered
 from discreet.errors import InvalidValueError, quote
+from discreet.sources.discovered import Discovered
 from discreet.sources.events.domain import parse_domain
-from discreet.sources.events.file_paths import list_files
-from discreet.sources.events.ranges import Integers
-from discreet.sources.events.remote_files import is_remote
+from discreet.sources.events.paths import is_remote, list_files
+from discreet.sources.events.ranges import STRINGS, Integers
 from discreet.sources.events.source import events
-from discreet.sources.events.strings import STRINGS
 
 
 def prepare_events(

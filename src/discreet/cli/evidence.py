@@ -8,25 +8,18 @@ import typer
 
 from discreet.cli import options as shared
 from discreet.cli.errors import FAILURE, SUCCESS
-from discreet.cli.options import (
-    parse_adjacency,
-    parse_count,
-    parse_format,
-    parse_jobs,
-    parse_mechanism,
-    parse_numbers,
-)
+from discreet.cli.options import parse_adjacency, parse_count, parse_format, parse_jobs, parse_mechanism, parse_numbers
 from discreet.cli.output import print_json, print_text, progress_bar
 from discreet.errors import InvalidValueError
+from discreet.jobs import show_progress
 from discreet.mechanisms.registry import to_dict
 from discreet.privacy import ADJACENCIES
-from discreet.progress import show_progress
 
 if TYPE_CHECKING:
     from discreet.evidence.audit import Audit
-    from discreet.evidence.count_rows import CountVerdict
-    from discreet.evidence.discovery_rows import DiscoveryVerdict
-    from discreet.evidence.group_rows import GroupVerdict
+    from discreet.evidence.counts import CountVerdict
+    from discreet.evidence.discovery import DiscoveryVerdict
+    from discreet.evidence.groups import GroupVerdict
     from discreet.evidence.report import Failure, Verdict, Verification
 
 VERIFY_HELP = """

@@ -12,10 +12,9 @@ import typer
 
 from discreet.cli.options import complete_from, join_choices, parse_choice, parse_count
 from discreet.cli.stdin import STANDARD
-from discreet.errors import InvalidValueError, quote
-from discreet.sources.column_hints import suggestion
-from discreet.sources.events.remote_files import is_remote
-from discreet.sources.groups import MANY, ONE, explain_each_user
+from discreet.errors import InvalidValueError, quote, suggestion
+from discreet.sources.base import MANY, ONE, explain_each_user
+from discreet.sources.events.paths import is_remote
 
 _ONE_OR_MANY = (ONE, MANY)
 
@@ -82,7 +81,7 @@ def parse_grouping(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _count_groups(groups: Any) -> str:
     """How many groups a list has, as far as that is known before a file is read."""
-    from discreet.sources.events.group_lists import Product
+    from discreet.sources.events.group_columns import Product
     from discreet.sources.events.ranges import Integers
 
     lists = groups.lists if isinstance(groups, Product) else [groups]
@@ -92,7 +91,7 @@ def _count_groups(groups: Any) -> str:
 
 
 def _parse_column(text: str) -> Any:
-    from discreet.sources.events.group_spelling import parse_by
+    from discreet.sources.events.group_keys import parse_by
     from discreet.sources.events.periods import UNITS
 
     found = parse_by(text) if text.strip() else []
@@ -106,7 +105,7 @@ def _parse_column(text: str) -> Any:
 
 
 def _parse_groups(texts: Sequence[str], by: Sequence[Any]) -> Any:
-    from discreet.sources.events.group_spelling import parse_groups
+    from discreet.sources.events.group_keys import parse_groups
 
     if not texts:
         raise InvalidValueError(

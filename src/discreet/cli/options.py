@@ -15,12 +15,11 @@ from typing import Annotated, Any
 import typer
 
 from discreet.cli.stdin import STANDARD, Input
-from discreet.errors import InvalidValueError, quote
+from discreet.errors import InvalidValueError, quote, suggestion
 from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.noise import NOISES
 from discreet.mechanisms.registry import FALLBACKS, MECHANISMS, make_mechanism
-from discreet.noise import NOISES
 from discreet.privacy import ADJACENCIES, Sensitivity, check_adjacency, exact
-from discreet.sources.column_hints import suggestion
 
 TABLE_OR_JSON = ("table", "json")
 INPUT_FORMATS = ("csv", "tsv", "json", "parquet", "npy")

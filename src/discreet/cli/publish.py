@@ -16,7 +16,7 @@ from discreet.cli.options import complete_from, parse_choice, parse_seconds
 from discreet.cli.output import OutputError
 from discreet.cli.publish_log import LOGS, Teller
 from discreet.errors import InvalidValueError
-from discreet.progress import show_progress
+from discreet.jobs import show_progress
 
 if TYPE_CHECKING:
     from discreet.publish.charts_file import ChartsFile

@@ -15,7 +15,7 @@ from discreet.cli.stdin import input_files, open_input
 from discreet.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from discreet.statements.subject import Statable
+    from discreet.release.statement import Statable
 
 FORMATS = ("text", "json", "yaml")
 HELP = """
@@ -90,7 +90,7 @@ def statement(
 def _format(release: Statable, shape: str, ledger: str | None, answers: Any) -> str:
     if shape == "text":
         return release.statement(ledger)
-    from discreet.statements.yaml_text import entry_to_yaml
+    from discreet.release.registry import entry_to_yaml
 
     entry = release.registry(ledger, answers)
     return entry_to_yaml(entry).removesuffix("\n") if shape == "yaml" else json.dumps(entry, indent=2)

@@ -13,8 +13,7 @@ from html import escape
 
 from discreet.labels import sort_key
 from discreet.publish.wording import items_missing_from, join_names
-from discreet.release import Count, Release
-from discreet.release_words import describe_size
+from discreet.release.release import Count, Release, describe_size
 from discreet.text import count_with_commas, printable
 
 _LEFT = ' class="left"'

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from discreet.grouped_listing import name_group
-from discreet.grouped_release import GroupedRelease
 from discreet.publish.bars import Earlier, list_to_html
 from discreet.publish.charts_file import Chart
 from discreet.publish.editions import Edition
 from discreet.publish.wording import describe_difference, name_period
-from discreet.release import Release
+from discreet.release.grouped import GroupedRelease, name_group
+from discreet.release.release import Release
 
 _SHOWN_PERIODS = 12
 

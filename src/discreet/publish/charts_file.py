@@ -18,18 +18,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, quote
-from discreet.ledger.chain import canonical, digest
+from discreet.errors import InvalidTypeError, InvalidValueError, quote, redact_url
 from discreet.ledger.charges import check_text
+from discreet.ledger.store import canonical, digest
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import DEFAULT, make_mechanism
 from discreet.privacy import positive, whole_number
 from discreet.publish.keys import CHART, FILE, TERMS, check_keys
 from discreet.publish.site_folder import is_in_site
-from discreet.redaction import redact_url
-from discreet.sources.events.local_days import open_zone
-from discreet.sources.events.periods import UNITS, Unit
-from discreet.sources.events.remote_files import is_remote
+from discreet.sources.events.paths import is_remote
+from discreet.sources.events.periods import UNITS, Unit, open_zone
 
 RESERVED = {"index", "statement", "data"}
 """What the site has pages of its own for."""
@@ -217,7 +215,7 @@ def _check_pair(given: Any, one: str, other: str, why: str) -> None:
 def _check_where(where: str | None) -> None:
     if where is None:
         return
-    from discreet.sources.events.where.parsing import parse_expression, silence_sqlglot
+    from discreet.sources.events.where.grammar import parse_expression, silence_sqlglot
 
     with silence_sqlglot():
         parse_expression(where)

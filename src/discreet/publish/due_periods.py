@@ -6,8 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from discreet.errors import InvalidValueError, quote
 from discreet.publish.charts_file import Chart
-from discreet.sources.events.local_days import open_zone
-from discreet.sources.events.periods import Unit, list_periods
+from discreet.sources.events.periods import Unit, list_periods, open_zone
 
 
 def find_due_periods(chart: Chart, moment: datetime) -> list[str | None]:

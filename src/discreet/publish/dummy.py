@@ -19,12 +19,12 @@ from discreet.publish.due_periods import find_due_periods
 from discreet.publish.editions import Edition
 from discreet.publish.price import list_columns, make_empty_table
 from discreet.publish.site import Site
+from discreet.release.topk import top_k
+from discreet.sources.base import GroupedSource
+from discreet.sources.discovered import UnlistedGroups
 from discreet.sources.events.group_columns import read_by
 from discreet.sources.events.periods import UNITS
 from discreet.sources.events.ranges import Integers
-from discreet.sources.groups import GroupedSource
-from discreet.sources.unlisted import UnlistedGroups
-from discreet.topk import top_k
 
 _USERS, _ROWS, _ITEMS, _PERIODS = 20_000, 60_000, 5_000, 3
 """How many users and rows are made up, of how many items at most, for how many periods."""

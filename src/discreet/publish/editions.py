@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
 
-from discreet.grouped_release import AnyRelease
 from discreet.ledger.account import Entry
 from discreet.publish.charts_file import Chart
-from discreet.sketches import Sketch
+from discreet.release.grouped import AnyRelease
+from discreet.release.sketch import Sketch
 from discreet.sources.events.periods import UNITS
 
 

@@ -10,13 +10,12 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from discreet.discovery_terms import KINDS, SPELLINGS
-from discreet.errors import InvalidTypeError, InvalidValueError, quote
+from discreet.errors import InvalidTypeError, InvalidValueError, quote, suggestion
+from discreet.mechanisms.noise import NOISES
 from discreet.mechanisms.registry import FALLBACKS, MECHANISMS
-from discreet.noise import NOISES
 from discreet.privacy import ADJACENCIES, MANY, ONE
-from discreet.sources.column_hints import suggestion
-from discreet.sources.events.csv_format import ENCODINGS
+from discreet.sources.discovered import KINDS, SPELLINGS
+from discreet.sources.events.csv_files import ENCODINGS
 from discreet.sources.events.periods import UNITS
 
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from discreet.errors import InvalidValueError
-from discreet.ledger.errors import LedgerError
+from discreet.errors import InvalidValueError, LedgerError
 
 
 def find_lock(path: Path) -> Path:

@@ -13,17 +13,15 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
-from discreet.any_request import make_any_request
-from discreet.errors import Error, InvalidValueError, quote
-from discreet.ledger.account import Budget
-from discreet.ledger.composition import Composition
-from discreet.ledger.errors import LedgerError
+from discreet.errors import Error, InvalidValueError, LedgerError, quote
+from discreet.ledger.account import Budget, Composition
 from discreet.ledger.ledger import Ledger
 from discreet.mechanisms.discovery import delta_warning
 from discreet.publish.chart_source import has_lists_in_database, list_terms, open_chart_source, open_stand_in
 from discreet.publish.charts_file import Chart
 from discreet.publish.due_periods import find_due_periods, find_last_ended, find_next_end
 from discreet.publish.editions import ChartRecord, name_request, read_record
+from discreet.release.topk import make_any_request
 
 MOST_PERIODS = 1000
 """So far ahead the budget is followed."""

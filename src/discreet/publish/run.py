@@ -10,16 +10,15 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
-from discreet.any_request import make_any_request
 from discreet.ledger.charges import open_charge
 from discreet.ledger.ledger import Ledger
-from discreet.padding import Padding
 from discreet.publish.chart_source import list_terms, open_chart_source
 from discreet.publish.charts_file import Chart
 from discreet.publish.editions import ChartRecord, describe_purpose, name_edition
 from discreet.publish.price import ChartPrice, Price
+from discreet.release.padding import Padding
+from discreet.release.topk import make_any_request, release_from
 from discreet.text import number_for_programs
-from discreet.topk import release_from
 
 Report = Callable[..., None]
 """What is told of a run: the name of an event, and public facts about it by name."""

@@ -13,8 +13,6 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from discreet.grouped_listing import name_group
-from discreet.grouped_release import GroupedRelease, count_groups
 from discreet.html_text import hash_for_policy
 from discreet.ledger.ledger import Ledger
 from discreet.publish.chart_page import ChartPages, chart_to_html
@@ -22,7 +20,8 @@ from discreet.publish.charts_file import ChartsFile
 from discreet.publish.editions import Edition, read_record
 from discreet.publish.site_statement import make_statements, protect_in_words
 from discreet.publish.wording import join_names, name_period
-from discreet.release_csv import format_csv
+from discreet.release.formats import format_csv
+from discreet.release.grouped import GroupedRelease, count_groups, name_group
 
 DUMMY = "DUMMY: made-up events, drawn without privacy. Nothing here is about anybody."
 

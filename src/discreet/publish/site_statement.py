@@ -8,10 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from discreet.publish.chart_page import ChartPages
-from discreet.statements.registry import write_registry_entry
-from discreet.statements.statement import promise_to_people, write_statement
-from discreet.statements.subject import make_subject
-from discreet.statements.yaml_text import entry_to_yaml
+from discreet.release.registry import entry_to_yaml, write_registry_entry
+from discreet.release.statement import make_subject, promise_to_people, write_statement
 from discreet.text import decimal_above, printable
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from discreet.grouped_release import AnyRelease
 from discreet.labels import sort_key
 from discreet.publish.editions import Edition
+from discreet.release.grouped import AnyRelease
 from discreet.text import printable, round_up
 
 _MONTHS = (

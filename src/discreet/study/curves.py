@@ -9,14 +9,13 @@ from functools import partial
 from itertools import pairwise
 from math import exp, isnan, log, nan, sqrt
 
-from discreet.analysis.goals import GOALS, goals
+from discreet.analysis.goals import GOALS, goals, log_odds
 from discreet.analysis.meters import Precision, Shares, meter
-from discreet.analysis.statistics import log_odds
-from discreet.guarantee import Guarantee
 from discreet.mechanisms.base import Form, Mechanism
+from discreet.mechanisms.tally import Tally
 from discreet.privacy import Sensitivity
+from discreet.release.guarantee import Guarantee
 from discreet.study.results import Point
-from discreet.tally import Tally
 
 CURVE_GOALS = ("top", "great", "good")
 """The goals that all figures show; that of the methods has recall too, which takes longer."""

@@ -8,16 +8,14 @@ from functools import cached_property
 from math import isnan
 from typing import Any
 
-from discreet.analysis.choose import compare, find_least
-from discreet.analysis.clipping import compare_bounds
-from discreet.analysis.comparison import Choice, Comparison
+from discreet.analysis.compare import Choice, Comparison, compare, compare_bounds, find_least
 from discreet.analysis.goals import GOALS, check_goal, name_goal
 from discreet.analysis.meters import Shares
 from discreet.analysis.search import Aim, Case, Scores, hardest_case
 from discreet.mechanisms.base import Mechanism
 from discreet.privacy import MANY, Number, Sensitivity
-from discreet.sketches import Sketch
-from discreet.sources.groups import GroupedSource
+from discreet.release.sketch import Sketch
+from discreet.sources.base import GroupedSource
 from discreet.study.curves import refine
 from discreet.study.other_k import OtherK, find_other_k
 from discreet.study.plan_page import make_plan_page

@@ -6,7 +6,7 @@ from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING
 
-from discreet.analysis.comparison import Choice
+from discreet.analysis.compare import Choice
 from discreet.study.page import Section, page
 from discreet.study.results import Point, Results
 from discreet.text import decimal, round_up, three_digits

@@ -6,9 +6,9 @@ import shlex
 from fractions import Fraction
 from typing import Any
 
-from discreet.analysis.comparison import Comparison, ItemBound
+from discreet.analysis.compare import Comparison, ItemBound
 from discreet.analysis.goals import Hits, goals
-from discreet.tally import Tally
+from discreet.mechanisms.tally import Tally
 from discreet.text import decimal
 
 _MEANING = {

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from discreet import __version__
-from discreet.sketches import Sketch
+from discreet.jobs import make_pool
+from discreet.release.sketch import Sketch
 from discreet.study.figures import write_figures
 from discreet.study.page import write_page
 from discreet.study.results import NeededEpsilon, Point, Results, Time
 from discreet.study.summary import summarise
 from discreet.study.tasks import METHODS, PAPERS, Task
-from discreet.workers import make_pool
 
 KEPT = "study.jsonl"
 PAGE = "index.html"

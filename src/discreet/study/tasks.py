@@ -12,20 +12,20 @@ from fractions import Fraction
 from math import nan
 from statistics import median
 
-from discreet.analysis.joint_sets import JointOverSets
+from discreet.analysis.joint_odds import JointOverSets
 from discreet.analysis.meters import Precision, Shares
 from discreet.errors import InvalidValueError
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.noise import NOISES
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.registry import all_contenders
 from discreet.mechanisms.sampler import Sampler
-from discreet.noise import NOISES
-from discreet.sketches import Sketch
+from discreet.release.sketch import Sketch
+from discreet.release.topk import top_k
 from discreet.study.curves import Curve, known_goals, reader, refine, trace_curve
 from discreet.study.results import NeededEpsilon, Point, Results, Time
 from discreet.study.vectors import Vector, zipf
-from discreet.topk import top_k
 
 SIZES = (10, 100, 1000)
 PAPERS = Canonical(gamma="1/2")

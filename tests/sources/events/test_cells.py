@@ -14,10 +14,10 @@ from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 from discreet.sources.events.cells import is_untyped, read_cell
-from discreet.sources.events.dialect import dialect_of
+from discreet.sources.events.dialects.base import dialect_of
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
-from discreet.sources.events.parquet import convert_to_cell
-from discreet.sources.events.sqlite_cells import declare_types
+from discreet.sources.events.dialects.sqlite import declare_types
+from discreet.sources.events.readers import convert_to_cell
 
 TEXTS = [
     "7", "07", "+7", "-7", "7.", "7.0", "7.000", "7.5", " 7", "7 ", "7\n", "\t7", "0x1F", "1_000", "1e3", "", "-", ".0",

@@ -32,9 +32,9 @@ from test_contract import (
 
 import discreet
 from discreet.errors import InvalidTypeError, InvalidValueError
-from discreet.selection import Selection
+from discreet.mechanisms.tally import Selection
 from discreet.sources.events import connect, lookup
-from discreet.sources.events.dialect import dialect_named
+from discreet.sources.events.dialects.base import dialect_named
 
 LANDS = ["DE", "FR", "AT", "é", "JP"]
 """The public groups; that nobody is in the last one does not show."""

@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.selection import Selection
+from discreet.mechanisms.tally import Selection
 
 BASE = [
     {"who": who, "what": what, "stars": stars, "amount": amount, "day": day}

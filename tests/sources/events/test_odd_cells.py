@@ -25,7 +25,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.selection import Selection
+from discreet.mechanisms.tally import Selection
 
 N = 5
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.sources.events.dialect import dialect_of
+from discreet.sources.events.dialects.base import dialect_of
 from discreet.sources.events.rowwise import _LISTED, check_rowwise
 
 EVENTS = pa.table({"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, 3.0], "tags": [["x"], ["y"], ["z"]]})

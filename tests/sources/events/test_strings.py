@@ -10,7 +10,7 @@ import pytest
 from engines import ENGINES, on, on_server, postgres, spark  # noqa: F401  # fixtures
 
 import discreet
-from discreet.sources.events.dialect import Dialect
+from discreet.sources.events.dialects.base import Dialect
 
 ALPHABET = "ba'\\%ä😀\u0301"
 """With a quote, what SQL and patterns escape, letters of two and four bytes, and an accent of its own."""

@@ -25,7 +25,7 @@ import pytest
 from engines import postgres  # noqa: F401  # a fixture
 
 import discreet
-from discreet.sources.engine import EngineError, ask
+from discreet.sources.events.engine import EngineError, ask
 
 EVENTS = pa.table({"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, 3.0], "nested": [[1], [2], [3]]})
 GOOD = {"table": EVENTS, "user": "who", "item": "what", "domain": ["a", "b", "c"]}

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.discovery_terms import Discovered
-from discreet.sources.events.unlisted_scoring import UnlistedScoring
+from discreet.sources.discovered import Discovered
+from discreet.sources.events.unlisted import UnlistedScoring
 
 KEY = "00c0ffee00c0ffee"
 ODD = ["dune", "Dune", " dune ", "é", "É", "ß", "'quoted' \"text\"", "x,y", "😀", "￿x", "𐀀", "NULL", "7", "07"]
