@@ -16,10 +16,12 @@ from discreet.evidence.visible_laws import outcome_of
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.tally import Selection
-from discreet.release import discovery
-from discreet.release.discovery import make_discovery_request
+from discreet.release import discovery_request
+from discreet.release.discovery_request import make_discovery_request
+from discreet.release.request import Randomness
 from discreet.sources.discovered import FoundItems
 from discreet.sources.events.unlisted import UnlistedScoring
+from snapshots import find_items
 
 # The law, over all neighbours of small tables, from rows to what the caller sees.
 
@@ -53,7 +55,7 @@ def find_all(most):
 
     return [
         list(zip(found.items, n, found.scores, strict=True))
-        for found, n in zip(source.find_items("7", keep), users, strict=True)
+        for found, n in zip(find_items(source, "7", keep), users, strict=True)
     ]
 
 
@@ -85,7 +87,7 @@ def select_in_turn(request, held):
             prepared.append(ready)
             return Selection(np.array(ranks))
 
-        return outcome_of(discovery._release_found(request, held, draw, None, True))
+        return outcome_of(request._release_found(held, Randomness(draw)))
 
     first = observe(range(request.k))
     if not prepared:
@@ -284,17 +286,19 @@ def test_nothing_that_is_public_says_how_long_it_takes():
 
 def test_the_key_is_drawn_once_for_a_release(monkeypatch):
     keys = []
-    find = discreet.sources.events.unlisted.UnlistedTable.find_items
+    hold = discreet.sources.events.unlisted.UnlistedTable.snapshot
 
-    def note(self, key, keep):
+    def note(self, key):
         keys.append(key)
-        return find(self, key, keep)
+        return hold(self, key)
 
-    monkeypatch.setattr(discreet.sources.events.unlisted.UnlistedTable, "find_items", note)
+    monkeypatch.setattr(discreet.sources.events.unlisted.UnlistedTable, "snapshot", note)
     release()
     release()
     assert len(set(keys)) == len(keys) == 2
-    assert discovery.draw_key(Entropy(random.Random(3))) == discovery.draw_key(Entropy(random.Random(3)))
+    assert discovery_request.draw_key(Entropy(random.Random(3))) == discovery_request.draw_key(
+        Entropy(random.Random(3))
+    )
 
 
 def test_an_event_of_an_accountant_has_no_delta():

@@ -16,8 +16,9 @@ from discreet import jobs
 from discreet.errors import Error, InvalidTypeError, InvalidValueError
 from discreet.mechanisms.tally import Selection
 from discreet.release.grouped import read_release
-from discreet.release.grouped_draw import draw_grouped_release, make_grouped_request
+from discreet.release.grouped_request import make_grouped_request
 from discreet.release.padding import default_period
+from discreet.release.request import Randomness
 from discreet.sources import scores
 from discreet.sources.scores import as_source
 
@@ -108,7 +109,7 @@ def test_the_noise_of_counts_comes_after_all_selections_and_only_moves_its_own_g
         calls.append("noise")
         return len(calls) if len(calls) > 4 else 0
 
-    release = draw_grouped_release(request, draw, noise)
+    release = request.draw(Randomness(draw, noise))
     assert calls == ["draw"] * 2 + ["noise"] * 4
     assert [count.value for count in release["DE"].counts] == [912, 877]
     assert [count.value for count in release["FR"].counts] == [315, 304]
@@ -119,7 +120,7 @@ def test_what_is_seen_of_one_group_says_nothing_of_another():
     for first in range(3):
         for second in range(3):
             ranks = iter([first, second])
-            release = draw_grouped_release(request, lambda _, ranks=ranks: Selection(np.array([next(ranks)])))
+            release = request.draw(Randomness(lambda _, ranks=ranks: Selection(np.array([next(ranks)]))))
             assert release["DE"].items == [["dune", "alien", "heat"][first]]
             assert release["FR"].items == [["alien", "heat", "dune"][second]]
 
@@ -476,7 +477,7 @@ def test_progress_says_how_many_groups_are_done(monkeypatch):
         return Selection(np.array([0]))
 
     with jobs.show_progress():
-        draw_grouped_release(request, draw)
+        request.draw(Randomness(draw))
     assert "drawing 4 of 12 groups" in terminal.text
     assert "computing" not in terminal.text
     assert terminal.text.endswith("\x1b[2K")

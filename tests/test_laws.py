@@ -13,8 +13,7 @@ import discreet
 import draws
 from definitions import definition
 from discreet.exact.entropy import Entropy
-from discreet.release.request import make_request
-from discreet.release.topk import draw_release
+from discreet.release.request import Randomness, make_request
 from discreet.sources.arrays.array import array_source
 from sampling import sample
 
@@ -46,7 +45,8 @@ def released(scores, k, mechanism, seed, **options):
         selection = prepared.select(entropy)
         return replace(selection, ranks=selection.draw_ranks(), head=0, subset=None, cuts_no_run=False)
 
-    release = draw_release(make_request(array_source(scores, labels), k, 1, mechanism=mechanism, **options), draw)
+    request = make_request(array_source(scores, labels), k, 1, mechanism=mechanism, **options)
+    release = request.draw(Randomness(draw))
     return release.items, release.order
 
 

@@ -97,7 +97,7 @@ def test_auto_is_refused_for_what_holds_objects(kind, monkeypatch):
     given = UNTYPED[kind]
     if kind == "events":
         given = discreet.events(given, user="who", item="what", domain=["a", "b"])
-    monkeypatch.setattr("discreet.release.topk.draw_any", lambda *_, **__: pytest.fail("something was drawn"))
+    monkeypatch.setattr("discreet.release.request.Request.draw", lambda *_: pytest.fail("something was drawn"))
     with pytest.raises(ValueError, match=NOT_AUTO):
         discreet.top_k(given, 1, 1, pad_to="auto")
 

@@ -13,8 +13,7 @@ import discreet
 from discreet.ledger.charges import query_of
 from discreet.mechanisms.tally import Selection
 from discreet.privacy import whole_number
-from discreet.release.request import Request, make_request
-from discreet.release.topk import draw_release
+from discreet.release.request import Randomness, Request, make_request
 
 SCORES = {"dune": 912, "alien": 877, "heat": 410}
 SOURCE = Path(discreet.__file__).parent
@@ -55,13 +54,13 @@ def test_the_mechanism_is_prepared_with_what_the_selection_may_spend():
             return super().prepare(tally, k, epsilon, sensitivity)
 
     request = make_request(SCORES, 1, 1, mechanism=Seen(), split="auto")
-    draw_release(request, lambda prepared: Selection(np.array([0])), lambda rate: 0)
+    request.draw(Randomness(lambda prepared: Selection(np.array([0])), lambda rate: 0))
     assert spent == [Fraction(1, 2)]
 
 
 def test_a_draw_is_released_as_it_was_selected():
     request = make_request(SCORES, 2, 1, mechanism=discreet.Peeling())
-    release = draw_release(request, lambda prepared: Selection(np.array([2, 0])))
+    release = request.draw(Randomness(lambda prepared: Selection(np.array([2, 0]))))
     assert (release.items, release.order, release.counts) == (["dune", "heat"], ["heat", "dune"], None)
 
 

@@ -178,7 +178,7 @@ class Odd:
 def test_a_source_that_outlives_a_call_does_not_follow_its_tensor():
     counts = torch.zeros(1000, dtype=torch.int64)
     counts[:3] = 1000
-    source, on_device = discreet.grouped({"DE": counts}, each_user="one"), TensorSource(counts).snapshot()
+    source, on_device = discreet.grouped({"DE": counts}, each_user="one"), TensorSource(counts).freeze()
     counts[:] = 0
     counts[100:107] = 1000
     assert discreet.top_k(source, k=3, epsilon=50)["DE"].items == [0, 1, 2]

@@ -10,7 +10,7 @@ from discreet.evidence.counts import verify_counts
 from discreet.evidence.neighbours import Family, whole
 from discreet.exact.discrete import sample_discrete_laplace
 from discreet.privacy import Sensitivity
-from discreet.release import counts, topk
+from discreet.release import counts, request
 from discreet.release.counts import CountMechanism
 from discreet.release.request import Request
 
@@ -121,7 +121,7 @@ def test_the_sampler_adds_what_the_verifier_takes_it_to_add(monkeypatch):
         rates.append(rate)
         return sample_discrete_laplace(entropy, rate)
 
-    monkeypatch.setattr(topk, "sample_discrete_laplace", spied)
+    monkeypatch.setattr(request, "sample_discrete_laplace", spied)
     discreet.top_k({"a": 3, "b": 2, "c": 0}, k=2, epsilon=1, counts="1/3", adjacency="swap")
     assert rates == [Fraction(1, 6)] * 2
 

@@ -57,8 +57,9 @@ from discreet.cli.stdin import Input, input_files, input_suffix, name_input, ope
 from discreet.errors import InvalidValueError
 from discreet.jobs import show_progress
 from discreet.privacy import positive
+from discreet.release.delivery import Delivery, plan_charge
 from discreet.release.padding import Padding, check_auto
-from discreet.release.topk import make_any_request, plan_charge, release_from
+from discreet.release.topk import make_any_request
 from discreet.sources.events.paths import is_remote
 from discreet.sources.files import TEXTS, file_source
 
@@ -273,16 +274,20 @@ def select(
         source_of = prepare_events(file, user, item, adjacency, options, terms, grouping, out)
     # Progress would show when a stage ends.
     with show_progress(not quiet and pad_to is None):
-        ask = partial(
-            make_any_request, k=count, epsilon=epsilon, mechanism=drawn_by, adjacency=adjacency,
-            sensitivity=limits, counts=counts, split=split,
-        )  # fmt: skip
         charge = plan_charge(book, purpose, request_id, dataset, delta=Fraction(0) if terms is None else terms.delta)
         notes: list[str] = []
-        opened = partial(open_source, file, input_format, source_of, notes)
-        release = release_from(opened, ask, padding, charge)
+        with (
+            Delivery(padding, charge) as delivery,
+            open_source(file, input_format, source_of, notes) as source,
+        ):
+            request = make_any_request(
+                source, count, epsilon, mechanism=drawn_by, adjacency=adjacency, sensitivity=limits, counts=counts,
+                split=split,
+            )  # fmt: skip
+            delivery.draw(request)
+            del source, request
     print_notes(notes, quiet)
-    deliver(release, shape, out)
+    deliver(delivery.release, shape, out)
 
 
 @contextmanager

@@ -36,9 +36,9 @@ from discreet.cli.select import check_files, open_ledger, open_source
 from discreet.cli.stdin import input_files, name_input
 from discreet.jobs import show_progress
 from discreet.privacy import positive
+from discreet.release.delivery import Delivery, plan_charge
 from discreet.release.padding import Padding
-from discreet.release.sketch_draw import make_sketch_request
-from discreet.release.topk import plan_charge, release_from
+from discreet.release.sketch_request import make_sketch_request
 from discreet.sources.files import file_source
 
 HELP = """
@@ -145,14 +145,15 @@ def sketch(
 
         refuse_options({"score": score, "sensitivity": sensitivity}, SCORES_ONLY, "with user")
         source_of = prepare_events(file, user, item, adjacency, options, None, gather_options(context, GROUPING), out)
-    ask = partial(
-        make_sketch_request, epsilon=epsilon, ranks=places, grid=grid, adjacency=adjacency,
-        sensitivity=None if sensitivity is None else parse_sensitivity(sensitivity),
-    )  # fmt: skip
+    limits = None if sensitivity is None else parse_sensitivity(sensitivity)
     with show_progress(not quiet and pad_to is None):
         charge = plan_charge(book, purpose, request_id, dataset)
         notes: list[str] = []
-        made = release_from(partial(open_source, file, input_format, source_of, notes), ask, padding, charge)
+        with Delivery(padding, charge) as delivery, open_source(file, input_format, source_of, notes) as source:
+            request = make_sketch_request(source, epsilon, places, grid, limits, adjacency)
+            delivery.draw(request)
+            del source, request
+    made = delivery.release
     print_notes(notes, quiet)
     if out is not None:
         save(made.to_json(indent=2), out)

@@ -11,7 +11,7 @@ from discreet.errors import InvalidValueError, quote
 from discreet.publish.charts_file import Chart
 from discreet.sources.discovered import Discovered, discovered
 from discreet.sources.events.connect import PREFIX, is_url
-from discreet.sources.events.csv_files import DELIMITERS
+from discreet.sources.events.csv_format import DELIMITERS
 from discreet.sources.events.dialects.base import dialect_named
 from discreet.sources.events.domain import parse_domain, split_column
 from discreet.sources.events.group_columns import Product, product

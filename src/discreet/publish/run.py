@@ -6,9 +6,7 @@ A chart that fails does not stop the others. What is reported are public facts: 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 
 from discreet.ledger.charges import open_charge
 from discreet.ledger.ledger import Ledger
@@ -16,8 +14,9 @@ from discreet.publish.chart_source import list_terms, open_chart_source
 from discreet.publish.charts_file import Chart
 from discreet.publish.editions import ChartRecord, describe_purpose, name_edition
 from discreet.publish.price import ChartPrice, Price
+from discreet.release.delivery import Delivery
 from discreet.release.padding import Padding
-from discreet.release.topk import make_any_request, release_from
+from discreet.release.topk import make_any_request
 from discreet.text import number_for_programs
 
 Report = Callable[..., None]
@@ -71,13 +70,9 @@ def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledge
     padding = Padding(terms.pop("pad_to"))
     padding.add_elapsed(source.opening_seconds())
     charge = open_charge(ledger, describe_purpose(chart, period), request, chart.get("dataset"), source.delta)
-    release = release_from(
-        lambda: nullcontext(source),
-        partial(make_any_request, **terms),
-        padding,
-        replace(charge, edition=name_edition(chart, period)),
-    )
-    cost = release.guarantee
+    with Delivery(padding, replace(charge, edition=name_edition(chart, period))) as delivery:
+        delivery.draw(make_any_request(source, **terms))
+    cost = delivery.release.guarantee
     report("released", chart=chart.id, period=period, request_id=request, epsilon=number_for_programs(cost.epsilon))
     notes: list[str] = source.notes()
     return notes

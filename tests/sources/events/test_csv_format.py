@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.sources.events.csv_files import CsvFormat, sniff_delimiter
+from discreet.sources.events.csv_format import CsvFormat, sniff_delimiter
 from discreet.sources.events.paths import find_files
 from discreet.sources.events.readers import read_delimited
 

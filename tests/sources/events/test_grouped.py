@@ -35,6 +35,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.mechanisms.tally import Selection
 from discreet.sources.events import connect, lookup
 from discreet.sources.events.dialects.base import dialect_named
+from snapshots import select_items
 
 LANDS = ["DE", "FR", "AT", "é", "JP"]
 """The public groups; that nobody is in the last one does not show."""
@@ -85,7 +86,7 @@ def score_groups(rows, keys, domain, options):
 
 def rank_groups(source):
     """Every item with its score, by rank, in each group: all that a source can say."""
-    chosen = source.select_items(lambda _, tally: Selection(np.arange(tally.d)), scored=True)
+    chosen = select_items(source, lambda _, tally: Selection(np.arange(tally.d)), scored=True)
     return [list(zip(scores, items, strict=True)) for items, scores in chosen]
 
 
@@ -231,7 +232,7 @@ def test_a_range_of_numbers_is_never_laid_out(engine, ends, grouped_on, monkeypa
         n = sum(score > 0 for score in groups[group].values())
         return Selection(np.array([*range(n), *(n + offset for offset in offsets)]))
 
-    for scores, (items, found) in zip(groups, source.select_items(choose, scored=True), strict=True):
+    for scores, (items, found) in zip(groups, select_items(source, choose, scored=True), strict=True):
         touched = sorted(item for item, score in scores.items() if score)
         assert list(zip(found, items, strict=True))[: len(touched)] == expected(scores)[: len(touched)]
         for offset, item in zip(offsets, items[len(touched) :], strict=True):
@@ -471,6 +472,6 @@ def test_every_place_of_long_runs_is_found(engine, grouped_on, monkeypatch):
     wanted = [expected(scores) for scores in score_groups(rows, LANDS, domain, {"each_user": "one"})]
     for _ in range(3):
         ranks = [np.array(rng.sample(range(3000), 7)) for _ in LANDS]
-        chosen = source.select_items(lambda group, _, ranks=ranks: Selection(ranks[group]), scored=True)
+        chosen = select_items(source, lambda group, _, ranks=ranks: Selection(ranks[group]), scored=True)
         for ranked, inside, (items, scores) in zip(wanted, ranks, chosen, strict=True):
             assert list(zip(scores, items, strict=True)) == [ranked[rank] for rank in inside]

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.mechanisms.tally import Selection
+from snapshots import select_items
 
 BASE = [
     {"who": who, "what": what, "stars": stars, "amount": amount, "day": day}
@@ -312,7 +313,7 @@ def test_floats_of_pandas_are_users_where_no_two_people_share_one(dtype):
     for question in ({}, {"max_items_per_user": 1}, sums):
         assert scores_of({"table": frame}, [1], question)[0] == {(int, 1): 2}
     source = discreet.events(frame, user="who", item="what", domain=[1], **groups)
-    found = source.select_items(lambda _, tally: Selection(np.arange(tally.d)), scored=True)
+    found = select_items(source, lambda _, tally: Selection(np.arange(tally.d)), scored=True)
     assert [list(scores) for _, scores in found] == [[2], [0]]
     declared = frame.assign(who=pd.array([7, 8, 2**60, 2**60 + 1, None], "Int64"))
     assert scores_of({"table": declared}, [1], {})[0] == {(int, 1): 4}

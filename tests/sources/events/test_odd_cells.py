@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.mechanisms.tally import Selection
+from snapshots import find_items, select_items
 
 N = 5
 
@@ -36,7 +37,7 @@ def scores(table, domain=(1, 2), **question):
     try:
         source = discreet.events(**arguments, user="who", item="what", domain=list(domain), **question)
         if "by" in question:
-            every = source.select_items(lambda _, tally: Selection(np.arange(tally.d)), scored=True)
+            every = select_items(source, lambda _, tally: Selection(np.arange(tally.d)), scored=True)
             return {(place, item): score for place, (items, found) in enumerate(every)
                     for item, score in zip(items, found, strict=True)}  # fmt: skip
         tally, items = source.tally(), source.items(np.arange(source.d))
@@ -436,7 +437,7 @@ def test_users_at_the_ends_of_time_are_found_with_others(unit, zone, tmp_path):
     )
     for store in (table, table.to_pandas(), str(tmp_path / "*.parquet"), tmp_path / "m.parquet"):
         source = discreet.events(store, user="who", item="what", domain=discreet.discovered("1e-6", 1))
-        (found,) = source.find_items("key", lambda users, items: np.arange(len(items)))
+        (found,) = find_items(source, "key", lambda users, items: np.arange(len(items)))
         assert found.items == ["a"]
 
 

@@ -10,7 +10,7 @@ from discreet.privacy import Number, check_adjacency, whole_number
 from discreet.sources.base import GroupedSource
 from discreet.sources.discovered import Discovered, UnlistedGroups, UnlistedSource
 from discreet.sources.events.connect import PREFIX, Opened, is_url, open_table, parse_listed_column
-from discreet.sources.events.csv_files import check_csv_format
+from discreet.sources.events.csv_format import check_csv_format
 from discreet.sources.events.domain import split_column
 from discreet.sources.events.group_columns import read_by
 from discreet.sources.events.group_keys import GroupSplit, open_group_split, refuse_own_groups

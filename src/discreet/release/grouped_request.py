@@ -17,16 +17,24 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidValueError
+from discreet.exact.arrays import Ranks
 from discreet.jobs import count_steps
-from discreet.mechanisms.base import Prepared
-from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import sum_of_largest
 from discreet.release.grouped import GroupedRelease
 from discreet.release.guarantee import Guarantee
 from discreet.release.padding import Workload
-from discreet.release.request import Asked, GroupShare, Request, Terms, check_group_mechanism, make_request, make_terms
-from discreet.release.topk import Drawn, choose_ranks, make_release
-from discreet.sources.base import Chosen, GroupedSource, Source
+from discreet.release.request import (
+    Asked,
+    Drawn,
+    GroupShare,
+    Randomness,
+    Request,
+    Terms,
+    check_group_mechanism,
+    make_request,
+    make_terms,
+)
+from discreet.sources.base import GroupedSource, Source
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,6 +81,34 @@ class GroupedRequest:
         typed = all(request.source.typed for request in self.requests)
         items, groups = sum(request.d for request in self.requests), len(self.requests)
         return Workload(typed, items, self.k * groups, self.requests[0].has_numbers, groups)
+
+    def draw(self, randomness: Randomness) -> GroupedRelease:
+        """Take one snapshot of all groups, draw them one after the other, and look up the items of all at once."""
+        source, requests = self.source, self.requests
+        items: list[list[Any] | Ranks]
+        if self.takes_all_items and not self.has_counts:
+            drawn = [Drawn() for _ in requests]
+            # Groups of one domain share a source that lists it: each is asked once.
+            sources = {id(request.source): request.source for request in requests}
+            listed = {number: one.every_item() for number, one in sources.items()}
+            items = [listed[id(request.source)] for request in requests]
+        else:
+            drawn, picks = [], []
+            with (
+                np.errstate(all="ignore"),
+                source.snapshot() as snapshot,
+                count_steps("drawing", "groups", len(requests)) as advance,
+            ):
+                for group, (request, tally) in enumerate(zip(requests, snapshot.tallies(), strict=True)):
+                    advance(group)
+                    drawn.append(request.draw_ranks(tally, randomness))
+                    picks.append(snapshot.pick(drawn[-1].selection))
+                items = snapshot.items(picks)
+        releases = {
+            key: request.make_release(found, one, randomness)
+            for key, request, found, one in zip(source.keys, requests, items, drawn, strict=True)
+        }
+        return GroupedRelease(releases, self.guarantee, source.each_user, source.groups_per_user, source.names)
 
 
 def make_listed_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> Request | GroupedRequest:
@@ -133,35 +169,3 @@ def _total_guarantee(requests: list[Request], groups_per_user: int) -> Guarantee
     limit = max((each.sensitivity for each in promised.values()), key=lambda one: one.l1 or 0)
     parts = counts if is_split else Fraction(0)
     return replace(first, epsilon=epsilon, sensitivity=limit, zcdp=rho, counts_epsilon=parts)
-
-
-# From scores by group to a release of each group, drawn one after the other.
-
-
-def draw_grouped_release(
-    request: GroupedRequest,
-    draw: Callable[[Prepared], Selection],
-    noise: Callable[[Fraction], int] | None = None,
-    private: bool = True,
-) -> GroupedRelease:
-    """The releases of all groups, drawn one after the other, and after that their counts."""
-    source, requests = request.source, request.requests
-    drawn = [Drawn() for _ in requests]
-    if request.takes_all_items and not request.has_counts:
-        # Groups of one domain have one source that knows it.
-        sources = {id(each.source): each.source for each in requests}
-        listed = {number: one.every_item() for number, one in sources.items()}
-        every: list[Chosen] = [(listed[id(each.source)], []) for each in requests]
-    else:
-        with np.errstate(all="ignore"), count_steps("drawing", "groups", len(requests)) as advance:
-
-            def choose(group: int, tally: Tally) -> Selection:
-                advance(group)
-                return choose_ranks(requests[group], draw, drawn[group], tally)
-
-            every = source.select_items(choose, request.has_counts)
-    releases = {
-        key: make_release(each, chosen, one, noise, private)
-        for key, each, chosen, one in zip(source.keys, requests, every, drawn, strict=True)
-    }
-    return GroupedRelease(releases, request.guarantee, source.each_user, source.groups_per_user, source.names)

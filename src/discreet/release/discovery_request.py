@@ -6,28 +6,29 @@ With groups each has its share of all three.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import InvalidValueError
 from discreet.exact.entropy import Entropy
-from discreet.mechanisms.base import Prepared
-from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import positive, whole_number
 from discreet.release.counts import CountMechanism, check_counts, make_count_mechanism, split_budget
 from discreet.release.grouped import AnyRelease, GroupedRelease
 from discreet.release.guarantee import Guarantee
 from discreet.release.padding import Workload
 from discreet.release.release import Release
-from discreet.release.request import Asked, check_group_mechanism, check_source_adjacency
-from discreet.release.topk import check_items
+from discreet.release.request import (
+    Asked,
+    Drawn,
+    Randomness,
+    Request,
+    check_group_mechanism,
+    check_items,
+    check_source_adjacency,
+)
 from discreet.sources.arrays.array import ArraySource
-from discreet.sources.base import Chosen
 from discreet.sources.discovered import FoundItems, UnlistedGroups, UnlistedSource
 
 
@@ -65,6 +66,41 @@ class DiscoveryRequest:
         """What says how long the release takes: nothing that is public does."""
         return Workload(False, 0, self.k, self.count_mechanism is not None)
 
+    def draw(self, randomness: Randomness) -> AnyRelease:
+        """Take a snapshot, draw which items are kept, look them up, and release the top-k of those in each group."""
+        source, discovery, entropy = self.source, self.share.discovery, randomness.entropy
+        assert discovery is not None  # a request for items that nobody listed has one
+        with np.errstate(all="ignore"):
+            with source.snapshot(draw_key(entropy)) as snapshot:
+                kept = [discovery.sample_kept_ranks(entropy, users, items) for users, items in snapshot.runs()]
+                found = snapshot.items(kept)
+            releases = [self._release_found(each, randomness) for each in found]
+        if not isinstance(source, UnlistedGroups):
+            return releases[0]
+        by_key = dict(zip(source.keys, releases, strict=True))
+        return GroupedRelease(by_key, self.guarantee, source.each_user, source.groups_per_user, source.names)
+
+    def _release_found(self, found: FoundItems, randomness: Randomness) -> Release:
+        """Return the release of the kept items: of all of them, without an order, where they are at most k.
+
+        The kept items are the output of a private mechanism, so their scores are selected from as any others.
+        """
+        grid, takes_all = self.source.grid, len(found.items) <= self.k
+        kept = ArraySource(np.array(found.scores, np.int64), found.items, grid, grid)
+        request = Request(kept, self.k, self.share, self.count_mechanism)
+        items: list[Any]
+        if takes_all:
+            items, drawn = found.items, Drawn(scores=[score * grid for score in found.scores])
+        else:
+            with kept.snapshot() as snapshot:
+                drawn = request.draw_ranks(snapshot.tally, randomness)
+                items = list(snapshot.items(drawn.selection))
+        counted, noise, mechanism = self.count_mechanism, randomness.noise, self.share.mechanism
+        counts = None if counted is None or noise is None else counted.add_noise(items, drawn.scores, noise)
+        order = items if mechanism.ordered and not takes_all else None
+        listed = check_items(items, self.k, may_be_fewer=takes_all or mechanism.may_release_fewer)
+        return Release(listed, order, None, self.share, randomness.private, counts, self.k, drawn.chosen)
+
 
 def make_discovery_request(source: UnlistedSource, k: Any, epsilon: Any, **terms: Any) -> DiscoveryRequest:
     """The request that the arguments of `top_k` describe for items that nobody listed; the terms are `Asked`'s."""
@@ -99,63 +135,6 @@ def make_discovery_request(source: UnlistedSource, k: Any, epsilon: Any, **terms
     return DiscoveryRequest(source, size, whole, share, counted)
 
 
-# From items that nobody listed to a release: which of them are kept, and the top-k of those.
-
-Draw = Callable[[Prepared], Selection]
-Noise = Callable[[Fraction], int]
-
-
-def draw_discovery_release(
-    request: DiscoveryRequest, draw: Draw, noise: Noise | None, private: bool, entropy: Entropy
-) -> AnyRelease:
-    """The release of what is found and then selected by `draw`, by group where the request is."""
-    source, discovery = request.source, request.share.discovery
-    assert discovery is not None  # a request for items that nobody listed has one
-    with np.errstate(all="ignore"):
-        found = source.find_items(draw_key(entropy), partial(discovery.sample_kept_ranks, entropy))
-        releases = [_release_found(request, each, draw, noise, private) for each in found]
-    if not isinstance(source, UnlistedGroups):
-        return releases[0]
-    by_key = dict(zip(source.keys, releases, strict=True))
-    return GroupedRelease(by_key, request.guarantee, source.each_user, source.groups_per_user, source.names)
-
-
 def draw_key(entropy: Entropy) -> str:
-    """Returns a key for the hash that decides which items of a user count; one for a release and its snapshot."""
+    """Draw a key for the hash that decides which items of a user count; one for a release and its snapshot."""
     return f"{entropy.bits(64):016x}"
-
-
-def _release_found(
-    request: DiscoveryRequest, found: FoundItems, draw: Draw, noise: Noise | None, private: bool
-) -> Release:
-    """The release of the items that were kept: all of them where they are no more than k, and then in no order."""
-    takes_all = len(found.items) <= request.k
-    chosen: list[str | None] = [None]
-    items, scores = _take_all(request, found) if takes_all else _select(request, found, draw, chosen)
-    has_order = request.share.mechanism.ordered and not takes_all
-    counted = request.count_mechanism
-    counts = None if counted is None or noise is None else counted.add_noise(list(items), scores, noise)
-    order = list(items) if has_order else None
-    listed = check_items(items, request.k, may_be_fewer=takes_all or request.share.mechanism.may_release_fewer)
-    return Release(listed, order, None, request.share, private, counts, request.k, chosen[-1])
-
-
-def _take_all(request: DiscoveryRequest, found: FoundItems) -> Chosen:
-    return found.items, [score * request.source.grid for score in found.scores]
-
-
-def _select(request: DiscoveryRequest, found: FoundItems, draw: Draw, chosen: list[str | None]) -> Chosen:
-    """What is selected of the items that were kept, which are as good as public, as of scores that are handed in.
-
-    Which candidate it is by is noted in `chosen`, where the mechanism has any.
-    """
-    promised, grid = request.share, request.source.grid
-
-    def choose(tally: Tally) -> Selection:
-        made = promised.mechanism.prepare(tally, request.k, promised.selection_epsilon, promised.sensitivity)
-        selection = draw(made)
-        chosen.append(selection.chosen)
-        return selection
-
-    scores = ArraySource(np.array(found.scores, np.int64), found.items, grid, grid)
-    return scores.select_items(choose, scored=request.count_mechanism is not None)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +15,11 @@ from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.mechanisms.histogram import DiscreteLaplace
 from discreet.privacy import Number, Sensitivity, positive, whole_number
 from discreet.release.counts import CountMechanism
+from discreet.release.delivery import Delivery, plan_charge
 from discreet.release.guarantee import Guarantee
 from discreet.release.padding import Padding, Workload
-from discreet.release.request import check_source_adjacency, find_items_per_user, find_sensitivity
+from discreet.release.request import Randomness, check_source_adjacency, find_items_per_user, find_sensitivity
 from discreet.release.sketch import MOST_STEPS, Sketch, make_sketch_noise, to_score
-from discreet.release.topk import plan_charge, release_from
 from discreet.sources.base import AnySource, Source, refuse_curve
 from discreet.sources.scores import as_source
 
@@ -66,6 +64,17 @@ class SketchRequest:
         """What says how long it takes: nothing that is public does, as the ranks may need all scores sorted."""
         return Workload(False, self.source.d, len(self.ranks), True)
 
+    def draw(self, randomness: Randomness) -> Sketch:
+        """Take a snapshot, read the scores at the ranks, and return them with noise."""
+        made, promised, draw_noise = self.noise, self.guarantee, randomness.noise
+        assert draw_noise is not None  # a sketch is all noise
+        steps = [_clamp(exact + draw_noise(made.rate)) for exact in read_steps(self)]
+        return Sketch(
+            ranks=self.ranks, noisy=tuple(to_score(step, made.grid) for step in steps), domain_size=self.source.d,
+            grid=made.grid, sensitivity=self.sensitivity, adjacency=promised.adjacency,
+            max_items_per_user=self.max_items_per_user, guarantee=promised, private=randomness.private,
+        )  # fmt: skip
+
 
 def make_sketch_request(
     scores: Any, epsilon: Any, ranks: Any = None, grid: Any = None, sensitivity: Any = None, adjacency: Any = None
@@ -90,29 +99,12 @@ def make_sketch_request(
     return SketchRequest(source, places, guarantee, own, noise, most)
 
 
-def draw_sketch(request: SketchRequest, noise: Callable[[Fraction], int], private: bool) -> Sketch:
-    """The sketch of the scores of the source, with what `noise` draws for a rate."""
-    made, source, promised = request.noise, request.source, request.guarantee
-    steps = [_clamp(exact + noise(made.rate)) for exact in read_steps(request)]
-    noisy = tuple(to_score(step, made.grid) for step in steps)
-    return Sketch(
-        ranks=request.ranks, noisy=noisy, domain_size=source.d, grid=made.grid, sensitivity=request.sensitivity,
-        adjacency=promised.adjacency, max_items_per_user=request.max_items_per_user, guarantee=promised,
-        private=private,
-    )  # fmt: skip
-
-
 def read_steps(request: SketchRequest) -> list[int]:
     """The true scores at the ranks, in whole steps: what the sensitivity of a sketch is about."""
-    source = request.source
     # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
-    with np.errstate(all="ignore"), source.exclusive():
-        try:
-            tally = source.tally()
-            # Cutting off moves two scores no further apart.
-            return [_clamp(request.noise.to_steps(tally.exact(rank - 1))) for rank in request.ranks]
-        finally:
-            source.close()
+    with np.errstate(all="ignore"), request.source.snapshot() as snapshot:
+        # Cutting off moves two scores no further apart.
+        return [_clamp(request.noise.to_steps(snapshot.tally.exact(rank - 1))) for rank in request.ranks]
 
 
 def default_ranks(d: int) -> tuple[int, ...]:
@@ -214,16 +206,12 @@ def sketch(
     padding = Padding(pad_to)
     if isinstance(scores, AnySource):
         padding.add_elapsed(scores.opening_seconds())
-    given = [scores]
-    # What the caller keeps nowhere else is freed with the source, before the wait.
-    del scores
-
-    def open_source() -> AbstractContextManager[Any]:
-        return nullcontext(given.pop())
-
-    ask = partial(
-        make_sketch_request, epsilon=epsilon, ranks=ranks, grid=grid, sensitivity=sensitivity, adjacency=adjacency
-    )
     charge = plan_charge(ledger, purpose, request_id, dataset, rng)
-    made: Sketch = release_from(open_source, ask, padding, charge, rng)
+    with Delivery(padding, charge, rng) as delivery:
+        request = make_sketch_request(scores, epsilon, ranks, grid, sensitivity, adjacency)
+        # What the caller keeps nowhere else is freed before the wait.
+        del scores
+        delivery.draw(request)
+        del request
+    made: Sketch = delivery.release
     return made
