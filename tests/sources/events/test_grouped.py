@@ -453,9 +453,8 @@ def test_the_snapshot_holds_touched_items_alone(grouped_on, monkeypatch):
     source = grouped_on("arrow", pa.Table.from_pylist(rows), range(10**6), each_user="one")
     listed = grouped_on("arrow", pa.Table.from_pylist(rows), pa.table({"what": np.arange(10**6)}), each_user="one")
     for each in (source, listed):
-        each._take_snapshot()
-        assert each._snapshots[0]._scores.count().to_pyarrow().as_py() == 100
-        each.close()
+        with each.snapshot() as snapshot:
+            assert snapshot.lookup._scores.count().to_pyarrow().as_py() == 100
     release = discreet.top_k(listed, k=3, epsilon="0.001")
     assert all(len(set(each.items)) == 3 and each.d == 10**6 for each in release.values())
 
