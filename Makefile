@@ -63,6 +63,8 @@ lint: .venv/.installed-test
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-cache > .imports.txt || { cat .imports.txt; exit 1; }
+	@rm -f .imports.txt
 
 bench: .venv/.installed-test
 	@$(BIN)/python benchmarks/run.py
