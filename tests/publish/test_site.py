@@ -18,13 +18,19 @@ import pytest
 import browser
 import discreet
 from chart_folder import ARTISTS, SONGS, fill_folder, publish, read_site, write_charts
-from discreet.publish.bars import Earlier, list_to_html
-from discreet.publish.chart_page import ChartPages, chart_to_html
 from discreet.publish.charts_file import read_charts
 from discreet.publish.editions import Edition
-from discreet.publish.site import Site, list_files, make_site
-from discreet.publish.site_statement import protect_in_words
-from discreet.publish.wording import name_period
+from discreet.publish.pages import (
+    ChartPages,
+    Earlier,
+    Site,
+    chart_to_html,
+    list_files,
+    list_to_html,
+    make_site,
+    name_period,
+    protect_in_words,
+)
 
 ODD = "<script>alert('x')</script> & \"y\""
 
