@@ -1,4 +1,12 @@
-"""What a ledger holds of a chart, and the periods that are due."""
+"""Read the releases of a chart from a ledger, and find the periods that are due.
+
+A period of a chart is charged under a request id such as songs/2026-10. If a charge has no stored release, its budget
+is spent all the same, and the period is charged once more, as songs/2026-10/2. A period has at most one stored release,
+and that release stays even if the chart is edited later. The `edition` of a charge names its chart, and only publishing
+writes an `edition`. Request ids and purposes are the caller's own text and are never parsed.
+
+A period is due once it is over on the calendar of the chart's time zone.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +30,11 @@ class Edition:
     Attributes
     ----------
     period
-        The period, None where the chart has none.
+        The period; None if the chart has no periods.
     release
-        What was released.
+        The release of the period.
     entry
-        Its charge; None where it is made up.
+        Its charge in the ledger; None in a rehearsal.
     """
 
     period: str | None
@@ -35,25 +43,26 @@ class Edition:
 
     @property
     def fingerprint(self) -> str | None:
-        """That of the chart at the time, None where it is not known."""
+        """The fingerprint of the chart at the time of the release, None if unknown."""
         return None if self.entry is None or self.entry.edition is None else self.entry.edition["settings"]
 
     @property
-    def first(self) -> date:
+    def first_day(self) -> date:
         """The first day of the period, by which editions are sorted."""
-        return parse_period(self.period) or date.min
+        days = (unit.parse(self.period) for unit in UNITS.values())
+        return next((day for day in days if day is not None), date.min)
 
 
 @dataclass(frozen=True)
 class ChartRecord:
-    """What a ledger holds of one chart.
+    """The charges and releases of one chart in a ledger.
 
     Attributes
     ----------
     editions
-        The released periods, the oldest first.
+        The released periods, oldest first.
     charged
-        The period of each charge for the chart, by its request id.
+        The period of each charge for the chart, keyed by request id.
     other_ids
         Request ids that were charged for something else.
     """
@@ -68,39 +77,24 @@ class ChartRecord:
         return {edition.period for edition in self.editions}
 
     def next_request_id(self, chart: str, period: str | None) -> str:
-        """Return the first id of a period not charged yet: after a charge without a release, one with a number."""
+        """Return the first id of a period that is not charged yet; ids after the first end in a number."""
         base, tried = name_request(chart, period), 1
         while (found := base if tried == 1 else f"{base}/{tried}") in self.charged:
             tried += 1
         return found
 
     def count_lost(self, period: str | None) -> int:
-        """Return how often a period was charged, where it has no release."""
+        """Return the number of charges for a period without a release, 0 if the period has one."""
         return 0 if period in self.periods else list(self.charged.values()).count(period)
-
-    def find_other(self, chart: str, period: str | None) -> str | None:
-        """Return the next request id of a period if it was charged for something else, or None."""
-        wanted = self.next_request_id(chart, period)
-        return wanted if wanted in self.other_ids else None
 
 
 def name_request(chart: str, period: str | None) -> str:
-    """Return the request id of the first attempt at a period."""
+    """Return the request id of the first charge for a period."""
     return chart if period is None else f"{chart}/{period}"
 
 
-def describe_purpose(chart: Chart, period: str | None) -> str:
-    """Return the purpose of a charge, for people."""
-    return chart.title if period is None else f"{chart.title}, {period}"
-
-
-def name_edition(chart: Chart, period: str | None) -> dict[str, str | None]:
-    """Return what a charge says for `read_record`: the chart, the period, and the fingerprint of the settings."""
-    return {"chart": chart.id, "period": period, "settings": chart.fingerprint}
-
-
 def read_record(entries: Iterable[Entry], chart: Chart) -> ChartRecord:
-    """Return what the entries of a ledger hold of a chart."""
+    """Return the charges and releases of a chart among the entries of a ledger."""
     editions, charged, others = [], {}, set()
     for entry in entries:
         if entry.request_id is None:
@@ -112,18 +106,14 @@ def read_record(entries: Iterable[Entry], chart: Chart) -> ChartRecord:
         charged[entry.request_id] = period
         if release is not None and not isinstance(release, Sketch):
             editions.append(Edition(period, release, entry))
-    return ChartRecord(tuple(sorted(editions, key=lambda each: each.first)), charged, frozenset(others))
-
-
-def parse_period(period: str | None) -> date | None:
-    """The first day of a period of any length, None where it is none."""
-    return next((day for unit in UNITS.values() if (day := unit.parse(period)) is not None), None)
+    return ChartRecord(tuple(sorted(editions, key=lambda each: each.first_day)), charged, frozenset(others))
 
 
 def find_due_periods(chart: Chart, moment: datetime) -> list[str | None]:
-    """The periods that are to have a release at a moment, in order: from the first that is said, or the last alone.
+    """Return the periods that must have a release at a moment, in order.
 
-    A chart without periods has one release, whose period is None.
+    They begin with the period that the chart names in `from`, by default the last one that is over. A chart without
+    periods has one release, whose period is None.
     """
     unit = chart.unit
     if unit is None:
@@ -136,31 +126,31 @@ def find_due_periods(chart: Chart, moment: datetime) -> list[str | None]:
 
 
 def find_last_ended(unit: Unit, moment: datetime, zone: str | None) -> date:
-    """The first day of the period that ended last before a moment, on the calendar of a zone, by default UTC."""
+    """Return the first day of the last period that is over at a moment, on the calendar of a zone, by default UTC."""
+
+    def find_first_day(day: date) -> date:
+        return unit.parse(unit.spell(day)) or day
+
     today = moment.astimezone(UTC if zone is None else open_zone(zone)).date()
-    return first_day(unit, first_day(unit, today) - timedelta(1))
+    return find_first_day(find_first_day(today) - timedelta(1))
 
 
-def find_next_end(unit: Unit, first: date) -> date:
-    """The first day after a period, by its first day."""
+def find_day_after(unit: Unit, first: date) -> date:
+    """Return the day after a period, given the first day of the period."""
     return unit.last_day(first) + timedelta(1)
 
 
-def first_day(unit: Unit, day: date) -> date:
-    """The first day of the period that a day is in."""
-    # What a unit spells it also reads.
-    return unit.parse(unit.spell(day)) or day
-
-
 def check_is_past(moment: datetime, otherwise: str, unless: str = "") -> None:
-    """Raises where a moment is to come: periods that end before it may not be over.
+    """Raise if a moment is in the future, because periods that end before it may not be over.
 
     Parameters
     ----------
     moment
-        What `as_of` says.
-    otherwise, unless
-        What would happen to a period that is not over, and with which options the moment may be to come.
+        The moment that `as_of` names.
+    otherwise
+        The consequence for a period that is not over, for the message.
+    unless
+        The options that allow a future moment, for the message.
     """
     if moment > datetime.now(UTC):
         raise InvalidValueError(
@@ -169,7 +159,7 @@ def check_is_past(moment: datetime, otherwise: str, unless: str = "") -> None:
 
 
 def parse_moment(text: str | None) -> datetime:
-    """The moment that a text stands for: a day, at its begin, or a time, in UTC unless it has a zone; None is now."""
+    """Parse a day, which stands for its first moment, or a time; UTC unless it has an offset. None is now."""
     if text is None:
         return datetime.now(UTC)
     try:

@@ -153,7 +153,8 @@ def _render_markdown(text: str) -> str:
     """
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("zero", {"html": False}).enable(["heading", "list", "backticks"]).render(text)
+    html: str = MarkdownIt("zero", {"html": False}).enable(["heading", "list", "backticks"]).render(text)
+    return html
 
 
 def _describe_protection(ledger: Ledger | None) -> dict[str, str] | None:
