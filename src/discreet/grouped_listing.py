@@ -81,7 +81,7 @@ class GroupedListing:
         ]
 
     def to_html(self) -> str:
-        """The lists of few groups beside each other, those of more to unfold one by one; no script is needed."""
+        """Return the lists side by side, or, if there are many groups, folded one by one; no script is needed."""
         from discreet.html_text import render_html
 
         template = _SIDE_BY_SIDE if len(self.lists) <= _ALL else _FOLDS

@@ -65,7 +65,7 @@ class Listing:
         return [f"{i:>{width}}  {name}" if self.order else name for i, name in enumerate(names, 1)]
 
     def to_html(self) -> str:
-        """The items as a list of HTML, or as a table with their counts."""
+        """Return the items as an HTML list, or as a table with their counts."""
         from discreet.html_text import make_html_table, render_html
 
         if self.counts is not None:

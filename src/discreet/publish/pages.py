@@ -209,7 +209,7 @@ def _describe_card(pages: ChartPages) -> dict[str, Any]:
     if earlier:
         facts.append(f"{earlier} earlier {'period' if earlier == 1 else 'periods'}")
     items = release.order or release.items if release.counts is None else [count.item for count in release.counts]
-    few = f"{group}{_join_labels(items[:3])}{' ...' if len(items) > 3 else ''}"
+    few = f"{group}{', '.join(map(printable, items[:3]))}{' ...' if len(items) > 3 else ''}"
     return {"chart": pages.chart, "few": few, "facts": ", ".join(facts)}
 
 
@@ -288,8 +288,8 @@ def describe_list(release: Release, earlier: Earlier | None) -> dict[str, Any]:
         "has_counts": release.counts is not None,
         "has_earlier_counts": earlier_counts is not None,
         "earlier": None if earlier is None else earlier.name,
-        "came": _join_labels(came),
-        "went": _join_labels(went),
+        "came": [printable(item) for item in came],
+        "went": [printable(item) for item in went],
     }
     if release.counts is None:
         items = release.items if release.order is None else release.order
@@ -347,10 +347,6 @@ def _find_missing(items: Iterable[Any], others: Iterable[Any]) -> list[Any]:
     """Return the items that are not among others; labels are compared as in a release."""
     known = {sort_key(item) for item in others}
     return [item for item in items if sort_key(item) not in known]
-
-
-def _join_labels(items: Iterable[Any]) -> str:
-    return ", ".join(map(printable, items))
 
 
 def _capitalize(text: str) -> str:
