@@ -714,7 +714,7 @@ def test_the_program_with_events(ratings):
 )
 def test_start_is_light(args, loaded):
     pa.parquet.write_table(pa.table({"item": ["a", "b"], "score": [1, 2]}), "scores.parquet")
-    heavy = "pandas polars pyarrow scipy duckdb ibis torch pyspark sqlglot pydantic rich sqlite3 numpy.ma"
+    heavy = "pandas polars pyarrow scipy duckdb ibis torch pyspark sqlglot pydantic rich jinja2 sqlite3 numpy.ma"
     program = f"import sys, discreet.cli; discreet.cli.main(); print('', *set('{heavy}'.split()) & set(sys.modules))"
     done = process("-c", program, *args, program=(sys.executable,))
     assert done.stdout.splitlines()[-1].strip() == loaded

@@ -10,9 +10,8 @@ from discreet.ledger.composition import Composition
 from discreet.ledger.ledger import Ledger
 from discreet.publish.chart_source import list_terms, open_chart_source
 from discreet.publish.charts_file import read_charts
-from discreet.publish.due_periods import parse_moment
-from discreet.publish.dummy import make_dummy_site
-from discreet.publish.price import MOST_PERIODS, find_cost, make_price
+from discreet.publish.editions import parse_moment
+from discreet.publish.run import MOST_PERIODS, find_cost, make_dummy_site, make_price
 
 DOMAIN, ITEM = 'domain = ["abba", "bach", "cure", "dido"]', 'item = "artist"'
 SETTINGS = {

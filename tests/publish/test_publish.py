@@ -18,7 +18,7 @@ from chart_folder import ARTISTS, HEAD, SONGS, TITLES, publish, read_log, read_s
 from discreet.cli.app import app
 from discreet.ledger.ledger import Ledger
 from discreet.publish.charts_file import read_charts
-from discreet.publish.lock import find_lock
+from discreet.publish.site_folder import find_lock
 
 OCTOBER, NOVEMBER = ("--as-of", "2025-11-01"), ("--as-of", "2025-12-01")
 

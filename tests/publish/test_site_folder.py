@@ -9,8 +9,7 @@ import pytest
 
 import discreet
 from discreet.publish import site_folder
-from discreet.publish.lock import find_lock
-from discreet.publish.site_folder import KEPT_SECONDS, MARK, check_site, write_site
+from discreet.publish.site_folder import KEPT_SECONDS, MARK, check_site, find_lock, write_site
 
 OLD, NEW = {"index.html": "old", "data/a.csv": "a"}, {"index.html": "new", "data/b.csv": "b"}
 

@@ -35,9 +35,8 @@ MOMENTS = {
 """Where a run can be killed: a function, and on which side of its first call."""
 
 PRELOADED = [
-    *("discreet.cli.publish", "discreet.publish.price", "discreet.publish.run", "discreet.publish.site"),
-    *("discreet.publish.lock", "discreet.publish.site_folder", "discreet.sources.events.where", "ibis.backends.duckdb"),
-    *("pyarrow.parquet", "pandas"),
+    *("discreet.cli.publish", "discreet.publish.run", "discreet.publish.pages", "discreet.publish.site_folder"),
+    *("discreet.sources.events.where", "ibis.backends.duckdb", "pyarrow.parquet", "pandas"),
 ]
 """What takes time to import, for all runs once."""
 

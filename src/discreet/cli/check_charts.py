@@ -22,7 +22,7 @@ def check_charts(file: str, as_of: str | None, options: Mapping[str, Any], notes
     """
     from discreet.publish.chart_source import open_chart_source
     from discreet.publish.charts_file import name_place, read_charts
-    from discreet.publish.due_periods import check_is_past, find_due_periods, parse_moment
+    from discreet.publish.editions import check_is_past, find_due_periods, parse_moment
 
     for name, given in options.items():
         if given:

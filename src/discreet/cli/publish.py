@@ -20,7 +20,7 @@ from discreet.progress import show_progress
 
 if TYPE_CHECKING:
     from discreet.publish.charts_file import ChartsFile
-    from discreet.publish.site import Site
+    from discreet.publish.pages import Site
 
 HELP = """
 \b
@@ -75,7 +75,7 @@ def publish(
     fails does not stop the others, and the exit code is then 1.
     """
     from discreet.publish.charts_file import read_charts
-    from discreet.publish.due_periods import check_is_past, parse_moment
+    from discreet.publish.editions import check_is_past, parse_moment
 
     log_as, seconds, moment = parse_choice("log", log, LOGS), parse_seconds(wait), parse_moment(as_of)
     if not (dry_run or dummy):
@@ -94,11 +94,9 @@ def _publish(
 ) -> bool:
     """Publishes, and returns whether something failed."""
     from discreet.ledger.ledger import Ledger
-    from discreet.publish.lock import lock_publishing
-    from discreet.publish.price import make_price
-    from discreet.publish.run import release_due
-    from discreet.publish.site import make_site
-    from discreet.publish.site_folder import check_site
+    from discreet.publish.pages import make_site
+    from discreet.publish.run import make_price, release_due
+    from discreet.publish.site_folder import check_site, lock_publishing
 
     if not charts.ledger.exists():
         name = charts.ledger.name
@@ -124,7 +122,7 @@ def _publish(
 
 
 def _rehearse(charts: ChartsFile, moment: datetime, told: Teller, wait: float) -> None:
-    from discreet.publish.dummy import make_dummy_site
+    from discreet.publish.run import make_dummy_site
     from discreet.publish.site_folder import check_site
 
     check_site(charts.dummy_out)
@@ -132,7 +130,7 @@ def _rehearse(charts: ChartsFile, moment: datetime, told: Teller, wait: float) -
 
 
 def _write(out: Path, site: Site, told: Teller, wait: float) -> None:
-    from discreet.publish.site import list_files
+    from discreet.publish.pages import list_files
     from discreet.publish.site_folder import write_site
 
     files = list_files(site)

@@ -15,7 +15,7 @@ from discreet.text import align_columns, number_for_programs, printable, round_d
 
 if TYPE_CHECKING:
     from discreet.publish.charts_file import ChartsFile
-    from discreet.publish.price import ChartPrice, Price
+    from discreet.publish.run import ChartPrice, Price
 
 LOGS = ("text", "json")
 
@@ -130,7 +130,7 @@ def _describe_released(row: ChartPrice) -> str:
 
 
 def _describe_rest(row: ChartPrice) -> str:
-    from discreet.publish.price import MOST_PERIODS
+    from discreet.publish.run import MOST_PERIODS
 
     if row.lasts is None or row.chart.unit is None:
         return ""
