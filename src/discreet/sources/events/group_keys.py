@@ -21,7 +21,7 @@ from discreet.sources.events.domain import is_list, refuse_repetition
 from discreet.sources.events.group_columns import GroupColumn, NumberedMembers, read_by
 from discreet.sources.events.group_lists import GROUPS, Product, check_number, read_members, read_table, read_tuples
 from discreet.sources.events.group_spelling import suggest_period
-from discreet.sources.events.origin import origin_of
+from discreet.sources.events.origin import origin_of, origin_of_list
 
 ORDINAL = "grp"
 """The column that says which group a row is in."""
@@ -120,7 +120,7 @@ def refuse_own_groups(table: Any, groups: Any, name: Any) -> None:
         The public list.
     """
     for each in groups.lists if isinstance(groups, Product) else [groups]:
-        origin = origin_of(each)
+        origin = origin_of_list(each)
         # To find the files of a large table takes time, and a list of one's own has no origin.
         if each is table or (origin and origin.meets(origin_of(table, name or None))):
             raise InvalidValueError(
