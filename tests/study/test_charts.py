@@ -6,7 +6,7 @@ import pytest
 
 from discreet.study import charts
 from discreet.study.charts import figures_of, panels_of, traces
-from discreet.study.results import FIGURES, Point, Results
+from discreet.study.curves import FIGURES, Point, Results
 from study_rows import curve, study
 
 

@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from discreet.study.figures import write_figures
-from discreet.study.results import Results
+from discreet.study.curves import Results
+from discreet.study.run import write_figures
 from study_rows import METHODS, curve, study
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,8 +7,8 @@ import pytest
 
 from browser import CHROMIUM, page
 from discreet.study.charts import Axis, tick_text
+from discreet.study.curves import NeededEpsilon, Results, Time
 from discreet.study.page import budget_table, time_table, write_page
-from discreet.study.results import NeededEpsilon, Results, Time
 from study_rows import METHODS, curve, study
 
 NOTES = ["Canonical was cheapest.", "Peeling was not.", "A note with <script>alert('no')</script> & more."]

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 import pytest
 
 from discreet.study.charts import panels_of
-from discreet.study.results import FIGURES, Results
+from discreet.study.curves import FIGURES, Results
 from discreet.study.run import gather_results
 from discreet.study.tasks import METHODS
 from discreet.study.theme import DARK, DASHES, LIGHT, SHADES, read_gamma, sort_by_gamma, style, tone

@@ -13,8 +13,8 @@ from itertools import pairwise
 
 from discreet.mechanisms.canonical import Canonical
 from discreet.study import theme
+from discreet.study.curves import FIGURES, Figure, Point, Results
 from discreet.study.line_labels import Box, LineLabel, place_labels, shorten_names
-from discreet.study.results import FIGURES, Figure, Point, Results
 
 WIDTH, HEIGHT = 420, 290
 LEFT, RIGHT, TOP, BOTTOM = PLOT = (46, 408, 40, 244)

@@ -15,7 +15,7 @@ from discreet.atomic_write import atomic_write
 from discreet.html_text import hash_for_policy
 from discreet.study import charts
 from discreet.study.charts import Panel, figures_of, panels_of
-from discreet.study.results import Figure, NeededEpsilon, Point, Results, Time
+from discreet.study.curves import Figure, NeededEpsilon, Point, Results, Time
 from discreet.study.theme import DARK, LIGHT, style
 from discreet.text import describe_multiple, duration, three_digits
 

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from html import escape
 from math import isnan
 from typing import Any
 
+import numpy as np
+
 from discreet.analysis.choose import compare, find_least
 from discreet.analysis.clipping import compare_bounds
-from discreet.analysis.comparison import Choice, Comparison
-from discreet.analysis.goals import GOALS, check_goal, name_goal
+from discreet.analysis.comparison import Choice, Comparison, ItemBound
+from discreet.analysis.goals import GOALS, Hits, check_goal, goals, name_goal
 from discreet.analysis.meters import Shares
-from discreet.analysis.search import Aim, Case, Scores, hardest_case
+from discreet.analysis.search import Aim, Case, Scores, Search, find_number_below, hardest_case
 from discreet.mechanisms.base import Mechanism
 from discreet.privacy import MANY, Number, Sensitivity
 from discreet.sketches import Sketch
 from discreet.sources.groups import GroupedSource
-from discreet.study.curves import refine
-from discreet.study.other_k import OtherK, find_other_k
-from discreet.study.plan_page import make_plan_page
-from discreet.study.plan_words import describe_epsilon, describe_events, describe_goal, describe_loss
-from discreet.text import round_up
+from discreet.study.curves import Point, Results, refine
+from discreet.study.page import Section, page
+from discreet.tally import Tally
+from discreet.text import decimal, round_up, three_digits
 
 _SPAN, _STEPS = 8.0, 33
 _ROUGH = 1e-3
@@ -311,3 +314,148 @@ def _say_bound(choice: Choice) -> str:
 def _usual(mechanism: Mechanism) -> dict[str, Any]:
     """The parameters that the mechanism has where none are given."""
     return type(mechanism)().parameters()
+
+
+_MEANING = {
+    "top": "exactly the top {k}",
+    "optimal": "a top {k}, whichever of equal scores are in it",
+    "great": "a list with the best {great} in it and nothing beyond rank {great_last}",
+    "good": "a list with the best {good} in it and nothing beyond rank {good_last}",
+    "recall": "a list with at least {least} of the {k} right",
+}
+
+
+def describe_goal(tally: Tally, table: Comparison, goal: str) -> str:
+    """What is released, and how often."""
+    k, wanted = table.k, goals(tally, table.k, table.share)
+    recall, chance = wanted["recall"], decimal(table.probability)
+    where = "" if table.groups is None else f", in each of {table.groups:,} groups"
+    if goal == "recall" and table.share is None:
+        if table.best(goal).mechanism.may_release_fewer:
+            return f"a list that has {chance} of the true {k} on average, and may be shorter{where}"
+        return f"a list of {k} items of which {chance} are right on average{where}"
+    numbers = {"k": k, "least": recall.least if isinstance(recall, Hits) else None}
+    for name in ("great", "good"):
+        region = wanted[name]
+        if not isinstance(region, Hits):
+            numbers |= {name: region[0], f"{name}_last": region[1]}
+    return f"{_MEANING[goal].format(**numbers)} with probability {chance}{where}"
+
+
+def describe_loss(bound: ItemBound, k: int) -> str:
+    """What holding users to few items does to the list, without noise: "3 items a user alone loses 4 of the 100"."""
+    most = bound.max_items_per_user
+    lost = f"{float(bound.lost):.3g}" if bound.lost else "none"
+    return f"{most} item{'s' if most > 1 else ''} a user alone loses {lost} of the {k}"
+
+
+def describe_events(question: dict[str, Any]) -> str:
+    """The options of the command line that ask the same of events; nothing where there are no events."""
+    if "columns" not in question:
+        return ""
+    columns = {**question["columns"], "domain": "ITEMS"}
+    if question["where"] is not None:
+        columns["where"] = question["where"]
+    if question["clip"] is not None:
+        low, high, unit = question["clip"]
+        columns |= {"clip": ",".join(decimal(end * Fraction(unit)) for end in (low, high)), "resolution": unit}
+    return "".join(f"--{name} {shlex.quote(value)} " for name, value in columns.items())
+
+
+def describe_epsilon(epsilon: Fraction) -> str:
+    """What an epsilon of this size means to people; there is no law, so it is worded as custom."""
+    if epsilon <= 1:
+        return "By custom an epsilon up to 1 is strong protection."
+    if epsilon <= 10:
+        return "By custom an epsilon from 1 to 10 is moderate protection: smaller k or another goal would need less."
+    return "An epsilon above 10 protects little: release fewer items, settle for another goal, or collect more users."
+
+
+_GAPS = 3
+_MUCH_LESS = Fraction(7, 10)
+"""Another k is worth telling where it costs this much or less."""
+
+
+@dataclass(frozen=True)
+class OtherK:
+    """Another number of items that costs far less, because the scores have a gap there."""
+
+    k: int
+    epsilon: Fraction
+
+
+def find_other_k(case: Case, aim: Aim, needed: Fraction) -> OtherK | None:
+    """The k from half of this one to half as many again that costs least, if that is much less: tried at large gaps."""
+    tally, k = case.judged_by, case.request.k
+    around = np.arange(max(1, k // 2), min(tally.d - 1, k + k // 2) + 1)
+    gaps = tally.gaps(around - 1, around, Fraction(1))
+    widest = [int(one) for one in around[np.argsort(-gaps, kind="stable")][:_GAPS] if one != k]
+    best: OtherK | None = None
+    for other in sorted(widest, key=lambda one: abs(one - k)):
+        enough = _MUCH_LESS * needed if best is None else best.epsilon
+        search = _search_for(case, other, aim)
+        if search.is_enough(enough):
+            cost = search.smallest(enough)
+            if cost is not None and (best is None or cost < best.epsilon) and _is_gap(case, other, aim, cost):
+                best = OtherK(other, cost)
+    return best
+
+
+def _search_for(case: Case, k: int, aim: Aim) -> Search:
+    return Search.of(replace(case, request=replace(case.request, k=k)), aim)
+
+
+def _is_gap(case: Case, k: int, aim: Aim, cost: Fraction) -> bool:
+    """Whether one item fewer would cost no less: where the scores fall evenly, fewer items always do."""
+    return k == 1 or not _search_for(case, k - 1, aim).is_enough(find_number_below(cost))
+
+
+def make_plan_page(plan: Plan) -> str:
+    """The page of a plan as text."""
+    curves = plan.curves
+    points = [_point(plan, label, x, chance) for label, curve in curves.items() for x, chance in curve.items()]
+    mark = _point(plan, plan.best.label, float(plan.epsilon), float(plan.comparison.probability))
+    first, second, *others = plan.sentences
+    notes = [f"{first} {second}", *others, f"To release: {plan.command}", *plan.comparison.notes()[:-1], *plan.remarks]
+    undrawn = len(plan.comparison.choices) - len(curves)
+    if undrawn:
+        notes.append(f"The curves of {undrawn} more, which keep other numbers of items a user, are not drawn.")
+    results, title = Results(points, [], [], [mark]), f"A plan for the top {plan.comparison.k:,} of {plan.name}"
+    return page(results, notes, plan.comparison.sketch, title=title, more=[_needs(plan)])
+
+
+def _point(plan: Plan, method: str, x: float, chance: float) -> Point:
+    return Point("plan", plan.name, plan.d, plan.comparison.k, method, x, plan.goal, chance, 0.0)
+
+
+def _needs(plan: Plan) -> Section:
+    """The section with the table: a row for each candidate, the least first, those that never reach it last."""
+    given = plan.comparison.epsilon
+    head = ["Mechanism", "Epsilon it needs", "Times the least"]
+    head += [] if given is None else [f"What it reaches with epsilon = {decimal(given)}"]
+    cells = "".join(f'<th scope="col">{escape(title)}</th>' for title in head)
+    ranked = [choice for _, choice in plan.comparison.ranked(plan.goal)]
+    rows = ranked + [choice for choice in plan.comparison.choices if choice.needs[plan.goal] is None]
+    body = "".join(_row(plan, choice) for choice in rows)
+    table = f'<table class="needs"><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>'
+    says = f"For {plan.meaning}. The recommended one is marked."
+    return "needs", "What each mechanism needs", f'<p>{escape(says)}</p><div class="scroll" tabindex="0">{table}</div>'
+
+
+def _row(plan: Plan, choice: Choice) -> str:
+    needed = choice.needs[plan.goal]
+    cells = [*_describe_need(needed, plan.epsilon), *_describe_reached(choice, plan.goal)]
+    is_best = ' class="best"' if choice == plan.best else ""
+    return (
+        f'<tr{is_best}><th scope="row">{escape(choice.label)}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+    )
+
+
+def _describe_need(needed: Fraction | None, least: Fraction) -> list[str]:
+    return (
+        ["never", "&ndash;"] if needed is None else [round_up(needed), f"{three_digits(float(needed / least))}&times;"]
+    )
+
+
+def _describe_reached(choice: Choice, goal: str) -> list[str]:
+    return [] if choice.reaches is None else [f"{100 * float(getattr(choice.reaches, goal)):.1f}%"]
