@@ -69,6 +69,25 @@ def test_a_study_of_a_csv_says_what_utility_says(table, few, done, tmp_path):
         assert float(row["epsilon"]) == pytest.approx(float(needed), rel=2e-3)
 
 
+def test_a_study_without_matplotlib_has_all_but_pictures(table, few, call, tmp_path, monkeypatch):
+    monkeypatch.setattr("discreet.study.charts.find_spec", lambda name: None)
+    given = ("study", "--data", str(table), "--item", "title", "--score", "fans", "--out")
+    with pytest.raises(ImportError, match="pictures need matplotlib"):
+        study([], tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+    code, _, err = call(*given, str(tmp_path / "report"))
+    assert code == 0
+    assert err.startswith(
+        'discreet: pictures need matplotlib, which the extra "plot" of discreet installs: pip install '
+    )
+    assert err.endswith("; the study goes on without them\n")
+    names = {path.name for path in (tmp_path / "report").iterdir()}
+    assert names == {"index.html", "study.jsonl", "methods-films-k3.csv", "budgets.csv", "times.csv"}
+    page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert "cheapest" in page
+    assert "<img" not in page
+
+
 def test_a_study_of_a_sketch_has_its_sensitivity_and_says_what_it_cost(few, tmp_path):
     limit = discreet.Sensitivity(0, 3)
     sketch = discreet.sketch(SCORES, epsilon=1000, sensitivity=limit, adjacency="swap")

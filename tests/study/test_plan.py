@@ -111,6 +111,18 @@ def test_a_page_is_written_whole(scores, done, tmp_path):
     assert needs == sorted(needs)
 
 
+def test_without_matplotlib_the_plan_is_told_and_a_page_is_refused_at_once(
+    scores, done, refused, monkeypatch, tmp_path
+):
+    told = done("plan", scores, "-k", "3")
+    monkeypatch.setattr("discreet.study.charts.find_spec", lambda name: None)
+    assert done("plan", scores, "-k", "3") == told
+    monkeypatch.setattr("discreet.study.plan.plan", None)  # nothing is computed
+    out = tmp_path / "plan.html"
+    assert refused("plan", scores, "-k", "3", "--out", str(out)).startswith("pictures need matplotlib, which the extra")
+    assert not out.exists()
+
+
 def test_a_page_says_what_an_epsilon_that_was_given_reaches(scores, done, tmp_path):
     out = tmp_path / "plan.html"
     done("plan", scores, "-k", "3", "--epsilon", "0.05", "--out", str(out))

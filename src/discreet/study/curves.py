@@ -1,4 +1,7 @@
-"""The curve of a mechanism: how likely each goal is at as many epsilons as show its rise, and where it crosses some."""
+"""Trace the curve of a mechanism: the probability of each goal at enough epsilons to show its rise.
+
+The rows that a study writes are defined here too: points of curves, the budgets that methods need, and times.
+"""
 
 from __future__ import annotations
 
@@ -18,29 +21,38 @@ from discreet.privacy import Sensitivity
 from discreet.tally import Tally
 
 CURVE_GOALS = ("top", "great", "good")
-"""The goals that all figures show; that of the methods has recall too, which takes longer."""
+"""The goals that all figures show. The figure of the methods has recall too, which takes longer."""
 
 PROBABILITIES = (0.5, 0.9, 0.99)
-_NEVER, _ALWAYS = 0.003, 0.997
-_LITTLE = 0.02
-"""How much more of a list than chance makes right is nothing to be seen."""
+"""The probabilities of the exact top-k for which a study tells the epsilon."""
 
-_APARTS = {Form.CLASSES: 0.04, Form.LOSSES: 0.2}
+_NEVER, _ALWAYS = 0.003, 0.997
+"""A curve is followed down to the first and up to the second probability; a chart shows them as 0 and 1."""
+
+_LITTLE = 0.02
+"""Recall within this distance of the recall of a random list counts as equal to it."""
+
 _APART = 0.12
-"""Points of a curve that are further apart than this get one between them, where a point takes long, ..."""
+_APARTS = {Form.CLASSES: 0.04, Form.LOSSES: 0.2}
+"""Points that differ by more than this probability get one between them: fewer where a point takes long to compute."""
 
 _NARROW = 1.006
-"""... unless their epsilons differ by less than this factor: a chart shows those as one."""
+"""Points whose epsilons differ by less than this factor get none between them: a chart shows them as one."""
 
 _MOST = {Form.CLASSES: 160, Form.RACE: 40, Form.LOSSES: 24, Form.UNKNOWN: 16}
-"""How many points a curve may have, where more take long."""
+"""The largest number of points of a curve: fewer where a point takes long to compute."""
 
 _HALFWAY, _LEVEL, _LONG = (0.05, 0.95), 0.03, 1.25
-"""A curve rests where it is between these, rises by no more than this, and epsilon grows by so large a factor."""
+"""On a plateau the probability is between the first two, rises by at most 0.03, and epsilon grows by at least 1.25."""
 
 _LEAST_EPSILON = 1e-8
-_PATIENCE, _STILL = 16, 1e-3
+"""No curve is followed below this epsilon."""
+
+_STILL, _PATIENCE = 1e-3, 16
+"""A curve that changes by less than the first number over this many doublings of epsilon has reached its end."""
+
 _DIGITS = 1e-4
+"""The relative error allowed for the epsilon at which a curve crosses a probability."""
 
 _COUNTS = Sensitivity()
 
@@ -48,204 +60,23 @@ Read = Callable[[float], Shares]
 
 
 @dataclass(frozen=True)
-class Curve:
-    """The shares of the goals at ascending epsilons, and the epsilons at which the top-k is released so often."""
-
-    shares: dict[float, Shares]
-    crossings: dict[float, float]
-
-
-def reader(
-    tally: Tally,
-    k: int,
-    mechanism: Mechanism,
-    precision: Precision,
-    asked: tuple[str, ...] = (*CURVE_GOALS, "optimal"),
-    *,
-    limit: Sensitivity = _COUNTS,
-) -> Read:
-    """From epsilon to the shares of some goals; without a limit, for counts of users that are added or removed."""
-    wanted = goals(tally, k)
-    guarantee = Guarantee(Fraction(1), "add-remove", limit, mechanism, Fraction(0))
-    read = meter(tally, k, guarantee, {goal: wanted[goal] for goal in asked}, precision)
-    return lambda epsilon: read(Fraction(epsilon))
-
-
-def trace_curve(
-    tally: Tally,
-    k: int,
-    mechanism: Mechanism,
-    precision: Precision,
-    start: float,
-    *,
-    crossing: Precision | None = None,
-    with_recall: bool = False,
-    limit: Sensitivity = _COUNTS,
-) -> Curve:
-    """The curve from where no goal is reached to where the best scores are, found from `start`.
-
-    Parameters
-    ----------
-    tally, k, mechanism, limit
-        Of which release.
-    precision, crossing
-        How exact its points are, and how exact is what decides where it crosses a probability: the same by default.
-    start
-        An epsilon near its rise.
-    with_recall
-        Whether to follow the share of right items too, which takes longer.
-    """
-    read = partial(reader, tally, k, mechanism, precision, limit=limit)
-    tracer = _Tracer(read(GOALS if with_recall else (*CURVE_GOALS, "optimal")), read(("recall",)))
-    _go_up(tracer.at, start)
-    _go_down(tracer, start, k / tally.d if with_recall else None)
-    refine(tracer.seen, tracer.at, _MOST[mechanism.form], _APARTS.get(mechanism.form, _APART))
-    shares = _trim(tracer.seen)
-    if mechanism.form is Form.UNKNOWN:
-        # Where a curve of draws crosses a probability, its noise decides.
-        return Curve(shares, {})
-    exact = reader(tally, k, mechanism, crossing or precision, ("top",), limit=limit)
-    return Curve(shares, _crossings(shares, exact))
-
-
-@dataclass
-class _Tracer:
-    """The points of a curve, each computed once; below the ground no list is good, and recall alone is computed."""
-
-    read: Read
-    read_recall: Read
-    ground: float = 0.0
-    seen: dict[float, Shares] = field(default_factory=dict)
-
-    def at(self, epsilon: float) -> Shares:
-        if epsilon not in self.seen:
-            self.seen[epsilon] = (self.read if epsilon >= self.ground else self.read_recall)(epsilon)
-        return self.seen[epsilon]
-
-
-def refine(
-    seen: dict[float, Shares], at: Read, most: int, apart: float = _APART, goals: Sequence[str] | None = None
-) -> None:
-    """Adds points between those that are far apart, the furthest first, until none are or there are `most`.
-
-    Parameters
-    ----------
-    seen, at
-        The points, and what computes another, which adds it to them.
-    most, apart
-        How many points there may be, and how far apart they may stay.
-    goals
-        By which goals; by default by all that curves show.
-    """
-    while len(seen) < most:
-        pairs = [pair for pair in pairwise(sorted(seen)) if pair[1] > _NARROW * pair[0]]
-        jumps = {(low, high): _distance(seen[low], seen[high], goals) for low, high in pairs}
-        gaps = sorted((pair for pair in pairs if jumps[pair] > apart), key=lambda pair: -jumps[pair])
-        if not gaps:
-            break
-        for low, high in gaps[: most - len(seen)]:
-            at(sqrt(low * high))
-
-
-def _go_up(at: Read, start: float) -> None:
-    """Goes up from the start until the best scores are reached."""
-    epsilon, last = start, at(start)
-    patience = _PATIENCE
-    while at(epsilon).values["optimal"] < _ALWAYS and patience:
-        # Some never get there: with gamma = 0 nothing is lost by a bad item.
-        patience = patience - 1 if _distance(at(epsilon), last) < _STILL else _PATIENCE
-        last, epsilon = at(epsilon), epsilon * 2.0
-
-
-def _go_down(tracer: _Tracer, start: float, chance: float | None) -> None:
-    """Goes down from the start until no goal is reached, then until no more is right than `chance` makes, if given."""
-    epsilon = start
-    while tracer.at(epsilon).values["good"] > _NEVER and epsilon > _LEAST_EPSILON:
-        epsilon /= 2.0
-    tracer.ground = epsilon
-    while chance is not None and _is_felt(tracer.at(epsilon), chance) and epsilon > _LEAST_EPSILON:
-        epsilon /= 2.0
-
-
-def _is_felt(shares: Shares, chance: float) -> bool:
-    """Whether more of the list is right than by chance."""
-    return shares.values["recall"] > chance + max(_LITTLE, shares.error)
-
-
-def _trim(seen: dict[float, Shares]) -> dict[float, Shares]:
-    """The points in order, without those at either end beyond which nothing happens."""
-    order = sorted(seen)
-    for end in (-1, 0):
-        while len(order) > 3 and _distance(seen[order[end]], seen[order[-3 if end else 2]]) < _STILL:
-            order.pop(end)
-    return {epsilon: seen[epsilon] for epsilon in order}
-
-
-def _distance(one: Shares, other: Shares, goals: Sequence[str] | None = None) -> float:
-    both = goals or [goal for goal in known_goals(one) if goal in known_goals(other)]
-    return max(abs(one.values[goal] - other.values[goal]) for goal in both)
-
-
-def _crossings(shares: dict[float, Shares], read: Read) -> dict[float, float]:
-    """Where the curve of the top-k reaches each probability, where it does."""
-    found = {}
-    for wanted in PROBABILITIES:
-        for low, high in pairwise(shares):
-            if shares[low].values.get("top", 0.0) < wanted <= shares[high].values.get("top", 0.0):
-                found[wanted] = _crossing(read, wanted, low, high)
-    return found
-
-
-def _crossing(read: Read, wanted: float, low: float, high: float) -> float:
-    """By the secant of the log odds against log epsilon, which is nearly straight, kept between two ends."""
-    left, right = (log_odds(read(end).values["top"]) for end in (low, high))
-    goal = log_odds(wanted)
-    while high - low > _DIGITS * low:
-        step = min(max((goal - left) / (right - left), 0.02), 0.98)
-        middle = exp(log(low) + step * (log(high) - log(low)))
-        value = log_odds(read(middle).values["top"])
-        if abs(value - goal) < 1e-6:
-            return middle
-        low, high, left, right = (middle, high, value, right) if value < goal else (low, middle, left, value)
-    return high
-
-
-def find_plateau(curve: Sequence[Point]) -> tuple[Point, float] | None:
-    """The widest stretch where a curve that goes on rising rests halfway: its first point, and the x of its last."""
-    best: tuple[Point, float] | None = None
-    for first in curve:
-        if _HALFWAY[0] < first.probability < _HALFWAY[1]:
-            level = [point.x for point in curve if 0 <= point.probability - first.probability <= _LEVEL]
-            is_wider = best is None or level[-1] / first.x > best[1] / best[0].x
-            goes_on = curve[-1].probability > first.probability + 3 * _LEVEL
-            if is_wider and goes_on and level[-1] >= _LONG * first.x:
-                best = first, level[-1]
-    return best
-
-
-def known_goals(shares: Shares) -> list[str]:
-    """The goals of those that curves show that were computed."""
-    return [goal for goal in (*CURVE_GOALS, "recall") if not isnan(shares.values.get(goal, nan))]
-
-
-@dataclass(frozen=True)
 class Point:
-    """One point of one curve: how likely a goal is.
+    """One point of one curve.
 
     Attributes
     ----------
     figure
-        Which figure it belongs to: a key of `FIGURES`.
+        The figure it belongs to: a key of `FIGURES`.
     vector, d, k
-        Whose scores, how many, and how many are released.
+        The name of the scores, their number, and the length of the list.
     method
-        The curve: a name as it stands in the legend.
+        The name of the curve in the legend.
     x
-        Where on the axis: epsilon, or the shape of Zipf's law.
+        The place on the horizontal axis: epsilon, or the shape of Zipf's law.
     goal
-        "top", "great" or "good".
+        The goal: "top", "great", "good", "optimal" or "recall".
     probability, error
-        How likely it is, and what that may be off by.
+        The probability of the goal, and a bound on its error.
     """
 
     figure: str
@@ -261,7 +92,7 @@ class Point:
 
 @dataclass(frozen=True)
 class NeededEpsilon:
-    """The epsilon that a method needs for the top-k with some probability, and its ratio to that of gamma = 1/2."""
+    """The epsilon that a method needs for the exact top-k, and its ratio to that of gamma = 1/2."""
 
     vector: str
     d: int
@@ -274,7 +105,7 @@ class NeededEpsilon:
 
 @dataclass(frozen=True)
 class Time:
-    """How long one release takes: the seconds, and how the cost grows in d and k, in words."""
+    """The seconds that one release takes, and their growth in d and k in words."""
 
     vector: str
     d: int
@@ -286,7 +117,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: its title, what its axis says, whether that is logarithmic, and what it shows in one sentence."""
+    """A figure: its title, the label and scale of its horizontal axis, and one sentence on its content."""
 
     key: str
     title: str
@@ -297,7 +128,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Results:
-    """All that a study found, and points of curves that are to be marked."""
+    """All results of a study, and the points of curves to draw a circle around."""
 
     points: list[Point]
     budgets: list[NeededEpsilon]
@@ -359,3 +190,179 @@ FIGURES = {
         ),
     )
 }
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The shares of the goals at ascending epsilons, and the epsilon for each probability of the exact top-k."""
+
+    shares: dict[float, Shares]
+    crossings: dict[float, float]
+
+
+def reader(
+    tally: Tally,
+    k: int,
+    mechanism: Mechanism,
+    precision: Precision,
+    asked: tuple[str, ...] = (*CURVE_GOALS, "optimal"),
+    *,
+    limit: Sensitivity = _COUNTS,
+) -> Read:
+    """Return a function from epsilon to the shares of some goals; `limit` is by default that of counts of users."""
+    wanted = goals(tally, k)
+    guarantee = Guarantee(Fraction(1), "add-remove", limit, mechanism, Fraction(0))
+    read = meter(tally, k, guarantee, {goal: wanted[goal] for goal in asked}, precision)
+    return lambda epsilon: read(Fraction(epsilon))
+
+
+def trace_curve(
+    tally: Tally,
+    k: int,
+    mechanism: Mechanism,
+    precision: Precision,
+    start: float,
+    *,
+    crossing: Precision | None = None,
+    with_recall: bool = False,
+    limit: Sensitivity = _COUNTS,
+) -> Curve:
+    """Trace a curve from an epsilon that reaches no goal to one that releases the best scores.
+
+    Parameters
+    ----------
+    tally, k, mechanism, limit
+        The scores, the length of the list, the mechanism and the sensitivity.
+    precision, crossing
+        The precision of the points, and that of the epsilons of crossings; by default the same.
+    start
+        An epsilon near the rise of the curve.
+    with_recall
+        Whether to trace recall too, which takes longer.
+    """
+    read = partial(reader, tally, k, mechanism, precision, limit=limit)
+    tracer = _Tracer(read(GOALS if with_recall else (*CURVE_GOALS, "optimal")), read(("recall",)))
+    _go_up(tracer.at, start)
+    # Below the ground no list is good. There recall alone is computed, until it is that of a random list.
+    epsilon = start
+    while tracer.at(epsilon).values["good"] > _NEVER and epsilon > _LEAST_EPSILON:
+        epsilon /= 2.0
+    tracer.ground = epsilon
+    while with_recall:
+        low = tracer.at(epsilon)
+        # Recall is NaN for a mechanism that has no formula for it.
+        if not low.values["recall"] > k / tally.d + max(_LITTLE, low.error) or epsilon <= _LEAST_EPSILON:
+            break
+        epsilon /= 2.0
+    refine(tracer.seen, tracer.at, _MOST[mechanism.form], _APARTS.get(mechanism.form, _APART))
+    shares = _trim(tracer.seen)
+    if mechanism.form is Form.UNKNOWN:
+        # The noise of the draws decides where such a curve crosses a probability.
+        return Curve(shares, {})
+    exact = reader(tally, k, mechanism, crossing or precision, ("top",), limit=limit)
+    return Curve(shares, _crossings(shares, exact))
+
+
+@dataclass
+class _Tracer:
+    """The points of a curve, each computed once: all goals from the ground up, and recall alone below it."""
+
+    read: Read
+    read_recall: Read
+    ground: float = 0.0
+    seen: dict[float, Shares] = field(default_factory=dict)
+
+    def at(self, epsilon: float) -> Shares:
+        if epsilon not in self.seen:
+            self.seen[epsilon] = (self.read if epsilon >= self.ground else self.read_recall)(epsilon)
+        return self.seen[epsilon]
+
+
+def refine(
+    seen: dict[float, Shares], at: Read, most: int, apart: float = _APART, goals: Sequence[str] | None = None
+) -> None:
+    """Add points between neighbours that are far apart, the furthest first.
+
+    Parameters
+    ----------
+    seen, at
+        The points, and a function that computes another one and adds it to them.
+    most, apart
+        The largest number of points, and the largest difference that neighbours may keep.
+    goals
+        The goals to compare, by default all that curves show.
+    """
+    while len(seen) < most:
+        pairs = [pair for pair in pairwise(sorted(seen)) if pair[1] > _NARROW * pair[0]]
+        jumps = {(low, high): _distance(seen[low], seen[high], goals) for low, high in pairs}
+        gaps = sorted((pair for pair in pairs if jumps[pair] > apart), key=lambda pair: -jumps[pair])
+        if not gaps:
+            break
+        for low, high in gaps[: most - len(seen)]:
+            at(sqrt(low * high))
+
+
+def _go_up(at: Read, start: float) -> None:
+    """Double epsilon from the start until the best scores are released or nothing changes any more."""
+    epsilon, last = start, at(start)
+    patience = _PATIENCE
+    while at(epsilon).values["optimal"] < _ALWAYS and patience:
+        # Some curves never get there: with gamma = 0 the worst item of a list costs nothing.
+        patience = patience - 1 if _distance(at(epsilon), last) < _STILL else _PATIENCE
+        last, epsilon = at(epsilon), epsilon * 2.0
+
+
+def _trim(seen: dict[float, Shares]) -> dict[float, Shares]:
+    """Return the points in order, without those at either end that repeat their neighbours."""
+    order = sorted(seen)
+    for end in (-1, 0):
+        while len(order) > 3 and _distance(seen[order[end]], seen[order[-3 if end else 2]]) < _STILL:
+            order.pop(end)
+    return {epsilon: seen[epsilon] for epsilon in order}
+
+
+def _distance(one: Shares, other: Shares, goals: Sequence[str] | None = None) -> float:
+    both = goals or [goal for goal in known_goals(one) if goal in known_goals(other)]
+    return max(abs(one.values[goal] - other.values[goal]) for goal in both)
+
+
+def _crossings(shares: dict[float, Shares], read: Read) -> dict[float, float]:
+    """Return the epsilon at which the exact top-k reaches each probability, if it does."""
+    found = {}
+    for wanted in PROBABILITIES:
+        for low, high in pairwise(shares):
+            if shares[low].values.get("top", 0.0) < wanted <= shares[high].values.get("top", 0.0):
+                found[wanted] = _crossing(read, wanted, low, high)
+    return found
+
+
+def _crossing(read: Read, wanted: float, low: float, high: float) -> float:
+    """Find a crossing by the secant of log odds against log epsilon, which is nearly straight, within two ends."""
+    left, right = (log_odds(read(end).values["top"]) for end in (low, high))
+    goal = log_odds(wanted)
+    while high - low > _DIGITS * low:
+        step = min(max((goal - left) / (right - left), 0.02), 0.98)
+        middle = exp(log(low) + step * (log(high) - log(low)))
+        value = log_odds(read(middle).values["top"])
+        if abs(value - goal) < 1e-6:
+            return middle
+        low, high, left, right = (middle, high, value, right) if value < goal else (low, middle, left, value)
+    return high
+
+
+def find_plateau(curve: Sequence[Point]) -> tuple[Point, float] | None:
+    """Return the first point and the last x of the widest plateau of a curve that rises further, or None."""
+    best: tuple[Point, float] | None = None
+    for first in curve:
+        if _HALFWAY[0] < first.probability < _HALFWAY[1]:
+            level = [point.x for point in curve if 0 <= point.probability - first.probability <= _LEVEL]
+            is_wider = best is None or level[-1] / first.x > best[1] / best[0].x
+            goes_on = curve[-1].probability > first.probability + 3 * _LEVEL
+            if is_wider and goes_on and level[-1] >= _LONG * first.x:
+                best = first, level[-1]
+    return best
+
+
+def known_goals(shares: Shares) -> list[str]:
+    """Return the goals that curves show and that were computed."""
+    return [goal for goal in (*CURVE_GOALS, "recall") if not isnan(shares.values.get(goal, nan))]

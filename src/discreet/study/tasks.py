@@ -1,6 +1,7 @@
-"""The pieces of a study that can be done apart, in any order and by any process, and what each of them finds.
+"""Split a study into tasks that any process can compute in any order, and summarise their results in sentences.
 
-Most are curves: how likely each goal is at as many epsilons as show its rise, and where it crosses some probabilities.
+Most tasks trace one curve: the probability of each goal against epsilon, and the epsilons at which it crosses some
+probabilities.
 """
 
 from __future__ import annotations
@@ -40,40 +41,71 @@ from discreet.text import describe_multiple, three_digits
 from discreet.topk import top_k
 
 SIZES = (10, 100, 1000)
+"""The lengths k of the lists that a study compares, as in the paper."""
+
 PAPERS = Canonical(gamma="1/2")
-"""The paper's mechanism, which everything else is held against."""
+"""The paper's mechanism, with which all others are compared."""
 
 _OTHERS = [contender for contender in all_contenders() if contender.form not in (Form.CLASSES, Form.UNKNOWN)]
 METHODS: dict[str, Mechanism] = {
     mechanism.label: mechanism for mechanism in (PAPERS, Canonical(), Canonical(gamma=1), *_OTHERS, JointOverSets())
 }
-"""What a study compares: all whose probabilities are computed, under the names that legends have; more gammas have a
-figure of their own."""
+"""The mechanisms of a study by their names in the legend: all whose probabilities are computed and not estimated.
+More gammas of canonical have a figure of their own."""
 
 _SHAPES = [percent / 100 for percent in (*range(7), 8, 10, 12, 15, *range(20, 61, 5), 80, 100)]
+"""The shapes of Zipf's law that every curve has: more of them where methods differ."""
+
 _SHIFT, _MORE_SHAPES = 0.125, 10
+"""The number of shapes added between those, and a shift that makes shapes positive, as `refine` needs them."""
+
 _FLAT = 0.04
+"""The shape of the hardest vector of the paper."""
+
 _GAMMAS = {"0": Canonical(0), "1/4": Canonical("1/4"), "1/2": PAPERS, "3/4": Canonical("3/4"), "1": Canonical(1)}
 _GROWTH = "one sort of d scores; the draw itself grows with k and the logarithm of d"
 _EFFORTS = {Form.CLASSES: 0.1, Form.LOSSES: 10.0}
-"""About how long each formula takes, beside an integral."""
+"""The time that each formula takes, relative to an integral."""
 
 _ERRORS = {Form.LOSSES: 1e-3, Form.RACE: 1e-3}
-"""What the points of a curve may be off by, where less takes longer: nothing that is seen."""
+"""The error allowed for points of a curve whose formula is slow: less than can be seen in a chart."""
 
 _CROSSING_ERRORS = {Form.LOSSES: 1e-3, Form.RACE: 1e-5}
-"""The same of the points that say which epsilon is needed."""
+"""The error allowed for points that decide the epsilon that a method needs."""
 
 _REPEATS = 5
+"""A time is the median of this many releases."""
+
 _DRAWN_K = 100
+"""The only k for which curves are estimated from draws, which take longest."""
+
 _POINTS, _MOST_POINTS = 10, 16
-# By Hoeffding's inequality this width is that of 1,000 draws.
+"""The number of points of such a curve, before and after refinement."""
+
 _DRAWN = Precision(width=Fraction(1156, 10000))
+"""The width of a confidence interval from 1,000 draws, by Hoeffding's inequality."""
+
+_USUAL = 0.9
+"""The probability of the exact top-k that the summary speaks of."""
+
+_IN_PROSE = {
+    "canonical, gamma = 3/4": "Canonical with gamma = 3/4, the default,",
+    "canonical, gamma = 1": "Canonical with gamma = 1",
+    "one-shot, exponential": "One-shot with exponential noise",
+    "joint, sequences": "The joint mechanism over sequences",
+    "joint, sets": "The joint mechanism over sets",
+}
+"""The names of methods in a sentence, where the legend has a shorter one."""
+
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+Case = tuple[str, int]
+"""The name of a score vector, and a k."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One piece of a study: one curve of a figure for one vector and k, or one time."""
+    """One curve of a figure for one vector and k, or one time."""
 
     figure: str
     vector: Vector
@@ -83,42 +115,45 @@ class Task:
 
     @property
     def key(self) -> str:
-        """What tells this piece from all others, from one run to the next."""
+        """The name under which the results of this task are kept from one run to the next."""
         return f"{self.figure}/{self.vector.name}/{self.vector.fingerprint}/{self.k}/{self.method}/{self.mechanism!r}"
 
     @property
     def weight(self) -> float:
-        """About how long it takes, to do the longest first."""
+        """The approximate time that the task takes; the longest tasks are computed first."""
         sets = 2.0 if self.mechanism.form is Form.LOSSES and not self.mechanism.ordered else 1.0
         return self.k * _EFFORTS.get(self.mechanism.form, 1.0) * sets
 
     @property
     def heavy(self) -> bool:
-        """Whether it takes minutes: where scores are not whole, losses have far more different values to be counted."""
+        """True if the task takes minutes: scores that are not whole have far more different losses to count."""
         slow = self.mechanism.form is Form.LOSSES and self.figure != "times" and self.k == max(SIZES)
         return slow and not self.vector.is_whole
 
     @property
     def is_own(self) -> bool:
-        """Whether it is of somebody's own sampler, a function that may be another one the next time."""
+        """True if the task uses the caller's own sampler, a function that may change from one run to the next."""
         return isinstance(self.mechanism, Sampler)
 
     def compute(self) -> Results:
-        """What this piece finds."""
+        """Return the results of this task."""
         return _DOING[self.figure](self)
 
 
 def study_tasks(vectors: list[Vector], full: bool, samplers: Sequence[Sampler] = ()) -> list[Task]:
-    """All pieces of a study of these vectors, the longest first.
+    """Return all tasks of a study, the longest first.
 
     Parameters
     ----------
     vectors, full
-        Whose scores, and whether to do what takes long too.
+        The score vectors, and whether to include tasks that take long.
     samplers
-        Mechanisms of your own, which are estimated from draws and stand beside the others with their intervals.
+        Your own mechanisms. Their curves are estimated from draws and have confidence bands.
     """
-    _check_titles(samplers)
+    titles = [sampler.title for sampler in samplers]
+    for title in titles:
+        if title in METHODS or titles.count(title) > 1:
+            raise InvalidValueError(f"samplers must have titles of their own, and {title!r} is that of another method")
     tasks = [task for vector in vectors for task in _on_every(vector)]
     tasks += [
         Task("methods", vector, k, sampler.title, sampler)
@@ -131,16 +166,9 @@ def study_tasks(vectors: list[Vector], full: bool, samplers: Sequence[Sampler] =
 
 
 def left_out_tasks(vectors: list[Vector], full: bool) -> list[Task]:
-    """The pieces that `study_tasks` leaves out: what takes long unless asked for all, and k that leave no choice."""
+    """Return the tasks that `study_tasks` leaves out: heavy ones unless `full`, and those with k of d or more."""
     short = [Task("methods", vector, k, PAPERS.label, PAPERS) for vector in vectors for k in SIZES if k >= vector.d]
     return short + ([] if full else [task for task in study_tasks(vectors, full=True) if task.heavy])
-
-
-def _check_titles(samplers: Sequence[Sampler]) -> None:
-    titles = [sampler.title for sampler in samplers]
-    for title in titles:
-        if title in METHODS or titles.count(title) > 1:
-            raise InvalidValueError(f"samplers must have titles of their own, and {title!r} is that of another method")
 
 
 def _on_every(vector: Vector) -> Iterator[Task]:
@@ -175,7 +203,7 @@ def _curve(task: Task) -> Results:
 
 
 def _trace_from_canonical(task: Task) -> Curve:
-    """The curve, begun where it is likely to rise: some multiple of where canonical's does, which is found quickly."""
+    """Trace the curve from an epsilon near its rise: a multiple of canonical's, which is found quickly."""
     tally, k, mechanism, limit = task.vector.tally, task.k, task.mechanism, task.vector.limit
     start = 1.0
     if mechanism.form is not Form.CLASSES:
@@ -200,7 +228,7 @@ def _points(task: Task, x: float, shares: Shares) -> list[Point]:
 
 
 def _shapes(task: Task) -> Results:
-    """What epsilon = 1 reaches on each shape, and on those between two that differ much."""
+    """Compute the shares at epsilon = 1 on each shape, and on more shapes between two that differ much."""
     seen: dict[float, Shares] = {}
 
     def at(place: float) -> Shares:
@@ -215,12 +243,12 @@ def _shapes(task: Task) -> Results:
 
 
 def _to_shape(place: float) -> float:
-    """The shape at a place of an axis on which halfway is between by a factor: shapes begin at zero."""
+    """Return the shape at a shifted place. Shapes begin at 0, and `refine` takes geometric means."""
     return round(place - _SHIFT, 6)
 
 
 def _rise_of_gumbel(task: Task) -> Results:
-    """Where Gumbel noise gives a rise, some points of it; computed for Gumbel itself, drawn for the others."""
+    """Compute the curve of Gumbel noise, or estimate some points of another noise along the rise of Gumbel's."""
     known = trace_curve(task.vector.tally, task.k, PAPERS, Precision(), 1.0, limit=task.vector.limit)
     if not task.mechanism.needs_integrals:
         return Results([point for x, shares in known.shares.items() for point in _points(task, x, shares)], [], [])
@@ -240,7 +268,7 @@ def _rise_of_gumbel(task: Task) -> Results:
 
 
 def _time(task: Task) -> Results:
-    """The median time of one release with everything in it, at epsilon = 1."""
+    """Measure the median time of one whole release at epsilon = 1."""
     seconds = []
     for _ in range(_REPEATS):
         begun = time.perf_counter()
@@ -261,36 +289,18 @@ _DOING: dict[str, Callable[[Task], Results]] = {
 }
 
 
-_USUAL = 0.9
-_IN_PROSE = {
-    "canonical, gamma = 3/4": "Canonical with gamma = 3/4, the default,",
-    "canonical, gamma = 1": "Canonical with gamma = 1",
-    "one-shot, exponential": "One-shot with exponential noise",
-    "joint, sequences": "The joint mechanism over sequences",
-    "joint, sets": "The joint mechanism over sets",
-}
-"""What a sentence calls a method, where the legend has a shorter name for it."""
-
-_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-
-Case = tuple[str, int]
-"""A score vector by its name, and a k."""
-
-
 def summarise(results: Results, left_out: Sequence[Task] = ()) -> list[str]:
-    """What the results say, the most important first, and what was left out."""
-    return list(_sentences(results, left_out))
-
-
-def _sentences(results: Results, left_out: Sequence[Task]) -> Iterator[str]:
+    """Return the findings of a study as sentences, the most important first, and the tasks that were left out."""
     rows = [row for row in results.budgets if row.probability == _USUAL]
-    yield from _name_winners(rows)
-    yield from _describe_scope(results)
-    yield from _compare_with_paper(rows)
-    yield from _explain_plateaus(results)
-    yield from _name_cases_without_winner(results, rows)
-    yield from _name_left_out(left_out)
-    yield from _describe_speed(results)
+    return [
+        *_name_winners(rows),
+        *_describe_scope(results),
+        *_compare_with_paper(rows),
+        *_explain_plateaus(results),
+        *_name_cases_without_winner(results, rows),
+        *_name_left_out(left_out),
+        *_describe_speed(results),
+    ]
 
 
 def _name_winners(rows: list[NeededEpsilon]) -> Iterator[str]:
@@ -323,7 +333,9 @@ def _describe_scope(results: Results) -> Iterator[str]:
 def _compare_with_paper(rows: list[NeededEpsilon]) -> Iterator[str]:
     told = []
     for label in METHODS:
-        multiples = list(_tell_multiples([row for row in rows if row.method == label]))
+        own = [row for row in rows if row.method == label and not isnan(row.ratio)]
+        ratios = {k: median(row.ratio for row in own if row.k == k) for k in sorted({row.k for row in own})}
+        multiples = [f"{describe_multiple(ratio)} times as much at k = {k:,}" for k, ratio in ratios.items()]
         if label != PAPERS.label and multiples:
             told.append(f"{_IN_PROSE.get(label, label.capitalize())} took {_join(multiples)}.")
     if told:
@@ -332,15 +344,8 @@ def _compare_with_paper(rows: list[NeededEpsilon]) -> Iterator[str]:
         yield from told
 
 
-def _tell_multiples(rows: list[NeededEpsilon]) -> Iterator[str]:
-    for k in sorted({row.k for row in rows}):
-        ratios = [row.ratio for row in rows if row.k == k and not isnan(row.ratio)]
-        if ratios:
-            yield f"{describe_multiple(median(ratios))} times as much at k = {k:,}"
-
-
 def _explain_plateaus(results: Results) -> Iterator[str]:
-    """Why some curves of the joint mechanism rest on their way up."""
+    """Explain the plateaus of the joint mechanism by the example of the first one."""
     found = {}
     for case in sorted({(point.vector, point.k) for point in results.points if point.figure == "methods"}):
         rest = _find_rest(results.points, case)
@@ -358,7 +363,7 @@ def _explain_plateaus(results: Results) -> Iterator[str]:
 
 
 def _find_rest(points: list[Point], case: Case) -> tuple[Point, float] | None:
-    """Where joint's curve for a case begins to rest, and until where, if any does."""
+    """Return the first plateau of a joint curve for a case, or None."""
     for method, mechanism in METHODS.items():
         for goal in ("top", "great", "good") if mechanism.name == "joint" else ():
             curve = [
@@ -403,7 +408,7 @@ def _describe_speed(results: Results) -> Iterator[str]:
 
 
 def _name_cases(cases: Sequence[Case]) -> str:
-    """Vectors with their k, such as "STEPS at k = 10 and 100"."""
+    """Return vectors with their k in words, such as "STEPS at k = 10 and 100"."""
     ks: dict[str, list[str]] = {}
     for vector, k in cases:
         ks.setdefault(vector, []).append(f"{k:,}")
@@ -419,5 +424,5 @@ def _spell(number: int) -> str:
 
 
 def _join(words: Sequence[str]) -> str:
-    """Words as in a sentence: "10, 100 and 1,000"."""
+    """Return words as in a sentence: "10, 100 and 1,000"."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
