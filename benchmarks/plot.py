@@ -6,16 +6,14 @@ import math
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-
-mpl.use("agg")
-from matplotlib import pyplot
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullLocator
 
-INK, QUIET, GRID = "#1b2330", "#596273", "#e3e7ee"
+from discreet.study.charts import INK, STYLE
 
 # Colours of Okabe and Ito, which all eyes tell apart; peers are dashed, and every line has a mark of its own.
 LINES = {
@@ -32,21 +30,15 @@ LINES = {
     "diffprivlib": ("#1b2330", ":", "*"),
 }
 
-STYLE: dict[Any, Any] = {
-    "axes.edgecolor": QUIET, "axes.labelcolor": INK, "axes.spines.right": False, "axes.spines.top": False,
-    "axes.titlelocation": "left", "axes.titlesize": 12, "axes.titleweight": "bold", "axes.grid": True,
-    "axes.axisbelow": True, "font.size": 11, "grid.color": GRID, "svg.hashsalt": "discreet", "text.color": INK,
-    "xtick.color": QUIET, "xtick.labelcolor": INK, "ytick.color": QUIET, "ytick.labelcolor": INK,
-}  # fmt: skip
-
 GAP, WIDE = 0.29, 0.75
 """How high a name is, in powers of ten of a second, and how wide, in powers of ten of d or k."""
 
 
 def draw(found: dict[str, Any], folder: Path) -> None:
     """Both panels over one axis of seconds."""
-    with mpl.rc_context(STYLE):
-        figure, (left, right) = pyplot.subplots(1, 2, figsize=(13, 6.4), sharey=True)
+    with rc_context(STYLE):
+        figure = Figure(figsize=(13, 6.4))
+        left, right = figure.subplots(1, 2, sharey=True)
         panel(left, found["against_d"], f"Number of items d, with k = {found['k']}")
         panel(right, found["against_k"], f"k, with d = {found['d']:,}")
         if absent := [name for name in found["against_d"] if name not in found["against_k"]]:
@@ -57,7 +49,6 @@ def draw(found: dict[str, Any], folder: Path) -> None:
         figure.tight_layout()
         for suffix, metadata in ((".svg", {"Date": None}), (".png", {})):
             figure.savefig(folder / f"cost{suffix}", metadata=metadata, dpi=130)
-        pyplot.close(figure)
 
 
 def panel(axes: Axes, curves: dict[str, list[tuple[int, float]]], along: str) -> None:

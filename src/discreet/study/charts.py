@@ -42,7 +42,7 @@ DASHES: tuple[Any, ...] = ((0, (7, 3)), (0, (2, 2)), (0, (10, 3, 2, 3)), (0, (14
 BLUES = ("#3f97f7", "#3588ee", "#2b7ae5", "#216bdc", "#175cd3", "#1248a9", "#0d3480", "#082056", "#030c2c")
 MARKERS = "os^DvPX<>ph*d"
 
-STYLE: dict[str, Any] = {
+STYLE: dict[Any, Any] = {
     "axes.axisbelow": True, "axes.edgecolor": QUIET, "axes.grid": True, "axes.labelcolor": INK,
     "axes.spines.right": False, "axes.spines.top": False, "axes.titlelocation": "left", "axes.titlesize": 12,
     "axes.titleweight": "bold", "font.size": 11, "grid.color": GRID, "legend.fontsize": 10, "legend.frameon": False,
@@ -51,7 +51,7 @@ STYLE: dict[str, Any] = {
 }  # fmt: skip
 """The matplotlib settings of all pictures: colours, no frame, and element ids that are the same in every run."""
 
-_SETTINGS: dict[str, Any] = {
+_SETTINGS: dict[Any, Any] = {
     **STYLE, "axes.titlesize": 10, "axes.titleweight": "normal", "font.size": 9, "legend.fontsize": 9,
     "legend.handlelength": 4, "svg.fonttype": "none", "text.parse_math": False,
 }  # fmt: skip

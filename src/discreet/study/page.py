@@ -134,7 +134,7 @@ def _or_dash(value: float, spell: Callable[[float], str]) -> str:
     return spell(value) if math.isfinite(value) else _DASH
 
 
-def _table(rows: Sequence[NeededEpsilon] | Sequence[Time], cells: list[dict[str, Any]]) -> dict[str, Any]:
+def _table(rows: Sequence[NeededEpsilon | Time], cells: list[dict[str, Any]]) -> dict[str, Any]:
     """Return a table for the template: a block per vector, in it a row per k, and a column per method."""
     methods = list(dict.fromkeys(row.method for row in rows))
     known = {(row.vector, row.k, row.method): cell for row, cell in zip(rows, cells, strict=True)}
