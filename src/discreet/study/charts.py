@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from importlib.util import find_spec
-from itertools import chain
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -141,18 +141,15 @@ def pictures_of(results: Results) -> list[Picture]:
         for vector, k in dict.fromkeys((point.vector, point.k) for point in points):
             own = sorted((point for point in points if (point.vector, point.k) == (vector, k)), key=lambda one: one.x)
             goals = sorted({point.goal for point in own}, key=list(GOAL_TITLES).index)
-            curves = {
-                goal: {method: curve for method in methods if (curve := _select(own, goal, method))} for goal in goals
-            }
+            curves: dict[str, dict[str, list[Point]]] = {goal: {} for goal in goals}
+            for goal, method in product(goals, methods):
+                if curve := [point for point in own if (point.goal, point.method) == (goal, method)]:
+                    curves[goal][method] = curve
             marks = [mark for mark in results.marks if (mark.figure, mark.vector, mark.k) == (key, vector, k)]
             pictures.append(
                 Picture(figure, vector, own[0].d, k, own[0].x, own[-1].x, methods, curves, marks)
             )  # fmt: skip
     return pictures
-
-
-def _select(points: list[Point], goal: str, method: str) -> list[Point]:
-    return [point for point in points if (point.goal, point.method) == (goal, method)]
 
 
 def read_gamma(method: str) -> Fraction | None:
@@ -260,22 +257,17 @@ def _draw_panel(axes: Axes, picture: Picture, goal: str, looks: dict[str, dict[s
         alone = gaps[:-2] & gaps[2:] & ~gaps[1:-1]
         axes.plot(x[alone], y[alone], **{**looks[method], "linestyle": "none"}, markersize=4.5)
     for mark in marks:
-        _draw_mark(axes, picture, mark, looks[mark.method]["color"])
-
-
-def _draw_mark(axes: Axes, picture: Picture, mark: Point, colour: str) -> None:
-    """Draw a circle around a point, a line down to the axis, and the value on the side that has room."""
-    axes.vlines(mark.x, -0.03, mark.probability, color=QUIET, linewidth=0.8)
-    axes.plot(
-        mark.x, mark.probability, marker="o", markersize=10, markeredgewidth=2, color=colour, markerfacecolor=PAPER
-    )
-    is_right = mark.x > picture.low**0.4 * picture.high**0.6
-    axes.annotate(
-        f"{picture.figure.axis} = {mark.x:.4g}",
-        (mark.x, 0.02),
-        xytext=(-5 if is_right else 5, 0),
-        textcoords="offset points",
-        ha="right" if is_right else "left",
-        bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 1},
-        fontweight="bold",
-    )
+        axes.vlines(mark.x, -0.03, mark.probability, color=QUIET, linewidth=0.8)
+        circle: dict[str, Any] = {"marker": "o", "markersize": 10, "markeredgewidth": 2, "markerfacecolor": PAPER}
+        axes.plot(mark.x, mark.probability, color=looks[mark.method]["color"], **circle)
+        # The value stands beside the foot of the line, on the side that has more room.
+        side, shift = ("right", -5) if mark.x > picture.low**0.4 * picture.high**0.6 else ("left", 5)
+        axes.annotate(
+            f"{picture.figure.axis} = {mark.x:.4g}",
+            (mark.x, 0.02),
+            xytext=(shift, 0),
+            textcoords="offset points",
+            ha=side,
+            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 1},
+            fontweight="bold",
+        )

@@ -242,7 +242,11 @@ def trace_curve(
     """
     read = partial(reader, tally, k, mechanism, precision, limit=limit)
     tracer = _Tracer(read(GOALS if with_recall else (*CURVE_GOALS, "optimal")), read(("recall",)))
-    _go_up(tracer.at, start)
+    # Some curves never release the best scores: with gamma = 0 the worst item of a list costs nothing.
+    epsilon, last, patience = start, tracer.at(start), _PATIENCE
+    while tracer.at(epsilon).values["optimal"] < _ALWAYS and patience:
+        patience = patience - 1 if _distance(tracer.at(epsilon), last) < _STILL else _PATIENCE
+        last, epsilon = tracer.at(epsilon), epsilon * 2.0
     # Below the ground no list is good. There recall alone is computed, until it is that of a random list.
     epsilon = start
     while tracer.at(epsilon).values["good"] > _NEVER and epsilon > _LEAST_EPSILON:
@@ -260,7 +264,14 @@ def trace_curve(
         # The noise of the draws decides where such a curve crosses a probability.
         return Curve(shares, {})
     exact = reader(tally, k, mechanism, crossing or precision, ("top",), limit=limit)
-    return Curve(shares, _crossings(shares, exact))
+    tops = {epsilon: each.values.get("top", 0.0) for epsilon, each in shares.items()}
+    crossings = {
+        wanted: _find_crossing(exact, wanted, low, high)
+        for wanted in PROBABILITIES
+        for low, high in pairwise(shares)
+        if tops[low] < wanted <= tops[high]
+    }
+    return Curve(shares, crossings)
 
 
 @dataclass
@@ -302,16 +313,6 @@ def refine(
             at(sqrt(low * high))
 
 
-def _go_up(at: Read, start: float) -> None:
-    """Double epsilon from the start until the best scores are released or nothing changes any more."""
-    epsilon, last = start, at(start)
-    patience = _PATIENCE
-    while at(epsilon).values["optimal"] < _ALWAYS and patience:
-        # Some curves never get there: with gamma = 0 the worst item of a list costs nothing.
-        patience = patience - 1 if _distance(at(epsilon), last) < _STILL else _PATIENCE
-        last, epsilon = at(epsilon), epsilon * 2.0
-
-
 def _trim(seen: dict[float, Shares]) -> dict[float, Shares]:
     """Return the points in order, without those at either end that repeat their neighbours."""
     order = sorted(seen)
@@ -326,17 +327,7 @@ def _distance(one: Shares, other: Shares, goals: Sequence[str] | None = None) ->
     return max(abs(one.values[goal] - other.values[goal]) for goal in both)
 
 
-def _crossings(shares: dict[float, Shares], read: Read) -> dict[float, float]:
-    """Return the epsilon at which the exact top-k reaches each probability, if it does."""
-    found = {}
-    for wanted in PROBABILITIES:
-        for low, high in pairwise(shares):
-            if shares[low].values.get("top", 0.0) < wanted <= shares[high].values.get("top", 0.0):
-                found[wanted] = _crossing(read, wanted, low, high)
-    return found
-
-
-def _crossing(read: Read, wanted: float, low: float, high: float) -> float:
+def _find_crossing(read: Read, wanted: float, low: float, high: float) -> float:
     """Find a crossing by the secant of log odds against log epsilon, which is nearly straight, within two ends."""
     left, right = (log_odds(read(end).values["top"]) for end in (low, high))
     goal = log_odds(wanted)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from math import isnan, nan
 from statistics import median
 
@@ -25,7 +26,7 @@ from discreet.mechanisms.sampler import Sampler
 from discreet.noise import NOISES
 from discreet.sketches import Sketch
 from discreet.study.curves import (
-    Curve,
+    CURVE_GOALS,
     NeededEpsilon,
     Point,
     Results,
@@ -154,13 +155,22 @@ def study_tasks(vectors: list[Vector], full: bool, samplers: Sequence[Sampler] =
     for title in titles:
         if title in METHODS or titles.count(title) > 1:
             raise InvalidValueError(f"samplers must have titles of their own, and {title!r} is that of another method")
-    tasks = [task for vector in vectors for task in _on_every(vector)]
+    tasks = []
+    for vector in vectors:
+        for k in [k for k in SIZES if k < vector.d]:
+            tasks += [Task("methods", vector, k, name, method) for name, method in METHODS.items()]
+            tasks += [Task("gammas", vector, k, f"gamma = {gamma}", _GAMMAS[gamma]) for gamma in _GAMMAS]
+            if not isinstance(vector.scores, Sketch):
+                tasks += [Task("times", vector, k, name, each) for name, each in METHODS.items() if each.is_drawable]
     tasks += [
         Task("methods", vector, k, sampler.title, sampler)
         for vector in vectors for sampler in samplers for k in SIZES if k < vector.d
     ]  # fmt: skip
-    shown = vectors if full else [max(vectors, key=lambda vector: vector.d)]
-    tasks += [task for vector in shown for noise in NOISES for task in _with_noise(vector, noise)]
+    for vector in vectors if full else [max(vectors, key=lambda vector: vector.d)]:
+        for noise in NOISES:
+            tasks += [Task("noises", vector, k, noise, OneShot(noise)) for k in (1, *SIZES) if k < vector.d]
+            if vector.d > _DRAWN_K:
+                tasks.append(Task("canonical-noises", vector, _DRAWN_K, noise, Canonical("1/2", noise)))
     tasks += [task for k in SIZES for name in METHODS for task in _of_zipf(k, name)]
     return sorted((task for task in tasks if full or not task.heavy), key=lambda task: -task.weight)
 
@@ -171,48 +181,30 @@ def left_out_tasks(vectors: list[Vector], full: bool) -> list[Task]:
     return short + ([] if full else [task for task in study_tasks(vectors, full=True) if task.heavy])
 
 
-def _on_every(vector: Vector) -> Iterator[Task]:
-    for k in SIZES:
-        if k < vector.d:
-            yield from (Task("methods", vector, k, name, method) for name, method in METHODS.items())
-            yield from (Task("gammas", vector, k, f"gamma = {gamma}", _GAMMAS[gamma]) for gamma in _GAMMAS)
-            if not isinstance(vector.scores, Sketch):
-                drawn = [name for name in METHODS if METHODS[name].is_drawable]
-                yield from (Task("times", vector, k, name, METHODS[name]) for name in drawn)
-
-
 def _of_zipf(k: int, name: str) -> Iterator[Task]:
     flat = zipf(_FLAT)
     yield Task("shapes", Vector("ZIPF", flat.scores), k, name, METHODS[name])
     yield Task("flat", flat, k, name, METHODS[name])
 
 
-def _with_noise(vector: Vector, noise: str) -> Iterator[Task]:
-    yield from (Task("noises", vector, k, noise, OneShot(noise)) for k in (1, *SIZES) if k < vector.d)
-    if vector.d > _DRAWN_K:
-        yield Task("canonical-noises", vector, _DRAWN_K, noise, Canonical("1/2", noise))
-
-
 def _curve(task: Task) -> Results:
-    curve = _trace_from_canonical(task)
-    points = [point for epsilon, shares in curve.shares.items() for point in _points(task, epsilon, shares)]
-    wanted = curve.crossings.items() if task.figure == "methods" else ()
-    name, d = task.vector.name, task.vector.d
-    budgets = [NeededEpsilon(name, d, task.k, task.method, chance, epsilon, nan) for chance, epsilon in wanted]
-    return Results(points, budgets, [])
-
-
-def _trace_from_canonical(task: Task) -> Curve:
     """Trace the curve from an epsilon near its rise: a multiple of canonical's, which is found quickly."""
-    tally, k, mechanism, limit = task.vector.tally, task.k, task.mechanism, task.vector.limit
+    vector, k, mechanism, is_main = task.vector, task.k, task.mechanism, task.figure == "methods"
     start = 1.0
     if mechanism.form is not Form.CLASSES:
-        known = trace_curve(tally, k, PAPERS, Precision(), 1.0, limit=limit)
+        known = trace_curve(vector.tally, k, PAPERS, Precision(), 1.0, limit=vector.limit)
         middle = next((epsilon for epsilon, shares in known.shares.items() if shares.values["optimal"] > 0.5), 1.0)
         start = middle * (8.0 if mechanism.form is Form.LOSSES else 1.0 + k / 3.0)
-    with_recall = task.figure == "methods"
     points, crossing = _precision(mechanism), _precision(mechanism, _CROSSING_ERRORS)
-    return trace_curve(tally, k, mechanism, points, start, crossing=crossing, with_recall=with_recall, limit=limit)
+    curve = trace_curve(
+        vector.tally, k, mechanism, points, start, crossing=crossing, with_recall=is_main, limit=vector.limit
+    )
+    wanted = curve.crossings.items() if is_main else ()
+    return Results(
+        [point for epsilon, shares in curve.shares.items() for point in _points(task, epsilon, shares)],
+        [NeededEpsilon(vector.name, vector.d, k, task.method, chance, epsilon, nan) for chance, epsilon in wanted],
+        [],
+    )
 
 
 def _precision(mechanism: Mechanism, errors: dict[Form, float] = _ERRORS) -> Precision:
@@ -292,45 +284,28 @@ _DOING: dict[str, Callable[[Task], Results]] = {
 def summarise(results: Results, left_out: Sequence[Task] = ()) -> list[str]:
     """Return the findings of a study as sentences, the most important first, and the tasks that were left out."""
     rows = [row for row in results.budgets if row.probability == _USUAL]
-    return [
-        *_name_winners(rows),
-        *_describe_scope(results),
-        *_compare_with_paper(rows),
-        *_explain_plateaus(results),
-        *_name_cases_without_winner(results, rows),
-        *_name_left_out(left_out),
-        *_describe_speed(results),
-    ]
-
-
-def _name_winners(rows: list[NeededEpsilon]) -> Iterator[str]:
-    cases = sorted({(row.vector, row.k) for row in rows})
-    if not cases:
-        return
-    best = [min((row for row in rows if (row.vector, row.k) == case), key=lambda row: row.epsilon) for case in cases]
-    (first, most), *others = Counter(METHODS[row.method].name for row in best).most_common()
-    rest = "".join(f", {name} in {count}" for name, count in others)
-    yield (
-        f"{first.capitalize()} was cheapest in {most} of {_count(len(cases), 'case')}{rest}: it released exactly the "
-        "k best items nine times in ten with the least epsilon."
-    )
-
-
-def _describe_scope(results: Results) -> Iterator[str]:
     points = [point for point in results.points if point.figure == "methods"]
-    if not points:
-        return
-    vectors, methods = sorted({point.vector for point in points}), {point.method for point in points}
-    ks = _join([f"{k:,}" for k in sorted({point.k for point in points})])
-    cases = len({(point.vector, point.k) for point in points})
-    yield (
-        f"{_spell(len(methods)).capitalize()} methods were compared on {_join(vectors)}, at k = {ks}: "
-        f"{_count(cases, 'case')} of a score vector and a k. Every probability is computed from the scores; where one "
-        "is estimated from draws, a pale band says so."
-    )
-
-
-def _compare_with_paper(rows: list[NeededEpsilon]) -> Iterator[str]:
+    known = sorted({(row.vector, row.k) for row in rows})
+    computed = sorted({(point.vector, point.k) for point in points})
+    notes = []
+    if known:
+        groups = ([row for row in rows if (row.vector, row.k) == case] for case in known)
+        best = [min(group, key=lambda row: row.epsilon) for group in groups]
+        (first, most), *others = Counter(METHODS[row.method].name for row in best).most_common()
+        rest = "".join(f", {name} in {count}" for name, count in others)
+        notes.append(
+            f"{first.capitalize()} was cheapest in {most} of {_count_cases(known)}{rest}: it released exactly the "
+            "k best items nine times in ten with the least epsilon."
+        )
+    if computed:
+        count = len({point.method for point in points})
+        methods = (_NUMBERS[count] if count < len(_NUMBERS) else str(count)).capitalize()
+        ks = _join([f"{k:,}" for k in sorted({k for _, k in computed})])
+        notes.append(
+            f"{methods} methods were compared on {_join(sorted({vector for vector, _ in computed}))}, at k = {ks}: "
+            f"{_count_cases(computed)} of a score vector and a k. Every probability is computed from the scores; where "
+            "one is estimated from draws, a pale band says so."
+        )
     told = []
     for label in METHODS:
         own = [row for row in rows if row.method == label and not isnan(row.ratio)]
@@ -340,71 +315,49 @@ def _compare_with_paper(rows: list[NeededEpsilon]) -> Iterator[str]:
             told.append(f"{_IN_PROSE.get(label, label.capitalize())} took {_join(multiples)}.")
     if told:
         among = ", in the median over the vectors" if len({row.vector for row in rows}) > 1 else ""
-        yield f"How much epsilon that took, in multiples of canonical with gamma = {PAPERS.gamma}, the paper's{among}:"
-        yield from told
-
-
-def _explain_plateaus(results: Results) -> Iterator[str]:
-    """Explain the plateaus of the joint mechanism by the example of the first one."""
-    found = {}
-    for case in sorted({(point.vector, point.k) for point in results.points if point.figure == "methods"}):
-        rest = _find_rest(results.points, case)
-        if rest is not None:
-            found[case] = rest
-    if not found:
-        return
-    (vector, k), (point, until) = next(iter(found.items()))
-    yield (
-        "Joint's curves rest on their way up, and that is no mistake: it judges a list by its worst place alone, so "
-        "that all lists with the same worst place are equally likely, and more epsilon changes nothing until it rules "
-        f"them out all at once. On {vector} at k = {k:,} {point.goal.upper()} stays near "
-        f"{100 * point.probability:.0f}% from epsilon = {three_digits(point.x)} to {three_digits(until)}."
-    )
-
-
-def _find_rest(points: list[Point], case: Case) -> tuple[Point, float] | None:
-    """Return the first plateau of a joint curve for a case, or None."""
-    for method, mechanism in METHODS.items():
-        for goal in ("top", "great", "good") if mechanism.name == "joint" else ():
-            curve = [
-                point for point in points
-                if (point.figure, point.vector, point.k, point.method, point.goal) == ("methods", *case, method, goal)
-            ]  # fmt: skip
-            if (rest := find_plateau(curve)) is not None:
-                return rest
-    return None
-
-
-def _name_cases_without_winner(results: Results, rows: list[NeededEpsilon]) -> Iterator[str]:
-    known = {(row.vector, row.k) for row in rows}
-    computed = {(point.vector, point.k) for point in results.points if point.figure == "methods"}
-    missing = sorted(computed - known)
-    if missing:
-        yield (
-            f"Not counted above: {_name_cases(missing)}. There the k-th best score has equals, so that no method and "
+        paper = f"canonical with gamma = {PAPERS.gamma}, the paper's"
+        notes += [f"How much epsilon that took, in multiples of {paper}{among}:", *told]
+    plateaus = ((case, _find_plateau_of_joint(points, case)) for case in computed)
+    found = next(((case, plateau) for case, plateau in plateaus if plateau is not None), None)
+    if found is not None:
+        (vector, k), (point, until) = found
+        notes.append(
+            "Joint's curves rest on their way up, and that is no mistake: it judges a list by its worst place alone, "
+            "so that all lists with the same worst place are equally likely, and more epsilon changes nothing until it "
+            f"rules them out all at once. On {vector} at k = {k:,} {point.goal.upper()} stays near "
+            f"{100 * point.probability:.0f}% from epsilon = {three_digits(point.x)} to {three_digits(until)}."
+        )
+    if tied := [case for case in computed if case not in known]:
+        notes.append(
+            f"Not counted above: {_name_cases(tied)}. There the k-th best score has equals, so that no method and "
             "no epsilon gives exactly one list nine times in ten."
         )
-
-
-def _name_left_out(left_out: Sequence[Task]) -> Iterator[str]:
-    short = sorted({(task.vector.name, task.k) for task in left_out if task.k >= task.vector.d})
-    if short:
-        yield f"Left out: {_name_cases(short)}, where there are no more items than that and so nothing to choose."
-    slow = [task for task in left_out if task.heavy]
-    if slow:
+    if short := {(task.vector.name, task.k) for task in left_out if task.k >= task.vector.d}:
+        names = _name_cases(sorted(short))
+        notes.append(f"Left out: {names}, where there are no more items than that and so nothing to choose.")
+    if slow := [task for task in left_out if task.heavy]:
         names = _join(sorted({task.mechanism.name for task in slow}))
         cases = _name_cases(sorted({(task.vector.name, task.k) for task in slow}))
-        yield f"Left out: {names} on {cases}, which would take many minutes; discreet study --full does it."
-
-
-def _describe_speed(results: Results) -> Iterator[str]:
-    slowest = max(results.times, key=lambda row: row.seconds, default=None)
-    if slowest is not None:
-        yield (
+        notes.append(f"Left out: {names} on {cases}, which would take many minutes; discreet study --full does it.")
+    if results.times:
+        slowest = max(results.times, key=lambda row: row.seconds)
+        notes.append(
             f"One release took {1000 * min(row.seconds for row in results.times):.1f} to "
             f"{1000 * slowest.seconds:.1f} ms on this machine, everything included; the slowest was {slowest.method} "
             f"on {slowest.vector} at k = {slowest.k:,}."
         )
+    return notes
+
+
+def _find_plateau_of_joint(points: list[Point], case: Case) -> tuple[Point, float] | None:
+    """Return the first plateau of a joint curve for a case, or None."""
+    methods = [name for name, mechanism in METHODS.items() if mechanism.name == "joint"]
+    for method, goal in product(methods, CURVE_GOALS):
+        wanted = (*case, method, goal)
+        curve = [point for point in points if (point.vector, point.k, point.method, point.goal) == wanted]
+        if (plateau := find_plateau(curve)) is not None:
+            return plateau
+    return None
 
 
 def _name_cases(cases: Sequence[Case]) -> str:
@@ -415,12 +368,8 @@ def _name_cases(cases: Sequence[Case]) -> str:
     return _join([f"{vector} at k = {_join(known)}" for vector, known in ks.items()])
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _spell(number: int) -> str:
-    return _NUMBERS[number] if number < len(_NUMBERS) else str(number)
+def _count_cases(cases: Sequence[Case]) -> str:
+    return f"{len(cases)} case{'' if len(cases) == 1 else 's'}"
 
 
 def _join(words: Sequence[str]) -> str:

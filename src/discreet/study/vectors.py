@@ -109,10 +109,10 @@ def _load_folder(folder: Path, names: Sequence[str]) -> list[Vector]:
         raise InvalidValueError(f"data must be a directory with one file a name, and {str(folder)!r} has more")
     if not files:
         raise InvalidValueError(f"data must be a directory with files NAME.nD.npy, and {str(folder)!r} has none")
-    return [_load(name, files[name]) for name in _choose_names(names, list(files))]
+    return [Vector(name, _load(files[name])) for name in _choose_names(names, list(files))]
 
 
-def _load(name: str, path: Path) -> Vector:
+def _load(path: Path) -> NDArray[Any]:
     try:
         scores = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):
@@ -125,7 +125,7 @@ def _load(name: str, path: Path) -> Vector:
         or not np.isfinite(scores).all()
     ):
         raise InvalidValueError(f"data must hold vectors of two finite numbers or more, and {path.name!r} is none")
-    return Vector(name, scores)
+    return scores
 
 
 def make_vectors(names: Sequence[str]) -> list[Vector]:
