@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ElementTree
 from fractions import Fraction
 from itertools import combinations, pairwise
 
+import matplotlib
 import numpy as np
 import pytest
 
@@ -78,6 +79,10 @@ def test_a_picture_is_the_same_each_time_and_says_what_it_shows():
     one, other = (pictures_of(study())[0] for _ in range(2))
     assert one.svg == other.svg
     assert "dc:date" not in one.svg
+    # Whatever the reader has set for drawings of their own.
+    with matplotlib.rc_context({"font.size": 20, "axes.facecolor": "red"}):
+        assert pictures_of(study())[0].svg == one.svg
+        assert matplotlib.rcParams["font.size"] == 20
     assert one.description.startswith("TOP for ALPHA, k = 10. canonical, gamma = 3/4 reaches one half by epsilon = ")
 
 

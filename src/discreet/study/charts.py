@@ -146,9 +146,8 @@ def pictures_of(results: Results) -> list[Picture]:
                 if curve := [point for point in own if (point.goal, point.method) == (goal, method)]:
                     curves[goal][method] = curve
             marks = [mark for mark in results.marks if (mark.figure, mark.vector, mark.k) == (key, vector, k)]
-            pictures.append(
-                Picture(figure, vector, own[0].d, k, own[0].x, own[-1].x, methods, curves, marks)
-            )  # fmt: skip
+            low, high = own[0].x, own[-1].x
+            pictures.append(Picture(figure, vector, own[0].d, k, low, high, methods, curves, marks))
     return pictures
 
 
@@ -183,26 +182,29 @@ def trace_line(picture: Picture, curve: Sequence[Point]) -> tuple[Floats, Floats
     The curve goes on level to both ends of the axis: it was followed until it changed no more. A NaN stands between
     two points where a straight line would hide a step.
     """
-    ends = replace(curve[0], x=picture.low), replace(curve[-1], x=picture.high)
-    points = [ends[0], *curve, ends[1]]
+    points = [replace(curve[0], x=picture.low), *curve, replace(curve[-1], x=picture.high)]
     line: Floats = np.array([(point.x, point.probability, point.error) for point in points], dtype=float).T
     places = np.log10(line[0]) if picture.figure.logarithmic else line[0]
     is_wide = np.diff(places) > _SEEN * (places[-1] - places[0])
-    x, probability, error = np.insert(line, np.flatnonzero(is_wide & (np.abs(np.diff(line[1])) > _STEP)) + 1, np.nan, 1)
+    steps = np.flatnonzero(is_wide & (np.abs(np.diff(line[1])) > _STEP)) + 1
+    x, probability, error = np.insert(line, steps, np.nan, axis=1)
     return x, probability, error
 
 
 def _draw(picture: Picture) -> str:
     """Return a picture as SVG: at most two panels in a row, a title above and a legend in the room that is left."""
     check_matplotlib()
-    from matplotlib import rc_context
+    from matplotlib import rc_context, rcdefaults, rcParams
     from matplotlib.figure import Figure as Canvas
 
     goals, looks = list(picture.curves), style_curves(picture.methods)
     count, shown = len(goals), {method for curves in picture.curves.values() for method in curves}
     rows, columns = (count + 1) // 2, min(count, 2)
     width, height = _PANEL[0] * 2, _PANEL[1] * (rows if count > 1 else 1.35)
-    with rc_context(_SETTINGS), warnings.catch_warnings():
+    with rc_context(), warnings.catch_warnings():
+        # The reader's own settings of matplotlib change nothing.
+        rcdefaults()
+        rcParams.update(_SETTINGS)
         # Names may have letters that matplotlib's font lacks. They stay text, which the viewer's fonts show.
         warnings.filterwarnings("ignore", message="Glyph")
         canvas = Canvas(figsize=(width, height), layout="constrained", facecolor=PAPER)
@@ -219,7 +221,9 @@ def _draw(picture: Picture) -> str:
             grid[-1].set_axis_off()
             grid[-1].legend(handles, methods, loc="center left")
         else:
-            canvas.legend(handles, methods, loc="outside lower left", ncols=3)
+            # A row has room for about 108 letters; the sample of a line takes 12 of them.
+            ncols = max(1, min(3, 108 // (max(map(len, methods)) + 12)))
+            canvas.legend(handles, methods, loc="outside lower left", ncols=ncols)
         text = io.StringIO()
         title = f"{picture.figure.title}: {picture.subject}"
         canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": "discreet", "Title": title})
