@@ -238,7 +238,7 @@ def trace_curve(
     start
         An epsilon near the rise of the curve.
     with_recall
-        Whether to trace recall too, which takes longer.
+        True traces recall too, which takes longer.
     """
     read = partial(reader, tally, k, mechanism, precision, limit=limit)
     tracer = _Tracer(read(GOALS if with_recall else (*CURVE_GOALS, "optimal")), read(("recall",)))

@@ -415,7 +415,7 @@ def _find_other_k(case: Case, aim: Aim, needed: Fraction) -> OtherK | None:
         cost = search.smallest(enough) if search.is_enough(enough) else None
         if cost is None or (best is not None and cost >= best.epsilon):
             continue
-        # At a gap one item fewer costs no less. Where the scores fall evenly, fewer items always do.
+        # At a gap one item fewer costs no less. On scores that fall evenly, fewer items always cost less.
         if other == 1 or not _search_for(case, other - 1, aim).is_enough(find_number_below(cost)):
             best = OtherK(other, cost)
     return best

@@ -63,7 +63,7 @@ def study(
     left_out
         Tasks that are not computed, which the page names.
     draw
-        Whether to draw pictures, which needs matplotlib; the page and the tables are written without it too.
+        True draws pictures, which needs matplotlib. False writes the page and the tables alone.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def write_figures(
     pictures
         The pictures of the results, if they are at hand.
     draw
-        Whether to write the pictures beside their points.
+        True writes each picture beside its points.
 
     Returns
     -------
