@@ -73,7 +73,7 @@ bench-full: .venv/.installed-test
 bench-compare: .venv/.installed-test
 	@$(BIN)/python benchmarks/run.py --compare $(if $(AGAINST),--against $(AGAINST)) $(PARTS)
 
-study: .venv/.installed
+study: .venv/.installed-plot
 	@$(BIN)/discreet study --out report
 	@echo 'Open report/index.html in a browser.'
 
@@ -116,11 +116,15 @@ clean:
 
 .venv/.installed-test: .venv/bin/python pyproject.toml
 	@$(PIP) install -e ".[test]"
+	@touch $@ .venv/.installed-plot .venv/.installed
+
+.venv/.installed-plot: .venv/bin/python pyproject.toml
+	@$(PIP) install -e ".[plot]"
 	@touch $@ .venv/.installed
 
 .venv/.installed-docs: .venv/bin/python pyproject.toml
 	@$(PIP) install -e ".[docs]"
-	@touch $@ .venv/.installed
+	@touch $@ .venv/.installed-plot .venv/.installed
 
 .venv/.installed-mutants: .venv/bin/python pyproject.toml
 	@$(PIP) install -e ".[mutants]"

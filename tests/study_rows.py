@@ -2,7 +2,7 @@
 
 import math
 
-from discreet.study.results import NeededEpsilon, Point, Results, Time
+from discreet.study.curves import NeededEpsilon, Point, Results, Time
 
 METHODS = ["canonical, gamma = 3/4", "joint over sets", "one-shot, exponential"]
 

@@ -42,7 +42,7 @@ from discreet.cli.options import (
 from discreet.cli.output import OutputError, check_out, print_json, print_notes, print_text, progress_bar, save
 from discreet.cli.select import check_files, open_source
 from discreet.cli.stdin import input_files, input_name, name_input
-from discreet.errors import InvalidValueError
+from discreet.errors import InvalidValueError, MissingExtraError
 from discreet.mechanisms.registry import to_dict
 from discreet.progress import show_progress, stage
 from discreet.sketches import Sketch
@@ -177,6 +177,7 @@ def plan(
 
     With --discover it needs no scores: it tells how many people an item that nobody listed needs to be found.
     """
+    from discreet.study.charts import check_matplotlib
     from discreet.study.plan import plan as make_plan
 
     count, shape = parse_count(k), parse_format(form, as_json, shared.TABLE_OR_JSON)
@@ -190,6 +191,8 @@ def plan(
     limits = None if sensitivity is None else parse_sensitivity(sensitivity)
     if out is not None and Path(out).suffix.lower() not in (".html", ".htm"):
         raise InvalidValueError(f"out must be a page, with a name that ends in .html, not {out!r}")
+    if out is not None:
+        check_matplotlib()
     options, grouping = gather_options(context, TABLE), gather_options(context, GROUPING)
     file = name_input(files, events=user is not None)
     check_input_format(file, input_format, events=user is not None)
@@ -316,8 +319,9 @@ def study(
     """Compares all mechanisms on score vectors, and writes a page with charts, and the figures and tables as files.
 
     What it computes is NOT private: it is for vectors that need no protection. A study that was stopped goes on from
-    what it had.
+    what it had. Without matplotlib it writes the page and the tables, and no pictures.
     """
+    from discreet.study.charts import check_matplotlib
     from discreet.study.run import study as studied
     from discreet.study.tasks import left_out_tasks, study_tasks
     from discreet.study.vectors import load_vectors, make_vectors
@@ -328,6 +332,12 @@ def study(
     if data is None:
         refuse_options({"item": item, "score": score}, dict.fromkeys(("item", "score"), _NO_COLUMNS), "without data")
     vectors = make_vectors(names or []) if data is None else load_vectors(Path(data), names or [], item, score)
+    can_draw = True
+    try:
+        check_matplotlib()
+    except MissingExtraError as error:
+        can_draw = False
+        print_notes([f"{error}; the study goes on without them"], quiet)
     try:
         with show_progress(not quiet):
             files = studied(
@@ -336,6 +346,7 @@ def study(
                 jobs=processes,
                 progress=lambda total: progress_bar("studying", total, in_lines=True),
                 left_out=left_out_tasks(vectors, full),
+                draw=can_draw,
             )
     except OSError as error:
         raise OutputError(f"writing to {str(folder)!r} fails: {error.strerror}") from None
