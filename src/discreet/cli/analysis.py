@@ -10,10 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options as shared
-from discreet.cli.discovery import DeltaOption, DiscoverOption, DiscoveryEpsilonOption, parse_discovery
-from discreet.cli.event_options import (
+from discreet.cli.events import (
+    ByOption,
+    DeltaOption,
+    DiscoverOption,
+    DiscoveryEpsilonOption,
+    EachUserOption,
+    GroupsOption,
+    MaxGroupsOption,
+    parse_discovery,
+)
+from discreet.cli.options import (
+    EVENTS_ONLY,
     FINDING,
     GROUPING,
+    SCORES_ONLY,
     TABLE,
     ClipOption,
     ConnectOption,
@@ -26,18 +37,15 @@ from discreet.cli.event_options import (
     UserOption,
     ValueOption,
     WhereOption,
-    gather_options,
-)
-from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
-from discreet.cli.input_kinds import EVENTS_ONLY, SCORES_ONLY, refuse_options
-from discreet.cli.options import (
     check_input_format,
+    gather_options,
     parse_adjacency,
     parse_choice,
     parse_count,
     parse_format,
     parse_jobs,
     parse_sensitivity,
+    refuse_options,
 )
 from discreet.cli.output import OutputError, check_out, print_json, print_notes, print_text, progress_bar, save
 from discreet.cli.select import check_files, open_source

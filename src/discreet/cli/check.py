@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet.cli import options as shared
-from discreet.cli.discovery import (
+from discreet.cli.app import FAILURE
+from discreet.cli.events import (
+    ByOption,
     DeltaOption,
     DiscoverOption,
     DiscoveryEpsilonOption,
+    EachUserOption,
+    GroupsOption,
     KindOption,
+    MaxGroupsOption,
     SpellingOption,
     parse_discovery,
 )
-from discreet.cli.errors import FAILURE
-from discreet.cli.event_options import (
+from discreet.cli.options import (
     FINDING,
     GROUPING,
+    SCORES_ONLY,
     TABLE,
     ClipOption,
     ConnectOption,
@@ -33,16 +39,19 @@ from discreet.cli.event_options import (
     UserOption,
     ValueOption,
     WhereOption,
+    check_input_format,
     gather_options,
+    parse_adjacency,
+    parse_format,
+    refuse_options,
 )
-from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
-from discreet.cli.input_kinds import SCORES_ONLY, refuse_options
-from discreet.cli.options import check_input_format, parse_adjacency, parse_format
 from discreet.cli.output import FORMATS, OutputError, print_json, print_notes, print_text
 from discreet.cli.select import check_files, open_source
 from discreet.cli.stdin import name_input
 from discreet.errors import InvalidValueError
 from discreet.progress import show_progress
+from discreet.sources.events.check import check_events
+from discreet.sources.events.check_report import Check
 
 if TYPE_CHECKING:
     from discreet.sources.events.check_report import Check
@@ -156,7 +165,6 @@ def check(
     are not read, and ends with what to change. The exit code is 1 where no row counts, so that a release would be noise
     alone.
     """
-    from discreet.cli.check_charts import check_charts, is_charts_file
     from discreet.cli.events import prepare_events
     from discreet.sources.events.check import check_events
 
@@ -220,3 +228,33 @@ def _save_for_owner(text: str, out: str) -> None:
             file.write(f"{text}\n")
     except OSError as error:
         raise OutputError(f"writing {out!r} fails: {error.strerror}") from None
+
+
+def is_charts_file(file: Any) -> bool:
+    """Whether FILE is one charts file, by its name."""
+    return isinstance(file, str) and file.endswith(".toml")
+
+
+def check_charts(file: str, as_of: str | None, options: Mapping[str, Any], notes: list[str]) -> dict[str, Check]:
+    """The check of each chart of a file, by its id; its ledger is not opened. None of the options may be given.
+
+    What there is to say about the sources is added to `notes`.
+    """
+    from discreet.publish.chart_source import open_chart_source
+    from discreet.publish.charts_file import name_place, read_charts
+    from discreet.publish.due_periods import check_is_past, find_due_periods, parse_moment
+
+    for name, given in options.items():
+        if given:
+            raise InvalidValueError(f"{name} must be left out with a charts file, which says it")
+    moment = parse_moment(as_of)
+    check_is_past(moment, "has rows to come, which no check has seen")
+    charts, found = read_charts(file), {}
+    for chart in charts.charts:
+        # Of a chart whose first period is yet to end, that period.
+        period = (find_due_periods(chart, moment) or [chart.get("from")])[-1]
+        with name_place(f"{charts.path.name}, chart {chart.id!r}: "):
+            source = open_chart_source(chart, period)
+            found[chart.id] = check_events(source)
+            notes += [f"{chart.id}: {note}" for note in source.notes()]
+    return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import options as shared
-from discreet.cli.errors import FAILURE, SUCCESS
+from discreet.cli.app import FAILURE, SUCCESS
 from discreet.cli.options import (
     parse_adjacency,
     parse_count,

@@ -7,7 +7,7 @@ takes. Each error names the option, and what may be meant.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fractions import Fraction
 from typing import Annotated, Any
@@ -223,3 +223,145 @@ def _suggest_on_error(given: str | None, names: Iterable[str]) -> Iterator[None]
         yield
     except InvalidValueError as error:
         raise InvalidValueError(f"{error}{suggestion(given, list(names), private=False)}") from None
+
+
+UserOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="Read events: one row for something a user did. The column that says which user."
+    ),
+]
+DomainOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST",
+        help="With --user: the public list of items, as FILE:COLUMN; integers:LO:HI are all whole numbers from LO to "
+        "HI, strings:a-z:8 all strings of up to 8 letters (any characters, and a-z, A-Z or 0-9); with --connect also "
+        "connect:TABLE.COLUMN, of the same database. It must not come from the events, whose other items are left out.",
+    ),
+]
+LabelOption = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="With --user: a column of the domain to show for the item.")
+]
+WhereOption = Annotated[
+    str | None,
+    typer.Option(metavar="SQL", help="With --user: a condition on single events, in DuckDB's SQL."),
+]
+ValueOption = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="With --user: a column to add up. By default, distinct users are counted."),
+]
+ClipOption = Annotated[
+    str | None,
+    typer.Option(metavar="LOW,HIGH", help="With --value: the range of what one user may add to an item in all."),
+]
+ResolutionOption = Annotated[
+    str | None,
+    typer.Option(metavar="R", help="With --value: the steps values are rounded to. By default 1, if clip allows."),
+]
+ConnectOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="In place of FILE: a database with the events, such as postgres://USER@HOST/DATABASE, duckdb://FILE or "
+        "sqlite://FILE.",
+    ),
+]
+NameOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TABLE", help="With --connect: the table of the events in the database, such as events or mart.events."
+    ),
+]
+DelimiterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHAR",
+        help="With --user: what separates the fields of .csv files, of the events and of the domain; \\t is a tab. By "
+        "default the comma, semicolon or tab that the header has.",
+    ),
+]
+EncodingOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="With --user: how .csv and .tsv files spell text, utf-8, which is the default, utf-16 or latin-1.",
+    ),
+]
+EscapeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHAR",
+        help="With --user: what stands before a quote inside quotes in .csv and .tsv files, of the events and of "
+        "the domain. By default another quote; MySQL and others write a backslash.",
+    ),
+]
+LedgerOption = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Charge the release to this budget, which 'discreet budget init' makes."),
+]
+PurposeOption = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="With --ledger: what the release is for, in words.")
+]
+RequestIdOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        help="With --ledger: a name for the request; asked again, it costs nothing and answers the same.",
+    ),
+]
+DatasetOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="With --ledger: the data, by the name that the budget has for them."),
+]
+
+TABLE = (
+    *("domain", "label", "where", "value", "clip", "resolution", "max_items_per_user"),
+    *("connect", "name", "delimiter", "escape", "encoding"),
+)
+GROUPING = ("by", "groups", "each_user", "max_groups_per_user")
+FINDING = ("discover", "delta", "kind", "spelling", "discovery_epsilon")
+"""The options of events by what they are about: the table and its items, groups, and items that nobody listed."""
+
+
+def gather_options(context: typer.Context, names: Iterable[str]) -> dict[str, Any]:
+    """What was given for these options, None for one that was not, or that the command does not have."""
+    given = {name: context.params.get(name) for name in names}
+    # An option that can be repeated is an empty list where it is not given, and a switch is False.
+    return {name: value if value or isinstance(value, str) else None for name, value in given.items()}
+
+
+SCORES_ONLY = {
+    "score": "the scores are made from the events",
+    "sensitivity": "the events tell how far one user can move a score",
+}
+EVENTS_ONLY = {
+    "domain": "a file of scores lists its own items",
+    "label": "a file of scores has its own labels",
+    "where": "a file of scores has no rows of users to choose from",
+    "value": "a file of scores is added up already",
+    "clip": "a file of scores is added up already",
+    "resolution": "a file of scores is added up already",
+    "max_items_per_user": "a file of scores is added up already",
+    "discover": "a file of scores lists its own items",
+    "delta": "a file of scores lists its own items, and none are to be found",
+    "kind": "a file of scores lists its own items",
+    "spelling": "a file of scores lists its own items",
+    "discovery_epsilon": "a file of scores lists its own items",
+    "by": "a file of scores has no rows of users to put into groups",
+    "groups": "a file of scores has no groups",
+    "each_user": "a file of scores has no groups",
+    "max_groups_per_user": "a file of scores has no groups",
+    "connect": "a database is read as events, not as scores",
+    "name": "it is the table of a database, which is read as events",
+    "delimiter": "the header of a file of scores shows it",
+    "escape": "a file of scores doubles the quotes inside quotes",
+    "encoding": "a file of scores is UTF-8",
+}
+
+
+def refuse_options(options: Mapping[str, Any], reasons: dict[str, str], when: str) -> None:
+    """Raises where an option is given that belongs to the other kind of input."""
+    for option, value in options.items():
+        if value is not None:
+            raise InvalidValueError(f"{option} must be left out {when}: {reasons[option]}")

@@ -12,18 +12,24 @@ import typer
 
 from discreet.any_request import make_any_request
 from discreet.cli import options as shared
-from discreet.cli.discovery import (
+from discreet.cli.app import first_example
+from discreet.cli.events import (
+    ByOption,
     DeltaOption,
     DiscoverOption,
     DiscoveryEpsilonOption,
+    EachUserOption,
+    GroupsOption,
     KindOption,
+    MaxGroupsOption,
     SpellingOption,
     parse_discovery,
 )
-from discreet.cli.errors import first_example
-from discreet.cli.event_options import (
+from discreet.cli.options import (
+    EVENTS_ONLY,
     FINDING,
     GROUPING,
+    SCORES_ONLY,
     TABLE,
     ClipOption,
     ConnectOption,
@@ -41,17 +47,14 @@ from discreet.cli.event_options import (
     UserOption,
     ValueOption,
     WhereOption,
-    gather_options,
-)
-from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
-from discreet.cli.input_kinds import EVENTS_ONLY, SCORES_ONLY, refuse_options
-from discreet.cli.options import (
     check_input_format,
+    gather_options,
     parse_adjacency,
     parse_count,
     parse_format,
     parse_mechanism,
     parse_sensitivity,
+    refuse_options,
 )
 from discreet.cli.output import FORMATS, check_out, deliver, print_notes
 from discreet.cli.stdin import Input, input_files, input_suffix, name_input, open_input

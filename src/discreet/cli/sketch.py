@@ -9,8 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from discreet.cli import options as shared
-from discreet.cli.event_options import (
+from discreet.cli.options import (
+    EVENTS_ONLY,
     GROUPING,
+    SCORES_ONLY,
     TABLE,
     ClipOption,
     ConnectOption,
@@ -27,10 +29,14 @@ from discreet.cli.event_options import (
     UserOption,
     ValueOption,
     WhereOption,
+    check_input_format,
     gather_options,
+    parse_adjacency,
+    parse_count,
+    parse_format,
+    parse_sensitivity,
+    refuse_options,
 )
-from discreet.cli.input_kinds import EVENTS_ONLY, SCORES_ONLY, refuse_options
-from discreet.cli.options import check_input_format, parse_adjacency, parse_count, parse_format, parse_sensitivity
 from discreet.cli.output import check_out, print_json, print_notes, print_text, save
 from discreet.cli.select import check_files, open_ledger, open_source
 from discreet.cli.stdin import input_files, name_input
