@@ -12,7 +12,6 @@ import os
 import re
 import sys
 import time
-import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -214,6 +213,8 @@ def describe_error(error: Exception) -> str:
 def print_traceback(error: Exception) -> None:
     """Print the traceback of an error if DISCREET_DEBUG asks for it."""
     if os.environ.get("DISCREET_DEBUG") == "1" and getattr(sys, "stderr", None) is not None:
+        import traceback
+
         print(hide_urls("".join(traceback.format_exception(error))), end="", file=sys.stderr)
 
 

@@ -74,13 +74,25 @@ def prepare_events(
     inputs = {"events": file.files or [connect or ""], **roles}
     check_out(out, {role: [path for text in texts for path in _list_paths(text)] for role, texts in inputs.items()})
     limit = None if most is None or terms is not None else parse_count(most, "max_items_per_user")
-    return lambda path: events(
-        connect if path is None else path, user=columns.user, item=item, domain=domain, label=items.label,
-        where=columns.where, value=columns.value, clip=clip, resolution=columns.resolution, adjacency=adjacency,
-        name=columns.name, escape=columns.escape, encoding=columns.encoding, max_items_per_user=limit,
+    arguments: dict[str, Any] = {
+        "user": columns.user,
+        "item": item,
+        "domain": domain,
+        "label": items.label,
+        "where": columns.where,
+        "value": columns.value,
+        "clip": clip,
+        "resolution": columns.resolution,
+        "max_items_per_user": limit,
+        "adjacency": adjacency,
+        "name": columns.name,
         # A tab is hard to type in a shell.
-        delimiter="\t" if columns.delimiter == r"\t" else columns.delimiter, **grouping,
-    )  # fmt: skip
+        "delimiter": "\t" if columns.delimiter == r"\t" else columns.delimiter,
+        "escape": columns.escape,
+        "encoding": columns.encoding,
+        **grouping,
+    }
+    return lambda path: events(connect if path is None else path, **arguments)
 
 
 def _parse_items(domain: str | None, terms: Discovered | None) -> Any:
@@ -133,8 +145,9 @@ def parse_discovery(options: DiscoveryOptions, max_items_per_user: str | None) -
     most = parse_count(max_items_per_user, "max_items_per_user")
     kind = parse_choice("kind", options.kind or KINDS[0], KINDS)
     spelling = parse_choice("spelling", options.spelling or EXACT, SPELLINGS)
+    delta: Any = options.delta  # None is refused below
     with warnings.catch_warnings(record=True, action="always") as caught:
-        terms = discovered(options.delta, most, options.discovery_epsilon, kind, spelling)
+        terms = discovered(delta, most, options.discovery_epsilon, kind, spelling)
     for warning in caught:
         print_doubt(str(warning.message))
     return terms

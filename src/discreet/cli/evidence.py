@@ -12,6 +12,7 @@ from discreet.cli.options import (
     JobsOption,
     OutputOptions,
     SmallKOption,
+    list_given,
     make_option,
     parse_adjacency,
     parse_count,
@@ -84,13 +85,12 @@ def verify(
     from discreet.evidence.verify import as_report, examine_each, plan
 
     if self_test:
-        others = (every, mechanism != MechanismOptions(), k, epsilon != "1", scores, adjacency, deep)
-        if any(others):
+        if every or list_given(mechanism) or k or epsilon != "1" or scores or adjacency or deep:
             raise InvalidValueError("self-test must be left out with options other than jobs, format, json and quiet")
         return _run_self_test(parse_jobs(jobs), output)
     chosen = None if every else parse_mechanism(mechanism)
     shape = parse_format(output)
-    if every and mechanism != MechanismOptions():
+    if every and list_given(mechanism):
         raise InvalidValueError("all must be left out with a mechanism or one of its options")
     processes = parse_jobs(jobs)
     tasks = plan(

@@ -48,29 +48,26 @@ def spread(without: Collection[str] = (), hidden: Collection[type] = ()) -> Call
     hidden
         Dataclasses whose options are accepted, and are not shown in the help. None of them is required.
     """
+    annotated: Any = Annotated  # for the type checker, which takes no computed type
+    keyword = inspect.Parameter.KEYWORD_ONLY
 
     def decorate(command: Callable[..., Any]) -> Any:
         hints = get_type_hints(command, include_extras=True)
-        parameters, bundles = [], {}
+        parameters: list[inspect.Parameter] = []
+        bundles: dict[str, Any] = {}
         for parameter in inspect.signature(command).parameters.values():
             kind = hints[parameter.name]
-            if not is_dataclass(kind):
-                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=kind))
+            if not (isinstance(kind, type) and is_dataclass(kind)):
+                parameters.append(parameter.replace(kind=keyword, annotation=kind))
                 continue
-            bundles[parameter.name] = kind
-            types, is_hidden = get_type_hints(kind), kind in hidden
+            bundles[parameter.name], types, is_hidden = kind, get_type_hints(kind), kind in hidden
             for field in fields(kind):
-                if field.name in without:
-                    continue
-                default = field.default
-                if default is MISSING:
-                    default = None if is_hidden else inspect.Parameter.empty
-                annotation = Annotated[types[field.name], make_option(kind, field.name, is_hidden)]
-                parameters.append(
-                    inspect.Parameter(
-                        field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-                    )
-                )
+                if field.name not in without:
+                    default = field.default
+                    if default is MISSING:
+                        default = None if is_hidden else inspect.Parameter.empty
+                    annotation = annotated[types[field.name], make_option(kind, field.name, is_hidden)]
+                    parameters.append(inspect.Parameter(field.name, keyword, default=default, annotation=annotation))
 
         @wraps(command)
         def run(**given: Any) -> Any:
@@ -117,7 +114,7 @@ def complete_from(names: Iterable[str]) -> Callable[[], list[str]]:
     return lambda: list(names)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ScoreOptions:
     """The options of a file of scores that events do not have."""
 
@@ -129,7 +126,7 @@ class ScoreOptions:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class OutputOptions:
     """The form in which a result is printed, and silence about progress."""
 

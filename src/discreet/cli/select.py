@@ -122,7 +122,7 @@ EVENTS_ONLY = {
 app = typer.Typer(rich_markup_mode=None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ListOutputOptions(OutputOptions):
     """The form in which a list of items is printed."""
 

@@ -28,7 +28,7 @@ _PART = 1 << 20
 """Bytes of standard input that are copied at a time: a megabyte keeps the number of calls small."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Input:
     """FILE of a command.
 

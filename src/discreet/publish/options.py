@@ -2,14 +2,15 @@
 
 The command line makes its options from the fields of these dataclasses, and `charts_file` makes its keys from them. A
 field holds the value as it was given. A name in braces in a help text stands for another option: `{domain}` is
-`--domain` on the command line and `domain` in a charts file.
+`--domain` on the command line and `domain` in a charts file. The classes have no `repr`, because a URL may hold a
+password, and no equality, because its code would delay the start of the program.
 """
 
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import MISSING, dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from discreet.discovery_terms import KINDS, SPELLINGS
 from discreet.mechanisms.registry import FALLBACKS, MECHANISMS
@@ -18,8 +19,7 @@ from discreet.privacy import ADJACENCIES, MANY, ONE
 from discreet.sources.events.csv_format import ENCODINGS
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """The kind of a value in a charts file: in words, as the types that tomllib returns, and as JSON Schema.
 
     `members` is the kind of the members of a list.
@@ -62,8 +62,7 @@ GROUP_LIST = Kind(
 )
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """The declaration of an option, in the metadata of its field.
 
     Attributes
@@ -115,7 +114,7 @@ def join_choices(names: Iterable[str]) -> str:
     return f"{', '.join(first)} or {last}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class EventOptions:
     """The events: their place, their columns, and the text format of their files."""
 
@@ -194,7 +193,7 @@ class EventOptions:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ItemOptions:
     """The public list of items."""
 
@@ -211,7 +210,7 @@ class ItemOptions:
     label: str | None = option("A column of the domain to show for the item.", "COLUMN", TEXT, needs="user")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class DiscoveryOptions:
     """The terms of partition selection: items that nobody listed are found in the events."""
 
@@ -256,7 +255,7 @@ class DiscoveryOptions:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class GroupOptions:
     """The public groups, each of which has a list of its own."""
 
@@ -299,7 +298,7 @@ class GroupOptions:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReleaseOptions:
     """The size of a release and its cost."""
 
@@ -331,7 +330,7 @@ class ReleaseOptions:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MechanismOptions:
     """The mechanism and its parameters."""
 
@@ -371,7 +370,7 @@ class MechanismOptions:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LedgerOptions:
     """The budget that a release is charged to, and the terms of the charge."""
 
