@@ -14,7 +14,6 @@ from discreet.privacy import spell_exactly
 from discreet.text import printable, round_up
 
 if TYPE_CHECKING:
-    from discreet.ledger.account import Entry
     from discreet.ledger.ledger import Ledger
 
 EXAMPLES = {
@@ -99,7 +98,18 @@ def show(file: FileArgument, output: OutputOptions) -> None:
 @group.command("history", short_help="List what the budget was spent on.", epilog=_list_examples("history"))
 def history(file: FileArgument) -> None:
     """List the charges to FILE in order. One without a stored release is spent all the same."""
-    print_text("\n".join(map(_describe_charge, _open_ledger(file).history())) or "nothing is spent yet")
+    lines = []
+    for entry in _open_ledger(file).history():
+        each = "" if entry.groups is None else f" in each of {count_groups(entry.groups)}"
+        what = f"sketch of {entry.k:,} ranks" if entry.is_sketch else f"top {entry.k:,}"
+        words = [f"{entry.number:>5}", entry.time, f"epsilon {round_up(entry.epsilon)}"]
+        words += [f"delta {round_up(entry.delta)}"] if entry.delta else []
+        words += [f"{what} of {'those found' if entry.d is None else f'{entry.d:,}'}{each}"]
+        words += [entry.mechanism["name"], printable(entry.purpose or "no purpose given")]
+        words += [] if entry.request_id is None else [f"request {printable(entry.request_id)}"]
+        words += ["NO RELEASE STORED, SPENT"] if entry.stored is None else []
+        lines.append("  ".join(words))
+    print_text("\n".join(lines) or "nothing is spent yet")
 
 
 @group.command(
@@ -188,14 +198,3 @@ def _budget_to_dict(ledger: Ledger) -> dict[str, Any]:
         "without_release": sum(entry.stored is None for entry in entries),
         "head": ledger.head,
     }
-
-
-def _describe_charge(entry: Entry) -> str:
-    each = "" if entry.groups is None else f" in each of {count_groups(entry.groups)}"
-    words = [f"{entry.number:>5}", entry.time, f"epsilon {round_up(entry.epsilon)}"]
-    words += [f"delta {round_up(entry.delta)}"] if entry.delta else []
-    what = f"sketch of {entry.k:,} ranks" if entry.is_sketch else f"top {entry.k:,}"
-    words += [f"{what} of {'those found' if entry.d is None else f'{entry.d:,}'}{each}"]
-    words += [entry.mechanism["name"], printable(entry.purpose or "no purpose given")]
-    words += [] if entry.request_id is None else [f"request {printable(entry.request_id)}"]
-    return "  ".join([*words, *(["NO RELEASE STORED, SPENT"] if entry.stored is None else [])])

@@ -29,7 +29,6 @@ from discreet.progress import show_progress
 from discreet.publish.options import MechanismOptions, ReleaseOptions
 
 if TYPE_CHECKING:
-    from discreet.evidence.audit import Audit
     from discreet.evidence.report import Failure, Verification
 
 VERIFY_HELP = """
@@ -242,26 +241,23 @@ def audit(
             progress=lambda total: progress_bar("drawing", total),
         )
     if shape == "json":
-        print_json(_audit_to_dict(found))
+        pair = found.pair
+        print_json(
+            {
+                "mechanism": to_dict(found.mechanism),
+                "holds": found.holds,
+                "scores": [str(score) for score in pair.scores],
+                "neighbour": [str(score) for score in pair.neighbour],
+                "k": pair.k,
+                "epsilon": str(pair.epsilon),
+                "adjacency": pair.adjacency,
+                "draws": found.draws,
+                "confidence": str(found.confidence),
+                "spent": found.spent,
+                "fits": found.fits,
+                "longer": None if found.longer is None else [str(score) for score in found.longer.scores],
+            }
+        )
     else:
         print_text(str(found))
     return SUCCESS if found.holds else FAILURE
-
-
-def _audit_to_dict(found: Audit) -> dict[str, Any]:
-    """Return an audit in terms of JSON; exact numbers are strings, as in a release."""
-    pair = found.pair
-    return {
-        "mechanism": to_dict(found.mechanism),
-        "holds": found.holds,
-        "scores": [str(score) for score in pair.scores],
-        "neighbour": [str(score) for score in pair.neighbour],
-        "k": pair.k,
-        "epsilon": str(pair.epsilon),
-        "adjacency": pair.adjacency,
-        "draws": found.draws,
-        "confidence": str(found.confidence),
-        "spent": found.spent,
-        "fits": found.fits,
-        "longer": None if found.longer is None else [str(score) for score in found.longer.scores],
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,9 +12,6 @@ from discreet.cli.options import complete_from, parse_choice
 from discreet.cli.output import check_out, print_text, save
 from discreet.cli.stdin import Input
 from discreet.errors import InvalidValueError
-
-if TYPE_CHECKING:
-    from discreet.statements.subject import Statable
 
 FORMATS = ("text", "json", "yaml")
 HELP = """
@@ -72,13 +69,21 @@ def statement(
 
     Nothing is drawn or spent, and nothing is read but the release and its budget.
     """
+    from discreet.ledger.account import read_stored
+
     shape = parse_choice("format", form, FORMATS)
     if answers is not None and shape == "text":
         raise InvalidValueError("answers must be left out with format 'text': they are for the registry, json or yaml")
     source = Input((file,), "json")
     check_out(out, {"release": source.files, "ledger": [ledger or ""], "answers": [answers or ""]})
     with source.open() as path:
-        release = _read_release(path)
+        data = _read_json(path, "FILE")
+        try:
+            release = read_stored(data)
+        except InvalidValueError:
+            raise InvalidValueError(
+                f"FILE must be a release or a sketch as --out writes it, and {path!r} is not"
+            ) from None
     if shape == "text":
         text = release.statement(ledger)
     else:
@@ -90,17 +95,6 @@ def statement(
         print_text(text, heading=shape == "text")
     else:
         save(text, out)
-
-
-def _read_release(path: str) -> Statable:
-    from discreet.ledger.account import read_stored
-
-    try:
-        return read_stored(_read_json(path, "FILE"))
-    except InvalidValueError as error:
-        if "FILE" in str(error):
-            raise
-        raise InvalidValueError(f"FILE must be a release or a sketch as --out writes it, and {path!r} is not") from None
 
 
 def _read_json(path: str, name: str) -> Any:
