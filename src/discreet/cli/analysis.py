@@ -166,7 +166,7 @@ def plan(
         raise InvalidValueError(f"out must be a page, with a name that ends in .html, not {out!r}")
     file = Input.parse(files, input_format, events=events.user is not None)
     neighbours = adjacency or "add-remove"
-    open_table = prepare_source(file, _read_scores, events, items, None, groups, scores, neighbours, out)
+    open_table = prepare_source(file, _read_scores, events, items, discovery, None, groups, scores, neighbours, out)
     notes: list[str] = []
     with (
         show_progress(not output.quiet),

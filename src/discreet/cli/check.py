@@ -52,7 +52,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 
 @app.command("check", short_help="See whether events and domain fit. NOT private.", epilog=HELP)
-@spread(hidden=[ScoreOptions, ReleaseOptions, MechanismOptions, LedgerOptions])
+@spread(without=["precision", "otherwise"], hidden=[ScoreOptions, ReleaseOptions, MechanismOptions, LedgerOptions])
 def check(
     events: EventOptions,
     items: ItemOptions,
@@ -100,8 +100,7 @@ def check(
         raise InvalidValueError(
             "ledger must be left out: a check is not private, so that no budget covers it, and nothing is charged"
         )
-    file = Input.parse(files, input_format, events=True)
-    is_charts_file = len(file.given) == 1 and file.given[0].endswith(".toml")
+    is_charts_file = files is not None and len(files) == 1 and files[0].endswith(".toml")
     if events.user is None and not is_charts_file:
         raise InvalidValueError(
             "user must be given: a check is for events, and a file of scores has no rows of users and no other domain"
@@ -112,6 +111,7 @@ def check(
     if out is not None and os.path.lexists(out):
         raise InvalidValueError(f"out must be a new file, not {out!r}: a check is not private, and replaces nothing")
     parse_adjacency(release.adjacency)
+    file = Input.parse(files, input_format, events=True)
     refuse_options(list_given(scores), SCORES_ONLY, "with user")
     notes: list[str] = []
     if events.user is None:

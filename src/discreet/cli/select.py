@@ -207,9 +207,7 @@ def select(
         from discreet.cli.events import parse_discovery
 
         terms = parse_discovery(discovery, events.max_items_per_user)
-    else:
-        refuse_options(list_given(discovery), EVENTS_ONLY, "without user")
-    open_table = prepare_source(file, file_source, events, items, terms, groups, scores, adjacency, out)
+    open_table = prepare_source(file, file_source, events, items, discovery, terms, groups, scores, adjacency, out)
     # The progress display would show when a stage ends, which padding hides.
     with show_progress(not output.quiet and release.pad_to is None):
         ask = partial(
@@ -229,6 +227,7 @@ def prepare_source(
     read_scores: Callable[..., Any],
     events: EventOptions,
     items: ItemOptions,
+    discovery: DiscoveryOptions,
     terms: Discovered | None,
     groups: GroupOptions,
     scores: ScoreOptions,
@@ -243,15 +242,15 @@ def prepare_source(
         FILE.
     read_scores
         The function that opens a file of scores, given its path and the names of its columns.
-    events, items, groups, scores, adjacency
+    events, items, discovery, groups, scores, adjacency
         The options.
     terms
-        The terms of partition selection, where items are to be found.
+        The terms of partition selection that `discovery` stands for; None where the items are listed.
     out
         The file to write to, which must not be one of the inputs.
     """
     if events.user is None:
-        refuse_options(list_given(items, events, groups), EVENTS_ONLY, "without user")
+        refuse_options(list_given(items, events, discovery, groups), EVENTS_ONLY, "without user")
         check_out(out, {"scores": file.files})
         return partial(read_scores, item=events.item, score=scores.score)
     refuse_options(list_given(scores), SCORES_ONLY, "with user")

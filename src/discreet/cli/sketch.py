@@ -25,7 +25,7 @@ from discreet.cli.stdin import Input
 from discreet.padding import Padding
 from discreet.privacy import positive
 from discreet.progress import show_progress
-from discreet.publish.options import EventOptions, GroupOptions, ItemOptions, LedgerOptions
+from discreet.publish.options import DiscoveryOptions, EventOptions, GroupOptions, ItemOptions, LedgerOptions
 from discreet.sketch_request import make_sketch_request
 from discreet.sources.files import file_source
 from discreet.topk import plan_charge, release_from
@@ -96,7 +96,9 @@ def sketch(
     padding = Padding(pad_to, context.obj, from_file=True)
     file = Input.parse(files, input_format, events=events.user is not None)
     book = open_ledger(ledger.ledger, out)
-    open_table = prepare_source(file, file_source, events, items, None, GroupOptions(), scores, adjacency, out)
+    open_table = prepare_source(
+        file, file_source, events, items, DiscoveryOptions(), None, GroupOptions(), scores, adjacency, out
+    )
     ask = partial(
         make_sketch_request, epsilon=epsilon, ranks=places, grid=grid, adjacency=adjacency,
         sensitivity=parse_sensitivity(scores.sensitivity),
