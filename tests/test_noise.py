@@ -23,6 +23,7 @@ from discreet.exact.ball import precision
 from discreet.mechanisms.registry import from_dict, to_dict
 from discreet.noise import GUMBEL, LOGISTIC, NOISES, Distribution, Noise, PairwiseTail, Piece
 from discreet.noise_registry import _check_analytic, check_facts, register_noise
+from discreet.publish.options import MechanismOptions
 from discreet.sources.arrays.array import array_source
 from sampling import sample
 
@@ -156,7 +157,7 @@ def test_bounds_take_the_tail_that_a_noise_states(larger):
 
 
 def test_a_noise_from_outside_has_a_name_everywhere(larger):
-    mechanism = parse_mechanism("one-shot", {"noise": larger})
+    mechanism = parse_mechanism(MechanismOptions(mechanism="one-shot", noise=larger))
     assert mechanism == discreet.OneShot(larger)
     assert from_dict(to_dict(mechanism)) == mechanism
     assert mechanism.zcdp(Fraction(1), 3) == Fraction(1, 2)
