@@ -54,7 +54,7 @@ test-long: .venv/.installed-test
 	@$(BIN)/python -m pytest $(TESTS) -m long
 
 test-torch: .venv-torch/.installed
-	@.venv-torch/bin/python -m pytest -q tests/test_tensors.py
+	@.venv-torch/bin/python -m pytest -q tests/sources/arrays/test_tensor.py
 
 soak: .venv/.installed-test
 	@$(BIN)/python -m pytest -m soak tests/ledger
@@ -86,7 +86,7 @@ docs: .venv/.installed-docs
 	@echo 'Open site/index.html in a browser.'
 
 docs-check: docs .venv/.installed-test
-	@$(BIN)/python -m pytest -m site tests/test_site.py
+	@$(BIN)/python -m pytest -m site tests/documents/test_site.py
 
 package:
 	@PYTHON=$(PYTHON) .ci/package

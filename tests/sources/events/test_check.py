@@ -7,12 +7,12 @@ from collections import Counter
 import ibis
 import pyarrow as pa
 import pytest
-from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 from discreet.sources.events import check_items
 from discreet.sources.events.check_report import WARNING, Frequent, NearMatch
 from discreet.sources.events.connect import open_table
+from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
 
 ROWS = [
     *[(1, "dune", "DE", "31/01/2026"), (1, "Dune ", "DE", "30/01/2026"), (2, "Dune ", "FR", "02/01/2026")],

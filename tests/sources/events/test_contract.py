@@ -9,12 +9,12 @@ from math import floor, isnan
 import numpy as np
 import pyarrow as pa
 import pytest
-from engines import ENGINES, LOCAL, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet
 from discreet.sources.arrays.array import array_source
+from engines import ENGINES, LOCAL, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
 
 ODD = ["dune", "Dune", "a", "B", "é", "z", "ß", "", " ", "'quoted' \"text\"", "x,y", "😀", "￿x", "𐀀", "naïve", "NULL"]
 

@@ -11,7 +11,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import spark  # noqa: F401  # fixture
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ import discreet
 from discreet.sources.events.csv_format import CsvFormat, sniff_delimiter
 from discreet.sources.events.file_paths import find_files
 from discreet.sources.events.text_files import read_delimited
+from engines import spark  # noqa: F401  # fixture
 
 NOTE = 'they call it "Dune", mostly\n9,dune,yes'
 """A field with quotes, a comma, and a line that would be a row."""

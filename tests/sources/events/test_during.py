@@ -4,10 +4,10 @@ from datetime import date, datetime
 
 import pyarrow as pa
 import pytest
-from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
 from test_group_periods import NEAR, TEXTS, expected
 
 import discreet
+from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
 
 CELLS = [moment for moment in NEAR if moment.year > 1900]
 EXACT = 10**9

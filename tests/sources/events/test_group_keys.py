@@ -9,7 +9,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import LOCAL, LONG_ON_SPARK, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from discreet.sources.events.connect import open_table
 from discreet.sources.events.group_columns import read_by
 from discreet.sources.events.group_keys import ORDINAL, open_group_keys, refuse_own_groups
 from discreet.sources.events.group_lists import MOST_GROUPS
+from engines import LOCAL, LONG_ON_SPARK, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
 
 ENGINES = [*LOCAL, *LONG_ON_SPARK]
 

@@ -12,7 +12,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import postgres, spark  # noqa: F401  # fixtures
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from discreet.sources.events.group_keys import open_group_keys
 from discreet.sources.events.group_spelling import parse_by, parse_groups
 from discreet.sources.events.local_days import CODES_PER_DAY, code_moments, find_offsets
 from discreet.sources.events.periods import UNITS
+from engines import postgres, spark  # noqa: F401  # fixtures
 
 ZONES = [None, "Europe/Berlin", "America/New_York", "Asia/Kolkata"]
 TICK = timedelta(microseconds=1)

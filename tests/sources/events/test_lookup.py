@@ -7,11 +7,11 @@ from datetime import date, timedelta
 import numpy as np
 import pyarrow as pa
 import pytest
-from engines import on
 from test_contract import counted, expected, ranking
 
 import discreet
 from discreet.sources.events import lookup
+from engines import on
 
 
 @pytest.fixture

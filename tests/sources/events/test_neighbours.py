@@ -18,12 +18,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import discreet
 from discreet.selection import Selection
+from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 
 BASE = [
     {"who": who, "what": what, "stars": stars, "amount": amount, "day": day}

@@ -20,12 +20,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import discreet
 from discreet.selection import Selection
+from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 
 N = 5
 

@@ -9,7 +9,6 @@ from itertools import product
 
 import polars as pl
 import pytest
-from engines import spark  # noqa: F401  # fixture
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars import col
@@ -25,6 +24,7 @@ from discreet.sources.events.rowwise_polars import (
     _check_part,
     _name_function,
 )
+from engines import spark  # noqa: F401  # fixture
 
 ROWS = {"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, None], "on": [True, True, True]}
 PEOPLE = pl.LazyFrame({"who": [1, 2], "name": ["x", "y"]})

@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 import pytest
-from engines import ENGINES, on, on_server, postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 from discreet.sources.events.dialect import Dialect
+from engines import ENGINES, on, on_server, postgres, spark  # noqa: F401  # fixtures
 
 ALPHABET = "ba'\\%ä😀\u0301"
 """With a quote, what SQL and patterns escape, letters of two and four bytes, and an accent of its own."""

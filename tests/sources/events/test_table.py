@@ -22,10 +22,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import postgres  # noqa: F401  # a fixture
 
 import discreet
 from discreet.sources.engine import EngineError, ask
+from engines import postgres  # noqa: F401  # a fixture
 
 EVENTS = pa.table({"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, 3.0], "nested": [[1], [2], [3]]})
 GOOD = {"table": EVENTS, "user": "who", "item": "what", "domain": ["a", "b", "c"]}

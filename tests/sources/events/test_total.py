@@ -6,12 +6,12 @@ from datetime import date
 import ibis
 import numpy as np
 import pytest
-from engines import postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.privacy import exact
 from discreet.sources.events.dialect import dialect_named
+from engines import postgres, spark  # noqa: F401  # fixtures
 
 TEXTS = ["", "7", "é", "\U0001f600", "a" * 70_000, "2026-01-01", "1e999", "true", "9" * 50, "nan", "0x1F", "-0"]
 ENDS = ["infinity", "-infinity", "2026-01-01"]

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from engines import LOCAL, on, postgres  # noqa: F401  # fixture
 
 import discreet
+from engines import LOCAL, on, postgres  # noqa: F401  # fixture
 
 POSTGRES = pytest.param("postgres", marks=[pytest.mark.xdist_group("postgres"), pytest.mark.slow])
 FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "two": 2.0, "none": None}

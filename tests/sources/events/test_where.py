@@ -13,7 +13,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engines import postgres, spark  # noqa: F401  # fixtures
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ import discreet
 from discreet.sources.events.where import DEEPEST, LONGEST, MOST, condition, describe_readings
 from discreet.sources.events.where.nodes import READERS
 from discreet.sources.events.where.whitelist import PARTS
+from engines import postgres, spark  # noqa: F401  # fixtures
 
 BIG, SMALL = 2**63 - 1, -(2**63)
 

@@ -19,12 +19,12 @@ import discreet.sources.events.domain
 import test_properties as properties
 from discreet.sources.events.where.whitelist import COMPARISONS
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # where the folder fuzz is
+sys.path.insert(0, str(Path(__file__).parents[2]))  # where the folder fuzz is
 from fuzz import conditions, domains, rationals, run, sensitivities
 from fuzz.contract import Finding, mutated
 from fuzz.run import Report
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HARNESSES = [rationals, sensitivities, domains, conditions]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FILES = {
     "__init__.py": '"""Knows of Peeling in prose alone."""\n\nNAMES = {"ask": "small.asked"}\n',
     "asked.py": "from small import base\nfrom small.base import drawn\n\ndef read():\n    return drawn()\n",

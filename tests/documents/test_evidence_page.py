@@ -15,7 +15,7 @@ from discreet.evidence.value_rows import ValueVerdict, value_tasks
 from discreet.evidence.witnesses import SHARP, best_witness
 from discreet.mechanisms.registry import all_variants
 
-PAGE = (Path(__file__).parents[1] / "docs" / "evidence.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text()
 LINES = PAGE.split("```")[1].strip().splitlines()
 TOTAL = LINES.pop()
 LINES = [line for line in LINES if not line.startswith("*")]
@@ -85,7 +85,7 @@ def test_the_rows_are_what_verify_prints(mechanism):
 
 
 def test_every_file_that_the_page_names_is_there():
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     named = re.findall(r"`(tests/[\w/]+(?:\.py)?)`", PAGE) + [
         f"docs/{name}" for name in re.findall(r"\]\((.+?)\)", PAGE)
     ]
