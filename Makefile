@@ -51,7 +51,7 @@ quick: .venv/.installed-test
 	@$(BIN)/python -m pytest $(TESTS) -m "not slow and not soak and not site and not long"
 
 test-long: .venv/.installed-test
-	@$(BIN)/python -m pytest $(TESTS) -m long
+	@DISCREET_TESTS=long $(BIN)/python -m pytest $(TESTS) -m "(long or hypothesis) and not soak and not site"
 
 test-torch: .venv-torch/.installed
 	@.venv-torch/bin/python -m pytest -q tests/sources/arrays/test_tensor.py

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.sources.arrays.array import array_source
+from effort import examples
 from engines import ENGINES, LOCAL, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
 
 ODD = ["dune", "Dune", "a", "B", "é", "z", "ß", "", " ", "'quoted' \"text\"", "x,y", "😀", "￿x", "𐀀", "naïve", "NULL"]
@@ -299,7 +300,7 @@ event = st.fixed_dictionaries({"who": st.none() | texts, "what": st.none() | tex
 
 
 @pytest.mark.parametrize("engine", ["arrow", "parquet", "sqlite", ENGINES[-2]])
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(event, min_size=1, max_size=25), extra=st.lists(texts, min_size=1, max_size=5))
 def test_generated_events_have_the_scores_of_the_definition(engine, tmp_path, request, rows, extra):
     schema = pa.schema([("who", pa.string()), ("what", pa.string()), ("amount", pa.float64())])

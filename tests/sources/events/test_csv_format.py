@@ -18,6 +18,7 @@ import discreet
 from discreet.sources.events.csv_format import CsvFormat, sniff_delimiter
 from discreet.sources.events.file_paths import find_files
 from discreet.sources.events.text_files import read_delimited
+from effort import examples
 from engines import spark  # noqa: F401  # fixture
 
 NOTE = 'they call it "Dune", mostly\n9,dune,yes'
@@ -101,7 +102,7 @@ BACKEND = ibis.duckdb.connect()
 FIELD = st.text(st.sampled_from('ab"\\;,\n\r\t é'), max_size=8)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(FIELD, FIELD), min_size=1, max_size=5), delimiter=st.sampled_from(",;\t"))
 def test_what_was_written_is_what_is_read(tmp_path, rows, delimiter):
     """All fields quoted, with a backslash before quotes and backslashes: every row comes back, and no other."""

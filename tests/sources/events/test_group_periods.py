@@ -23,6 +23,7 @@ from discreet.sources.events.group_keys import open_group_keys
 from discreet.sources.events.group_spelling import parse_by, parse_groups
 from discreet.sources.events.local_days import CODES_PER_DAY, code_moments, find_offsets
 from discreet.sources.events.periods import UNITS
+from effort import examples
 from engines import postgres, spark  # noqa: F401  # fixtures
 
 ZONES = [None, "Europe/Berlin", "America/New_York", "Asia/Kolkata"]
@@ -383,13 +384,13 @@ def release_base(base):
 
 
 @pytest.mark.parametrize("base", BASES)
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(cell=CELLS)
 def test_a_row_of_pandas_changes_the_group_of_no_other(base, cell):
     assert release_frame(base, (cell,)) == release_base(base)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(cell=st.one_of(st.none(), TEXT, st.binary(max_size=12), st.floats(), st.integers(-(2**63), 2**63 - 1)))
 def test_a_row_of_sqlite_changes_the_group_of_no_other(sqlite_moments, cell):
     opened, wanted = sqlite_moments

@@ -34,6 +34,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.selection import Selection
 from discreet.sources.events import connect, lookup
 from discreet.sources.events.dialect import dialect_named
+from effort import examples
 from engines import ENGINES, LOCAL, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 
 LANDS = ["DE", "FR", "AT", "é", "JP"]
@@ -283,7 +284,7 @@ questions = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", ENGINES[-2]])
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(others=others, own=st.lists(row_of_a_user, min_size=1, max_size=12), options=questions, sums=st.booleans())
 def test_one_more_user_moves_few_groups_and_those_within_the_sensitivity(
     engine, grouped_on, others, own, options, sums

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.selection import Selection
+from effort import examples
 from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 
 BASE = [
@@ -268,7 +269,7 @@ def check_neighbours(store, user, rows, domain, question, first):
 
 
 @pytest.mark.parametrize("store", STORES.values(), ids=STORES)
-@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow], deadline=None, derandomize=True)
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.too_slow], deadline=None, derandomize=True)
 @given(
     user=USER, rows=ROWS, kind=st.sampled_from(list(DOMAINS)), question=st.sampled_from(QUESTIONS), first=st.booleans()
 )

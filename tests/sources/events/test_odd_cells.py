@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.selection import Selection
+from effort import examples
 from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 
 N = 5
@@ -155,7 +156,7 @@ def pandas_frame(columns, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["inferred", "object", "category"])
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(data=st.data())
 def test_no_cell_of_pandas_decides_anything_for_others(dtype, data):
     known = HASHABLE if dtype == "category" else ODD
@@ -192,7 +193,7 @@ ARRAYS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(data=st.data())
 def test_no_file_of_one_user_decides_anything_for_others(data):
     question = data.draw(st.sampled_from(QUESTIONS))
@@ -216,7 +217,7 @@ def broken_text(texts):
     return pa.StringArray.from_buffers(len(texts), *data.buffers()[1:])
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(data=st.data())
 def test_no_value_of_arrow_or_polars_decides_anything_for_others(data):
     """Types are declared here, so that they are those of all rows; broken text and extreme moments are values."""
@@ -274,7 +275,7 @@ def keep_plain(store, columns, folder):
 
 
 @pytest.mark.parametrize("store", ["csv", "jsonl", "json", "sqlite", "polars", "duckdb"])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(data=st.data())
 def test_no_plain_cell_decides_anything_for_others(store, data):
     cells = st.sampled_from(PLAIN)

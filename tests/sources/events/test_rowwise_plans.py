@@ -24,6 +24,7 @@ from discreet.sources.events.rowwise_polars import (
     _check_part,
     _name_function,
 )
+from effort import examples
 from engines import spark  # noqa: F401  # fixture
 
 ROWS = {"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, None], "on": [True, True, True]}
@@ -344,7 +345,7 @@ def test_every_accepted_function_is_evaluated_below():
 
 
 @given(st.lists(CELL, max_size=4), CELL, st.integers(0, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_one_more_row_changes_no_value_of_another_and_fails_nothing(rows, odd, place):
     place = min(place, len(rows))
     without, whole = evaluated(rows), evaluated([*rows[:place], odd, *rows[place:]])
@@ -355,7 +356,7 @@ def test_one_more_row_changes_no_value_of_another_and_fails_nothing(rows, odd, p
 
 @pytest.mark.parametrize("what", LAZY)
 @given(st.lists(CELL, max_size=4), CELL, st.integers(0, 4))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_one_more_user_changes_no_row_of_another(what, rows, odd, place):
     def kept(cells):
         frame = pl.DataFrame(

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet.discovery_terms import Discovered
 from discreet.sources.events.unlisted_scoring import UnlistedScoring
+from effort import examples
 from engines import ENGINES, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 
 KEY = "00c0ffee00c0ffee"
@@ -193,9 +194,10 @@ def check_sensitivity(without, added, own, most):
     assert all(added[item][1] - without[item][1] == (item in own) for item in without)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", *LONG_ON_SPARK])
 def test_one_user_more_moves_so_many_items_by_one(engine, tmp_path, request):
-    @settings(max_examples=EXAMPLES[engine], deadline=None)
+    @settings(max_examples=examples(EXAMPLES[engine]), deadline=None)
     @given(st.lists(st.tuples(TOUCHES, OWN), min_size=1, max_size=5), st.integers(1, 3))
     def check(tables, most):
         given = on(engine, make_neighbours(tables), tmp_path, request)
