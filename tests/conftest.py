@@ -6,7 +6,7 @@ import re
 import pytest
 from hypothesis import HealthCheck, settings
 
-from effort import examples
+from effort import examples, mark_long_cases
 
 settings.register_profile(
     "steady",
@@ -24,6 +24,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.long)
+    mark_long_cases(items)
 
 
 def pytest_collection_finish():

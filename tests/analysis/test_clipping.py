@@ -67,6 +67,7 @@ def judge(law, truth, drawn, k, share):
     return found
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("seed", [1, 2])

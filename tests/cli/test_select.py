@@ -53,6 +53,7 @@ TYPED_FILES = [
 ]
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize(("kind", "is_float"), TYPED_FILES, ids=str)
 @pytest.mark.parametrize(
     "command", [("select", "--epsilon", "1000"), ("sketch", "--epsilon", "1"), ("plan", "--goal", "recall")]

@@ -74,6 +74,7 @@ def test_the_table_has_values_as_verify_prints_them():
     assert {row[-1] for row in VALUES[1:]} == {"holds"}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "mechanism",
     [discreet.Canonical(), discreet.Canonical(gamma="1/3"), discreet.Joint(), discreet.Canonical(1, "exponential")],

@@ -24,6 +24,7 @@ TASKS = {str(task.tables): task for task in discovery_tasks()}
 FEW = TASKS["l = 1, add-remove"]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", TASKS)
 def test_neighbours_need_no_more_than_delta(name):
     verdict = TASKS[name].examine()

@@ -68,6 +68,7 @@ def test_walked_bits_add_up_to_the_law(name, m):
     assert undecided < Fraction(1, 10)
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("loose", [0.0, 0.01, 1.0])
 @pytest.mark.parametrize(
     "entries",

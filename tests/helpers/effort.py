@@ -1,11 +1,11 @@
-"""The effort of a run: `make test` is for who has just cloned, `make test-long` takes its time.
+"""The effort of a run: `make test` is for those who have just cloned, `make test-long` takes its time.
 
 `make test-long` sets DISCREET_TESTS=long. It runs the tests that are marked `long`, and those of Hypothesis with all
-their examples.
+their examples. A test with many cases says by a mark which of them `make test` runs; the others are marked `long` here.
 """
 
 import os
-from itertools import product
+from collections import defaultdict
 
 import pytest
 
@@ -20,32 +20,41 @@ def examples(usual):
     return usual if LONG else -(-usual // SHARE)
 
 
-def grid(*axes):
-    """Return all combinations of several lists of parameters; all but a diagonal through them are marked `long`.
-
-    The diagonal holds every value of every list at least once.
-    """
-    axes = [[_as_param(value) for value in axis] for axis in axes]
-    longest = max(map(len, axes))
-    diagonal = {tuple(place % len(axis) for axis in axes) for place in range(longest)}
-    return [
-        pytest.param(
-            *(axis[place].values[0] for axis, place in zip(axes, places, strict=True)),
-            marks=[
-                *(mark for axis, place in zip(axes, places, strict=True) for mark in axis[place].marks),
-                *([] if places in diagonal else [pytest.mark.long]),
-            ],
-        )
-        for places in product(*(range(len(axis)) for axis in axes))
-    ]
+def mark_long_cases(items):
+    """Mark the cases of `corners` and `some` that `make test` leaves out."""
+    tests = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("long") is None and hasattr(item, "callspec"):
+            tests[item.path, item.originalname].append(item)
+    for cases in tests.values():
+        if cases[0].get_closest_marker("corners"):
+            chosen = choose_corners([list_values(case) for case in cases])
+        elif mark := cases[0].get_closest_marker("some"):
+            chosen = choose_some(len(cases), *mark.args)
+        else:
+            continue
+        for place, case in enumerate(cases):
+            if place not in chosen:
+                case.add_marker(pytest.mark.long)
 
 
-def first(count, values):
-    """Return a list of parameters; all but the first ones are marked `long`."""
-    params = [_as_param(value) for value in values]
-    late = [pytest.param(*each.values, marks=[*each.marks, pytest.mark.long], id=each.id) for each in params[count:]]
-    return [*params[:count], *late]
+def list_values(case):
+    """Return what each `parametrize` of a test gives to one case, by identity: values need not have a hash."""
+    names = [mark.args[0] for mark in case.iter_markers("parametrize")]
+    split = [[name.strip() for name in each.split(",")] if isinstance(each, str) else [*each] for each in names]
+    return {(*each, *(id(case.callspec.params[name]) for name in each)) for each in split}
 
 
-def _as_param(value):
-    return value if hasattr(value, "marks") and hasattr(value, "values") else pytest.param(value)
+def choose_corners(cases):
+    """Return the places of cases that together have every value of every parameter, each new one as many as it can."""
+    missing, chosen = set().union(*cases), set()
+    while missing:
+        place = max(range(len(cases)), key=lambda place: len(missing & cases[place]))
+        chosen.add(place)
+        missing -= cases[place]
+    return chosen
+
+
+def choose_some(count, most):
+    """Return so many places, spread evenly."""
+    return {(2 * place + 1) * count // (2 * most) for place in range(most)}

@@ -190,6 +190,7 @@ def laws(mechanism, scores, k, epsilon):
         )
 
 
+@pytest.mark.some(2)
 @pytest.mark.usefixtures("seeded")
 @pytest.mark.parametrize(
     ("mechanism", "monotonic", "kind", "negate"),

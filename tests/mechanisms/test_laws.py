@@ -97,6 +97,7 @@ def test_scaling_by_a_third_keeps_the_distribution(mechanism):
     assert draws.fits(counts, definition(mechanism, scores, k, 1))
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 def test_items_of_equal_score_are_equally_likely(mechanism):
     """Whatever their position: ties may be broken anyhow."""

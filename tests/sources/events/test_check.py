@@ -35,6 +35,7 @@ def check(table=EVENTS, **options):
     return discreet.check_events(discreet.events(table, **{**COLUMNS, **options}))
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_finds_the_same(engine, tmp_path, request):
     found = check(**on(engine, EVENTS, tmp_path, request), where="at IS NULL OR at <> 'never'")
@@ -51,6 +52,7 @@ def test_every_engine_finds_the_same(engine, tmp_path, request):
     assert not found.is_noise
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_finds_the_same_by_group(engine, tmp_path, request):
     options = {"by": "land", "groups": ["DE", "FR", "IT"], "each_user": "one"}
@@ -228,6 +230,7 @@ def test_the_counts_are_those_of_a_loop_over_the_rows(seed):
 NUMBERS = pa.table({"who": range(7), "film": ["7.0", "07", "7", "+8", "8.5", "9", "x"]})
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_texts_that_are_the_same_whole_number_are_found(engine, tmp_path, request):
     """A gap makes floats of ids, and a program writes 7.0: beside a list of text nothing would match."""

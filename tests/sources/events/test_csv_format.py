@@ -45,6 +45,7 @@ def scores(table, domain=tuple(SCORES), **options):
     return {item: tally.exact(rank) for rank, item in enumerate(items)}
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("name", ["e.csv", "e.csv.gz"])
 @pytest.mark.parametrize(
     "dialect",
@@ -226,6 +227,7 @@ def test_sums_from_a_file_with_semicolons(tmp_path):
     ) == {"a": Fraction(7, 2), "b": 0}  # fmt: skip
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("encoding", "row"),
     [
@@ -262,6 +264,7 @@ def test_a_public_list_that_is_cut_short_is_refused(ending, tmp_path):
         scores(tmp_path / "e.csv", str(tmp_path / f"list.{ending}"))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("line", [b'{"what": "\xff"}', b"no record", b"[1]"])
 def test_a_line_of_a_public_list_that_is_no_record_is_refused(line, tmp_path):
     (tmp_path / "e.csv").write_bytes(b"who,what\n1,a\n")

@@ -221,6 +221,7 @@ def long_row(request, tmp_path_factory):
     return path
 
 
+@pytest.mark.some(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
 def test_a_long_quoted_field_is_no_rows(long_row, ending, tmp_path):

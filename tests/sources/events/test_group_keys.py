@@ -71,6 +71,7 @@ LISTS = {
 }
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_rows_have_the_ordinals_of_the_definition(engine, tmp_path, request):
     opened = opened_on(engine, tmp_path, request)
@@ -173,6 +174,7 @@ TIMES = (
 )
 
 
+@pytest.mark.some(11)
 @pytest.mark.parametrize(
     ("by", "groups", "message"),
     [

@@ -163,6 +163,7 @@ def assert_columns(opened, cells, zone, columns=("naive", "zoned", "day", "text"
         assert_days(opened, column, [cell and cell.date() for cell in cells] if column == "day" else cells, zone)
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("form", ["arrow", "pandas", "objects", "parquet", "csv", "json"])
 def test_moments_of_files_and_frames_are_in_their_days(form, zone, tmp_path):
@@ -207,6 +208,7 @@ def test_text_is_a_moment_or_nothing(form, zone, tmp_path):
     opened.close()
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("unit", UNITS)
 def test_every_unit_is_that_of_the_calendar(unit, zone):

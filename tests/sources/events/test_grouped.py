@@ -114,6 +114,7 @@ CASES = [
 ]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", [*LOCAL, *LONG_ON_SPARK])
 def test_scores_and_items_are_those_of_the_definition(engine, grouped_on):
     # A query on Spark takes seconds.

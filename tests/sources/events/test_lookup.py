@@ -36,6 +36,7 @@ def many(kind, seed, n=700):
     return list({rng.randrange(-(2**63), 2**63) if rng.random() < 0.5 else rng.randrange(-500, 500) for _ in range(n)})
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("engine", ["arrow", "sqlite"])
 @pytest.mark.parametrize("kind", ["string", "integer", "date"])
 def test_every_place_of_large_groups_is_found(engine, kind, tmp_path, request, narrow):

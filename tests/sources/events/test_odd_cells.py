@@ -300,6 +300,7 @@ UNUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("unused", UNUSED, ids=lambda array: str(array.type))
 def test_a_column_that_nobody_asked_for_is_never_looked_at(unused):
     """Neither its name nor its type matters, with broken text in another column or without."""
@@ -402,6 +403,7 @@ STORES = ["arrow", "polars", "float64", "object", "category", "Float64", "parque
           "sqlite", "sqlite real", *LONG_ON_SPARK]  # fmt: skip
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("store", STORES)
 def test_a_float_is_a_user_where_no_two_whole_numbers_share_it(store, tmp_path, request):
     table = float_store(store, tmp_path, request)
@@ -427,6 +429,7 @@ def test_users_of_nanoseconds_are_told_apart_whatever_other_files_hold(tmp_path)
     assert scores(frame.assign(who=frame["who"].dt.tz_localize("UTC"))) == {1: N, 2: 0}
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_users_at_the_ends_of_time_are_found_with_others(unit, zone, tmp_path):

@@ -360,6 +360,7 @@ NUMBERS = {
 """Users as JSON spells them, and how many people they are; floats that are not whole, or beyond 2^53, are none."""
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("users", NUMBERS, ids=range(len(NUMBERS)))
 @pytest.mark.parametrize("name", ["e.json", "e.jsonl", "e.json.gz"])
 def test_a_number_is_one_user_however_json_spells_it(tmp_path, name, users):
@@ -669,6 +670,7 @@ COLLATIONS = ["sqlite", "duckdb", *(pytest.param(each, marks=[pytest.mark.xdist_
                                     for each in ("citext", "icu"))]  # fmt: skip
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", COLLATIONS)
 def test_text_is_compared_by_bytes_whatever_the_collation(tmp_path, engine, request):
     """In items, users, groups, lists, labels and conditions; an expression that finds equal rows is refused."""

@@ -93,6 +93,7 @@ BAD = [
 ]
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize(("change", "sentence"), BAD, ids=[str(change) for change, _ in BAD])
 def test_what_is_not_there_is_refused_and_nothing_else_is_suggested(url, change, sentence):
     engine = "DuckDB" if url.startswith("duckdb") else "PostgreSQL"

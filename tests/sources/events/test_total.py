@@ -134,6 +134,7 @@ def ask_everything(**table):
     return answered
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("kind", DUCKDB)
 def test_no_value_of_duckdb_makes_a_release_fail(kind):
     refused = kind in ("UHUGEINT", "BIT", "INTERVAL", "INTEGER[]", "STRUCT(a INTEGER)")
@@ -150,6 +151,7 @@ def test_no_value_of_postgres_makes_a_release_fail(kind, postgres):  # noqa: F81
     assert (ask_everything(table=postgres, name="odd") == 0) == refused
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("declared", ["", "INTEGER", "REAL", "TEXT", "BLOB", "DATE", "BOOLEAN", "NUMERIC"])
 def test_no_value_of_sqlite_makes_a_release_fail(declared, tmp_path):
     with sqlite3.connect(tmp_path / "odd.db") as connection:

@@ -104,6 +104,7 @@ def open_found(table, most=3, domain=None, **options):
     return discreet.events(**given, user="who", item="what", domain=found, **options)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_finds_the_same(engine, tmp_path, request):
     rows, table = make_rows(1)
@@ -154,6 +155,7 @@ def test_groups_have_items_of_their_own(engine, tmp_path, request):
         assert find_everything(one, index) == define([row for row in inside if main.get(row["who"]) == land], 3)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_same_bits_give_the_same_release(engine, tmp_path, request):
     _, table = make_rows(5, rows=600)

@@ -679,6 +679,7 @@ def test_rows_do_not_decide_whether_a_condition_is_taken(tmp_path_factory, colum
     assert all(answer == answers[0] for answer in answers), answers
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("where", TEXTS)
 def test_text_files_take_the_conditions_that_pandas_takes(where, tmp_path):
     path = tmp_path / "e.csv"
