@@ -1,5 +1,5 @@
 # make demo   sets up and releases a private top-20 of movies from four million synthetic ratings, one per country, a site
-# make test   sets up and runs the tests; make quick runs the fast half
+# make test   sets up and runs the tests, in under five minutes on two cores; make quick runs the fast half
 # make soak   the crash and race tests of the ledger at full length: many minutes
 # make bench  prints every speed target beside what is measured here, in a few minutes; make bench-full measures more
 # make bench-compare  measures again, and prints what got worse since the last committed results, or with
@@ -8,7 +8,7 @@
 # make docs   builds the documentation, with its pictures, into site/; make docs-check looks at it
 # make package  builds the wheel, and tries it in an empty environment, README and types included
 # make fuzz   looks for inputs that break discreet, for SECONDS=60 in all
-# make test-long  what takes long: all that Spark is asked, and longer draws and integrals; .ci/run runs it too
+# make test-long  what takes long: Spark, whole grids of cases, all examples, longer draws and integrals; .ci/run runs it too
 # make test-torch  the tests of torch tensors, in an environment of their own: several gigabytes
 # make peers  sets up the libraries that make test compares with where they are there
 # make mutants  counts the small wrong changes of the sampler that the tests find; ARGS=--help says more

@@ -41,7 +41,7 @@ def mark_long_cases(items):
 def list_values(case):
     """Return what each `parametrize` of a test gives to one case, by identity: values need not have a hash."""
     names = [mark.args[0] for mark in case.iter_markers("parametrize")]
-    split = [[name.strip() for name in each.split(",")] if isinstance(each, str) else [*each] for each in names]
+    split = [(each,) if isinstance(each, str) else each for each in names]
     return {(*each, *(id(case.callspec.params[name]) for name in each)) for each in split}
 
 
