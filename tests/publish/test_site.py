@@ -26,6 +26,9 @@ from discreet.publish.site import Site, list_files, make_site
 from discreet.publish.site_statement import protect_in_words
 from discreet.publish.wording import name_period
 
+pytestmark = pytest.mark.xdist_group("site")
+"""One process makes the site and starts the browser, for all tests."""
+
 ODD = "<script>alert('x')</script> & \"y\""
 
 

@@ -183,6 +183,7 @@ def test_a_range_of_numbers_needs_no_list(engine, events_on):
     assert ranking(signed) == expected(summed(rows, range(131), Fraction(-2), Fraction(2), Fraction(1)))
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_rows_are_filtered_by_where(engine, events_on):
     rows, events, domain = generated(4, "string")

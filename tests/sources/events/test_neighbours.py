@@ -346,7 +346,7 @@ def test_an_empty_table_without_types_has_no_scores(tmp_path):
 STRANGE = [{"what": cell, "stars": cell, "amount": cell, "day": cell} for cell in ODD]
 
 
-@pytest.mark.corners
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", DOMAINS)
 @pytest.mark.parametrize("engine", LONG_ON_SPARK)
 def test_a_user_with_all_odd_rows_changes_nothing_else_on_a_server(engine, kind, request):

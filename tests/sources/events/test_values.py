@@ -29,6 +29,7 @@ def sums(given, domain=tuple(SUMS)):
     return {item: tally.exact(rank) for rank, item in enumerate(items)}
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", [*LOCAL, POSTGRES])
 def test_what_is_no_number_adds_nothing_and_infinity_the_bound(engine, tmp_path, request):
     amounts = pa.array(list(FLOATS.values()), pa.float64(), from_pandas=False)
