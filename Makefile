@@ -97,7 +97,7 @@ fuzz: .venv/.installed-fuzz
 peers: .venv-peers/.installed
 
 mutants: .venv/.installed-mutants
-	@$(BIN)/python -m mutation.run $(ARGS)
+	@DISCREET_TESTS=long $(BIN)/python -m mutation.run $(ARGS)
 
 house: .venv/.installed-test
 	@$(BIN)/python tools/house.py $(REVS:%=--rev %) $(ARGS)
