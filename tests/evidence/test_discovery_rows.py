@@ -51,6 +51,7 @@ def test_tables_have_every_user_and_items_around_the_threshold():
     assert len(list(SmallTables(3, "swap").pair_up(read))) == 6 * 15 * 16 // 2
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("plant", "checks"),
     [

@@ -88,6 +88,7 @@ def test_scaling_scores_and_sensitivity_together_changes_nothing(mechanism, scor
     assert here == there
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("mechanism", MECHANISMS[:6] + MECHANISMS[7:9], ids=str)
 def test_scaling_by_a_third_keeps_the_distribution(mechanism):
     scores, k = [4, 1, 0, 1], 2 if mechanism.name != "one-shot" else 1

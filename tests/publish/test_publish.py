@@ -162,7 +162,7 @@ def test_of_many_periods_none_is_charged_after_one_that_is_lost_twice(folder):
     assert request_ids() == ["songs/2025-08", "songs/2025-08/2"]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("purpose", ["for the board alone", "Artists, 2025-10 (settings {settings})", None])
 def test_a_release_of_somebody_else_is_not_published(folder, capsys, purpose):
     """Ids and purposes are anybody's to choose: no text of a caller makes a release an edition of a chart."""

@@ -280,7 +280,7 @@ def test_the_runner_runs_a_property_and_reports_it(tmp_path):
 
 
 def paths():
-    return os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+    return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests", ROOT / "tests" / "helpers")))}
 
 
 def accepted(call):

@@ -201,6 +201,7 @@ def test_what_is_no_source_of_events_is_refused(source):
         discreet.check_events(source)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_the_counts_are_those_of_a_loop_over_the_rows(seed):
     rng = random.Random(seed)

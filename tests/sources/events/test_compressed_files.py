@@ -80,6 +80,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("damage", DAMAGED)
 @pytest.mark.parametrize("ending", COMPRESSED)
 @pytest.mark.parametrize("name", ["e.csv", "e.jsonl"])

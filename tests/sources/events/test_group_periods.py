@@ -191,6 +191,7 @@ def test_moments_of_files_and_frames_are_in_their_days(form, zone, tmp_path):
     opened.close()
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("form", ["arrow", "pandas", "objects", "parquet"])
 def test_text_is_a_moment_or_nothing(form, zone, tmp_path):
@@ -261,6 +262,7 @@ def sqlite_url(path, columns, rows):
     return f"sqlite://{path}"
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("zone", ZONES)
 def test_moments_of_sqlite_are_in_their_days(zone, tmp_path):
     cells = moments(far=zone is None)

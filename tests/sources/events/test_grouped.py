@@ -146,6 +146,7 @@ def test_ties_are_decided_by_the_list_and_not_by_the_order_of_rows(each_user, gr
         assert all(len([ranked for ranked in each.values() if ranked != empty]) > 1 for each in found)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ["arrow", "csv", "sqlite", *LONG_ON_SPARK])
 def test_people_in_the_same_groups_count_in_different_ones(engine, grouped_on):
     """Of 2,000 people in all twelve months each counts in three, and each month has about a quarter of them."""

@@ -45,6 +45,7 @@ def frame(**columns):
     return pd.DataFrame({"who": list(range(len(next(iter(columns.values()))))), "what": 1} | columns)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("cells", "odd", "where"),
     [
@@ -186,6 +187,7 @@ def test_a_folder_with_any_name_changes_nothing_else(part, tmp_path):
     assert scores(str(tmp_path / "*" / "*.parquet"), ["0", "1"], **question) == old == {"0": 2, "1": 2}
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 @pytest.mark.parametrize("name", ["*", "?", "[m]"])
 def test_a_text_file_with_any_name_is_read_alone(ending, name, tmp_path):

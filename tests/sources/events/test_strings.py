@@ -86,6 +86,7 @@ def test_scores_and_items_are_those_of_a_plain_loop(engine, tmp_path, request):
     assert source.every_item() == items
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", on_server("postgres")])
 def test_no_number_overflows(engine, tmp_path, request):
     # As many places as there can be, and a text that is longer yet.

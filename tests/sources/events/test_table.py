@@ -264,6 +264,7 @@ def test_events_are_not_imported_until_they_are_used():
     assert ran.stdout.strip() == "[]"
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("row", ["99,'a", '99,"b"', "99;a", "99\ta", '99,"a""b"', "99", "99,a,b", "'99',a"])
 def test_one_row_of_a_text_file_cannot_change_how_the_others_are_read(tmp_path, row):
     """Quotes, delimiters and types are not guessed from rows."""
@@ -370,6 +371,7 @@ def test_a_number_is_one_user_however_json_spells_it(tmp_path, name, users):
     assert counted(tmp_path / name) == NUMBERS[users]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("element", ["7", "[1]", '"a"', "null", "{}", '{"WHO": "a"}', '{"who": {"who": "a"}}'])
 def test_an_element_of_an_array_that_is_no_record_changes_no_other(tmp_path, element):
     """DuckDB takes all elements for texts where one column is asked for and one of them is no record."""

@@ -186,6 +186,7 @@ STEPS = [
 ]  # fmt: skip
 
 
+@pytest.mark.some(10)
 @pytest.mark.xdist_group("postgres")
 @pytest.mark.parametrize(("engine", "kind", "given", "expected"), STEPS)
 def test_a_number_is_the_same_steps_on_every_engine(engine, kind, given, expected, request, monkeypatch):

@@ -115,6 +115,7 @@ def test_every_engine_finds_the_same(engine, tmp_path, request):
     assert sums.grid == Fraction(1, 4)
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("engine", ["arrow", "csv", "sqlite", *ENGINES[-2:]])
 @pytest.mark.parametrize("kind", ["integer", "date", "boolean"])
 def test_every_kind_of_item_is_found(engine, kind, tmp_path, request):
