@@ -46,6 +46,7 @@ def charts(tmp_path_factory):
     return folder
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_price_is_what_will_be_charged(charts, name):
     write_charts(charts, SETTINGS[name])
@@ -56,6 +57,7 @@ def test_the_price_is_what_will_be_charged(charts, name):
     assert find_cost(chart) == Composition(promised.epsilon, promised.zcdp, promised.delta)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["sums", "found", "integers", "several columns", "months"])
 def test_every_chart_can_be_rehearsed(charts, name):
     write_charts(charts, SETTINGS[name])

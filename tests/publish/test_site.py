@@ -23,6 +23,9 @@ from discreet.publish.charts_file import read_charts
 from discreet.publish.editions import Edition
 from discreet.publish.pages import ChartPages, Earlier, Site, describe_list, list_files, make_site, name_period, render
 
+pytestmark = pytest.mark.xdist_group("site")
+"""One process makes the site and starts the browser, for all tests."""
+
 ODD = "<script>alert('x')</script> & \"y\""
 
 

@@ -66,6 +66,7 @@ def test_a_page_of_nothing_is_a_page(tmp_path):
     assert "<section" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [390, 1400])
 def test_the_page_opens_without_complaint_request_or_overflow(chromium, written, width, dark):

@@ -11,9 +11,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 
 import discreet
+from engines import LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 
 EVENTS = pa.table({"who": [1, 2, 3], "what": ["a name of many letters", "b", "c"], "n": [7, 8, 9], "on": [True] * 3})
 REFUSAL = "domain must be a public list of items, not the events themselves or a column of them: an item that is"

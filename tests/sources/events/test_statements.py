@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 from discreet.selection import Selection
 from discreet.sources.events import lookup
 from discreet.sources.events.dialect import dialect_named
+from engines import postgres, spark  # noqa: F401  # fixtures
 
 LENGTHS = (1, 2, 150, 1, 90, 2)
 """How many items have the highest score, the next and so on; the long runs are looked up by buckets."""

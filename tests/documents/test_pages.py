@@ -18,7 +18,7 @@ PAGES = [
 BY_HAND = {"mkdir canteen", "cd canteen", "python3 -m venv .venv", ". .venv/bin/activate", "pip install ."}
 
 
-SLOW = {"choosing.md", "groups.md", "own-mechanism.md", "publish.md"}
+SLOW = {"check.md", "choosing.md", "discovery.md", "groups.md", "own-mechanism.md", "publish.md", "shell.md"}
 """What draws so often, or calls so many programs, that it waits for the long tests."""
 
 

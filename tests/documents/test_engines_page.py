@@ -8,11 +8,11 @@ import pandas
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import postgres, spark  # noqa: F401  # fixtures
 
 import discreet
+from engines import postgres, spark  # noqa: F401  # fixtures
 
-PAGE = (Path(__file__).parents[1] / "docs" / "engines.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "engines.md").read_text(encoding="utf-8")
 SNIPPETS = dict(re.findall(r"^```python title=\"(\w+)\"\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
 
 

@@ -24,7 +24,7 @@ from discreet.exact.ball import precision
 from discreet.sources.arrays.array import array_source
 from sampling import sample
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PEERS = ROOT / ".venv-peers"
 SCRIPT = ROOT / "tests" / "peers" / "count_diffprivlib.py"
 
@@ -83,6 +83,7 @@ def opendp_counts(noise, k):
     return Counter(tuple(select(SCORES)) for _ in range(DRAWS))
 
 
+@pytest.mark.some(3)
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize(
     ("mechanism", "k"),

@@ -19,12 +19,12 @@ import discreet.sources.events.domain
 import test_properties as properties
 from discreet.sources.events.where.whitelist import COMPARISONS
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # where the folder fuzz is
+sys.path.insert(0, str(Path(__file__).parents[2]))  # where the folder fuzz is
 from fuzz import conditions, domains, rationals, run, sensitivities
 from fuzz.contract import Finding, mutated
 from fuzz.run import Report
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HARNESSES = [rationals, sensitivities, domains, conditions]
 
 
@@ -280,7 +280,7 @@ def test_the_runner_runs_a_property_and_reports_it(tmp_path):
 
 
 def paths():
-    return os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+    return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests", ROOT / "tests" / "helpers")))}
 
 
 def accepted(call):

@@ -16,6 +16,7 @@ from discreet.exact.entropy import Entropy
 from discreet.request import make_request
 from discreet.sources.arrays.array import array_source
 from discreet.topk import draw_release
+from effort import examples
 from sampling import sample
 
 MECHANISMS = [
@@ -51,7 +52,7 @@ def released(scores, k, mechanism, seed, **options):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(scores=distinct_scores, data=st.data())
 def test_permuting_the_items_permutes_the_release(mechanism, scores, data):
     k = data.draw(st.integers(1, len(scores)))
@@ -61,7 +62,7 @@ def test_permuting_the_items_permutes_the_release(mechanism, scores, data):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(scores=st.lists(st.integers(-9, 9), min_size=2, max_size=12), data=st.data())
 def test_adding_a_constant_changes_nothing(mechanism, scores, data):
     k, seed = data.draw(st.integers(1, len(scores))), data.draw(st.integers(0, 1000))
@@ -73,7 +74,7 @@ def test_adding_a_constant_changes_nothing(mechanism, scores, data):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(scores=st.lists(st.integers(-9, 9), min_size=2, max_size=12), data=st.data())
 def test_scaling_scores_and_sensitivity_together_changes_nothing(mechanism, scores, data):
     """For powers of two even the floats that propose are the same, so that the same bits give the same release."""
@@ -87,6 +88,7 @@ def test_scaling_scores_and_sensitivity_together_changes_nothing(mechanism, scor
     assert here == there
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("mechanism", MECHANISMS[:6] + MECHANISMS[7:9], ids=str)
 def test_scaling_by_a_third_keeps_the_distribution(mechanism):
     scores, k = [4, 1, 0, 1], 2 if mechanism.name != "one-shot" else 1
@@ -96,6 +98,7 @@ def test_scaling_by_a_third_keeps_the_distribution(mechanism):
     assert draws.fits(counts, definition(mechanism, scores, k, 1))
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 def test_items_of_equal_score_are_equally_likely(mechanism):
     """Whatever their position: ties may be broken anyhow."""
@@ -110,7 +113,7 @@ def test_items_of_equal_score_are_equally_likely(mechanism):
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 @given(scores=st.lists(st.integers(0, 50), min_size=1, max_size=20), data=st.data())
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_a_release_is_k_items_of_the_domain(mechanism, scores, data):
     k = data.draw(st.integers(1, len(scores)))
     epsilon = data.draw(st.sampled_from(["1e-9", "0.1", 3, 10**4]))

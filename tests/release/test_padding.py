@@ -164,6 +164,7 @@ def decimals(d):
     return [Decimal(n) / 8 for n in range(d)]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     "made",
     [

@@ -21,6 +21,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from effort import LONG
+
 LOCAL = ["arrow", "pandas", "polars", "polars lazy", "parquet", "csv", "tsv.gz", "relation", "ibis", "duckdb", "sqlite"]
 SERVERS = ["postgres", "spark"]
 
@@ -173,7 +175,7 @@ def _is_listening(port):
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    """A Spark session with executors in processes of their own."""
+    """A Spark session with executors in processes of their own, or in a short run with one in its own process."""
     pytest.importorskip("pyspark", reason="pyspark is not installed here")
     from pyspark.sql import SparkSession
 
@@ -184,7 +186,7 @@ def spark(tmp_path_factory):
     os.environ["PYSPARK_PYTHON"] = sys.executable
     folder = tmp_path_factory.mktemp("spark")
     session = (
-        SparkSession.builder.master("local-cluster[2,1,1024]")
+        SparkSession.builder.master("local-cluster[2,1,1024]" if LONG else "local[1]")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.codegen.wholeStage", "false")  # compiling a query takes longer than small tables do

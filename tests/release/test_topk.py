@@ -537,7 +537,7 @@ def test_what_public_functions_return_and_raise_is_public_too():
 
 
 def test_the_errors_of_the_reference_are_a_hierarchy():
-    table = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
+    table = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([\w.]+)` \| `(\w+)` \|", table, re.MULTILINE))
     raised = {name.rpartition(".")[2] for name in rows}
     assert {name for name in discreet.__all__ if name.endswith("Error")} <= raised

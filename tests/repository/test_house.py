@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FILES = {
     "__init__.py": '"""Knows of Peeling in prose alone."""\n\nNAMES = {"ask": "small.asked"}\n',
     "asked.py": "from small import base\nfrom small.base import drawn\n\ndef read():\n    return drawn()\n",
@@ -46,6 +46,73 @@ def test_importers_are_found_in_imports_and_in_names(house, tree):
 def test_functions_are_named_and_measured(house, tree):
     assert house.find_participles(tree) == ["small.base.drawn"]
     assert sorted(house.measure_lengths(tree)) == [1, 1, 1, 2]
+
+
+def test_lines_are_counted_and_those_of_imports(house, tree):
+    assert sorted(house.count_lines(tree)) == sorted(text.count("\n") for text in FILES.values())
+    assert house.count_import_lines(tree) == 4
+
+
+def test_files_at_the_top_are_loose(house, tree):
+    (tree.source / "small" / "room").mkdir()
+    (tree.source / "small" / "room" / "inner.py").write_text("")
+    assert house.find_loose_modules(tree) == [f"small/{name}" for name in sorted(FILES)]
+
+
+SHAPES = '''"""Where shapes are."""
+
+def top_k(a, b, c, d, e, f, g, h):
+    """How many there are."""
+    return _once(a) + _twice(b) + _twice(c)
+
+def _once(x):
+    return 1
+
+def _twice(x):
+    return 2
+
+def _never(x):
+    return 3
+
+class Shape:
+    """A shape."""
+
+    area: int
+    """Which area it has."""
+
+    def draw(self, /, pen, *points, colour, **options):
+        """Draw it. What was there is gone."""
+        return self._stroke(pen)
+
+    def _stroke(self, pen):
+        """Whatever it is."""
+
+    def __repr__(self):
+        return "What"
+'''
+
+
+@pytest.fixture
+def shapes(house, tmp_path):
+    (tmp_path / "shapes.py").write_text(SHAPES, encoding="utf-8")
+    return house.Tree(tmp_path)
+
+
+def test_every_kind_of_parameter_counts_but_not_those_of_top_k(house, shapes):
+    assert house.find_most_parameters(shapes) == (5, "shapes.draw")
+
+
+def test_private_functions_used_once_are_found(house, shapes):
+    assert house.find_used_once(shapes) == ["shapes._once", "shapes._stroke"]
+    assert house.count_functions(shapes) == 7
+
+
+def test_docstrings_that_open_with_a_question_are_found(house, shapes):
+    assert sorted(house.find_questions(shapes)) == [
+        "shapes: How many there are.",
+        "shapes: Where shapes are.",
+        "shapes: Which area it has.",
+    ]
 
 
 def test_knowing_is_a_matter_of_code(house, tree):

@@ -63,6 +63,7 @@ def test_where_an_item_was_in_the_input_or_the_ranking_makes_no_difference(order
     assert listed(order) == listed(range(5))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("epsilon", "options", "steps"),
     [

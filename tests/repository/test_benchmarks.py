@@ -12,13 +12,13 @@ import pytest
 import draws
 from discreet.evidence import definition
 
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # its modules know each other by their bare names
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))  # its modules know each other by their bare names
 import peer_table
 import peers
 import suite
 import timing
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCORES = [1, 4, 0, 4, 2, 1]
 
 

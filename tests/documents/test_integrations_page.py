@@ -9,7 +9,7 @@ import pytest
 
 import discreet
 
-PAGE = (Path(__file__).parents[1] / "docs" / "integrations.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text(encoding="utf-8")
 SNIPPETS = dict(re.findall(r"^```python title=\"(\w+)\"\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
 
 MOVIES = ["dune"] * 600 + ["alien"] * 400 + ["heat"]

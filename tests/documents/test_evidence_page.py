@@ -15,7 +15,7 @@ from discreet.evidence.value_rows import ValueVerdict, value_tasks
 from discreet.evidence.witnesses import SHARP, best_witness
 from discreet.mechanisms.registry import all_variants
 
-PAGE = (Path(__file__).parents[1] / "docs" / "evidence.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text()
 LINES = PAGE.split("```")[1].strip().splitlines()
 TOTAL = LINES.pop()
 LINES = [line for line in LINES if not line.startswith("*")]
@@ -74,6 +74,7 @@ def test_the_table_has_values_as_verify_prints_them():
     assert {row[-1] for row in VALUES[1:]} == {"holds"}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "mechanism",
     [discreet.Canonical(), discreet.Canonical(gamma="1/3"), discreet.Joint(), discreet.Canonical(1, "exponential")],
@@ -85,7 +86,7 @@ def test_the_rows_are_what_verify_prints(mechanism):
 
 
 def test_every_file_that_the_page_names_is_there():
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     named = re.findall(r"`(tests/[\w/]+(?:\.py)?)`", PAGE) + [
         f"docs/{name}" for name in re.findall(r"\]\((.+?)\)", PAGE)
     ]

@@ -185,6 +185,7 @@ def files(tmp_path_factory):
     return folder
 
 
+@pytest.mark.some(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [".csv", ".json", ".npy", ".parquet", "-events.csv", "-events.parquet"])
 def test_neighbouring_files_take_one_period(files, kind):

@@ -156,7 +156,7 @@ def test_dlpack_arrays_of_the_host_are_arrays():
 
 
 def test_the_page_on_scale_runs_as_printed():
-    page = (Path(__file__).parents[1] / "docs" / "scale.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "scale.md").read_text(encoding="utf-8")
     [snippet] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names = {}
     exec(compile(snippet, "scale.md", "exec"), names)  # noqa: S102  # our own page
