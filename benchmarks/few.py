@@ -13,10 +13,10 @@ import numpy as np
 
 import discreet
 from discreet.exact.entropy import Entropy
-from discreet.exact.nested_cuts import WASTE
+from discreet.exact.nested_grid import WASTE
 from discreet.mechanisms.canonical import Prepared
+from discreet.mechanisms.tally import Tally
 from discreet.sources.arrays.array import array_source
-from discreet.tally import Tally
 from peers import PLAIN, plain_one_shot
 from scores import NO_NETFLIX, OF_COUNTS, netflix, zipf
 from suite import Row, Rows, Run, power

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 import discreet
-from discreet.noise import NOISES
+from discreet.mechanisms.noise import NOISES
 from peers import PLAIN, plain_one_shot
 from scores import OF_COUNTS, distinct, zipf
 from suite import Row, Rows, Run, power

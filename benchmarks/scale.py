@@ -13,9 +13,8 @@ from fractions import Fraction
 import numpy as np
 
 import discreet
-from discreet.columns import IntegerColumn
 from discreet.exact.entropy import Entropy
-from discreet.tally import Tally
+from discreet.mechanisms.tally import IntegerColumn, Tally
 
 K = 1000
 OF_COUNTS = discreet.Sensitivity(down=0, up=1)

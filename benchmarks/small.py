@@ -10,9 +10,9 @@ import numpy as np
 import discreet
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Mechanism
-from discreet.noise import NOISES
+from discreet.mechanisms.noise import NOISES
+from discreet.mechanisms.tally import Tally
 from discreet.sources.arrays.array import array_source
-from discreet.tally import Tally
 from peers import NO_DIFFPRIVLIB, NO_OPENDP, PLAIN, Diffprivlib, has_opendp, opendp, plain_one_shot, scan
 from scores import NO_NETFLIX, netflix, zipf
 from suite import Row, Rows, Run, power

@@ -24,7 +24,7 @@ import discreet
 from discreet.analysis.goals import goals
 from discreet.analysis.meters import meter
 from discreet.mechanisms.base import Mechanism
-from discreet.request import make_request
+from discreet.release.request import make_request
 from discreet.study.vectors import Vector, load_vectors, make_vectors
 
 METHODS: dict[str, Mechanism] = {

@@ -22,7 +22,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
 
 import discreet
-from discreet.integrations.scores import ClassCounts, ClippedCorrelation, Score
+from discreet.integrations.feature_scores import ClassCounts, ClippedCorrelation, Score
 
 EPSILONS = (1, 5)
 DRAWS = 100

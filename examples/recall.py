@@ -25,7 +25,7 @@ import numpy as np
 import discreet
 from discreet.analysis.goals import goals
 from discreet.analysis.meters import Precision, meter
-from discreet.request import make_request
+from discreet.release.request import make_request
 from discreet.study.vectors import Vector, load_vectors, make_vectors
 
 sys.path.append(str(Path(__file__).parent / "gallery"))

@@ -28,8 +28,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.noise import NOISES
-from discreet.release import add_decimals
+from discreet.mechanisms.noise import NOISES
+from discreet.release.release import add_decimals
 from effort import examples
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the folder fuzz is

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from discreet.workers import make_pool
+from discreet.jobs import make_pool
 
 
 class Unmovable:

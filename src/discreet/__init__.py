@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import Error, InternalError
-from discreet.guarantee import Guarantee
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.core import Core
 from discreet.mechanisms.histogram import Histogram
@@ -11,51 +10,36 @@ from discreet.mechanisms.joint import Joint
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.privacy import Sensitivity
-from discreet.release import Count, Release
-from discreet.topk import top_k
+from discreet.release.guarantee import Guarantee
+from discreet.release.release import Count, Release
+from discreet.release.topk import top_k
 
 if TYPE_CHECKING:
     from discreet.analysis import bounds
-    from discreet.analysis.averages import expected
-    from discreet.analysis.choose import compare, epsilon_for
-    from discreet.analysis.comparison import Comparison
-    from discreet.analysis.details import ClassProbabilities, class_probabilities, subset_probability
+    from discreet.analysis.compare import Comparison, compare, epsilon_for
+    from discreet.analysis.race_odds import Chance
     from discreet.analysis.results import Expected, GroupedUtility, Utility
-    from discreet.analysis.shots import Chance
-    from discreet.analysis.utility import utility
-    from discreet.discovery_terms import Discovered, discovered
+    from discreet.analysis.utility import ClassProbabilities, class_probabilities, expected, subset_probability, utility
+    from discreet.errors import BudgetSpentError, LedgerError
     from discreet.evidence.audit import Audit, audit
     from discreet.evidence.report import Verification
     from discreet.evidence.verify import verify
-    from discreet.grouped_release import GroupedRelease
-    from discreet.ledger.errors import BudgetSpentError, LedgerError
     from discreet.ledger.ledger import Ledger
     from discreet.mechanisms.sampler import Sampler
-    from discreet.sketch_scores import sketch
-    from discreet.sketches import Sketch
-    from discreet.sources.engine import EngineError
+    from discreet.release.grouped import GroupedRelease
+    from discreet.release.sketch import Sketch
+    from discreet.release.sketch_draw import sketch
+    from discreet.sources.base import GroupedSource
+    from discreet.sources.discovered import Discovered, UnlistedGroups, UnlistedSource, discovered
     from discreet.sources.events.check import check_events
     from discreet.sources.events.check_report import Check
-    from discreet.sources.events.group_lists import product
-    from discreet.sources.events.periods import (
-        day,
-        days,
-        month,
-        months,
-        quarter,
-        quarters,
-        week,
-        weeks,
-        year,
-        years,
-    )
-    from discreet.sources.events.ranges import integers
+    from discreet.sources.events.engine import EngineError
+    from discreet.sources.events.group_columns import product
+    from discreet.sources.events.periods import day, days, month, months, quarter, quarters, week, weeks, year, years
+    from discreet.sources.events.ranges import integers, strings
     from discreet.sources.events.source import events
-    from discreet.sources.events.strings import strings
     from discreet.sources.events.table import TableSource
-    from discreet.sources.groups import GroupedSource
-    from discreet.sources.members import grouped
-    from discreet.sources.unlisted import UnlistedGroups, UnlistedSource
+    from discreet.sources.scores import grouped
     from discreet.study.plan import Plan, plan
 
 __version__ = "0.1.0"
@@ -129,49 +113,49 @@ __all__ = [
 
 _ON_DEMAND = {
     "Audit": "discreet.evidence.audit",
-    "BudgetSpentError": "discreet.ledger.errors",
-    "Chance": "discreet.analysis.shots",
+    "BudgetSpentError": "discreet.errors",
+    "Chance": "discreet.analysis.race_odds",
     "Check": "discreet.sources.events.check_report",
-    "ClassProbabilities": "discreet.analysis.details",
-    "Comparison": "discreet.analysis.comparison",
-    "Discovered": "discreet.discovery_terms",
-    "EngineError": "discreet.sources.engine",
+    "ClassProbabilities": "discreet.analysis.utility",
+    "Comparison": "discreet.analysis.compare",
+    "Discovered": "discreet.sources.discovered",
+    "EngineError": "discreet.sources.events.engine",
     "Expected": "discreet.analysis.results",
-    "GroupedRelease": "discreet.grouped_release",
-    "GroupedSource": "discreet.sources.groups",
+    "GroupedRelease": "discreet.release.grouped",
+    "GroupedSource": "discreet.sources.base",
     "GroupedUtility": "discreet.analysis.results",
     "Ledger": "discreet.ledger.ledger",
-    "LedgerError": "discreet.ledger.errors",
+    "LedgerError": "discreet.errors",
     "Plan": "discreet.study.plan",
     "Sampler": "discreet.mechanisms.sampler",
-    "Sketch": "discreet.sketches",
+    "Sketch": "discreet.release.sketch",
     "TableSource": "discreet.sources.events.table",
-    "UnlistedGroups": "discreet.sources.unlisted",
-    "UnlistedSource": "discreet.sources.unlisted",
+    "UnlistedGroups": "discreet.sources.discovered",
+    "UnlistedSource": "discreet.sources.discovered",
     "Utility": "discreet.analysis.results",
     "Verification": "discreet.evidence.report",
     "audit": "discreet.evidence.audit",
     "bounds": "discreet.analysis.bounds",
     "check_events": "discreet.sources.events.check",
-    "class_probabilities": "discreet.analysis.details",
-    "compare": "discreet.analysis.choose",
+    "class_probabilities": "discreet.analysis.utility",
+    "compare": "discreet.analysis.compare",
     "day": "discreet.sources.events.periods",
     "days": "discreet.sources.events.periods",
-    "discovered": "discreet.discovery_terms",
-    "epsilon_for": "discreet.analysis.choose",
+    "discovered": "discreet.sources.discovered",
+    "epsilon_for": "discreet.analysis.compare",
     "events": "discreet.sources.events.source",
-    "expected": "discreet.analysis.averages",
-    "grouped": "discreet.sources.members",
+    "expected": "discreet.analysis.utility",
+    "grouped": "discreet.sources.scores",
     "integers": "discreet.sources.events.ranges",
     "month": "discreet.sources.events.periods",
     "months": "discreet.sources.events.periods",
     "plan": "discreet.study.plan",
-    "product": "discreet.sources.events.group_lists",
+    "product": "discreet.sources.events.group_columns",
     "quarter": "discreet.sources.events.periods",
     "quarters": "discreet.sources.events.periods",
-    "sketch": "discreet.sketch_scores",
-    "strings": "discreet.sources.events.strings",
-    "subset_probability": "discreet.analysis.details",
+    "sketch": "discreet.release.sketch_draw",
+    "strings": "discreet.sources.events.ranges",
+    "subset_probability": "discreet.analysis.utility",
     "utility": "discreet.analysis.utility",
     "verify": "discreet.evidence.verify",
     "week": "discreet.sources.events.periods",

@@ -16,7 +16,7 @@ from discreet import bounds
 from discreet.evidence.definition import canonical_loss
 from discreet.evidence.law import law, winners
 from discreet.exact.ball import ball, log_binomial, precision
-from discreet.noise import NOISES
+from discreet.mechanisms.noise import NOISES
 from discreet.sources.arrays.array import array_source
 
 BITS = 112

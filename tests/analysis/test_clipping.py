@@ -12,14 +12,13 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.analysis.clipping import BOUNDS, make_clipped_case
-from discreet.analysis.comparison import ItemBound
+from discreet.analysis.compare import BOUNDS, ItemBound, make_clipped_case
 from discreet.analysis.goals import GOALS, goals
-from discreet.analysis.joint_sets import make_analysis_request
+from discreet.analysis.joint_odds import make_analysis_request
 from discreet.analysis.meters import meter
 from discreet.analysis.race_odds import RaceOdds
 from discreet.evidence import definition
-from discreet.noise import NOISES
+from discreet.mechanisms.noise import NOISES
 from discreet.sources.arrays.array import array_source
 
 DOMAIN = range(6)
@@ -99,7 +98,9 @@ def test_any_race_can_be_judged_by_any_other_order(noise):
     for k in (1, 3):
         law = definition.oneshot_sets([Fraction(value) for value in values], k, Fraction(k), noise)
         for standings in (rng.sample(range(5), 5) for _ in range(2)):
-            odds = RaceOdds(discreet.noise.NOISES[noise].require_distribution(), values, k, 1e-10, np.array(standings))
+            odds = RaceOdds(
+                discreet.mechanisms.noise.NOISES[noise].require_distribution(), values, k, 1e-10, np.array(standings)
+            )
             for h, t in itertools.product(range(k + 1), range(k, 6)):
                 chance = sum(
                     math.exp(log_chance)

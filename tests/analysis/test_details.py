@@ -13,8 +13,8 @@ from discreet.analysis.goals import describe_ranks
 from discreet.evidence import definition
 from discreet.evidence.law import law
 from discreet.exact.ball import precision
+from discreet.mechanisms.noise import NOISES
 from discreet.mechanisms.registry import to_dict
-from discreet.noise import NOISES
 from discreet.sources.arrays.array import array_source
 
 CANONICAL = [discreet.Canonical(gamma) for gamma in ("0", "1/3", "1/2", "1")] + [discreet.Canonical(ceil=True)]

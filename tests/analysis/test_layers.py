@@ -9,11 +9,10 @@ import pytest
 import discreet
 from discreet.analysis import JointOverSets
 from discreet.analysis.goals import describe_ranks, goals
-from discreet.analysis.layers import Layers
-from discreet.analysis.losses import log_sequences, log_sets
+from discreet.analysis.joint_odds import Layers, log_sequences, log_sets
 from discreet.mechanisms.registry import to_dict
+from discreet.mechanisms.tally import Tally
 from discreet.sources.arrays.array import array_source
-from discreet.tally import Tally
 
 CHOICES = {log_sequences: permutations, log_sets: combinations}
 

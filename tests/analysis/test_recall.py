@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis import JointOverSets, rows
-from discreet.analysis.classes import cells_of
+from discreet.analysis import JointOverSets, canonical_odds
+from discreet.analysis.canonical_odds import Rows, cells_of
 from discreet.analysis.goals import Hits, count_right_ranks, goals, is_reached
-from discreet.analysis.rows import Rows
 from discreet.evidence import definition
+from discreet.mechanisms.noise import NOISES
 from discreet.mechanisms.registry import to_dict
-from discreet.noise import NOISES
 from discreet.sources.arrays.array import array_source
 
 COMPUTED = (
@@ -150,7 +149,7 @@ def test_ties_taken_together_say_what_they_say_one_by_one(shape, seed, monkeypat
     prepared = discreet.Canonical().prepare(tally, k, Fraction(epsilon), discreet.Sensitivity())
     wanted = goals(tally, k)
     together = Rows.of(prepared, wanted, 1e-9)
-    monkeypatch.setattr(rows, "_list_runs", lambda corners, tally: rows._list_rows(corners))
+    monkeypatch.setattr(canonical_odds, "_list_runs", lambda corners, tally: canonical_odds._list_rows(corners))
     apart = Rows.of(prepared, wanted, 1e-9)
     assert (len(together.h) < len(apart.h)) == (shape != "floats")
     # Rounding is all that differs, and there is no more of it.

@@ -14,7 +14,7 @@ import draws
 from discreet.evidence.law import law
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy
-from discreet.noise import NOISES
+from discreet.mechanisms.noise import NOISES
 from discreet.sources.arrays.array import array_source
 from sampling import sample
 

@@ -27,7 +27,7 @@ import pyarrow.parquet
 import pytest
 
 import discreet
-from discreet import tally
+from discreet.mechanisms import tally
 from discreet.sources.arrays.array import array_source
 from discreet.sources.events import lookup
 from discreet.sources.files import file_source

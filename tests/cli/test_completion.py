@@ -12,8 +12,8 @@ from discreet.analysis.goals import GOALS
 from discreet.cli.app import MODULES
 from discreet.cli.options import INPUT_FORMATS
 from discreet.cli.output import FORMATS
+from discreet.mechanisms.noise import NOISES
 from discreet.mechanisms.registry import MECHANISMS
-from discreet.noise import NOISES
 
 L_NOISES = [name for name in NOISES if name.startswith("l")]
 ASKED = [

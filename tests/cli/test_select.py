@@ -17,8 +17,8 @@ import pytest
 import discreet
 from command_line import EVENTS, FROM_EVENTS, MOVIES, SCORES, SELECT, process, write_table
 from discreet.cli import events, select
+from discreet.mechanisms.noise import NOISES
 from discreet.mechanisms.registry import MECHANISMS
-from discreet.noise import NOISES
 
 FROM_SQLITE = ("select", "--connect", "sqlite://ratings.db", *FROM_EVENTS[2:])
 

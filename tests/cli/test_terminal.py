@@ -13,7 +13,7 @@ import pytest
 
 from chart_folder import ARTISTS, fill_folder
 from command_line import PROGRAM, SELECT, process
-from discreet import progress
+from discreet import jobs
 from discreet.cli.output import progress_bar
 from discreet.ledger.ledger import Ledger
 
@@ -133,33 +133,33 @@ class Terminal(SimpleNamespace):
 
 @pytest.mark.parametrize(("quiet", "shown"), [(False, True), (True, False)])
 def test_stages_are_shown_unless_silence_is_wanted(monkeypatch, quiet, shown):
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(jobs, "_PATIENCE", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    with progress.show_progress(not quiet):
-        assert progress.is_shown() is shown
-        with progress.stage("counting the domain"):
+    with jobs.show_progress(not quiet):
+        assert jobs.is_shown() is shown
+        with jobs.stage("counting the domain"):
             end = 100
             while shown and not terminal.text and end:
                 end -= 1
-                progress.time.sleep(0.05)
+                jobs.time.sleep(0.05)
     assert ("counting the domain ... 0 s" in terminal.text) is shown
 
 
 def test_a_library_shows_nothing_unless_it_is_asked_to(monkeypatch):
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(jobs, "_PATIENCE", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    assert not progress.is_shown()
-    with progress.stage("counting the domain"):
-        progress.time.sleep(0.3)
+    assert not jobs.is_shown()
+    with jobs.stage("counting the domain"):
+        jobs.time.sleep(0.3)
     assert not terminal.text
-    with progress.show_progress():
-        assert progress.is_shown()
-        with progress.show_progress(False):
-            assert not progress.is_shown()
-        assert progress.is_shown()
-    assert not progress.is_shown()
+    with jobs.show_progress():
+        assert jobs.is_shown()
+        with jobs.show_progress(False):
+            assert not jobs.is_shown()
+        assert jobs.is_shown()
+    assert not jobs.is_shown()
 
 
 def test_a_bar_that_is_not_shown_counts_nothing():
@@ -182,9 +182,9 @@ def test_publishing_asks_in_a_terminal(folder):
 
 
 def test_what_takes_minutes_tells_a_pipe_in_a_few_plain_lines(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "_FIRST_LINE", 0.01)
-    monkeypatch.setattr(progress, "_LINES_APART", 0.05)
-    with progress.show_progress(), progress_bar("studying", 3, in_lines=True) as step:
+    monkeypatch.setattr(jobs, "_FIRST_LINE", 0.01)
+    monkeypatch.setattr(jobs, "_LINES_APART", 0.05)
+    with jobs.show_progress(), progress_bar("studying", 3, in_lines=True) as step:
         step()
         time.sleep(0.2)
         step()
@@ -192,19 +192,19 @@ def test_what_takes_minutes_tells_a_pipe_in_a_few_plain_lines(monkeypatch, capsy
     assert 2 <= len(lines) <= 6
     assert all(re.fullmatch(r"studying: \d of 3 done, \d+ s", line) for line in lines)
     assert lines[0].startswith("studying: 1 of 3")
-    with progress.show_progress(False), progress_bar("studying", 3, in_lines=True) as step:
+    with jobs.show_progress(False), progress_bar("studying", 3, in_lines=True) as step:
         time.sleep(0.1)
         step()
-    with progress.show_progress(), progress_bar("verifying", 3) as step:
+    with jobs.show_progress(), progress_bar("verifying", 3) as step:
         time.sleep(0.1)
         step()
     assert capsys.readouterr().err == ""
 
 
 def test_a_reader_of_progress_who_left_stops_nothing(monkeypatch):
-    monkeypatch.setattr(progress, "_FIRST_LINE", 0.0)
+    monkeypatch.setattr(jobs, "_FIRST_LINE", 0.0)
     monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: False, write=refuse, flush=refuse))
-    with progress.show_progress(), progress_bar("studying", 3, in_lines=True) as step:
+    with jobs.show_progress(), progress_bar("studying", 3, in_lines=True) as step:
         time.sleep(0.05)
         step()
 

@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 import discreet
-from discreet.evidence.count_rows import CountVerdict, count_tasks
-from discreet.evidence.discovery_rows import DiscoveryVerdict, discovery_tasks
-from discreet.evidence.group_rows import GroupVerdict, group_tasks
+from discreet.evidence.counts import CountVerdict, ValueVerdict, count_tasks, value_tasks
+from discreet.evidence.discovery import DiscoveryVerdict, discovery_tasks
+from discreet.evidence.groups import GroupVerdict, group_tasks
+from discreet.evidence.neighbours import SHARP, best_witness
 from discreet.evidence.report import Verdict
 from discreet.evidence.selftest import cases
-from discreet.evidence.value_rows import ValueVerdict, value_tasks
-from discreet.evidence.witnesses import SHARP, best_witness
 from discreet.mechanisms.registry import all_variants
 
 PAGE = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text()

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import discreet
-from discreet.analysis.statistics import chi_square_tail, fit, lower_bound, upper_bound
+from discreet.analysis.goals import chi_square_tail, fit, lower_bound, upper_bound
 
 
 @pytest.mark.slow

@@ -5,11 +5,11 @@ from fractions import Fraction
 import pytest
 
 import discreet
-from discreet import counts, topk
 from discreet.evidence import definition
-from discreet.evidence.count_rows import COUNTS, count_tasks, misdrawn
-from discreet.exact.laplace import sample_discrete_laplace as right
+from discreet.evidence.counts import COUNTS, count_tasks, misdrawn
+from discreet.exact.discrete import sample_discrete_laplace as right
 from discreet.privacy import Sensitivity
+from discreet.release import counts, topk
 
 ALONE = next(task for task in count_tasks("add-remove") if task.mechanism is None)
 

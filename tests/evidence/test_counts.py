@@ -6,13 +6,13 @@ from fractions import Fraction
 import pytest
 
 import discreet
-from discreet import counts, topk
-from discreet.counts import CountMechanism
 from discreet.evidence.counts import verify_counts
 from discreet.evidence.neighbours import Family, whole
-from discreet.exact.laplace import sample_discrete_laplace
+from discreet.exact.discrete import sample_discrete_laplace
 from discreet.privacy import Sensitivity
-from discreet.request import Request
+from discreet.release import counts, topk
+from discreet.release.counts import CountMechanism
+from discreet.release.request import Request
 
 VECTORS = (whole(3, 2, 2, 0), whole(1, 1, 1, 1), whole(2, 1, 0, 0))
 MECHANISMS = [discreet.Canonical(), discreet.Canonical(gamma=1), discreet.OneShot("gumbel"), discreet.Joint()]

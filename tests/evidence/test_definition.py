@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from discreet.evidence import core_definition, definition
+from discreet.evidence import definition
 
 NOISES = {
     "gumbel": stats.gumbel_r,
@@ -25,7 +25,7 @@ NOISES = {
 def test_it_imports_nothing_of_the_library():
     assert packages_of(definition) == {"numpy"}
     # What builds on it, on nothing else.
-    tree = ast.parse(Path(core_definition.__file__).read_text(encoding="utf-8"))
+    tree = ast.parse(Path(definition.__file__).read_text(encoding="utf-8"))
     froms = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert {name for name in froms if name.startswith("discreet")} == {"discreet.evidence.definition"}
 

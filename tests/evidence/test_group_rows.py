@@ -5,14 +5,14 @@ from fractions import Fraction
 import pytest
 
 import discreet
-from discreet import counts
 from discreet.cli.evidence import _verification_to_dict
-from discreet.evidence import definition, faults, group_rows
-from discreet.evidence.group_rows import EPSILON, GroupTrial, choose_groups, compare_tables, group_tasks, is_enumerable
+from discreet.evidence import definition, groups, selftest
+from discreet.evidence.groups import EPSILON, GroupTrial, choose_groups, compare_tables, group_tasks, is_enumerable
 from discreet.evidence.neighbours import whole
 from discreet.evidence.verify import as_report
 from discreet.mechanisms.registry import all_variants
 from discreet.privacy import Sensitivity
+from discreet.release import counts
 
 TASKS = {(task.each_user, task.adjacency): task for task in group_tasks()}
 
@@ -64,10 +64,10 @@ def test_a_user_is_in_the_group_with_most_rows_and_of_equal_ones_in_the_first():
 @pytest.mark.parametrize(
     ("plant", "caught", "finds"),
     [
-        (faults.left_in_all_groups, ("one", "add-remove"), {"epsilon", "zCDP"}),
-        (faults.left_in_all_groups, ("one", "swap"), {"epsilon", "zCDP"}),
-        (faults.whole_epsilon_for_each_group, ("many", "add-remove"), {"epsilon", "total", "rate"}),
-        (faults.swap_counted_once_in_groups, ("one", "swap"), {"epsilon", "rate"}),
+        (selftest.left_in_all_groups, ("one", "add-remove"), {"epsilon", "zCDP"}),
+        (selftest.left_in_all_groups, ("one", "swap"), {"epsilon", "zCDP"}),
+        (selftest.whole_epsilon_for_each_group, ("many", "add-remove"), {"epsilon", "total", "rate"}),
+        (selftest.swap_counted_once_in_groups, ("one", "swap"), {"epsilon", "rate"}),
     ],
 )
 def test_a_planted_fault_is_caught(plant, caught, finds):
@@ -80,7 +80,7 @@ def test_rounded_losses_break_epsilon_by_group_under_swap_and_are_refused(monkey
     with pytest.raises(discreet.Error, match="mechanism must not be"):
         compare_tables(trial)
     monkeypatch.setattr(discreet.Canonical, "is_linear", True)
-    monkeypatch.setitem(group_rows._TABLES, (2, 6), ((whole(4, 3, 2, 0, 0, 0),) * 2,))
+    monkeypatch.setitem(groups._TABLES, (2, 6), ((whole(4, 3, 2, 0, 0, 0),) * 2,))
     found = compare_tables(trial)
     assert found.worst > 1.05
     assert found.failures()[0].check == "epsilon"
@@ -99,7 +99,7 @@ def test_the_rate_by_trying_every_user_is_that_of_the_formula(adjacency, per_use
 
 def test_what_is_found_is_printed():
     task = TASKS["many", "add-remove"]
-    with faults.whole_epsilon_for_each_group():
+    with selftest.whole_epsilon_for_each_group():
         verdict = type(task)("many", "add-remove", task.trials[1:2]).examine()
     assert verdict.cells()[:3] == ("many", "add-remove", "1")
     assert verdict.cells()[-1] == "FAILS"

@@ -10,7 +10,7 @@ import discreet
 from definitions import definition
 from discreet.evidence.law import first_two, law, winners
 from discreet.exact.ball import precision
-from discreet.noise import NOISES
+from discreet.mechanisms.noise import NOISES
 from discreet.sources.arrays.array import array_source
 
 SCORES = [[5, 3, 3, 1], [9, 4, 1, 0]]

@@ -15,17 +15,16 @@ from flint import arb
 from scipy import stats
 
 import discreet
-from discreet.evidence import faults, selftest
-from discreet.evidence.drawing import forms_of, releases, source_of
-from discreet.evidence.expected import ExpectedLaw, expected_law
-from discreet.evidence.inputs import long_input, telling_pair
+from discreet.evidence import selftest
+from discreet.evidence.audit import long_input, telling_pair
+from discreet.evidence.visible_laws import ExpectedLaw, expected_law, forms_of, releases, source_of
 from discreet.exact.entropy import Entropy
-from discreet.mechanisms import canonical, canonical_nested, core, core_odds, histogram, joint, oneshot, peeling
+from discreet.mechanisms import canonical, canonical_nested, core, histogram, joint, oneshot, peeling
 from discreet.mechanisms.discovery import Discovery
-from discreet.sources.arrays.buckets import BucketColumn
+from discreet.release.topk import top_k
 from discreet.sources.arrays.positions import PositionFinder
-from discreet.sources.events.unlisted_scoring import UnlistedScoring
-from discreet.topk import top_k
+from discreet.sources.arrays.sorting import BucketColumn
+from discreet.sources.events.unlisted import UnlistedScoring
 
 CASES = {case.name: case for case in selftest.cases()}
 PLACES = {
@@ -33,9 +32,8 @@ PLACES = {
     for module, names in {
         canonical: ["scale"],
         canonical_nested: ["begin", "check_bounds", "sample_bernoulli_exp"],
-        core: ["scale", "exponents"],
+        core: ["scale", "exponents", "weigh_grid"],
         core.Core: ["prepare"],
-        core_odds: ["weigh_grid"],
         histogram: ["scale"],
         joint: ["scale"],
         oneshot: ["scale"],
@@ -45,14 +43,14 @@ PLACES = {
         Entropy: ["subset"],
         PositionFinder: ["find", "find_selected"],
         BucketColumn: ["raw"],
-        discreet.request: ["l1_distance", "make_count_mechanism"],
-        discreet.counts: ["l1_steps_by_group"],
-        discreet.discovery_request: ["make_count_mechanism"],
+        discreet.release.request: ["l1_distance", "make_count_mechanism"],
+        discreet.release.counts: ["l1_steps_by_group"],
+        discreet.release.discovery: ["make_count_mechanism"],
         Discovery: ["threshold", "keep_probability", "share_of_group"],
         UnlistedScoring: ["_count_users", "_add_up_by_user", "_drop_uncounted"],
-        discreet.evidence.group_rows: ["choose_groups"],
-        discreet.grouped_request: ["GroupShare"],
-        discreet.topk: ["sample_discrete_laplace"],
+        discreet.evidence.groups: ["choose_groups"],
+        discreet.release.grouped_draw: ["GroupShare"],
+        discreet.release.topk: ["sample_discrete_laplace"],
     }.items()
     for name in names
 }
@@ -106,7 +104,7 @@ def test_too_little_noise_of_values_is_caught():
 
 @pytest.mark.parametrize(("factor", "checks"), [("21/20", {"epsilon", "definition"}), ("1", set())])
 def test_a_scale_five_percent_off_is_caught_by_a_witness(factor, checks):
-    with faults.wrong_scale(Fraction(factor))():
+    with selftest.wrong_scale(Fraction(factor))():
         verdict = selftest.verify_witness(discreet.Canonical())
     assert {failure.check for failure in verdict.failures} == checks
 
@@ -136,7 +134,7 @@ def test_an_audit_catches_what_shows_in_few_draws(name, mechanism):
 def test_the_public_audit_sees_thinning_and_says_so():
     mechanism = discreet.Canonical(noise="exponential")
     options = {"draws": 1500, "confidence": "0.999999"}
-    with faults.no_thinning():
+    with selftest.no_thinning():
         found = discreet.audit(mechanism, rng=random.Random(5), **options)
     assert not found.holds
     assert not found.overspent
@@ -233,7 +231,7 @@ def test_the_last_stage_has_the_power_to_see_bounds_seven_percent_too_low():
     ready = prepared(discreet.Canonical())
     k = ready.classes.losses.k
     masses = {side: _masses(side) for side in (ready.nested.top, ready.nested.bottom)}
-    with faults.low_bounds():
+    with selftest.low_bounds():
         low = prepared(discreet.Canonical()).nested.planned
         right, wrong = defaultdict(float), defaultdict(float)
         for drawn in proposals(low):
@@ -282,7 +280,7 @@ def harmless(name="nothing at all", is_faulty=True):
 
 
 def test_the_command_prints_a_table_and_exits_with_0_where_all_are_caught(monkeypatch, call):
-    caught = selftest.Case("wrong", faults.wrong_scale(Fraction(2)), rows=(discreet.Canonical(),))
+    caught = selftest.Case("wrong", selftest.wrong_scale(Fraction(2)), rows=(discreet.Canonical(),))
     monkeypatch.setattr(selftest, "cases", lambda: [harmless("none", is_faulty=False), caught])
     code, out, err = call("verify", "--self-test", "--jobs", "1")
     assert (code, err) == (0, "")
@@ -295,7 +293,7 @@ def test_the_command_prints_a_table_and_exits_with_0_where_all_are_caught(monkey
 
 
 @pytest.mark.parametrize(
-    "case", [harmless(), selftest.Case("none", faults.wrong_scale(Fraction(2)), False, (discreet.Canonical(),))]
+    "case", [harmless(), selftest.Case("none", selftest.wrong_scale(Fraction(2)), False, (discreet.Canonical(),))]
 )
 def test_the_command_exits_with_1_where_one_is_missed_or_the_code_is_accused(monkeypatch, call, case):
     monkeypatch.setattr(selftest, "cases", lambda: [case])
@@ -322,6 +320,6 @@ def test_the_self_test_stands_alone(refused, option):
 def test_a_release_under_no_fault_is_as_it_was():
     scores = {"a": 5, "b": 3, "c": 1}
     before = top_k(scores, 1, 1, rng=random.Random(3)).items
-    with faults.next_rank():
+    with selftest.next_rank():
         pass
     assert top_k(scores, 1, 1, rng=random.Random(3)).items == before

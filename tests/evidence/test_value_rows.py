@@ -6,14 +6,15 @@ from fractions import Fraction
 import pytest
 
 import discreet
-from discreet import Histogram, request
-from discreet.counts import Reach, l1_distance
+from discreet import Histogram
 from discreet.evidence import definition
+from discreet.evidence.counts import ValueTask, ValueTrial, value_tasks
+from discreet.evidence.definition import define_values
 from discreet.evidence.neighbours import Family, whole
-from discreet.evidence.value_definition import define_values
-from discreet.evidence.value_rows import ValueTask, ValueTrial, value_tasks
 from discreet.mechanisms import histogram
 from discreet.privacy import Sensitivity
+from discreet.release import request
+from discreet.release.counts import Reach, l1_distance
 
 
 def few(adjacency):

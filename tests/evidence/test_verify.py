@@ -8,17 +8,16 @@ import pytest
 from flint import arb
 
 import discreet
-from discreet import topk
-from discreet.evidence.count_rows import count_tasks
-from discreet.evidence.discovery_rows import discovery_tasks
-from discreet.evidence.group_rows import group_tasks
+from discreet.evidence.counts import count_tasks, value_tasks
+from discreet.evidence.discovery import discovery_tasks
+from discreet.evidence.groups import group_tasks
 from discreet.evidence.neighbours import Family, families, whole
-from discreet.evidence.value_rows import value_tasks
 from discreet.evidence.verify import Task, plan
 from discreet.exact.ball import ball
 from discreet.mechanisms import canonical, joint
 from discreet.mechanisms.registry import all_variants
 from discreet.privacy import Sensitivity
+from discreet.release import topk
 
 COUNTS = [[3, 2, 2, 0], [1, 1, 1, 1], [2, 1, 0, 0], [4, 0, 0, 0]]
 GUMBEL = [mechanism for mechanism in all_variants() if getattr(mechanism, "noise", "gumbel") == "gumbel"]

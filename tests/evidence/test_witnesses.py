@@ -7,21 +7,21 @@ from pathlib import Path
 import pytest
 
 import discreet
-from discreet.evidence import definition, witnesses
+from discreet.evidence import definition, neighbours
 from discreet.evidence import search as search_module
+from discreet.evidence.neighbours import SHARP, WITNESSES, Witness, best_witness
 from discreet.evidence.report import Verification
 from discreet.evidence.search import Candidate, main, search, share_of_epsilon
 from discreet.evidence.verify import plan, verify_witness
-from discreet.evidence.witnesses import SHARP, WITNESSES, Witness, best_witness
 from discreet.exact.ball import ball
 from discreet.mechanisms import canonical, oneshot
+from discreet.mechanisms.noise import noise_of
 from discreet.mechanisms.registry import all_variants
-from discreet.noise import noise_of
 
 # A noise is searched after it has been written: until then `verify` says that it has no pair.
 MECHANISMS = [mechanism for mechanism in all_variants() if best_witness(mechanism) is not None]
 SHARPEST = [mechanism for mechanism in MECHANISMS if best_witness(mechanism).is_sharp]
-KEPT = Path(witnesses.__file__).with_name("witnesses.json")
+KEPT = Path(neighbours.__file__).with_name("witnesses.json")
 WEAK = Witness(2, Fraction(1), (3, 2, 2, 0), (4, 2, 2, 0), 0.2)
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 import draws
 from discreet.evidence.walk import walk
 from discreet.exact.ball import ball, log_binomial, precision
-from discreet.exact.binomial import (
+from discreet.exact.discrete import (
     MOST_TRIALS,
     _block_width,
     _bound_acceptance,
@@ -23,9 +23,9 @@ from discreet.exact.binomial import (
     sample_binomial,
     sample_binomials,
     sample_fair_binomials,
+    upper_tail,
 )
 from discreet.exact.entropy import Entropy
-from discreet.exact.laplace import upper_tail
 
 
 def tail(n, rate=Fraction(1, 2)):

@@ -9,8 +9,7 @@ import pytest
 import draws
 from discreet.evidence.walk import walk
 from discreet.exact.ball import ball, precision
-from discreet.exact.entropy import Entropy
-from discreet.exact.laplace import (
+from discreet.exact.discrete import (
     interval_half_width,
     log_probability,
     sample_bernoulli_exp1,
@@ -18,6 +17,7 @@ from discreet.exact.laplace import (
     sample_geometric_exp,
     tail_probability,
 )
+from discreet.exact.entropy import Entropy
 
 RATES = [Fraction(1), Fraction(2), Fraction(1, 2), Fraction(3, 2), Fraction(3, 4)]
 

@@ -5,23 +5,28 @@ import itertools
 import numpy as np
 import pytest
 
-from discreet.exact import nested_cuts
+from discreet.exact import nested_grid
 from discreet.exact.nested import Cells, Enclosure, Levels
-from discreet.exact.nested_cuts import (
+from discreet.exact.nested_grid import (
+    SAG,
     WASTE,
     _add_levels,
     _add_up,
     _are_easy,
     _cut_in_a_row,
+    _even_rises,
     _find_heavy,
     _heaviest,
     _pieces_of_a,
     _refine,
+    _spread,
+    _towards_both_ends,
     begin,
     is_flat,
+    lay_out,
+    make_plan,
     tighten,
 )
-from discreet.exact.nested_plan import SAG, _even_rises, _spread, _towards_both_ends, lay_out, make_plan
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +131,7 @@ def test_few_cells_enclose_little_more_than_all_mass(k, m, monkeypatch):
         rounds.append(given)
         return _refine(*given)
 
-    monkeypatch.setattr(nested_cuts, "_refine", count)
+    monkeypatch.setattr(nested_grid, "_refine", count)
     planned, fitted, counts = [], [], []
     for shape, epsilon in itertools.product(SHAPES, (1.0, 0.05, 0.001)):
         top, bottom = sides(shape, k, m, epsilon)

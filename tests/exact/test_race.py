@@ -15,7 +15,7 @@ from discreet.exact import race
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy
 from discreet.exact.times import BallTime, bound_exponentials
-from discreet.noise import NOISES
+from discreet.mechanisms.noise import NOISES
 from discreet.sources.arrays.array import array_source
 
 ROOM = 2.0**-41

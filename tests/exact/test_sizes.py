@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from flint import arb
 
-from discreet.exact import sizes as sizes_module
+from discreet.exact import nested as sizes_module
 from discreet.exact.ball import log_binomial, precision
-from discreet.exact.sizes import Sums, log_sizes, log_sum_exp
+from discreet.exact.nested import Sums, log_sizes, log_sum_exp
 
 
 def exact_sums(log_mass, a, levels):

@@ -8,7 +8,7 @@ from discreet.evidence import definition as by_definition
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy, Uniform
 from discreet.exact.times import BallTime, bound_exponentials, evaluate_noise
-from discreet.noise import NOISES
+from discreet.mechanisms.noise import NOISES
 
 EDGES = [0, 1, 2, 2**31, 2**53, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2**40, 2**64 - 3, 2**64 - 2, 2**64 - 1]
 

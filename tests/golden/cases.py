@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import discreet
-from discreet.release import to_json_text
+from discreet.release.release import to_json_text
 
 RECORDED = Path(__file__).with_name("releases.jsonl")
 NOISES = ["gumbel", "exponential", "laplace", "logistic", "half-logistic"]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import discreet
-from discreet.integrations import cells
-from discreet.integrations.scores import STEPS, ClassCounts, ClippedCorrelation, check_score
+from discreet.integrations import feature_scores
+from discreet.integrations.feature_scores import STEPS, ClassCounts, ClippedCorrelation, check_score
 
 NAN, INF = math.nan, math.inf
 HALVES = ClassCounts({1: "1/2"}, threshold=0)
@@ -168,9 +168,9 @@ def test_blocks_of_rows_add_up(monkeypatch):
     X, y = rng.normal(size=(50, 3)), rng.integers(0, 2, 50).astype(object)
     whole = [score.scores(X, y) for score in SCORES]
     for cells_at_a_time in (1, 7, 100):
-        monkeypatch.setattr(cells, "_BLOCK", cells_at_a_time)
+        monkeypatch.setattr(feature_scores, "_BLOCK", cells_at_a_time)
         assert [score.scores(X, y) for score in SCORES] == whole
-    assert len(list(cells.blocks(X, y))) == 2
+    assert len(list(feature_scores.blocks(X, y))) == 2
 
 
 TABLE = [[1, 0.5, None], [0, -2.0, 3], [1, 8.0, -1]]
@@ -209,12 +209,14 @@ def test_one_odd_row_does_not_change_what_the_others_count_for():
     rows, labels = [[True, 2], [True, 3]], [1, 0]
     for odd in ("text", None, {}, 10**400):
         X, y = [*rows, [odd, odd]], [*labels, odd]
-        assert cells.numbers(cells.matrix(X), "X")[:2].tolist() == [[1, 2], [1, 3]]
+        assert feature_scores.numbers(feature_scores.matrix(X), "X")[:2].tolist() == [[1, 2], [1, 3]]
         assert HALVES.scores(X, y)[0] <= Fraction(1, 2)
 
 
 def test_what_overflows_is_clipped():
-    assert cells.numbers(cells.as_array([10**400, -(10**400), "1e999", Fraction(-(10**400))], "X"), "X").tolist() == [
+    assert feature_scores.numbers(
+        feature_scores.as_array([10**400, -(10**400), "1e999", Fraction(-(10**400))], "X"), "X"
+    ).tolist() == [
         INF,
         -INF,
         INF,
@@ -356,7 +358,7 @@ TARGETS = {
 @pytest.mark.parametrize("label", [1, 1.0, True, "1", b"1"], ids=repr)
 def test_a_label_that_the_type_of_y_cannot_hold_is_refused(name, label):
     y, held = TARGETS[name]
-    assert cells.declared_family(y) == held
+    assert feature_scores.declared_family(y) == held
     own = {str: "text", bytes: "bytes"}.get(type(label), "numbers")
     score = ClassCounts({label: "1/2"}, threshold=0)
     if held in (None, own):

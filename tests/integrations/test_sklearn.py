@@ -117,7 +117,7 @@ def test_the_guarantee_is_the_one_of_the_score(data):
 
 def test_the_selection_is_what_top_k_draws_from_the_scores(monkeypatch, data):
     seen = {}
-    own = discreet.topk.top_k
+    own = discreet.release.topk.top_k
 
     def top_k(scores, k, epsilon, **terms):
         seen.update(terms, scores=scores, k=k, epsilon=epsilon)
@@ -338,7 +338,7 @@ def test_without_scikit_learn_the_error_has_the_pip_line():
         "import discreet\n"
         "try:\n    import discreet.integrations.sklearn\n"
         "except discreet.Error as error:\n    assert isinstance(error, ImportError); print(error)\n"
-        "from discreet.integrations.scores import ClassCounts\n"
+        "from discreet.integrations.feature_scores import ClassCounts\n"
         "print(ClassCounts({1: '1/2'}, threshold=0).scores([[1]], [1])[0])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -349,9 +349,7 @@ def test_without_scikit_learn_the_error_has_the_pip_line():
 
 
 def test_discreet_itself_imports_no_scikit_learn():
-    code = (
-        "import sys, discreet, discreet.integrations, discreet.integrations.scores; assert 'sklearn' not in sys.modules"
-    )
+    code = "import sys, discreet.integrations.feature_scores; assert 'sklearn' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 
 import discreet
-from discreet.ledger.chain import START, canonical
-from discreet.ledger.errors import LedgerError
+from discreet.errors import LedgerError
+from discreet.ledger.store import START, canonical
 
 SCORES = {"dune": 912_345, "alien": 877, "heat": 410}
 

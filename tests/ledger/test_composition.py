@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import discreet
-from discreet.ledger.composition import Composition, zcdp_to_epsilon
+from discreet.ledger.account import Composition, zcdp_to_epsilon
 
 SMALL = st.fractions(min_value=Fraction(1, 10**6), max_value=4, max_denominator=10**6)
 DELTAS = st.integers(2, 12).map(lambda power: Fraction(1, 10**power))

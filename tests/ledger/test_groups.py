@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.any_request import make_any_request
-from discreet.ledger.query import query_of
+from discreet.ledger.charges import query_of
+from discreet.release.topk import make_any_request
 
 SCORES = {"DE": {"a": 90, "b": 5, "c": 1}, "FR": {"a": 1, "b": 90, "c": 5}}
 
@@ -85,10 +85,10 @@ def test_no_score_is_in_the_fingerprint():
 
 
 def test_the_labels_of_many_groups_are_read_up_to_a_number(monkeypatch):
-    from discreet.ledger import query
+    from discreet.ledger import charges
 
     arrays, names = {group: np.arange(3) for group in range(9)}, ["a", "b", "c"]
-    monkeypatch.setattr(query, "MOST_LABELS", 3)
+    monkeypatch.setattr(charges, "MOST_LABELS", 3)
     # One list for all is read once.
     shared = [fingerprint({}, {"scores": arrays, "labels": labels}) for labels in (names, ["a", "b", "d"])]
     assert shared[0] != shared[1]

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import discreet
+from discreet.errors import LedgerError
 from discreet.exact.entropy import SystemBits
 from discreet.ledger import charges, store
-from discreet.ledger.chain import BUDGET, next_record
-from discreet.ledger.errors import LedgerError
+from discreet.ledger.store import BUDGET, next_record
 
 SCORES = {"dune": 912_345, "alien": 877, "heat": 410, "ran": 3}
 
@@ -135,7 +135,7 @@ def test_labels_in_another_order_are_the_same_query(ledger):
 
 
 def test_the_labels_of_a_large_domain_are_not_read(ledger, monkeypatch):
-    monkeypatch.setattr("discreet.ledger.query.MOST_LABELS", 3)
+    monkeypatch.setattr("discreet.ledger.charges.MOST_LABELS", 3)
     first = release(ledger, request_id="june")
     named = dict(zip(["a", "b", "c", "d"], SCORES.values(), strict=True))
     assert discreet.top_k(named, 2, "0.1", ledger=ledger, request_id="june") == first
@@ -367,7 +367,7 @@ def test_events_are_charged_too(ledger):
 def entries_at_waits(ledger, monkeypatch, *args, **options):
     """The charges that the file holds each time that a padded release waits."""
     seen = []
-    monkeypatch.setattr("discreet.padding.wait_for_multiple", lambda *_: seen.append(ledger.history()))
+    monkeypatch.setattr("discreet.release.padding.wait_for_multiple", lambda *_: seen.append(ledger.history()))
     release(ledger, *args, pad_to="0.001", **options)
     return seen
 

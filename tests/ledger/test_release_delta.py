@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.ledger.composition import zcdp_to_epsilon
+from discreet.ledger.account import zcdp_to_epsilon
 
 EVENTS = pa.table({"who": list(range(90)), "what": ["a"] * 60 + ["b"] * 30})
 DELTA = Fraction(1, 10**6)

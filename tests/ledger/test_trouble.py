@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import discreet
+from discreet.errors import LedgerError
 from discreet.exact.entropy import SystemBits
 from discreet.ledger import charges, store
-from discreet.ledger.errors import LedgerError
-from discreet.ledger.path import check_free_space
+from discreet.ledger.store import check_free_space
 
 SCORES = {"dune": 912_345, "alien": 877, "heat": 410}
 

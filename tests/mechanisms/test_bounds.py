@@ -11,7 +11,7 @@ import discreet
 from discreet.exact.ball import ball, log_binomial, precision
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.joint import log_count
-from discreet.noise import NOISES
+from discreet.mechanisms.noise import NOISES
 from discreet.sources.arrays.array import array_source
 from tallies import EPSILONS, TALLIES, sizes
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from discreet.exact.entropy import Entropy, Uniform
-from discreet.mechanisms.canonical_heights import Heights, _cut_evenly
+from discreet.mechanisms.canonical_nested import Heights, _cut_evenly
+from discreet.mechanisms.tally import Tally
 from discreet.sources.arrays.array import array_source
-from discreet.tally import Tally
 
 
 @pytest.fixture(autouse=True)

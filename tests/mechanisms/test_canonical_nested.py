@@ -18,14 +18,12 @@ from discreet.exact import nested as cells_of
 from discreet.exact.ball import EnvelopeError, ball, log_binomial, precision
 from discreet.exact.entropy import Entropy, Uniform
 from discreet.exact.envelope import Envelope
-from discreet.exact.nested_cuts import WASTE
-from discreet.exact.nested_plan import make_plan
-from discreet.exact.sizes import log_sizes
+from discreet.exact.nested import log_sizes
+from discreet.exact.nested_grid import WASTE, make_plan
 from discreet.mechanisms import canonical_nested
-from discreet.mechanisms.canonical_heights import Heights
-from discreet.mechanisms.canonical_nested import NestedClasses, Proposals
+from discreet.mechanisms.canonical_nested import Heights, NestedClasses, Proposals
+from discreet.mechanisms.tally import Tally
 from discreet.sources.arrays.array import array_source
-from discreet.tally import Tally
 from sampling import sample
 from tallies import EPSILONS, TALLIES, sizes
 

@@ -14,19 +14,17 @@ import discreet
 import draws
 from discreet import Core, OneShot, Sensitivity
 from discreet.errors import InvalidTypeError, InvalidValueError
-from discreet.evidence import core_definition, faults, selftest
+from discreet.evidence import definition, selftest
 from discreet.evidence import definition as by_definition
 from discreet.evidence.law import law
-from discreet.evidence.neighbours import Family, whole
+from discreet.evidence.neighbours import Family, Witness, whole
 from discreet.evidence.verify import verify_witness
-from discreet.evidence.witnesses import Witness
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy
-from discreet.mechanisms.core import choice_share, core_sizes
-from discreet.mechanisms.core_odds import count_subsets, expect_held, lay_grid
+from discreet.mechanisms.core import choice_share, core_sizes, count_subsets, expect_held, lay_grid
 from discreet.mechanisms.registry import from_dict, to_dict
+from discreet.mechanisms.tally import Tally
 from discreet.sources.arrays.array import array_source
-from discreet.tally import Tally
 
 UNEVEN = Sensitivity(down="1/3", up="3/4")
 LONG = [3000] * 30 + list(range(970, 0, -1))
@@ -58,7 +56,7 @@ def chances_of(prepared):
 def test_the_share_is_the_formula_rounded_down():
     for k in [*range(1, 200), 500, 1000, 12_345, 10**6, 10**9]:
         exactly = min(0.12, 0.1 * (100 / k) ** 0.3)
-        assert choice_share(k) == core_definition.find_share(k)
+        assert choice_share(k) == definition.find_share(k)
         assert 0 <= exactly - float(choice_share(k)) < 1.0001e-4
     assert choice_share(2**63) == Fraction(1, 10_000)
 
@@ -239,7 +237,7 @@ def test_what_the_choice_costs_is_more_than_epsilon_where_it_is_not_taken_off():
     mechanism = Core("0.9", OneShot("gumbel"))
     witness = Witness(1, Fraction(4), (11, 0), (12, 0), 0.9)
     assert verify_witness(mechanism, witness).worst < 1
-    with faults.choice_for_nothing():
+    with selftest.choice_for_nothing():
         assert verify_witness(mechanism, witness).worst > 1
 
 

@@ -19,13 +19,7 @@ from discreet.evidence.visible_laws import divergences
 from discreet.evidence.walk import walk
 from discreet.exact.ball import ball, precision
 from discreet.exact.entropy import Entropy
-from discreet.mechanisms.discovery import (
-    Discovery,
-    check_delta,
-    default_epsilon,
-    delta_warning,
-    make_discovery,
-)
+from discreet.mechanisms.discovery import Discovery, check_delta, default_epsilon, delta_warning, make_discovery
 
 SMALL = Discovery(Fraction(4), Fraction(1, 10**3), 1)
 """Few people are enough here, so that every string of bits can be walked."""

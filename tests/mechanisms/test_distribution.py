@@ -12,7 +12,7 @@ import draws
 from definitions import definition, probabilities
 from discreet.evidence import definition as by_definition
 from discreet.exact.entropy import Entropy
-from discreet.noise import NOISES
+from discreet.mechanisms.noise import NOISES
 from discreet.sources.arrays.array import array_source
 from sampling import sample
 

@@ -17,7 +17,7 @@ import discreet
 import draws
 from definitions import definition
 from discreet import Canonical, Core, Histogram, Joint, OneShot, Peeling, Sensitivity
-from discreet.exact import ball, binomial, race
+from discreet.exact import ball, discrete, race
 from discreet.exact import nested as cells_of
 from discreet.exact.ball import EnvelopeError
 from discreet.exact.entropy import Entropy
@@ -160,7 +160,7 @@ def test_discovery_falls_back_to_a_coin_for_each_item(monkeypatch):
     found = Discovery(Fraction(1), Fraction(1, 1000), max_items_per_user=1)
     users, items = np.array([found.threshold - 2, found.threshold + 1]), np.array([40, 60])
     exact = [float(found.keep_probability(int(n)).mid()) for n in users]
-    monkeypatch.setattr(binomial, "_sample_together", lambda *_: (_ for _ in ()).throw(EnvelopeError))
+    monkeypatch.setattr(discrete, "_sample_together", lambda *_: (_ for _ in ()).throw(EnvelopeError))
     kept = np.array([found.sample_kept(Entropy(random.Random(seed)), users, items) for seed in range(300)])
     for share, count, size in zip(exact, kept.sum(axis=0), items, strict=True):
         n = 300 * int(size)
@@ -172,10 +172,10 @@ def test_discovery_falls_back_to_a_coin_for_each_item(monkeypatch):
 def test_a_coin_above_one_is_found_in_a_binomial():
     high = np.array([1e-9])
     with pytest.raises(EnvelopeError):
-        binomial._sample_bernoullis(Entropy(random.Random(1)), np.array([1.5]), np.array([2.0]), lambda _: arb(2))
+        discrete._sample_bernoullis(Entropy(random.Random(1)), np.array([1.5]), np.array([2.0]), lambda _: arb(2))
     with pytest.raises(EnvelopeError):
         # The bounds promise 10^-9, and the coin is 1.01 times what it is thinned from.
-        binomial._sample_bernoullis(Entropy(random.Random(1)), 0 * high, 0 * high + 1, lambda _: arb("1.01"))
+        discrete._sample_bernoullis(Entropy(random.Random(1)), 0 * high, 0 * high + 1, lambda _: arb("1.01"))
 
 
 LARGE = np.arange(10**6) // 7
@@ -230,7 +230,7 @@ def test_a_fault_is_told_after_the_padding_wait(monkeypatch):
 
 
 def test_a_release_of_items_twice_or_too_many_is_withheld():
-    from discreet.topk import check_items
+    from discreet.release.topk import check_items
 
     assert check_items(["b", "a"], 2, False) == ["a", "b"]
     assert check_items(["a"], 2, True) == ["a"]
@@ -271,7 +271,7 @@ def test_labels_that_python_calls_equal_are_distinct_items():
 
 
 def test_a_ledger_is_locked_even_if_the_wait_is_interrupted(monkeypatch, tmp_path):
-    from discreet.padding import Padding
+    from discreet.release.padding import Padding
 
     ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=3, unit="people")
     lower_envelopes(monkeypatch)

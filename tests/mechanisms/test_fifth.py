@@ -16,19 +16,19 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis.choose import compare
+from discreet.analysis.compare import compare
 from discreet.cli.options import parse_mechanism
 from discreet.evidence import definition
-from discreet.evidence.faults import wrong_scale
 from discreet.evidence.law import law
 from discreet.evidence.search import search
+from discreet.evidence.selftest import wrong_scale
 from discreet.evidence.verify import verify_witness
 from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import Mechanism, scale
+from discreet.mechanisms.noise import GUMBEL
 from discreet.mechanisms.registry import MECHANISMS, all_variants, from_dict, to_dict
-from discreet.noise import GUMBEL
+from discreet.mechanisms.tally import Selection
 from discreet.publish.options import MechanismOptions
-from discreet.selection import Selection
 from discreet.study.tasks import METHODS
 
 PACKAGE = Path(discreet.__file__).parent
@@ -61,7 +61,7 @@ class TopHeavy(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    tally: discreet.tally.Tally
+    tally: discreet.mechanisms.tally.Tally
     weights: list
 
     def select(self, entropy):

@@ -16,7 +16,7 @@ from discreet.exact.ball import ball, precision
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms import canonical, joint, oneshot
 from discreet.mechanisms.joint import log_count
-from discreet.noise import LAPLACE
+from discreet.mechanisms.noise import LAPLACE
 from discreet.sources.arrays.array import array_source
 
 GAMMAS = [Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(5, 7), Fraction(1)]

@@ -12,18 +12,18 @@ import pytest
 
 import discreet
 from discreet import Histogram, Sensitivity
-from discreet.counts import CountFormat
 from discreet.errors import InvalidValueError
 from discreet.evidence import definition
-from discreet.evidence.value_definition import define_values
+from discreet.evidence.definition import define_values
+from discreet.exact.discrete import rounded_half_width
 from discreet.exact.entropy import Entropy
-from discreet.exact.laplace import rounded_half_width
-from discreet.grouped_request import make_grouped_request
-from discreet.ledger.query import query_of
+from discreet.ledger.charges import query_of
 from discreet.mechanisms.histogram import scale
-from discreet.request import make_request
+from discreet.mechanisms.tally import Tally
+from discreet.release.counts import CountFormat
+from discreet.release.grouped_draw import make_grouped_request
+from discreet.release.request import make_request
 from discreet.sources.files import file_source
-from discreet.tally import Tally
 from draws import enough, fits
 
 SCORES = {"a": 912, "b": 877, "c": 410, "d": 3}

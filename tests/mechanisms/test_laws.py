@@ -13,9 +13,9 @@ import discreet
 import draws
 from definitions import definition
 from discreet.exact.entropy import Entropy
-from discreet.request import make_request
+from discreet.release.request import make_request
+from discreet.release.topk import draw_release
 from discreet.sources.arrays.array import array_source
-from discreet.topk import draw_release
 from effort import examples
 from sampling import sample
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import Error
+from discreet.mechanisms.tally import ExactColumn, FloatColumn, IntegerColumn, Tally, to_float
 from discreet.sources.arrays.array import array_source
-from discreet.tally import ExactColumn, FloatColumn, IntegerColumn, Tally, to_float
 
 integers = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), min_size=1, max_size=30)
 floats = st.lists(

@@ -7,8 +7,8 @@ import pytest
 import discreet
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.mechanisms import registry
+from discreet.mechanisms.noise import NOISES
 from discreet.mechanisms.registry import all_variants
-from discreet.noise import NOISES
 
 HALF = Fraction(1, 2)
 

@@ -5,13 +5,13 @@ from fractions import Fraction
 import pytest
 
 from chart_folder import ARTISTS, SONGS, fill_folder, write_charts
-from discreet.any_request import make_any_request
-from discreet.ledger.composition import Composition
+from discreet.ledger.account import Composition
 from discreet.ledger.ledger import Ledger
 from discreet.publish.chart_source import list_terms, open_chart_source
 from discreet.publish.charts_file import read_charts
 from discreet.publish.editions import parse_moment
 from discreet.publish.run import MOST_PERIODS, find_cost, make_dummy_site, make_price
+from discreet.release.topk import make_any_request
 
 DOMAIN, ITEM = 'domain = ["abba", "bach", "cure", "dido"]', 'item = "artist"'
 SETTINGS = {

@@ -13,7 +13,7 @@ import pytest
 import discreet
 from chart_folder import publish, write_charts
 from command_line import process
-from discreet.sources.engine import EngineError
+from discreet.sources.events.engine import EngineError
 from engines import postgres, spark  # noqa: F401  # fixtures
 
 EVENTS = {"who": [1, 2, 3], "what": [7, 7, 8]}

@@ -5,7 +5,7 @@ from math import factorial
 
 import pytest
 
-from discreet.statements.belief import belief_percent, bound_belief
+from discreet.release.statement import belief_percent, bound_belief
 
 TERMS = [
     (epsilon, delta) for epsilon in ("1/1000", "0.1", "1/2", "1", "3", "10", "15") for delta in ("0", "1e-8", "1e-3")

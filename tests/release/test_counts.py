@@ -19,14 +19,14 @@ from scipy import stats
 
 import discreet
 import draws
-from discreet.counts import CountMechanism, l1_steps, make_count_mechanism
 from discreet.errors import Error
 from discreet.exact.ball import precision
-from discreet.exact.laplace import interval_half_width, log_probability, tail_probability
-from discreet.padding import period
+from discreet.exact.discrete import interval_half_width, log_probability, tail_probability
 from discreet.privacy import Sensitivity
-from discreet.sources.events.dialect import Dialect
+from discreet.release.counts import CountMechanism, l1_steps, make_count_mechanism
+from discreet.release.padding import period
 from discreet.sources.events.dialects import duckdb
+from discreet.sources.events.dialects.base import Dialect
 
 FILMS = {"dune": 912, "alien": 877, "heat": 410, "solaris": 388}
 ADJACENCIES = ["add-remove", "swap"]

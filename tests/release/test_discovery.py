@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet import discovery_draw
-from discreet.discovery_request import make_discovery_request
 from discreet.evidence.law import law
 from discreet.evidence.visible_laws import outcome_of
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy
-from discreet.selection import Selection
-from discreet.sources.events.unlisted_scoring import UnlistedScoring
-from discreet.sources.unlisted import FoundItems
+from discreet.mechanisms.tally import Selection
+from discreet.release import discovery
+from discreet.release.discovery import make_discovery_request
+from discreet.sources.discovered import FoundItems
+from discreet.sources.events.unlisted import UnlistedScoring
 
 # The law, over all neighbours of small tables, from rows to what the caller sees.
 
@@ -85,7 +85,7 @@ def select_in_turn(request, held):
             prepared.append(ready)
             return Selection(np.array(ranks))
 
-        return outcome_of(discovery_draw._release_found(request, held, draw, None, True))
+        return outcome_of(discovery._release_found(request, held, draw, None, True))
 
     first = observe(range(request.k))
     if not prepared:
@@ -111,7 +111,7 @@ def worst_delta(laws, epsilon, adjacency):
 
 
 def ask(most, epsilon, part, adjacency="add-remove", mechanism=None, k=1, delta=Fraction(1, 10**3)):
-    terms = discreet.discovery_terms.Discovered(delta, most, Fraction(part))
+    terms = discreet.sources.discovered.Discovered(delta, most, Fraction(part))
     source = discreet.events(all_tables(), user="who", item="what", domain=terms, adjacency=adjacency)
     return make_discovery_request(source, k, epsilon, mechanism=mechanism)
 
@@ -284,17 +284,17 @@ def test_nothing_that_is_public_says_how_long_it_takes():
 
 def test_the_key_is_drawn_once_for_a_release(monkeypatch):
     keys = []
-    find = discreet.sources.events.unlisted_table.UnlistedTable.find_items
+    find = discreet.sources.events.unlisted.UnlistedTable.find_items
 
     def note(self, key, keep):
         keys.append(key)
         return find(self, key, keep)
 
-    monkeypatch.setattr(discreet.sources.events.unlisted_table.UnlistedTable, "find_items", note)
+    monkeypatch.setattr(discreet.sources.events.unlisted.UnlistedTable, "find_items", note)
     release()
     release()
     assert len(set(keys)) == len(keys) == 2
-    assert discovery_draw.draw_key(Entropy(random.Random(3))) == discovery_draw.draw_key(Entropy(random.Random(3)))
+    assert discovery.draw_key(Entropy(random.Random(3))) == discovery.draw_key(Entropy(random.Random(3)))
 
 
 def test_an_event_of_an_accountant_has_no_delta():

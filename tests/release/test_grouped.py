@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet import progress
+from discreet import jobs
 from discreet.errors import Error, InvalidTypeError, InvalidValueError
-from discreet.grouped_draw import draw_grouped_release
-from discreet.grouped_release import read_release
-from discreet.grouped_request import make_grouped_request
-from discreet.padding import default_period
-from discreet.selection import Selection
-from discreet.sources import members
+from discreet.mechanisms.tally import Selection
+from discreet.release.grouped import read_release
+from discreet.release.grouped_draw import draw_grouped_release, make_grouped_request
+from discreet.release.padding import default_period
+from discreet.sources import scores
 from discreet.sources.scores import as_source
 
 VISITS = {"DE": {"dune": 912, "alien": 877, "heat": 41}, "FR": {"dune": 20, "alien": 310, "heat": 298}}
@@ -352,11 +351,11 @@ def test_what_a_library_has_no_type_for_is_text(library):
 
 
 def test_a_frame_is_of_a_library_that_is_there(monkeypatch):
-    from discreet import release_frame
+    from discreet.release import formats
 
     with pytest.raises(InvalidValueError, match="library must be one of pandas, polars, pyarrow, not 'excel'"):
         charts().to_frame("excel")
-    monkeypatch.setattr(release_frame, "find_spec", lambda name: None)
+    monkeypatch.setattr(formats, "find_spec", lambda name: None)
     for name in (None, "polars"):
         with pytest.raises(ImportError, match="pip install"):
             charts().to_frame(name)
@@ -449,7 +448,7 @@ def test_what_making_the_source_took_is_counted_in(monkeypatch):
         time.sleep(0.2)
         return as_source(*arguments)
 
-    monkeypatch.setattr(members, "as_source", convert_slowly)
+    monkeypatch.setattr(scores, "as_source", convert_slowly)
     begun = time.monotonic()
     charts(pad_to="0.6")
     assert 0.6 <= time.monotonic() - begun < 0.8
@@ -463,20 +462,20 @@ def test_the_settings_of_numpy_do_not_matter():
 
 
 def test_progress_says_how_many_groups_are_done(monkeypatch):
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(jobs, "_PATIENCE", 0.0)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(progress.sys, "stderr", terminal := Terminal())
+    monkeypatch.setattr(jobs.sys, "stderr", terminal := Terminal())
     request = make_grouped_request(discreet.grouped(MONTHS, each_user="one"), 1, 1)
     drawn = iter(range(12))
 
     def draw(prepared):
         if next(drawn) == 4:
             # A stage of the source's own shows nothing.
-            with progress.stage("computing the scores"):
+            with jobs.stage("computing the scores"):
                 wait_until(lambda: "drawing 4 of 12 groups ... 0 s" in terminal.text)
         return Selection(np.array([0]))
 
-    with progress.show_progress():
+    with jobs.show_progress():
         draw_grouped_release(request, draw)
     assert "drawing 4 of 12 groups" in terminal.text
     assert "computing" not in terminal.text

@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 import discreet
-from discreet.statements.registry_fields import CHOICES, DATE, QUESTIONS
-from discreet.statements.yaml_text import entry_to_yaml
+from discreet.release.registry import CHOICES, DATE, QUESTIONS, entry_to_yaml
 
 SCORES = {"dune": 912, "alien": 877, "heat": 410}
 REQUIRED = {

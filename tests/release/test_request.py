@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.ledger.query import query_of
+from discreet.ledger.charges import query_of
+from discreet.mechanisms.tally import Selection
 from discreet.privacy import whole_number
-from discreet.request import Request, make_request
-from discreet.selection import Selection
-from discreet.topk import draw_release
+from discreet.release.request import Request, make_request
+from discreet.release.topk import draw_release
 
 SCORES = {"dune": 912, "alien": 877, "heat": 410}
 SOURCE = Path(discreet.__file__).parent
@@ -103,8 +103,12 @@ def test_whole_numbers_have_ends():
 def test_a_release_is_data_without_sources():
     """Who reads a release loads nothing that reads scores."""
     bare = "import sys, types; package = types.ModuleType('discreet'); package.__path__ = [sys.argv[1]]; "
-    script = f"{bare}sys.modules['discreet'] = package; import discreet.release; print(*sys.modules)"
+    script = f"{bare}sys.modules['discreet'] = package; import discreet.release.release; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", script, str(SOURCE)], capture_output=True, text=True, check=True)
     loaded = run.stdout.split()
-    assert "discreet.release" in loaded
-    assert not [name for name in loaded if name.startswith(("discreet.sources", "discreet.request", "discreet.topk"))]
+    assert "discreet.release.release" in loaded
+    assert not [
+        name
+        for name in loaded
+        if name.startswith(("discreet.sources", "discreet.release.request", "discreet.release.topk"))
+    ]

@@ -11,10 +11,10 @@ import pytest
 
 import discreet
 import draws
-from discreet.curve import fill_in, fit_falling
 from discreet.evidence.counts import BoundedScores
-from discreet.exact.laplace import log_probability
-from discreet.sketch_request import default_ranks, make_sketch_request, read_steps
+from discreet.exact.discrete import log_probability
+from discreet.release.sketch import fill_in, fit_falling
+from discreet.release.sketch_draw import default_ranks, make_sketch_request, read_steps
 from discreet.sources.arrays.array import array_source
 
 VISITS = [round(20_000 / (rank + 5)) for rank in range(1, 201)]

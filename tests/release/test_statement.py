@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.statements.limits import LIMITS, find_limits
+from discreet.release.statement import LIMITS, find_limits
 
 SCORES = {"dune": 912, "alien": 877, "heat": 410}
 VISITS = {"DE": SCORES, "FR": {"dune": 20, "alien": 310, "heat": 298}}
@@ -170,5 +170,5 @@ def test_a_limit_that_does_not_matter_is_not_listed():
 
 @pytest.mark.parametrize("program", ["import discreet", "import discreet.cli.select"])
 def test_nothing_is_loaded_before_a_statement_is_asked_for(program):
-    told = f"import sys; {program}; print([name for name in sys.modules if 'discreet.statements' in name])"
+    told = f"import sys; {program}; print([name for name in sys.modules if 'discreet.release' in name])"
     assert subprocess.run([sys.executable, "-c", told], capture_output=True, text=True).stdout == "[]\n"

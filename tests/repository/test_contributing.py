@@ -19,11 +19,11 @@ def follow_recipe(folder, value=VALUE, definition=DEFINITION, trial=TRIAL):
     package = folder / "discreet"
     shutil.copytree(ROOT / "src" / "discreet", package, ignore=shutil.ignore_patterns("__pycache__"))
     [name] = re.findall(r"^(\w+) = Noise\(", value, re.MULTILINE)
-    noise = (package / "noise.py").read_text(encoding="utf-8")
+    noise = (package / "mechanisms/noise.py").read_text(encoding="utf-8")
     above, table, below = re.split(r"^(NOISES = .*)$", noise, flags=re.MULTILINE)
     listed = table.replace("HALF_LOGISTIC", f"HALF_LOGISTIC, {name}")
     assert listed != table
-    (package / "noise.py").write_text(f"{above}{value}\n{listed}{below}", encoding="utf-8")
+    (package / "mechanisms/noise.py").write_text(f"{above}{value}\n{listed}{below}", encoding="utf-8")
     with (package / "evidence" / "definition.py").open("a", encoding="utf-8") as file:
         file.write(f"\n\n{definition}")
     return subprocess.run(
@@ -49,7 +49,7 @@ import dataclasses
 
 from discreet.evidence.report import Verification
 from discreet.evidence.verify import Task, plan
-from discreet.noise import noise_of
+from discreet.mechanisms.noise import noise_of
 
 tasks = plan(None, None, epsilon=1, scores=None, adjacency=None, deep=False)
 rows = [task for task in tasks if isinstance(task, Task) and noise_of(task.mechanism).name == "larger-exponential"]
@@ -107,7 +107,7 @@ def test_the_targets_of_the_guide_are_in_the_makefile():
     assert {target for target in targets if f"\n{target}:" not in makefile} == set()
 
 
-MODELS = {"noise.py": "LOGISTIC", "sources/events/dialects/postgres.py": "DIALECT", "cli/app.py": "MODULES"}
+MODELS = {"mechanisms/noise.py": "LOGISTIC", "sources/events/dialects/postgres.py": "DIALECT", "cli/app.py": "MODULES"}
 
 
 @pytest.mark.parametrize("file", MODELS)

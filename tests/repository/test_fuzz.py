@@ -17,7 +17,7 @@ from sqlglot import exp
 import discreet
 import discreet.sources.events.domain
 import test_properties as properties
-from discreet.sources.events.where.whitelist import COMPARISONS
+from discreet.sources.events.where.grammar import COMPARISONS
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # where the folder fuzz is
 from fuzz import conditions, domains, rationals, run, sensitivities
@@ -166,11 +166,11 @@ REQUEST = {
 @pytest.mark.parametrize(
     ("place", "wrong"),
     {
-        "discreet.topk.sort_labels": lambda items: sorted(items, reverse=True),
-        "discreet.request.positive": lambda value, name: Fraction(value) * 2,
+        "discreet.release.topk.sort_labels": lambda items: sorted(items, reverse=True),
+        "discreet.release.request.positive": lambda value, name: Fraction(value) * 2,
         "discreet.sources.scores.array_source": raises_instead,
-        "discreet.request.find_sensitivity": lambda source, given: discreet.Sensitivity(0, 2),
-        "discreet.release.label_from_json": lambda data: f"{data} ",
+        "discreet.release.request.find_sensitivity": lambda source, given: discreet.Sensitivity(0, 2),
+        "discreet.release.release.label_from_json": lambda data: f"{data} ",
         "discreet.sources.arrays.array.ArraySource.draw_items": lambda self, selection: ["a", "a"],
         "discreet.sources.arrays.positions.PositionFinder.find_selected": lambda self, selection: np.arange(2),
     }.items(),
@@ -195,7 +195,7 @@ def test_wrong_scores_of_events_are_flagged(monkeypatch):
     assert properties.check_neighbours(CASE)
     with monkeypatch.context() as patch:
         narrow = property(lambda steps: discreet.Sensitivity(0, 1))
-        patch.setattr("discreet.sources.events.steps.Steps.sensitivity", narrow)
+        patch.setattr("discreet.sources.events.scoring.Steps.sensitivity", narrow)
         with pytest.raises(Finding, match="adding a user"):
             properties.check_neighbours(CASE)
     sums = lambda self, by_user, key: by_user.group_by(*key).agg(score=by_user.total.sum().cast("int64"))  # noqa: E731
@@ -224,7 +224,7 @@ def test_a_command_line_that_breaks_is_flagged(monkeypatch):
 
 def test_a_release_text_that_breaks_is_flagged(monkeypatch):
     assert not properties.check_release_text("{}")
-    monkeypatch.setattr("discreet.release.json.loads", raises_instead)
+    monkeypatch.setattr("discreet.release.release.json.loads", raises_instead)
     with pytest.raises(Finding, match="KeyError came out"):
         properties.check_release_text("{}")
 

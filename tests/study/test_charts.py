@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.study import charts
-from discreet.study.charts import (
+from discreet.study.charts import (  # fmt: skip
     BLUES,
     DASHES,
     HUES,
@@ -22,7 +22,7 @@ from discreet.study.charts import (
     sort_by_gamma,
     style_curves,
     trace_line,
-)  # fmt: skip
+)
 from discreet.study.curves import Point, Results
 from discreet.study.run import gather_results
 from discreet.study.tasks import METHODS

@@ -10,20 +10,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from discreet.analysis.goals import Hits, Wanted, is_reached
-from discreet.analysis.layers import Layers, is_counted
-from discreet.analysis.race_odds import RaceOdds
-from discreet.analysis.rows import Rows
-from discreet.analysis.shots import Shots
-from discreet.analysis.statistics import draws_needed, lower_bound, upper_bound
+from discreet.analysis.canonical_odds import Rows
+from discreet.analysis.goals import Hits, Wanted, draws_needed, is_reached, lower_bound, upper_bound
+from discreet.analysis.joint_odds import Layers, is_counted
+from discreet.analysis.race_odds import RaceOdds, Shots
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.entropy import as_entropy
-from discreet.guarantee import Guarantee
 from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import Form, Mechanism
-from discreet.noise import Noise
-from discreet.tally import Tally, to_float
+from discreet.mechanisms.noise import Noise
+from discreet.mechanisms.tally import Tally, to_float
+from discreet.release.guarantee import Guarantee
 
 FAR = 1e3
 """The k-th value is at 0: what is further from it than this is released, or is not, for certain."""

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from discreet.analysis.goals import GOALS, name_goal
-from discreet.sketches import Sketch
+from discreet.release.sketch import Sketch
 from discreet.text import decimal, repr_with_decimals
 
 NOT_PRIVATE = "NOT private: computed from the scores"

@@ -12,19 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from discreet.analysis.goals import goals
-from discreet.analysis.joint_sets import make_analysis_request, make_grouped_analysis_request
+from discreet.analysis.goals import goals, log_odds
+from discreet.analysis.joint_odds import make_analysis_request, make_grouped_analysis_request
 from discreet.analysis.meters import Meter, meter
-from discreet.analysis.statistics import log_odds
 from discreet.mechanisms.base import Form, Mechanism
+from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
-from discreet.request import Request, find_items_per_user
-from discreet.selection import Selection
-from discreet.sources.base import Source
+from discreet.release.request import Request, find_items_per_user
+from discreet.sources.base import GroupedSource, Source
 from discreet.sources.clipped import Truth
-from discreet.sources.groups import GroupedSource
 from discreet.sources.scores import as_listed_source
-from discreet.tally import Tally
 
 LEAST, MOST = Fraction(1, 10**9), Fraction(10**9)
 """Between which an epsilon is looked for."""

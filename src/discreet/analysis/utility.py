@@ -6,27 +6,43 @@ of the same kind. What is good enough is in `goals`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import exp
 from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from discreet.analysis.goals import GOALS, check_share, goals
-from discreet.analysis.joint_sets import make_analysis_request, make_grouped_analysis_request
-from discreet.analysis.meters import Meter, Precision, meter
-from discreet.analysis.results import NOT_PRIVATE, Expected, GroupedUtility, describe_origin
+from discreet.analysis.canonical_odds import Cells, cells_of
+from discreet.analysis.goals import (
+    GOALS,
+    Hits,
+    check_confidence,
+    check_share,
+    count_right_ranks,
+    describe_ranks,
+    draws_needed,
+    goals,
+)
+from discreet.analysis.joint_odds import Layers, draw_by, make_analysis_request, make_grouped_analysis_request
+from discreet.analysis.meters import MOST_VALUES, Meter, Precision, Race, check_always_k, check_computed, meter
+from discreet.analysis.race_odds import Chance
+from discreet.analysis.results import NOT_PRIVATE, Expected, GroupedExpected, GroupedUtility, describe_origin
 from discreet.analysis.results import Utility as Utility
-from discreet.analysis.statistics import check_confidence
-from discreet.errors import InvalidValueError, quote
-from discreet.grouped_request import GroupedRequest
-from discreet.mechanisms.base import Mechanism
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
+from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.discrete import interval_half_width
+from discreet.exact.entropy import as_entropy
+from discreet.mechanisms import canonical, joint
+from discreet.mechanisms.base import Form, Mechanism
+from discreet.mechanisms.sampler import Sampler
+from discreet.mechanisms.tally import Selection, Tally, to_float
 from discreet.privacy import Number, Sensitivity, exact
-from discreet.request import Request
-from discreet.selection import Selection
-from discreet.sources.groups import GroupedSource
-from discreet.tally import Tally
+from discreet.release.counts import MISS_PROBABILITY
+from discreet.release.grouped_draw import GroupedRequest, make_listed_request
+from discreet.release.request import Request
+from discreet.sources.base import GroupedSource, Source
 
 _LEAST_WIDTH = Fraction(1, 1000)
 
@@ -141,3 +157,292 @@ def check_width(value: Any) -> Fraction:
     if not _LEAST_WIDTH <= number < 1:
         raise InvalidValueError(f"width must be from 0.001 to less than 1, not {quote(value)}")
     return number
+
+
+# What a release will be like on average: how much of it is right, how far off its worst item, how good its order.
+#
+# Computed from the scores, so NOT private: for public or made-up data.
+
+
+@overload
+def expected(scores: GroupedSource, k: int, epsilon: Number, *given: Any, **options: Any) -> GroupedExpected: ...
+@overload
+def expected(scores: Any, k: int, epsilon: Number, *given: Any, **options: Any) -> Expected: ...
+def expected(
+    scores: Any,
+    k: int,
+    epsilon: Number,
+    mechanism: Mechanism | None = None,
+    *,
+    sensitivity: Sensitivity | None = None,
+    adjacency: str | None = None,
+    counts: Number | None = None,
+    split: str | None = None,
+    width: Number = "0.1",
+    confidence: Number = "0.99",
+) -> Expected | GroupedExpected:
+    """How much of a release is right, how far its worst score is below the k-th, and how good its order is, on average.
+
+    Computed from the scores, so NOT private: for public or made-up data. The parameters are those of `utility`, and
+    `counts` and `split` those of `top_k`. The recall is computed but where only draws tell (canonical and peeling with
+    other noises than Gumbel); the score error is computed for canonical with Gumbel noise. What is estimated from draws
+    is within `width`, of the score error as a share of the range of the scores, of Kendall's tau twice that.
+    Of scores by group all are given for each group, and recall and score error over all.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> discreet.expected([90, 80, 5, 1], k=2, epsilon=1).recall > 0.999
+    True
+    >>> discreet.expected([90, 80, 5, 1], k=2, epsilon=1, counts="0.5").count_width
+    Fraction(24, 1)
+    """
+    sure, apart = check_confidence(confidence), check_width(width)
+    own = mechanism if isinstance(mechanism, Sampler) else None
+    request = make_listed_request(
+        scores,
+        k,
+        epsilon,
+        mechanism=None if own is not None else mechanism,
+        sensitivity=sensitivity,
+        adjacency=adjacency,
+        counts=counts,
+        split=split,
+    )
+    if isinstance(request, GroupedRequest):
+        if own is not None:
+            raise InvalidTypeError("scores must be of one list of items for a Sampler, not of several groups")
+        return GroupedExpected(measure_groups(request, sure, lambda one, read, surer: _expect(one, read, apart, surer)))
+    asked = request if own is None else draw_by(request, own)
+    found = _expect(asked, request.source.tally, apart, sure)
+    return replace(found, origin=describe_origin(request.source, request.k))
+
+
+def _expect(request: Request, read: Callable[[], Tally], apart: Fraction, sure: Fraction) -> Expected:
+    wide = _count_width(request)
+    if request.takes_all_items:
+        return Expected(1.0, 0.0, 0.0, 0.0, count_width=wide)
+    check_always_k(request.guarantee.mechanism)
+    tally, form = read(), request.guarantee.mechanism.form
+    if form is Form.CLASSES:
+        prepared: Any = request.prepare(tally)
+        return replace(_on_average(tally, request.k, cells_of(prepared)), count_width=wide)
+    drawn = _by_draws(tally, request, apart, sure)
+    if form is not Form.UNKNOWN:
+        hits = {"recall": Hits(count_right_ranks(tally, request.k))}
+        found = meter(tally, request.k, request.guarantee, hits)(request.guarantee.selection_epsilon)
+        drawn = replace(drawn, recall=found.values["recall"], recall_off=found.error)
+    return replace(drawn, count_width=wide)
+
+
+def _count_width(request: Request) -> Fraction | None:
+    """How wide the interval of a count or a value is, where there are some."""
+    counting, form = request.count_mechanism, request.value_format
+    if form is not None:
+        return 2 * form.grid * form.half_width
+    if counting is None:
+        return None
+    return 2 * counting.grid * interval_half_width(counting.rate, MISS_PROBABILITY)
+
+
+def _on_average(tally: Tally, k: int, cells: Cells) -> Expected:
+    """In a class, rank t and all ranks below h are taken, and of those between any are equally likely."""
+    h, t, right = cells.h, cells.t, count_right_ranks(tally, k)
+    between = np.maximum(t - h - 1, 1)
+    held = np.where(t < right, k, h + (k - 1 - h) * (right - h - 1) / between)
+    below = tally.gaps(np.full(len(t), k - 1), t, Fraction(1))
+    chance = cells.probability
+    recall = min(1.0, cells.top + float((chance * held).sum()) / k)
+    return Expected(recall, float((chance * below).sum()), cells.error, cells.error * _largest_gap(tally, k))
+
+
+def _largest_gap(tally: Tally, k: int) -> float:
+    """How far the worst score of all is below the k-th."""
+    return float(tally.gaps(np.array([k - 1]), np.array([tally.d - 1]), Fraction(1))[0])
+
+
+def _by_draws(tally: Tally, request: Request, width: Fraction, sure: Fraction) -> Expected:
+    """By Hoeffding's inequality, for averages of numbers between 0 and 1, of tau between -1 and 1, or up to a gap."""
+    k, ordered = request.k, request.guarantee.mechanism.ordered
+    # Two averages or four, each off on either side.
+    off = float(width) / 2.0
+    draws, entropy = draws_needed(off, float(1 - sure) / (8.0 if ordered else 4.0)), as_entropy(None)
+    prepared = request.prepare(tally)
+    ranks = np.array([prepared.draw(entropy) for _ in range(draws)])
+    recall = float((ranks < count_right_ranks(tally, k)).mean())
+    below = float(tally.gaps(np.full(draws, k - 1), ranks.max(axis=1), Fraction(1)).mean())
+    found = Expected(recall, below, off, off * _largest_gap(tally, k), sure)
+    if not ordered:
+        return found
+    # Ranks of equal scores count as one: the first of them.
+    level = _first_of_equals(tally, ranks)
+    places = float((level == _first_of_equals(tally, np.arange(k))).mean())
+    return replace(found, places=places, kendall=_kendall(level), places_off=off, kendall_off=2.0 * off)
+
+
+def _first_of_equals(tally: Tally, ranks: Ranks) -> Ranks:
+    """The first rank that has the same score as each of some ranks."""
+    different, back = np.unique(ranks, return_inverse=True)
+    equal = tally.gaps(different[:-1], different[1:], Fraction(1)) == 0.0
+    starts = np.where(np.append(False, equal), -1, different)
+    return np.maximum.accumulate(starts)[back].reshape(ranks.shape)
+
+
+def _kendall(levels: Ranks) -> float:
+    """The mean over rows of the share of pairs in ascending order, less that of pairs in descending order."""
+    k = levels.shape[1]
+    signs = sum(float(np.sign(levels[:, i + 1 :] - levels[:, i : i + 1]).sum()) for i in range(k - 1))
+    return 2.0 * signs / (len(levels) * k * (k - 1)) if k > 1 else 0.0
+
+
+# More about a release than the goals: which classes, and how likely one set is.
+#
+# Computed from the scores, so NOT private: for public or made-up data.
+
+
+@dataclass(frozen=True, eq=False)
+class ClassProbabilities:
+    """How likely each class of sets is. NOT private: computed from the scores.
+
+    Attributes
+    ----------
+    h, t
+        How many of the best ranks the sets of a class hold in a row, and their worst rank, from 1. The top-k itself,
+        with h = t = k, comes first.
+    probability
+        How likely each class is; those left out have less than 1e-10 together.
+    error
+        What a sum of probabilities may be off by.
+    """
+
+    h: Ranks
+    t: Ranks
+    probability: Floats
+    error: float
+
+    def __str__(self) -> str:
+        best = np.argsort(-self.probability)[:5]
+        shown_ones = "  ".join(f"({self.h[i]}, {self.t[i]}) {self.probability[i]:.6f}" for i in best)
+        return f"{len(self.h)} classes (h, t), the likeliest: {shown_ones}  ({NOT_PRIVATE})"
+
+
+def class_probabilities(
+    scores: Any,
+    k: int,
+    epsilon: Number,
+    mechanism: Mechanism | None = None,
+    *,
+    sensitivity: Sensitivity | None = None,
+    adjacency: str | None = None,
+) -> ClassProbabilities:
+    """How likely each class (h, t) of sets is under the canonical mechanism with Gumbel noise.
+
+    Computed from the scores, so NOT private: for public or made-up data. The parameters are those of `utility`.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> classes = discreet.class_probabilities([9, 7, 6, 1], k=2, epsilon=1)
+    >>> [(int(h), int(t)) for h, t in zip(classes.h, classes.t)]
+    [(2, 2), (0, 3), (0, 4), (1, 3), (1, 4)]
+    >>> round(float(classes.probability.sum()), 9)
+    1.0
+    """
+    request = make_analysis_request(scores, k, epsilon, mechanism, sensitivity, adjacency)
+    if request.guarantee.mechanism.form is not Form.CLASSES:
+        raise InvalidValueError(f"mechanism must be canonical with gumbel noise, not {request.guarantee.mechanism!r}")
+    if request.takes_all_items:
+        return ClassProbabilities(np.array([k]), np.array([k]), np.ones(1), 0.0)
+    prepared: Any = request.prepare(request.source.tally())
+    cells = cells_of(prepared)
+    return ClassProbabilities(
+        np.append(k, cells.h), np.append(k, cells.t + 1), np.append(cells.top, cells.probability), cells.error
+    )
+
+
+def subset_probability(
+    scores: Any,
+    subset: Iterable[Hashable],
+    epsilon: Number,
+    mechanism: Mechanism | None = None,
+    *,
+    sensitivity: Sensitivity | None = None,
+    adjacency: str | None = None,
+) -> Chance:
+    """How likely a release is to be just these items: a value, and what it may be off by.
+
+    Computed from the scores, so NOT private: for public or made-up data.
+
+    Parameters
+    ----------
+    scores, epsilon, mechanism, sensitivity, adjacency
+        What `top_k` would be given. The mechanism must be one whose probabilities are computed: canonical or peeling
+        with Gumbel noise, one-shot or joint.
+    subset
+        The items, by label; k is how many they are.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> discreet.subset_probability({"dune": 9, "alien": 7, "heat": 2}, ["dune", "alien"], epsilon=2).value > 0.99
+    True
+    """
+    items = _distinct(subset)
+    request = make_analysis_request(scores, len(items), epsilon, mechanism, sensitivity, adjacency)
+    chosen = request.guarantee.mechanism
+    check_always_k(chosen)
+    check_computed(chosen)
+    if request.k == request.d:
+        return Chance(1.0, 0.0)
+    with request.source.exclusive():
+        tally = request.source.tally()
+        ranks = _ranks(request.source, items)
+        request.source.close()
+    return _SET_FORMULAS[chosen.form](chosen, request.prepare(tally), ranks)
+
+
+def _distinct(subset: Any) -> list[Any]:
+    if isinstance(subset, str | bytes) or not isinstance(subset, Iterable):
+        raise InvalidTypeError(f"subset must be a list of items, not {quote(subset)}")
+    items = list(subset)
+    if not all(isinstance(item, Hashable) for item in items):
+        raise InvalidTypeError(f"subset must be a list of labels, not {quote(subset)}")
+    if len(set(items)) < len(items) or not items:
+        raise InvalidValueError(f"subset must be one item or more, each once, not {quote(subset)}")
+    return items
+
+
+def _ranks(source: Source, items: list[Any]) -> Ranks:
+    """The ranks of some items, ascending."""
+    if source.d > MOST_VALUES:
+        raise InvalidValueError(f"scores must be of at most {MOST_VALUES} items to find some of them, not {source.d}")
+    place = {item: rank for rank, item in enumerate(source.items(np.arange(source.d)))}
+    for item in items:
+        if item not in place:
+            raise InvalidValueError(f"subset must be of items that have scores, and {quote(item)} has none")
+    return np.array(sorted(place[item] for item in items), np.int64)
+
+
+def _of_class(mechanism: Mechanism, prepared: canonical.Prepared, ranks: Ranks) -> Chance:
+    """All sets of a class are equally likely: the weight of one is exp(-excess), that of the top-k being 1."""
+    cells = cells_of(prepared)
+    h, t = describe_ranks(ranks)
+    excess = Fraction(0) if h == len(ranks) else prepared.classes.losses.excess(h, t - 1)
+    value = exp(-min(to_float(excess) + cells.log_total, 1e6))
+    return Chance(value, value * (cells.error + 1e-12))
+
+
+def _of_loss(mechanism: Mechanism, prepared: joint.Prepared, ranks: Ranks) -> Chance:
+    shares, error = Layers.of_set(prepared.tally, mechanism, ranks).shares(to_float(prepared.rate), 1e-9)
+    return Chance(shares[0], error)
+
+
+def _of_race(mechanism: Mechanism, prepared: Any, ranks: Ranks) -> Chance:
+    return Race.of(prepared).shots(1e-10, first=ranks).first()
+
+
+_SET_FORMULAS: dict[Form, Callable[[Mechanism, Any, Ranks], Chance]] = {
+    Form.CLASSES: _of_class,
+    Form.LOSSES: _of_loss,
+    Form.RACE: _of_race,
+}

@@ -28,22 +28,15 @@ from discreet.cli.output import OutputError, print_json, print_notes, print_text
 from discreet.cli.select import check_files, open_source, prepare_source
 from discreet.cli.stdin import Input
 from discreet.errors import InvalidValueError, MissingExtraError
+from discreet.jobs import show_progress, stage
 from discreet.mechanisms.registry import to_dict
-from discreet.progress import show_progress, stage
-from discreet.publish.options import (
-    DiscoveryOptions,
-    EventOptions,
-    GroupOptions,
-    ItemOptions,
-    ReleaseOptions,
-)
-from discreet.sketches import Sketch
-from discreet.sources.base import Source
-from discreet.sources.files import file_source, read_sketch
-from discreet.sources.groups import GroupedSource
+from discreet.publish.options import DiscoveryOptions, EventOptions, GroupOptions, ItemOptions, ReleaseOptions
+from discreet.release.sketch import Sketch, read_sketch
+from discreet.sources.base import GroupedSource, Source
+from discreet.sources.files import file_source
 
 if TYPE_CHECKING:
-    from discreet.analysis.comparison import Choice
+    from discreet.analysis.compare import Choice
     from discreet.study.plan import Plan
 
 PLAN_HELP = """

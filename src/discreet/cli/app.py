@@ -22,8 +22,7 @@ from typer.core import TyperGroup
 
 from discreet import __version__
 from discreet.cli.output import RED, OutputError, apply_style, flush, print_text
-from discreet.errors import Error
-from discreet.sources.column_hints import nearest
+from discreet.errors import Error, nearest
 from discreet.text import printable
 
 SUCCESS, FAILURE, BAD_USE, INTERRUPTED = 0, 1, 2, 130

@@ -9,8 +9,8 @@ import typer
 
 from discreet.cli.options import AdjacencyOption, OutputOptions, parse_adjacency, parse_format, spread
 from discreet.cli.output import check_out, print_json, print_text, save
-from discreet.grouped_release import count_groups
 from discreet.privacy import spell_exactly
+from discreet.release.grouped import count_groups
 from discreet.text import printable, round_up
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _open_ledger(file: str) -> Ledger:
 
 
 def _summarize(ledger: Ledger, file: str) -> str:
-    from discreet.ledger.summary import describe_whose, summarize_budget
+    from discreet.ledger.account import describe_whose, summarize_budget
 
     rows = summarize_budget(ledger)
     title = f"{printable(file)}: {describe_whose(ledger)}"

@@ -22,7 +22,7 @@ from discreet.cli.output import FORMATS, OutputError, print_json, print_notes, p
 from discreet.cli.select import SCORES_ONLY, check_files, open_source
 from discreet.cli.stdin import Input
 from discreet.errors import InvalidValueError
-from discreet.progress import show_progress
+from discreet.jobs import show_progress
 from discreet.publish.options import (
     DiscoveryOptions,
     EventOptions,

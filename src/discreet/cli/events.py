@@ -12,20 +12,17 @@ from typing import Any
 from discreet.cli.options import list_given, parse_choice, parse_count
 from discreet.cli.output import check_out, print_doubt
 from discreet.cli.stdin import STANDARD, Input
-from discreet.discovery_terms import EXACT, KINDS, SPELLINGS, Discovered, discovered
-from discreet.errors import InvalidValueError, quote
+from discreet.errors import InvalidValueError, quote, suggestion
 from discreet.publish.options import DiscoveryOptions, EventOptions, GroupOptions, ItemOptions, join_choices
-from discreet.sources.column_hints import suggestion
+from discreet.sources.base import MANY, ONE, explain_each_user
+from discreet.sources.discovered import EXACT, KINDS, SPELLINGS, Discovered, discovered
 from discreet.sources.events.domain import parse_domain
-from discreet.sources.events.file_paths import list_files
-from discreet.sources.events.group_lists import Product
-from discreet.sources.events.group_spelling import parse_by, parse_groups
+from discreet.sources.events.group_columns import Product
+from discreet.sources.events.group_keys import parse_by, parse_groups
+from discreet.sources.events.paths import is_remote, list_files
 from discreet.sources.events.periods import UNITS
-from discreet.sources.events.ranges import Integers
-from discreet.sources.events.remote_files import is_remote
+from discreet.sources.events.ranges import STRINGS, Integers
 from discreet.sources.events.source import events
-from discreet.sources.events.strings import STRINGS
-from discreet.sources.groups import MANY, ONE, explain_each_user
 
 
 def prepare_events(

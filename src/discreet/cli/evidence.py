@@ -24,8 +24,8 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import print_json, print_text, progress_bar
 from discreet.errors import InvalidValueError
+from discreet.jobs import show_progress
 from discreet.mechanisms.registry import to_dict
-from discreet.progress import show_progress
 from discreet.publish.options import MechanismOptions, ReleaseOptions
 
 if TYPE_CHECKING:

@@ -18,13 +18,12 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from discreet.errors import InvalidValueError, quote
+from discreet.errors import InvalidValueError, quote, suggestion
 from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.noise import NOISES
 from discreet.mechanisms.registry import FALLBACKS, MECHANISMS, make_mechanism
-from discreet.noise import NOISES
 from discreet.privacy import ADJACENCIES, Sensitivity, check_adjacency, exact
 from discreet.publish.options import MechanismOptions, Option, ReleaseOptions, join_choices, option
-from discreet.sources.column_hints import suggestion
 
 TABLE_OR_JSON = ("table", "json")
 INPUT_FORMATS = ("csv", "tsv", "json", "parquet", "npy")

@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidValueError
-from discreet.progress import count_in_lines, is_shown
-from discreet.release import add_decimals
-from discreet.release_csv import format_csv
-from discreet.release_words import DRAWN_BY
+from discreet.jobs import count_in_lines, is_shown
+from discreet.release.formats import format_csv
+from discreet.release.release import DRAWN_BY, add_decimals
 from discreet.text import escape_line
 
 if TYPE_CHECKING:
-    from discreet.grouped_release import AnyRelease
+    from discreet.release.grouped import AnyRelease
 
 BOLD, DIM, RED = "1", "2", "1;31"
 

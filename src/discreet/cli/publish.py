@@ -17,7 +17,7 @@ from discreet.cli.app import FAILURE, describe_error, print_traceback
 from discreet.cli.options import complete_from, parse_choice, parse_seconds
 from discreet.cli.output import OutputError, print_notes, print_text
 from discreet.errors import InvalidValueError
-from discreet.progress import show_progress
+from discreet.jobs import show_progress
 from discreet.text import align_columns, number_for_programs, printable, round_down, round_up
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.any_request import make_any_request
 from discreet.cli.app import first_example
 from discreet.cli.options import (
     InputFormatOption,
@@ -29,9 +28,8 @@ from discreet.cli.options import (
 from discreet.cli.output import FORMATS, check_out, deliver, print_notes
 from discreet.cli.stdin import Input
 from discreet.errors import InvalidValueError
-from discreet.padding import Padding, check_auto
+from discreet.jobs import show_progress
 from discreet.privacy import positive
-from discreet.progress import show_progress
 from discreet.publish.options import (
     DiscoveryOptions,
     EventOptions,
@@ -42,13 +40,14 @@ from discreet.publish.options import (
     ReleaseOptions,
     option,
 )
-from discreet.sources.events.remote_files import is_remote
+from discreet.release.padding import Padding, check_auto
+from discreet.release.topk import make_any_request, plan_charge, release_from
+from discreet.sources.events.paths import is_remote
 from discreet.sources.files import TEXTS, file_source
-from discreet.topk import plan_charge, release_from
 
 if TYPE_CHECKING:
-    from discreet.discovery_terms import Discovered
     from discreet.ledger.ledger import Ledger
+    from discreet.sources.discovered import Discovered
 
 HELP = """
 \b

@@ -22,13 +22,13 @@ from discreet.cli.options import (
 from discreet.cli.output import print_json, print_notes, print_text, save
 from discreet.cli.select import check_files, open_ledger, open_source, prepare_source
 from discreet.cli.stdin import Input
-from discreet.padding import Padding
+from discreet.jobs import show_progress
 from discreet.privacy import positive
-from discreet.progress import show_progress
 from discreet.publish.options import DiscoveryOptions, EventOptions, GroupOptions, ItemOptions, LedgerOptions
-from discreet.sketch_request import make_sketch_request
+from discreet.release.padding import Padding
+from discreet.release.sketch_draw import make_sketch_request
+from discreet.release.topk import plan_charge, release_from
 from discreet.sources.files import file_source
-from discreet.topk import plan_charge, release_from
 
 HELP = """
 \b

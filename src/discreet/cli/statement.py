@@ -87,7 +87,7 @@ def statement(
     if shape == "text":
         text = release.statement(ledger)
     else:
-        from discreet.statements.yaml_text import entry_to_yaml
+        from discreet.release.registry import entry_to_yaml
 
         entry = release.registry(ledger, None if answers is None else _read_json(answers, "answers"))
         text = entry_to_yaml(entry).removesuffix("\n") if shape == "yaml" else json.dumps(entry, indent=2)

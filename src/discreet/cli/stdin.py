@@ -16,10 +16,9 @@ from typing import Any, NoReturn
 
 from discreet.cli.options import INPUT_FORMATS, parse_choice
 from discreet.cli.output import OutputError
-from discreet.errors import Error, InvalidValueError
-from discreet.progress import is_shown
-from discreet.redaction import redact_url
-from discreet.sources.events.remote_files import is_remote
+from discreet.errors import Error, InvalidValueError, redact_url
+from discreet.jobs import is_shown
+from discreet.sources.events.paths import is_remote
 
 STANDARD = "-"
 _NAME = "standard input"

@@ -8,21 +8,193 @@ exactly rate * sum |f_i - g_i| over the items of y to the log ratio of the selec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
-from discreet import topk
-from discreet.evidence.neighbours import Family, Scores
-from discreet.evidence.report import SLACK, Pair
-from discreet.evidence.visible_laws import Laws, log_ratios
-from discreet.mechanisms.base import Mechanism, Prepared
-from discreet.release import Release
-from discreet.request import make_request
-from discreet.selection import Selection
+from discreet.errors import InvalidValueError
+from discreet.evidence import definition
+from discreet.evidence.definition import ValueLaw, define_values
+from discreet.evidence.neighbours import Family, Scores, whole
+from discreet.evidence.report import SLACK, Failure, OverTrials, Pair, share, verdict_word
+from discreet.evidence.visible_laws import Laws, label_scores, log_ratios
+from discreet.evidence.walk import walk
+from discreet.mechanisms.base import Form, Mechanism, Prepared
+from discreet.mechanisms.registry import DEFAULT, all_variants
+from discreet.mechanisms.tally import Selection
+from discreet.privacy import ADJACENCIES, Sensitivity
+from discreet.release import topk
+from discreet.release.release import Release
+from discreet.release.request import Request, make_request
 from discreet.sources.arrays.array import ArraySource
+
+# The rows of `verify --all` on values: those that a histogram releases with its items, for one epsilon.
+#
+# What is seen is an order of items and the value of each, rounded to the grid. Its law at the weight that `top_k` uses
+# is
+# that of the definition, an integral over the last value. Two checks: no ratio of two neighbours is above epsilon, for
+# users of few items, and the weight is that of the definition, no less and no more than some user makes necessary.
+
+EPSILON = Fraction(1, 2)
+"""What each release costs."""
+
+_STEPS = range(-4, 7)
+"""The values that are looked at: beyond the scores of both neighbours on either side, where ratios stay as they are."""
+
+_ROUNDING = 1e-10
+"""What a log probability of the definition may be off by."""
+
+
+@dataclass(frozen=True)
+class ValuesFound:
+    """What comparing all neighbours of one trial found.
+
+    Attributes
+    ----------
+    pairs
+        How many pairs of neighbouring inputs were compared.
+    worst
+        The largest log ratio, as a share of epsilon.
+    pair
+        Where it was found.
+    weight
+        What one unit of score adds to a value, in units of noise.
+    """
+
+    pairs: int
+    worst: float
+    pair: Pair
+    weight: Fraction
+
+
+@dataclass(frozen=True)
+class ValueTrial:
+    """Inputs of users of few items, and how many items are released with their values."""
+
+    family: Family
+    k: int
+
+    def compare(self, mechanism: Mechanism) -> ValuesFound:
+        """What comparing every input with all its neighbours finds."""
+        laws: dict[Scores, ValueLaw] = {}
+        weights: set[Fraction] = set()
+
+        def law(scores: Scores) -> ValueLaw:
+            if scores not in laws:
+                weights.add(weight := self._weight(mechanism, scores))
+                laws[scores] = define_values(scores, self.k, weight, _STEPS)
+            return laws[scores]
+
+        pairs = [(scores, other) for scores in self.family.scores for other in self.family.neighbours(scores)]
+        ratios = [_largest_ratio(law(scores), law(other)) for scores, other in pairs]
+        worst = max(range(len(pairs)), key=ratios.__getitem__)
+        (weight,) = weights
+        pair = Pair(*pairs[worst], self.k, EPSILON, self.family.adjacency)
+        return ValuesFound(len(pairs), ratios[worst] / float(EPSILON), pair, weight)
+
+    @property
+    def weight(self) -> Fraction:
+        """The weight by definition."""
+        limit = self.family.sensitivity
+        terms = limit.down, limit.up, self.family.adjacency, limit.items
+        return definition.histogram_rate(EPSILON, self.family.d, *terms)
+
+    def _weight(self, mechanism: Mechanism, scores: Scores) -> Fraction:
+        """The weight with which `top_k` draws from an input."""
+        request: Request = make_request(
+            label_scores(scores), self.k, EPSILON,
+            mechanism=mechanism, sensitivity=self.family.sensitivity, adjacency=self.family.adjacency,
+        )  # fmt: skip
+        if request.value_format is None or request.takes_all_items:
+            raise InvalidValueError(f"mechanism must be one that releases values, not {mechanism!r}")
+        prepared: Any = request.prepare(request.source.tally())
+        return Fraction(prepared.weight)
+
+
+@dataclass(frozen=True)
+class ValueVerdict(OverTrials):
+    """What was found for the values of one mechanism.
+
+    Attributes
+    ----------
+    mechanism
+        The mechanism.
+    adjacency
+        Which neighbours were compared.
+    found
+        Of each trial, what comparing found.
+    failures
+        All that was found broken, and by which check.
+    """
+
+    headings: ClassVar[tuple[str, ...]] = ("values of", "adjacency", "pairs", "worst / epsilon", "verdict")
+
+    mechanism: Mechanism
+    adjacency: str
+    found: tuple[ValuesFound, ...]
+    failures: list[Failure]
+
+    def cells(self) -> tuple[str, ...]:
+        """The row of the table."""
+        return self.mechanism.name, self.adjacency, f"{self.pairs:,}", share(self.worst), verdict_word(self)
+
+
+@dataclass(frozen=True)
+class ValueTask:
+    """A mechanism that releases values, and what it is to be verified on."""
+
+    mechanism: Mechanism
+    adjacency: str
+    trials: tuple[ValueTrial, ...]
+
+    def examine(self) -> ValueVerdict:
+        """The verdict, over all the pairs of the trials."""
+        found = tuple(trial.compare(self.mechanism) for trial in self.trials)
+        judged = zip(self.trials, found, strict=True)
+        failures = [failure for trial, one in judged for failure in _find_value_failures(trial, one)]
+        return ValueVerdict(self.mechanism, self.adjacency, found, failures)
+
+
+def value_tasks(adjacency: str | None = None) -> list[ValueTask]:
+    """All that is verified of values, under one adjacency or under both."""
+    return [
+        ValueTask(mechanism, one, _value_trials(one))
+        for mechanism in all_variants()
+        if mechanism.releases_values
+        for one in ADJACENCIES
+        if adjacency in (None, one)
+    ]
+
+
+def _value_trials(adjacency: str) -> tuple[ValueTrial, ...]:
+    """All of two items, and one or two of three, for users of one item or of two, of even and uneven sensitivity."""
+    two, three = whole(2, 1), whole(2, 1, 1)
+    limits = Sensitivity(items=1), Sensitivity(items=2), Sensitivity(1, 2, items=1)
+    return tuple(
+        ValueTrial(Family((scores,), adjacency, limit), k)
+        for limit in limits
+        for scores, k in ((two, 2), (three, 1), (three, 2))
+    )
+
+
+def _largest_ratio(here: ValueLaw, there: ValueLaw) -> float:
+    return max(abs(log - there[outcome]) for outcome, log in here.items())
+
+
+def _find_value_failures(trial: ValueTrial, found: ValuesFound) -> list[Failure]:
+    """What comparing found broken in one trial."""
+    failures = []
+    if found.worst > 1.0 + SLACK + _ROUNDING:
+        what = f"a release with values has {share(found.worst)} of epsilon at {found.pair}"
+        failures.append(Failure("epsilon", what))
+    if found.weight != trial.weight:
+        what = f"a unit of score has the weight {found.weight}, by definition {trial.weight}, at {found.pair}"
+        failures.append(Failure("rate", what))
+    return failures
+
 
 _MARK = 10**6
 """More steps than any score of a small input has."""
@@ -178,3 +350,155 @@ class CountedLaws(Laws):
         """How many steps the centres of some items are apart in all."""
         here, there = self._centres[scores], self._centres[other]
         return sum((abs(self._steps(here[item] - there[item])) for item in items), Fraction(0))
+
+
+# The rows of `verify --all` on counts: released with a selection, and alone, where all items are released.
+#
+# Four checks: selection and counts together keep epsilon, the counts alone keep theirs, the noise is asked for at the
+# rate of the definition (no less and no more of it than some user can make necessary), and what is drawn has the law of
+# the definition on all short strings of bits.
+
+EPSILON, COUNTS = Fraction(1, 2), Fraction(1, 3)
+"""What the selection costs, and what the counts cost."""
+
+_VECTORS = whole(3, 2, 2, 0), whole(1, 1, 1, 1)
+_RATES, _RUNS = (Fraction(1), Fraction(1, 2)), 4000
+
+
+@dataclass(frozen=True)
+class CountTrial:
+    """Inputs, what is released of them, and how many items one user may touch."""
+
+    family: Family
+    k: int
+    grid: Fraction = Fraction(1)
+    per_user: int | None = None
+
+    def compare(self, mechanism: Mechanism) -> Counted:
+        """What comparing every input with all its neighbours finds."""
+        return verify_counts(
+            mechanism, self.k, self.family, epsilon=EPSILON, counts=COUNTS, grid=self.grid, per_user=self.per_user
+        )
+
+    @property
+    def rate(self) -> Fraction:
+        """The rate of the noise by definition."""
+        limit, adjacency = self.family.sensitivity, self.family.adjacency
+        return definition.counts_rate(COUNTS, self.k, limit.down, limit.up, adjacency, self.grid, self.per_user)
+
+
+@dataclass(frozen=True)
+class CountVerdict(OverTrials):
+    """What was found for one kind of release with counts.
+
+    Attributes
+    ----------
+    mechanism
+        What selects, or None where all items are released.
+    adjacency
+        Which neighbours were compared.
+    pairs
+        How many pairs of them.
+    found
+        Of each trial, what comparing found.
+    failures
+        All that was found broken, and by which check.
+    """
+
+    headings: ClassVar[tuple[str, ...]] = (
+        *("counts with", "adjacency", "pairs", "worst / epsilon", "counts / theirs", "verdict"),
+    )
+
+    mechanism: Mechanism | None
+    adjacency: str
+    found: tuple[Counted, ...]
+    failures: list[Failure]
+
+    @property
+    def counts(self) -> Fraction:
+        """The largest part of it that the counts alone have, as a share of theirs."""
+        return max(one.counts for one in self.found)
+
+    def cells(self) -> tuple[str, ...]:
+        """The row of the table."""
+        name = "all items" if self.mechanism is None else self.mechanism.name
+        return name, self.adjacency, f"{self.pairs:,}", share(self.worst), share(float(self.counts)), verdict_word(self)
+
+
+@dataclass(frozen=True)
+class CountTask:
+    """One kind of release with counts, and what it is to be verified on."""
+
+    mechanism: Mechanism | None
+    adjacency: str
+    trials: tuple[CountTrial, ...]
+
+    def examine(self) -> CountVerdict:
+        """The verdict, over all the pairs of the trials."""
+        mechanism = DEFAULT if self.mechanism is None else self.mechanism
+        found = tuple(trial.compare(mechanism) for trial in self.trials)
+        judged = zip(self.trials, found, strict=True)
+        failures = [failure for trial, one in judged for failure in _find_failures(trial, one)]
+        if self.mechanism is None:
+            # The noise is drawn in one way, whatever was selected.
+            failures += [failure for rate in _RATES for failure in misdrawn(rate)]
+        return CountVerdict(self.mechanism, self.adjacency, found, failures)
+
+
+def count_tasks(adjacency: str | None = None) -> list[CountTask]:
+    """All that is verified of counts, under one adjacency or under both."""
+    adjacencies = [one for one in ADJACENCIES if adjacency in (None, one)]
+    made: list[CountTask] = []
+    for one in adjacencies:
+        made.append(CountTask(DEFAULT, one, (*_trials(one, (1, 2, 3)), *_users_of_few_items(one, 3))))
+        made += [CountTask(mechanism, one, tuple(_trials(one, (2,)))) for mechanism in _one_order_of_each_form()]
+        made.append(CountTask(None, one, (*_trials(one, (4,)), *_users_of_few_items(one, 4))))
+    return made
+
+
+def _one_order_of_each_form() -> list[Mechanism]:
+    """A mechanism for each form of the law of an order: what its counts add is the same for all of one form."""
+    found: dict[Form, Mechanism] = {}
+    for variant in all_variants():
+        if variant.ordered and variant.form is not Form.UNKNOWN:
+            found.setdefault(variant.form, variant)
+    return list(found.values())
+
+
+def _trials(adjacency: str, sizes: tuple[int, ...]) -> list[CountTrial]:
+    """Counts of users, and real scores of an uneven sensitivity in steps of one half."""
+    real = Family(_VECTORS[:1], adjacency, Sensitivity("1/3", "3/4"), random=8)
+    vectors = _VECTORS if adjacency == "add-remove" else _VECTORS[:1]
+    return [*(CountTrial(Family(vectors, adjacency), k) for k in sizes), CountTrial(real, sizes[-1], Fraction(1, 2))]
+
+
+def _users_of_few_items(adjacency: str, k: int) -> list[CountTrial]:
+    kinds = (Sensitivity(), 1), (Sensitivity(), 2), (Sensitivity(1, 2), 1)
+    return [CountTrial(Family(_VECTORS[:1], adjacency, limit), k, per_user=per_user) for limit, per_user in kinds]
+
+
+def _find_failures(trial: CountTrial, found: Counted) -> list[Failure]:
+    """What comparing found broken in one trial."""
+    failures = []
+    if found.worst > 1.0 + SLACK:
+        failures.append(
+            Failure("epsilon", f"a release with counts has {share(found.worst)} of epsilon at {found.pair}")
+        )
+    if found.counts > 1:
+        what = f"counts have {share(float(found.counts))} of the epsilon that is theirs, near {found.pair}"
+        failures.append(Failure("counts", what))
+    if found.rate != trial.rate:
+        what = f"noise of counts has the rate {found.rate}, by definition {trial.rate}, at {found.pair}"
+        failures.append(Failure("rate", what))
+    return failures
+
+
+def misdrawn(rate: Fraction) -> list[Failure]:
+    """The noise that `top_k` draws at a rate, judged on short strings of bits: no probability outside its bounds."""
+    decided, undecided = walk(lambda entropy: topk.count_noise(entropy)(rate), _RUNS)
+    for steps in dict.fromkeys([*range(-3, 4), *decided]):
+        low, defined = float(decided.get(steps, 0)), math.exp(definition.discrete_laplace_log(steps, rate))
+        if not low - 1e-12 <= defined <= low + float(undecided) + 1e-12:
+            chance = f"{low:.6g} to {low + float(undecided):.6g}, by definition {defined:.6g}"
+            return [Failure("noise", f"noise of counts at the rate {rate} is {steps} with probability {chance}")]
+    return []

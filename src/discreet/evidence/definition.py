@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
+from hashlib import md5
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,7 @@ DEFINITIONS: dict[str, Definition] = {
     # One-shot adds noise to scores times s/k.
     "histogram": lambda given, scores, k, _, __: oneshot(scores, k, k * given["rate"], "laplace"),
 }
-"""The mechanisms by name; `discreet.evidence.core_definition`, which builds on this, adds its own."""
+"""The mechanisms by name; `discreet.evidence.definition`, which builds on this, adds its own."""
 
 SET_DEFINITIONS: dict[str, Definition] = {
     "one-shot": lambda given, scores, k, s, _: oneshot_sets(scores, k, s, given["noise"]),
@@ -337,3 +338,226 @@ def _relative(values: Sequence[Fraction]) -> list[float]:
 def _log_sum(logs: Array) -> float:
     largest = float(logs.max())
     return largest + math.log(float(np.exp(logs - largest).sum()))
+
+
+# The values of a histogram from its definition: who is released with which values, as one integral.
+#
+# Like `discreet.evidence.definition`, on which alone it builds, it shares no formula with the library. All noises are
+# independent, so that given the last value v that is released, in noise units, the rest are below it by themselves, and
+# the one before it is above v and in its own part of the line by itself.
+
+ValueLaw = dict[tuple[Outcome, Outcome], float]
+"""The log probability of an order of items with their values, in steps."""
+
+_HALVES = Fraction(-1, 2), Fraction(1, 2)
+
+
+def define_values(
+    scores: Scores, k: int, rate: Fraction, steps: Sequence[int], grid: Fraction = Fraction(1)
+) -> ValueLaw:
+    """The log probability of every order of one or two items with each of some values of theirs, in steps of a grid.
+
+    Every score has noise of the density rate exp(-rate |x|) / 2, and a value is taken to the nearest step.
+    """
+    if k > 2:
+        raise ValueError(f"no definition of the values of {k} items")
+    centres = [float(rate * score) for score in scores]
+    ends = {step: tuple(float(rate * grid * (step + half)) for half in _HALVES) for step in steps}
+    law = {}
+    for order in sequences(scores, k):
+        rest = Counter(centre for i, centre in enumerate(centres) if i not in order)
+        for values in itertools.combinations_with_replacement(sorted(steps, reverse=True), k):
+            law[order, values] = _value_log([centres[i] for i in order], rest, [ends[value] for value in values])
+    return law
+
+
+def _value_log(centres: list[float], rest: Counter[float], parts: list[tuple[float, ...]]) -> float:
+    """The log chance that the last of one or two values is in its part with the rest below, the other in its own."""
+    low, high = parts[-1]
+
+    def log_density(v: Array) -> Array:
+        found = LOG_PDF["laplace"](v - centres[-1])
+        for centre, n in rest.items():
+            found = found + n * LOG_CDF["laplace"](v - centre)
+        if len(centres) == 2:
+            found = found + _laplace_log_mass(np.maximum(v, parts[0][0]) - centres[0], parts[0][1] - centres[0])
+        return found
+
+    return log_integral(log_density, [*centres, *rest], (low, high))
+
+
+def _laplace_log_mass(low: Array, high: float) -> Array:
+    """The log chance of Laplace noise between two numbers, the first of which is not above the other."""
+    top = np.full_like(low, high)
+    # Where both are on one side of zero, the smaller tail is what must not be rounded away.
+    near, far = np.where(low >= 0.0, low, -top), np.where(low >= 0.0, top, -low)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        one_side = -near + np.log(-np.expm1(near - far)) - math.log(2.0)
+        around = np.log(1.0 - 0.5 * np.exp(np.minimum(low, 0.0)) - 0.5 * np.exp(-np.maximum(top, 0.0)))
+    return np.asarray(np.where((low < 0.0) & (top > 0.0), around, one_side))
+
+
+# Discovery from its definition: for whom an item counts, the threshold, what is kept, and what it may cost.
+#
+# Written a second time, to judge by: nothing of the library is imported but the law of the noise in `definition`, tails
+# are sums of it, and the threshold is found by trying one whole number after the other.
+
+Touch = tuple[str, int, str]
+"""A row: a user, a group and an item."""
+
+Numbers = dict[str, tuple[int, int]]
+"""Of each item for how many users it counts, and how many touched it."""
+
+_FAR_NOISE = 45
+"""A tail is added up until what is left of it is below exp(-45) of it."""
+
+
+@cache
+def upper_tail(rate: Fraction, n: int) -> float:
+    """The probability of a noise of n or more: the sum of its law, which is symmetric."""
+    if n < 1:
+        return 1.0 - upper_tail(rate, 1 - n)
+    return math.fsum(math.exp(discrete_laplace_log(z, rate)) for z in range(n, n + math.ceil(_FAR_NOISE / rate)))
+
+
+def keep_chance(users: int, rate: Fraction, threshold: int) -> float:
+    """The probability of keeping an item for which so many users count; of one that counts for nobody it is 0."""
+    return upper_tail(rate, threshold - users) if users >= 1 else 0.0
+
+
+def noise_rate(epsilon: Fraction, items: int, adjacency: str, groups: int) -> Fraction:
+    """Epsilon over all that one user changes: so many items in so many groups, of two users where one is replaced."""
+    return epsilon / (items * groups * _sides(adjacency))
+
+
+def least_threshold(epsilon: Fraction, delta: Fraction, items: int, adjacency: str, groups: int) -> int:
+    """The least whole number from 2 on with which no user's own items are kept with more than the chance allowed."""
+    threshold = 2
+    while needed_delta(threshold, epsilon, items, adjacency, groups) > delta:
+        threshold += 1
+    return threshold
+
+
+def needed_delta(threshold: int, epsilon: Fraction, items: int, adjacency: str, groups: int) -> float:
+    """The delta that a threshold needs, in all groups: one user's items are new, of two where one is replaced."""
+    chance = upper_tail(noise_rate(epsilon, items, adjacency, groups), threshold - 1)
+    alone = -math.expm1(items * math.log1p(-chance))
+    # A removal and an addition at half of epsilon each: the delta of the one is multiplied by what the other may cost.
+    swapped = 1.0 + math.exp(epsilon / (2 * groups)) if adjacency == "swap" else 1.0
+    return groups * swapped * alone
+
+
+def part_for_discovery(items: int, k: int) -> Fraction:
+    """The part of epsilon that finding the items takes where nothing is said: 1/4 + l/(4k), and 1/2 at most."""
+    return min(Fraction(1, 2), Fraction(1, 4) + Fraction(items, 4 * k))
+
+
+def count_people(touches: Iterable[Touch], items: int, key: str, groups: int, one_group: bool) -> list[Numbers]:
+    """The numbers of each group. Of a user those items count, in each group, that have the least hashes.
+
+    With `one_group` a user counts in the group with most rows of theirs alone, of several the first.
+    """
+    rows: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for who, group, item in touches:
+        rows[who].append((group, item))
+    counting, touching = ([Counter[str]() for _ in range(groups)] for _ in range(2))
+    for who, own in rows.items():
+        sizes = Counter(group for group, _ in own)
+        main = min(sizes, key=lambda group: (-sizes[group], group))
+        for group in [main] if one_group else sizes:
+            found = {item for at, item in own if at == group}
+            touching[group].update(found)
+            counting[group].update(sorted(found, key=lambda item: _hash(key, who, item))[:items])
+    return [{item: (n[item], all_users[item]) for item in n} for n, all_users in zip(counting, touching, strict=True)]
+
+
+def _hash(key: str, who: str, item: str) -> str:
+    return md5(f"{key}{who}/{item}".encode(), usedforsecurity=False).hexdigest()[:12]
+
+
+def _sides(adjacency: str) -> int:
+    return 2 if adjacency == "swap" else 1
+
+
+# Core from its definition, enumerated: which candidate is chosen, and what it releases.
+#
+# Like `discreet.evidence.definition`, on which alone it builds, it shares no formula with the library, and nothing of
+# it is clever: the odds of a core are a sum over every subset, each with the weight that it is counted with.
+
+GAMMA = Fraction(3, 4)
+
+
+def define_core(scores: Scores, k: int, s: Fraction, precision: Fraction, otherwise: dict[str, Any] | None) -> Law:
+    """The log probability of what is seen: "core" or "otherwise", and positions in ascending order."""
+    share = find_share(k)
+    rest = s * (1 - share)
+    sizes = sorted({max(1, math.floor(Fraction(k) * Fraction(5, 6) ** i + Fraction(1, 2))) for i in range(13)})
+    odds = [log_odds(scores, size, k, rest, precision) for size in sizes]
+    # The running minimum from the smallest core up, less 1 / sigma; the fallback always has all the support.
+    support = [math.inf, *(min(odds[: j + 1]) - float(1 / share) for j in range(len(odds))), -math.inf]
+    utilities = [min(support[j], 0.0) + min(-support[j + 1], 0.0) for j in range(len(sizes) + 1)]
+    weights = [math.exp(float(share / (2 * (1 - share))) * utility) for utility in utilities]
+    result: Law = {}
+    for size, weight in zip([None, *sizes], weights, strict=True):
+        if weight > 0.0:
+            said = "otherwise" if size is None else "core"
+            law = _fall_back(scores, k, rest, otherwise) if size is None else canonical(scores, size, rest, GAMMA)
+            for positions, log in law.items():
+                result[said, *positions] = math.log(weight / sum(weights)) + log
+    return result
+
+
+def find_share(k: int) -> Fraction:
+    """The largest n / 10000 of at most 0.12 and 0.1 (100/k)^0.3, and at least one of these parts."""
+    n = min(1200, math.floor(1000 * (100 / k) ** 0.3) + 1)
+    while n > 1 and Fraction(n, 1000) ** 10 > Fraction(100, k) ** 3:
+        n -= 1
+    return Fraction(n, 10_000)
+
+
+def log_odds(scores: Scores, size: int, k: int, s: Fraction, precision: Fraction) -> float:
+    """The log odds that a core is good, were every subset as heavy, and as good, as the middle of its box."""
+    x = sorted(scores, reverse=True)
+    # The best subset weighs 1.
+    good, bad = [0.0], list[float]()
+    for subset in itertools.combinations(range(len(x)), size):
+        if subset == tuple(range(size)):
+            continue
+        missing, worst = min(set(range(size)) - set(subset)), subset[-1]
+        first, last = find_box(size - 1 - missing, size - 1, 4)
+        h = ((size - 1 - last) + (size - 1 - first)) // 2
+        first, last = find_box(worst - size, len(x) - 1 - size, 2)
+        t = ((size + first) + (size + last)) // 2
+        # The loss of a subset that lacks rank h and has t as its worst, less that of the best subset.
+        loss = (1 - GAMMA) * x[h] - GAMMA * x[t] - (1 - 2 * GAMMA) * x[size - 1]
+        (good if expect_right(size, k, h, t) >= precision * size else bad).append(-float(s * loss))
+    return _log_sum_core(good) - _log_sum_core(bad) if bad else math.inf
+
+
+def find_box(distance: int, largest: int, part: int) -> tuple[int, int]:
+    """The first and the last distance of the box that one is in, which is one and so much of the first long."""
+    first = 0
+    while distance > first + first // part:
+        first += 1 + first // part
+    return first, min(first + first // part, largest)
+
+
+def expect_right(size: int, k: int, h: int, t: int) -> Fraction:
+    """How many are among the k best, on average, of all subsets that lack rank h but none before, and end at rank t."""
+    others = list(itertools.combinations(range(h + 1, t), size - 1 - h))
+    right = [sum(rank < k for rank in (*range(h), *some, t)) for some in others]
+    return Fraction(sum(right), len(right))
+
+
+def _fall_back(scores: Scores, k: int, s: Fraction, otherwise: dict[str, Any] | None) -> Law:
+    return {(): 0.0} if otherwise is None else oneshot_sets(scores, k, s, otherwise["noise"])
+
+
+def _log_sum_core(logs: list[float]) -> float:
+    largest = max(logs)
+    return largest + math.log(sum(math.exp(one - largest) for one in logs))
+
+
+DEFINITIONS["core"] = lambda given, scores, k, s, _: define_core(
+    scores, k, s, Fraction(given["precision"]), given["otherwise"]
+)

@@ -3,11 +3,11 @@
 For small inputs. It reads the formulas that the sampler reads (the excess of a loss, the size of a class, the weight of
 a sequence) and calls the sampler's own code for what it makes of a class, so that a fault in one of them shows here.
 
-Who wins a race of noisy values is a rigorous integral over one variable. An element of value v has the noisy value
-v + noise. With u = exp(-w) at a threshold w, and x = u exp(v), its chance to be below is F(x) of `discreet.noise`. The
-half line of u is laid on [0, 1) by u = y / ((1-y) exp(max v)), so that x = p/q with p = r y, q = 1-y, and
-r = exp(v - max v). Between the points x = 1 of the elements all is analytic, and Arb's integration encloses it. A
-max-stable noise (Gumbel's) needs no integral.
+Who wins a race of noisy values is a rigorous integral over one variable. An element of value v has the noisy value v +
+noise. With u = exp(-w) at a threshold w, and x = u exp(v), its chance to be below is F(x) of
+`discreet.mechanisms.noise`. The half line of u is laid on [0, 1) by u = y / ((1-y) exp(max v)), so that x = p/q with p
+= r y, q = 1-y, and r = exp(v - max v). Between the points x = 1 of the elements all is analytic, and Arb's integration
+encloses it. A max-stable noise (Gumbel's) needs no integral.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms import canonical, core, joint, oneshot, peeling
 from discreet.mechanisms.canonical_classes import Class, Classes
-from discreet.noise import Distribution, Noise, Piece
-from discreet.selection import Selection
+from discreet.mechanisms.noise import Distribution, Noise, Piece
+from discreet.mechanisms.tally import Selection
 
 Drawn = tuple[int, ...]
 Law = dict[Drawn, arb]

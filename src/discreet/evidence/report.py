@@ -7,18 +7,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from discreet.evidence.neighbours import Scores
-from discreet.evidence.witnesses import SHARP, Witness, best_witness
+from discreet.evidence.neighbours import SHARP, Scores, Witness, best_witness
 from discreet.mechanisms.base import Mechanism
-from discreet.noise import noise_of
+from discreet.mechanisms.noise import noise_of
 from discreet.text import align_columns
 
 if TYPE_CHECKING:
-    from discreet.evidence.count_rows import CountVerdict
-    from discreet.evidence.discovery_rows import DiscoveryVerdict
-    from discreet.evidence.expected import Departure
-    from discreet.evidence.group_rows import GroupVerdict
-    from discreet.evidence.value_rows import ValueVerdict
+    from discreet.evidence.counts import CountVerdict, ValueVerdict
+    from discreet.evidence.discovery import DiscoveryVerdict
+    from discreet.evidence.groups import GroupVerdict
+    from discreet.evidence.visible_laws import Departure
 
 SLACK = 1e-12
 """Some pairs reach epsilon exactly; bounds are certified to within this share of it."""

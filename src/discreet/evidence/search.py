@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from discreet.evidence import definition
-from discreet.evidence.witnesses import Witness
+from discreet.evidence.neighbours import Witness
 from discreet.mechanisms.base import Form, Mechanism
+from discreet.mechanisms.noise import noise_of
 from discreet.mechanisms.registry import all_variants, to_dict
-from discreet.noise import noise_of
 
 _EPSILONS = tuple(map(Fraction, ("1/10", "1/4", "1/2", "1", "2", "4")))
 _HIGHEST = 24

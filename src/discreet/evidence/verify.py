@@ -14,19 +14,24 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
-from discreet.evidence.count_rows import CountTask, CountVerdict, count_tasks
-from discreet.evidence.discovery_rows import DiscoveryTask, DiscoveryVerdict, discovery_tasks
-from discreet.evidence.expected import Departure, check_defined, find_departure
-from discreet.evidence.group_rows import GroupTask, GroupVerdict, group_tasks
-from discreet.evidence.neighbours import Family, Scores, bound_users, families
+from discreet.evidence.counts import CountTask, CountVerdict, ValueTask, ValueVerdict, count_tasks, value_tasks
+from discreet.evidence.discovery import DiscoveryTask, DiscoveryVerdict, discovery_tasks
+from discreet.evidence.groups import GroupTask, GroupVerdict, group_tasks
+from discreet.evidence.neighbours import Family, Scores, Witness, best_witness, bound_users, families
 from discreet.evidence.report import Pair, Verdict, Verification
-from discreet.evidence.value_rows import ValueTask, ValueVerdict, value_tasks
-from discreet.evidence.visible_laws import Laws, divergences, log_ratios, shares
-from discreet.evidence.witnesses import Witness, best_witness
+from discreet.evidence.visible_laws import (
+    Departure,
+    Laws,
+    check_defined,
+    divergences,
+    find_departure,
+    log_ratios,
+    shares,
+)
+from discreet.jobs import make_pool
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import all_variants, check_mechanism
 from discreet.privacy import Number, check_adjacency, exact, positive, whole_number
-from discreet.workers import make_pool
 
 Mechanisms = Mechanism | Iterable[Mechanism] | None
 """One mechanism, several, or None for all of them."""

@@ -9,15 +9,163 @@ Floats choose the boxes; any choice is valid, and only the bounds that `Boxes` h
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
-from discreet.exact.arrays import Floats, Mask, Ranks
+from discreet.exact.arrays import Floats, Mask, Ranks, sorted_distinct
 from discreet.exact.ball import bound_above
 from discreet.exact.entropy import Entropy
-from discreet.exact.layout import Layout, box_corners, lay_out_once
-from discreet.exact.peaks import Landscape, add_lines_towards_peak
+
+# Where boxes around a grid begin, before anything is known of what is in it.
+#
+# That depends on the extent of the grid alone, so that it is kept: the lists of many groups have one extent.
+
+Sizes = Callable[[Ranks, Ranks], Floats]
+"""The size of some cells; two that are equal give the same."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Layout:
+    """Boxes that begin at every line across h and every line across t.
+
+    Attributes
+    ----------
+    lines
+        The lines across h and those across t.
+    ends_h, ends_t
+        The first and the last h, or t, between two lines each.
+    row, column
+        Between which lines each box is.
+    corners
+        Of each box: h1, h2, t1, t2.
+    h, t
+        The four corners of all boxes: those of the most gain, of the least, and the two others.
+    """
+
+    lines: tuple[Ranks, Ranks]
+    ends_h: Ranks
+    ends_t: Ranks
+    row: Ranks
+    column: Ranks
+    corners: Ranks
+    h: Ranks
+    t: Ranks
+
+    @classmethod
+    def between(cls, lines_h: Ranks, lines_t: Ranks, h2: int, t2: int) -> Layout:
+        """Boxes up to h2 and t2."""
+        ends_h = np.array([lines_h, np.append(lines_h[1:] - 1, h2)])
+        ends_t = np.array([lines_t, np.append(lines_t[1:] - 1, t2)])
+        row, column = all_pairs(len(lines_h), len(lines_t))
+        corners = np.concatenate([ends_h[:, row], ends_t[:, column]])
+        return cls((lines_h, lines_t), ends_h, ends_t, row, column, corners, *box_corners(corners))
+
+
+def lay_out(h1: int, h2: int, t1: int, t2: int) -> Layout:
+    """Boxes around a whole grid. Mass often is at the largest h and the smallest t: from there the lines double."""
+    lines = h2 + 1 - doubling_steps(h2 - h1)[:0:-1], t1 + doubling_steps(t2 - t1)[:-1]
+    return Layout.between(*lines, h2, t2)
+
+
+@lru_cache(maxsize=256)
+def lay_out_once(sizes: Sizes, h1: int, h2: int, t1: int, t2: int) -> tuple[Layout, Floats]:
+    """The same for an extent that is public, with the sizes at all corners; kept for the next grid like it."""
+    layout = lay_out(h1, h2, t1, t2)
+    kept = sizes(layout.h, layout.t)
+    for shared in (kept, layout.corners):
+        shared.flags.writeable = False
+    return layout, kept
+
+
+def box_corners(corners: Ranks) -> tuple[Ranks, Ranks]:
+    """The h and the t of the four corners of all boxes: of the most gain, of the least, and the two others."""
+    h1, h2, t1, t2 = corners
+    return np.concatenate([h2, h1, h2, h1]), np.concatenate([t1, t2, t2, t1])
+
+
+def all_pairs(rows: int, columns: int) -> tuple[Ranks, Ranks]:
+    """The row and the column of every cell of a table."""
+    return np.repeat(np.arange(rows), columns), np.tile(np.arange(columns), rows)
+
+
+def doubling_steps(last: int) -> Ranks:
+    """0, 1, 3, 7, ... up to last + 1, where the steps end."""
+    steps = [2**i - 1 for i in range((last + 1).bit_length()) if 2**i - 1 <= last]
+    return np.array([*steps, last + 1], np.int64)
+
+
+# A grid of cells with masses, seen in floats, and where its heaviest cells are: there boxes have to be small.
+
+
+class Landscape(Protocol):
+    """The float side of a grid of cells: monotone as `boxes.py` says, right to a relative (or absolute) 2^-41."""
+
+    @property
+    def corners(self) -> tuple[int, int, int, int]:
+        """The whole grid: smallest and largest h, smallest and largest t."""
+
+    def heights(self, h: Ranks, t: Ranks) -> tuple[Floats, Floats]:
+        """The heights of some h and of some t, at once because a look-up may cost as much for one as for many."""
+
+    def gain(self, height_h: Floats, height_t: Floats, h: Ranks, t: Ranks) -> Floats: ...
+
+    @property
+    def size(self) -> Sizes:
+        """The size of some cells, which depends on the extent of the grid alone."""
+
+
+def add_lines_towards_peak(landscape: Landscape, h: Ranks, t: Ranks, t2: int) -> tuple[Ranks, Ranks]:
+    """More lines across h and across t, around the heaviest cell found, until its neighbours are about as heavy."""
+    lines_h, lines_t = [h], [t]
+    t = np.append(t, t2)
+    for _ in range(_ROUNDS):
+        mass = _masses(landscape, h, t)
+        i, j = divmod(int(mass.argmax()), len(t))
+        mass = mass.reshape(len(h), len(t))
+        steep_h, steep_t = _is_steep(mass[:, j], h, i), _is_steep(mass[i], t, j)
+        if not (steep_h or steep_t):
+            break
+        h = _lines_around(h, i) if steep_h else h[i : i + 1]
+        t = _lines_around(t, j) if steep_t else t[j : j + 1]
+        lines_h.append(h)
+        lines_t.append(t)
+    return sorted_distinct(np.concatenate(lines_h)), sorted_distinct(np.concatenate(lines_t))
+
+
+_ROUNDS = 20
+"""How often lines are added at most: each time they are several times closer."""
+
+_STEEP = 1.0
+"""How much the log mass must fall between two lines for others to be put between them."""
+
+_LINES = 6
+"""Into how many parts the surroundings of a peak are cut at once."""
+
+
+def _masses(landscape: Landscape, h: Ranks, t: Ranks) -> Floats:
+    """The log mass of the cells where some h and some t meet."""
+    i, j = all_pairs(len(h), len(t))
+    height_h, height_t = landscape.heights(h, t)
+    return landscape.gain(height_h[i], height_t[j], h[i], t[j]) + landscape.size(h[i], t[j])
+
+
+def _is_steep(mass: Floats, points: Ranks, i: int) -> bool:
+    """Whether the mass falls by a factor from the highest point to a neighbour, with other points between them."""
+    near = slice(max(0, i - 1), i + 2)
+    fallen = mass[i] - mass[near] > _STEEP
+    return bool((fallen & (np.abs(points[near] - points[i]) > 1)).any())
+
+
+def _lines_around(points: Ranks, i: int) -> Ranks:
+    """Points between the two neighbours of a point."""
+    low, high = int(points[max(0, i - 1)]), int(points[min(i + 1, len(points) - 1)])
+    parts = min(_LINES, high - low)
+    return low + (high - low) // parts * np.arange(parts + 1) + (high - low) % parts * np.arange(parts + 1) // parts
+
 
 WASTE = 1.0
 """Boxes are good enough when their upper bounds add up to at most (1 + WASTE) times their lower bounds."""

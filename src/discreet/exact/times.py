@@ -1,7 +1,7 @@
 """Arrival times of a Poisson process, as balls and as floats with bounds, in one shape.
 
 A process of rate r has its i-th arrival at E = (sum of i standard exponentials) / r. A noise is a falling function of
-E (the arrival with the smaller E has the larger noise), written once for both shapes: see `discreet.noise`.
+E (the arrival with the smaller E has the larger noise), written once for both shapes: see `discreet.mechanisms.noise`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from discreet.exact.ball import float_above
 from discreet.text import round_up
 
 if TYPE_CHECKING:
-    from discreet.guarantee import Guarantee
+    from discreet.release.guarantee import Guarantee
 
 ACCOUNTANTS = ("pld", "rdp")
 

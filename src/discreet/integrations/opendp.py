@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
 from discreet.exact.ball import float_above
-from discreet.guarantee import Guarantee
 from discreet.mechanisms.base import Mechanism
 from discreet.privacy import Number, Sensitivity, positive
-from discreet.request import make_request
+from discreet.release.guarantee import Guarantee
+from discreet.release.request import make_request
+from discreet.release.topk import top_k
 from discreet.sources.arrays.array import ArraySource
-from discreet.topk import top_k
 
 if TYPE_CHECKING:
     from opendp.mod import Domain, Measurement, Metric, _PartialConstructor

@@ -14,11 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidValueError, MissingExtraError, quote
-from discreet.integrations.cells import as_array, declared_family, matrix
-from discreet.integrations.scores import ClassCounts, ClippedCorrelation, Score, check_score
+from discreet.integrations.feature_scores import (
+    ClassCounts,
+    ClippedCorrelation,
+    Score,
+    as_array,
+    check_score,
+    declared_family,
+    matrix,
+)
 from discreet.mechanisms.base import Mechanism
 from discreet.privacy import Number, is_whole_number
-from discreet.topk import top_k
+from discreet.release.topk import top_k
 
 try:
     from sklearn.base import BaseEstimator

@@ -16,14 +16,22 @@ from sqlite3 import Connection
 from typing import Any
 
 import discreet
-from discreet.errors import InvalidValueError, quote
+from discreet.errors import InvalidValueError, LedgerError, quote
 from discreet.ledger import charges, store
-from discreet.ledger.account import Account, Budget, Entry, Stored, extend_account
-from discreet.ledger.chain import BUDGET, CHARGE, LOCK, REOPEN, STORE, Record, damage_error, next_record
-from discreet.ledger.composition import Composition
-from discreet.ledger.errors import LedgerError
-from discreet.ledger.path import as_path, check_free_space
-from discreet.ledger.query import Query
+from discreet.ledger.account import Account, Budget, Composition, Entry, Stored, extend_account
+from discreet.ledger.charges import Query
+from discreet.ledger.store import (
+    BUDGET,
+    CHARGE,
+    LOCK,
+    REOPEN,
+    STORE,
+    Record,
+    as_path,
+    check_free_space,
+    damage_error,
+    next_record,
+)
 from discreet.privacy import Number, check_adjacency, exact, positive
 from discreet.text import decimal, printable
 
@@ -54,7 +62,7 @@ class Ledger:
     [('monthly chart', True)]
     >>> discreet.top_k(loans, k=1, epsilon=3, ledger=ledger)
     Traceback (most recent call last):
-    discreet.ledger.errors.BudgetSpentError: epsilon 3 does not fit: 2.9 of 3 is left, and nothing was drawn
+    discreet.errors.BudgetSpentError: epsilon 3 does not fit: 2.9 of 3 is left, and nothing was drawn
     >>> folder.cleanup()
     """
 
@@ -131,7 +139,7 @@ class Ledger:
     def _repr_html_(self) -> str:
         """The notebook view, which shows what `discreet budget show` does."""
         from discreet.html_text import make_html_table, make_html_view
-        from discreet.ledger.summary import describe_whose, summarize_budget
+        from discreet.ledger.account import describe_whose, summarize_budget
 
         rows = make_html_table(list(summarize_budget(self).items()))
         return make_html_view(f"{printable(self._path.name)}: {describe_whose(self)}", rows, [])

@@ -8,16 +8,201 @@ would have forgotten it; and because processes on a shared drive could not use o
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import json
 import os
+import shutil
 import sqlite3
-from collections.abc import Iterator
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from discreet.errors import InvalidValueError
-from discreet.ledger.chain import Record
-from discreet.ledger.errors import LedgerError
-from discreet.ledger.path import check_same, is_writable, stat_ledger, sync_folder, translate_errors
+from discreet.errors import InvalidTypeError, InvalidValueError, LedgerError, quote
+
+# Records in a chain: each carries the hash of the one before, so that one edited, removed or moved breaks it.
+#
+# The hash of a record is SHA-256 over its number, its kind, the hash before and its body, a line each. Whoever can
+# write
+# the file can also make a whole new chain; a hash of the last record that was kept elsewhere shows that too, because no
+# other chain holds it.
+
+START = "0" * 64
+"""What the first record names as the hash before it."""
+
+BUDGET, CHARGE, STORE = "budget", "charge", "store"
+"""The kinds of records: what may be spent, what was spent, and what was released for it."""
+
+LOCK, REOPEN = "lock", "reopen"
+"""Further kinds: after a fault of discreet itself nothing more is released, until a person says that it may be."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of the ledger; `body` is canonical JSON."""
+
+    number: int
+    kind: str
+    body: str
+    previous: str
+    hash: str
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The body, read."""
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
+
+def canonical(content: Any) -> str:
+    r"""The one JSON text of some content: sorted keys, no spaces, ASCII.
+
+    Examples
+    --------
+    >>> canonical({"k": 2, "d": "ä"})
+    '{"d":"\\u00e4","k":2}'
+    """
+    return _ENCODER.encode(content)
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(text: str) -> str:
+    """SHA-256 of a text, in hexadecimal."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def next_record(last: Record | None, kind: str, content: dict[str, Any]) -> Record:
+    """The record that comes after `last`."""
+    number, previous = (1, START) if last is None else (last.number + 1, last.hash)
+    body = canonical(content)
+    return Record(number, kind, body, previous, digest(f"{number}\n{kind}\n{previous}\n{body}"))
+
+
+def check_chain(last: Record | None, records: Iterable[Record]) -> Iterator[Record]:
+    """The records that follow `last`, each once it is known to be whole and in its place."""
+    for record in records:
+        number, previous = (1, START) if last is None else (last.number + 1, last.hash)
+        if record.number != number:
+            raise damage_error(number, "is missing")
+        if record.hash != digest(f"{number}\n{record.kind}\n{record.previous}\n{record.body}"):
+            raise damage_error(number, "was edited")
+        if record.previous != previous:
+            raise damage_error(number, "does not follow the one before it")
+        last = record
+        yield record
+
+
+def damage_error(number: int, what: str) -> LedgerError:
+    """The error for a record that is not as it was written."""
+    return LedgerError(f"the ledger is damaged: record {number} {what}; it must not be used for releases")
+
+
+# The path of a ledger: what may be there, who may write it, and what goes wrong with it, in our words.
+
+
+def as_path(ledger: object) -> Path:
+    """The absolute path that an argument names."""
+    if not isinstance(ledger, str | os.PathLike):
+        raise InvalidTypeError(f"ledger must be a path or a Ledger, not {quote(ledger)}")
+    text = os.fspath(ledger)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InvalidValueError(f"ledger must be a path, not {quote(text)}")
+    return Path(os.path.realpath(text))
+
+
+def stat_ledger(path: Path) -> os.stat_result:
+    """What is at the path, which must be a file with one name: SQLite keeps its journal beside the name."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise InvalidValueError(f"ledger must be a file that exists, not {str(path)!r}: {error.strerror}") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise InvalidValueError(f"ledger must be a regular file, not {str(path)!r}")
+    if found.st_nlink > 1:
+        raise LedgerError(f"the ledger {str(path)!r} has hard links, by which it could be spent twice; remove them")
+    return found
+
+
+def check_same(before: os.stat_result, path: Path) -> None:
+    """Raises where the file has gone: those who have it open can write to it still, and nobody will read it."""
+    try:
+        same = os.path.samestat(before, path.stat())
+    except OSError:
+        same = False
+    if not same:
+        raise LedgerError(f"the ledger {str(path)!r} was removed or replaced while it was in use")
+
+
+def is_writable(found: os.stat_result, path: Path) -> bool:
+    """Whether we may write the file."""
+    # A file that is marked read-only stays so for those who may write everything.
+    return bool(found.st_mode & 0o222) and os.access(path, os.W_OK)
+
+
+_TRIED = 2**20
+"""The most bytes that are written to find out whether there is room: more would take long for large releases."""
+
+
+def check_free_space(path: Path, size: int) -> None:
+    """Raise where the disk is too full for a new file of so many bytes beside the ledger."""
+    try:
+        is_full = shutil.disk_usage(path.parent).free < size
+        with tempfile.TemporaryFile(dir=path.parent) as file:
+            # A quota shows only where something is written: zeros, because a hole takes no room.
+            file.write(bytes(min(size, _TRIED)))
+    except OSError as error:
+        # Whatever else is wrong with the folder is found, and named, by the charge.
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if is_full:
+        raise LedgerError(
+            f"the ledger {str(path)!r} cannot be written: the disk is full, or has no room for the release; "
+            "nothing was drawn or charged"
+        )
+
+
+def sync_folder(folder: Path) -> None:
+    """The name of a new file is on the disk once its folder is."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+@contextmanager
+def translate_errors(path: Path) -> Iterator[None]:
+    """Raises what SQLite raises inside as a LedgerError, in our words."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        # The words of SQLite can quote what is in the file; its code cannot. Text that is not UTF-8 has no code.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+        reason = _REASONS.get(code & 0xFF, f"cannot be used: SQLite reports error {code}")
+        failure = LedgerError(f"the ledger {str(path)!r} {reason}")
+    else:
+        return
+    raise failure
+
+
+_REASONS = {
+    sqlite3.SQLITE_BUSY: "is in use by other processes and was not free in time; try again, or wait longer",
+    sqlite3.SQLITE_FULL: "cannot be written: the disk is full",
+    sqlite3.SQLITE_IOERR: "cannot be read or written: the disk reports an error, or a limit on file sizes",
+    sqlite3.SQLITE_READONLY: "cannot be written: it or its folder is read-only, or it was removed while in use",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened: it or its folder cannot be read or written",
+    sqlite3.SQLITE_CORRUPT: "is damaged: SQLite cannot read it",
+    sqlite3.SQLITE_NOTADB: "is not a ledger, or is damaged: SQLite cannot read it",
+    sqlite3.SQLITE_CONSTRAINT: "is damaged: a record is in the way of the next one",
+}
+
 
 APPLICATION = 0x64736372
 """The application id in the header of the file: "dscr"."""

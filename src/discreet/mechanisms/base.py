@@ -16,10 +16,9 @@ from typing import Any, ClassVar, Protocol, Self
 
 from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy
-from discreet.noise import NOISES, check_noise, noise_of
+from discreet.mechanisms.noise import NOISES, check_noise, noise_of
+from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
-from discreet.selection import Selection
-from discreet.tally import Tally
 
 
 class Prepared(Protocol):

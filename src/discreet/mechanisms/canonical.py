@@ -31,10 +31,9 @@ from discreet.exact.race import sample_winner, scan_best
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.mechanisms.canonical_classes import Class, Classes, Losses, TailClasses
 from discreet.mechanisms.canonical_nested import NestedClasses
-from discreet.noise import GUMBEL, NOISES, Noise, check_noise, noise_of
+from discreet.mechanisms.noise import GUMBEL, NOISES, Noise, check_noise, noise_of
+from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Number, Sensitivity, exact
-from discreet.selection import Selection
-from discreet.tally import Tally
 
 DEFAULT_GAMMA = "3/4"
 """Over many shapes of scores it needs least epsilon, or little more than the gamma that does (docs/choosing.md)."""

@@ -15,10 +15,9 @@ import numpy as np
 
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import log_binomial_upper
+from discreet.exact.boxes import Sizes
 from discreet.exact.entropy import Entropy
-from discreet.exact.layout import Sizes
-from discreet.selection import Selection, UniformSubset
-from discreet.tally import LARGEST, IntegerColumn, Tally, to_float
+from discreet.mechanisms.tally import LARGEST, IntegerColumn, Selection, Tally, UniformSubset, to_float
 
 Class = tuple[int, int]
 """A class of subsets (h, t). The top-k is the class (k, k-1): it lacks no rank below k, and its worst rank is k-1."""

@@ -28,9 +28,8 @@ from flint import arb
 from discreet.errors import InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import RELATIVE, ball, float_above
-from discreet.exact.binomial import MOST_TRIALS, sample_binomials
+from discreet.exact.discrete import MOST_TRIALS, least_upper_tail, sample_binomials, upper_tail
 from discreet.exact.entropy import Entropy
-from discreet.exact.laplace import least_upper_tail, upper_tail
 from discreet.privacy import check_adjacency, exact, positive, whole_number
 from discreet.text import count_with_commas, decimal, round_up
 

@@ -16,11 +16,41 @@ from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy
 from discreet.exact.race import Podium, sample_podium
 from discreet.mechanisms import oneshot
-from discreet.mechanisms.base import Form, Mechanism
-from discreet.noise import noise_of
+from discreet.mechanisms.base import Form, Mechanism, Prepared
+from discreet.mechanisms.noise import noise_of
+from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
-from discreet.selection import Selection
-from discreet.tally import Tally
+
+# Noise on scores that are released themselves: what a sketch is made by.
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(Mechanism):
+    """Discrete Laplace noise on scores: a guarantee names it, and as it selects no items nothing draws by it."""
+
+    name: ClassVar[str] = "discrete-laplace"
+    ordered: ClassVar[bool] = False
+
+    def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
+        raise self._refusal
+
+    def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
+        # epsilon-DP is epsilon^2/2-zCDP (Bun and Steinke, 2016, proposition 1.4).
+        return epsilon**2 / 2
+
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+    def unit_cost(self, s: Fraction, k: int) -> Fraction:
+        raise self._refusal
+
+    @property
+    def is_drawable(self) -> bool:
+        return False
+
+    @property
+    def _refusal(self) -> InvalidValueError:
+        return InvalidValueError("mechanism must be one that selects items, which DiscreteLaplace() does not")
 
 
 @dataclass(frozen=True)
@@ -48,8 +78,8 @@ class Histogram(Mechanism):
     ordered: ClassVar[bool] = True
     noise: ClassVar[str] = "laplace"
 
-    def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
-        return Prepared(tally, k, scale(epsilon, sensitivity), noise_of(self))
+    def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> PreparedHistogram:
+        return PreparedHistogram(tally, k, scale(epsilon, sensitivity), noise_of(self))
 
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
         return epsilon**2 / 2
@@ -86,7 +116,7 @@ def scale(epsilon: Fraction, sensitivity: Sensitivity) -> Fraction:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Prepared(oneshot.Prepared):
+class PreparedHistogram(oneshot.Prepared):
     """The histogram on a tally: one-shot with another weight, whose values are released."""
 
     tally: Tally
@@ -104,7 +134,7 @@ class Prepared(oneshot.Prepared):
 class Values:
     """The noisy scores of the winners: their scores, and the noise of the race in its own unit."""
 
-    prepared: Prepared
+    prepared: PreparedHistogram
     podium: Podium
 
     def to_steps(self, grid: Fraction) -> list[int]:

@@ -32,9 +32,8 @@ from discreet.exact.boxes import choose_loose
 from discreet.exact.entropy import Entropy, Uniform
 from discreet.exact.envelope import SCALE, Envelope, scan_weights
 from discreet.mechanisms.base import Form, Mechanism, scale
+from discreet.mechanisms.tally import ExactColumn, Selection, Tally, to_float
 from discreet.privacy import Sensitivity
-from discreet.selection import Selection
-from discreet.tally import ExactColumn, Tally, to_float
 
 
 @dataclass(frozen=True)

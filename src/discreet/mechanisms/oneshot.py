@@ -24,10 +24,9 @@ from discreet.exact.ball import ball, bound_above
 from discreet.exact.entropy import Entropy
 from discreet.exact.race import sample_best
 from discreet.mechanisms.base import Form, NoisyItems, scale
-from discreet.noise import Noise, noise_of
+from discreet.mechanisms.noise import Noise, noise_of
+from discreet.mechanisms.tally import LARGEST, Remaining, Selection, Tally, to_float
 from discreet.privacy import Sensitivity
-from discreet.selection import Selection
-from discreet.tally import LARGEST, Remaining, Tally, to_float
 
 
 @dataclass(frozen=True, repr=False)

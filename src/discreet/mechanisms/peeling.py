@@ -16,10 +16,9 @@ from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import Form, NoisyItems, scale
-from discreet.noise import Noise, noise_of
+from discreet.mechanisms.noise import Noise, noise_of
+from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
-from discreet.selection import Selection
-from discreet.tally import Tally
 
 
 @dataclass(frozen=True, repr=False)

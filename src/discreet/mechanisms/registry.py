@@ -10,9 +10,9 @@ from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.core import Core
 from discreet.mechanisms.histogram import Histogram
 from discreet.mechanisms.joint import Joint
+from discreet.mechanisms.noise import check_noise
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
-from discreet.noise import check_noise
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     kind.name: kind for kind in (Canonical, OneShot, Peeling, Joint, Histogram, Core)

@@ -13,9 +13,8 @@ from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
-from discreet.selection import Selection
-from discreet.tally import Tally
 
 _MOST_ITEMS = 10**7
 

@@ -7,19 +7,18 @@ import re
 import warnings
 from typing import Any
 
-from discreet.discovery_terms import discovered
 from discreet.errors import InvalidValueError, quote
 from discreet.publish.charts_file import Chart
-from discreet.sources.events.connect import is_url
-from discreet.sources.events.csv_format import DELIMITERS
-from discreet.sources.events.dialect import dialect_named
+from discreet.sources.discovered import discovered
+from discreet.sources.events.connect import PREFIX, is_url
+from discreet.sources.events.csv_files import DELIMITERS
+from discreet.sources.events.dialects.base import dialect_named
 from discreet.sources.events.domain import parse_domain, split_column
-from discreet.sources.events.file_paths import ending_of
-from discreet.sources.events.group_lists import Product, product
-from discreet.sources.events.group_spelling import parse_by, parse_groups
+from discreet.sources.events.group_columns import Product, product
+from discreet.sources.events.group_keys import parse_by, parse_groups
+from discreet.sources.events.paths import ending_of
 from discreet.sources.events.periods import OnePeriod, period_column
 from discreet.sources.events.source import events
-from discreet.sources.events.table_names import PREFIX
 
 _COLUMNS = ("user", "item", "value", "resolution", "max_items_per_user")
 _TEXT_FORMAT = ("delimiter", "escape", "encoding")

@@ -19,9 +19,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, quote
-from discreet.ledger.chain import canonical, digest
+from discreet.errors import InvalidTypeError, InvalidValueError, quote, redact_url, suggestion
 from discreet.ledger.charges import check_text
+from discreet.ledger.store import canonical, digest
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import DEFAULT, make_mechanism
 from discreet.privacy import positive, whole_number
@@ -40,11 +40,8 @@ from discreet.publish.options import (
     ReleaseOptions,
 )
 from discreet.publish.site_folder import is_in_site
-from discreet.redaction import redact_url
-from discreet.sources.column_hints import suggestion
-from discreet.sources.events.local_days import open_zone
-from discreet.sources.events.periods import UNITS, Unit
-from discreet.sources.events.remote_files import is_remote
+from discreet.sources.events.paths import is_remote
+from discreet.sources.events.periods import UNITS, Unit, open_zone
 
 RESERVED = {"index", "statement", "data"}
 """Names of the site's own pages, which no chart may have as its id."""
@@ -334,7 +331,7 @@ def _check_chart(chart: Chart) -> None:
         raise InvalidValueError("split must be left out with counts")
     chart.mechanism  # noqa: B018  # an error in its parameters shows here
     if events.get("where") is not None:
-        from discreet.sources.events.where.parsing import parse_expression, silence_sqlglot
+        from discreet.sources.events.where.grammar import parse_expression, silence_sqlglot
 
         with silence_sqlglot():
             parse_expression(events["where"])

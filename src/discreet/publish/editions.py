@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
 from discreet.errors import InvalidValueError, quote
-from discreet.grouped_release import AnyRelease
 from discreet.ledger.account import Entry
 from discreet.publish.charts_file import Chart
-from discreet.sketches import Sketch
-from discreet.sources.events.local_days import open_zone
-from discreet.sources.events.periods import UNITS, Unit, list_periods
+from discreet.release.grouped import AnyRelease
+from discreet.release.sketch import Sketch
+from discreet.sources.events.periods import UNITS, Unit, list_periods, open_zone
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from dataclasses import MISSING, dataclass, field
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from discreet.discovery_terms import KINDS, SPELLINGS
+from discreet.mechanisms.noise import NOISES
 from discreet.mechanisms.registry import FALLBACKS, MECHANISMS
-from discreet.noise import NOISES
 from discreet.privacy import ADJACENCIES, MANY, ONE
-from discreet.sources.events.csv_format import ENCODINGS
+from discreet.sources.discovered import KINDS, SPELLINGS
+from discreet.sources.events.csv_files import ENCODINGS
 
 
 class Kind(NamedTuple):

@@ -16,20 +16,16 @@ from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from discreet.grouped_listing import name_group
-from discreet.grouped_release import GroupedRelease, count_groups
 from discreet.html_text import hash_for_policy
 from discreet.labels import sort_key
 from discreet.ledger.ledger import Ledger
 from discreet.publish.charts_file import Chart, ChartsFile
 from discreet.publish.editions import Edition, read_record
-from discreet.release import Release
-from discreet.release_csv import format_csv
-from discreet.release_words import describe_size
-from discreet.statements.registry import write_registry_entry
-from discreet.statements.statement import promise_to_people, write_statement
-from discreet.statements.subject import make_subject
-from discreet.statements.yaml_text import entry_to_yaml
+from discreet.release.formats import format_csv
+from discreet.release.grouped import GroupedRelease, count_groups, name_group
+from discreet.release.registry import entry_to_yaml, write_registry_entry
+from discreet.release.release import Release, describe_size
+from discreet.release.statement import make_subject, promise_to_people, write_statement
 from discreet.text import count_with_commas, decimal_above, printable, round_up
 
 if TYPE_CHECKING:

@@ -20,15 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.any_request import make_any_request
-from discreet.errors import Error, InvalidValueError, quote
-from discreet.ledger.account import Budget
+from discreet.errors import Error, InvalidValueError, LedgerError, quote
+from discreet.ledger.account import Budget, Composition
 from discreet.ledger.charges import open_charge
-from discreet.ledger.composition import Composition
-from discreet.ledger.errors import LedgerError
 from discreet.ledger.ledger import Ledger
 from discreet.mechanisms.discovery import delta_warning
-from discreet.padding import Padding
 from discreet.publish.chart_source import (
     has_lists_in_database,
     list_public_options,
@@ -47,13 +43,14 @@ from discreet.publish.editions import (
     read_record,
 )
 from discreet.publish.pages import ChartPages, Site
+from discreet.release.padding import Padding
+from discreet.release.topk import make_any_request, release_from, top_k
+from discreet.sources.base import GroupedSource
+from discreet.sources.discovered import UnlistedGroups
 from discreet.sources.events.group_columns import read_by
 from discreet.sources.events.periods import UNITS, Unit
 from discreet.sources.events.ranges import Integers
-from discreet.sources.groups import GroupedSource
-from discreet.sources.unlisted import UnlistedGroups
 from discreet.text import number_for_programs
-from discreet.topk import release_from, top_k
 
 MOST_PERIODS = 1000
 """The budget is followed for at most this many periods of a chart, almost three years of days."""

@@ -22,8 +22,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InvalidValueError
-from discreet.ledger.errors import LedgerError
+from discreet.errors import InvalidValueError, LedgerError
 
 KEPT_SECONDS = 60
 """A replaced folder is kept for this long, which lets a reader who opened it read all of its files."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.errors import InvalidTypeError
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Ranks
-from discreet.privacy import Sensitivity
-from discreet.selection import Selection
-from discreet.tally import Tally
+from discreet.mechanisms.tally import Selection, Tally
+from discreet.privacy import MANY as MANY
+from discreet.privacy import ONE as ONE
+from discreet.privacy import Sensitivity, whole_number
+from discreet.text import decimal, printable
 
 Chosen = tuple[list[Any] | Ranks, list[Fraction]]
 """The items that were chosen, in an array where they are positions, and their scores where they were asked for."""
@@ -59,7 +61,6 @@ class AnySource:
     def _repr_html_(self) -> str:
         """The notebook view: what is public about it."""
         from discreet.html_text import make_html_table, make_html_view
-        from discreet.sources.source_summary import summarize_source
 
         rows = make_html_table(list(summarize_source(self).items()))
         return make_html_view("Scored items, of which nothing is read before a release", rows, self.notes())
@@ -158,3 +159,133 @@ class Source(AnySource, ABC):
     @abstractmethod
     def every_item(self) -> list[Any]:
         """The labels of the whole domain, in any order; the scores are not read."""
+
+
+# Scores by group: one list of scored items for each of several public groups, such as countries or months.
+#
+# What one user can do to them all is said once, for the whole: a user is in one group ("one"), or in several ("many").
+
+Choose = Callable[[int, Tally], Selection]
+"""Selects ranks of a group, given its index and its tally."""
+
+
+class GroupedSource(AnySource, ABC):
+    """Scored items in each of several public groups, from one snapshot.
+
+    Attributes
+    ----------
+    keys
+        The groups, in the order of the public list; tuples where several columns make a group.
+    names
+        The names of the columns that make a group, for the header of a table.
+    each_user
+        "one" where a user's rows count in one group alone, "many" where they may count in several.
+    groups_per_user
+        In how many groups at most a user counts.
+    members
+        For each group what is public about it; of events all are the same.
+    """
+
+    keys: tuple[Any, ...]
+    names: tuple[str, ...]
+    each_user: str
+    groups_per_user: int
+    members: Sequence[Source]
+
+    @abstractmethod
+    def select_items(self, choose: Choose, scored: bool) -> list[Chosen]:
+        """What `choose` selects in each group, all from one snapshot, which is let go again.
+
+        Parameters
+        ----------
+        choose
+            Called with the index and the tally of each group, in order. What a selection leaves open is drawn before
+            the next group's turn.
+        scored
+            Whether to give the exact score of each item too.
+        """
+
+    def __repr__(self) -> str:
+        """What is public about it, in short."""
+        bound = f", max_groups_per_user={self.groups_per_user}" if self.each_user == MANY else ""
+        by = " and ".join(map(printable, self.names))
+        return f"{type(self).__name__}({len(self.keys):,} groups by {by}, each_user={self.each_user!r}{bound})"
+
+
+def check_each_user(each_user: Any, max_groups_per_user: Any, groups: int) -> int:
+    """In how many of so many groups a user counts, by what the caller says of it, for which there is no default."""
+    if not isinstance(each_user, str) or each_user not in (ONE, MANY):
+        said = ", and has no default" if each_user is None else f", not {quote(each_user)}"
+        raise InvalidValueError(f"each_user must be 'one' or 'many'{said}: {explain_each_user(str(groups))}")
+    if each_user == ONE:
+        if max_groups_per_user is not None:
+            raise InvalidValueError("max_groups_per_user must be left out with each_user='one', where it is 1")
+        return 1
+    if max_groups_per_user is None:
+        return groups
+    return min(whole_number(max_groups_per_user, "max_groups_per_user", 1), groups)
+
+
+def explain_each_user(groups: str, bound: str = "max_groups_per_user") -> str:
+    """What the two kinds mean and cost for so many groups; `bound` is what the caller knows that argument as."""
+    return (
+        f"with 'one' a user counts in one group alone, and each of the {groups} groups has the whole of epsilon. "
+        f"With 'many' a user may count in several, so that epsilon 1 in each costs {groups}, or give each 1/{groups}; "
+        f"{bound} bounds how many"
+    )
+
+
+# What is public about a source, in rows for people: what was asked and declared, and nothing that was counted.
+
+_WORDS = {
+    "where": "where",
+    "during": "during",
+    "label": "label",
+    "max_items_per_user": "items of a user",
+    "by": "by",
+    "each_user": "each user",
+    "max_groups_per_user": "groups of a user",
+    "spelling": "spelling",
+}
+"""The parts of a description that are shown as they are, and what they are called."""
+
+
+def summarize_source(source: Any) -> dict[str, str]:
+    """The rows, by their names.
+
+    Examples
+    --------
+    >>> import discreet, pyarrow
+    >>> loans = pyarrow.table({"who": [1, 2], "book": ["emma", "dune"]})
+    >>> source = discreet.events(loans, user="who", item="book", domain=["emma", "dune", "ulysses"])
+    >>> summarize_source(source)["items"], summarize_source(source)["adjacency"]
+    ('3, a public list', 'add-remove')
+    """
+    described = source.description()
+    rows = {role: printable(name) for role, name in described.get("columns", {}).items()}
+    rows |= {_WORDS[part]: _spell(value) for part, value in described.items() if part in _WORDS and value is not None}
+    if described.get("clip") is not None:
+        low, high, unit = described["clip"]
+        rows["clip"] = f"{low} to {high} steps of {unit}"
+    rows["items"] = _describe_items(source)
+    if hasattr(source, "keys"):
+        rows["groups"] = f"{len(source.keys):,}"
+    if getattr(source, "adjacency", None) is not None:
+        rows["adjacency"] = source.adjacency
+    moved = getattr(source, "sensitivity", None)
+    if moved is not None:
+        rows["one user"] = f"moves a score down by at most {decimal(moved.down)} and up by at most {decimal(moved.up)}"
+    return rows
+
+
+def _spell(value: Any) -> str:
+    return " and ".join(map(printable, value)) if isinstance(value, list | tuple) else printable(value)
+
+
+def _describe_items(source: Any) -> str:
+    """How many items there are, where they are listed."""
+    if hasattr(source, "terms"):
+        return f"found in the events, for delta {decimal(source.delta)}"
+    sizes = {member.d for member in source.members} if hasattr(source, "members") else {source.d}
+    listed = f"{min(sizes):,}" if len(sizes) == 1 else f"{min(sizes):,} to {max(sizes):,}"
+    return f"{listed}, a public list"

@@ -15,8 +15,8 @@ import numpy as np
 
 from discreet.errors import InvalidTypeError
 from discreet.exact.arrays import Ranks
+from discreet.mechanisms.tally import Tally
 from discreet.sources.base import Source
-from discreet.tally import Tally
 
 
 @dataclass(frozen=True, eq=False, repr=False)

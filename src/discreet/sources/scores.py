@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError
-from discreet.sources.arrays.array import array_source, is_tensor
-from discreet.sources.base import AnySource, Source, refuse_curve
-from discreet.sources.groups import GroupedSource
+from discreet.errors import Error, InvalidTypeError, InvalidValueError, quote
+from discreet.labels import check_labels, unwrap_label
+from discreet.sources.arrays.array import array_source, check_label_list, is_tensor
+from discreet.sources.base import (
+    MANY,
+    AnySource,
+    Choose,
+    Chosen,
+    GroupedSource,
+    OpeningTime,
+    Source,
+    check_each_user,
+    refuse_curve,
+)
 
 
 def as_source(scores: Any, labels: Any = None) -> Source:
@@ -24,7 +37,7 @@ def as_source(scores: Any, labels: Any = None) -> Source:
         return scores
     if isinstance(scores, GroupedSource):
         raise InvalidTypeError("scores must be of one list of items here, not of several groups: take one at a time")
-    from discreet.discovery_terms import refuse_discovered
+    from discreet.sources.discovered import refuse_discovered
 
     raise refuse_discovered("scores")
 
@@ -47,3 +60,162 @@ def as_any_source(scores: Any, labels: Any = None) -> AnySource:
     if labels is not None:
         raise InvalidValueError("labels must be left out for items that are to be found")
     return scores
+
+
+# `discreet.grouped`: scores that the caller holds for each group, as one source.
+
+
+class MemberGroups(GroupedSource):
+    """A source for each group, which are read one after the other."""
+
+    def __init__(
+        self,
+        keys: Sequence[Any],
+        members: Sequence[Source],
+        each_user: str,
+        groups_per_user: int,
+        names: tuple[str, ...] = ("group",),
+    ) -> None:
+        self.keys, self.members, self.names = tuple(keys), members, names
+        self.each_user, self.groups_per_user = each_user, groups_per_user
+        self.opening = OpeningTime()
+
+    def select_items(self, choose: Choose, scored: bool) -> list[Chosen]:
+        return [member.select_items(partial(choose, i), scored) for i, member in enumerate(self.members)]
+
+    def description(self) -> dict[str, Any]:
+        bound = {"max_groups_per_user": self.groups_per_user} if self.each_user == MANY else {}
+        named = {} if self.names == ("group",) else {"by": list(self.names)}
+        return {**named, "groups": repr(self.keys), "each_user": self.each_user, **bound}
+
+    def opening_seconds(self) -> float:
+        return self.opening.take() + sum(member.opening_seconds() for member in self.members)
+
+
+def grouped(
+    scores: Any,
+    *,
+    by: str | Sequence[str] | None = None,
+    each_user: str | None = None,
+    max_groups_per_user: int | None = None,
+    labels: Any = None,
+) -> GroupedSource:
+    """A source of scores by group, of which `top_k` releases a list for each group, within one epsilon.
+
+    Parameters
+    ----------
+    scores
+        For each group, by its name, whatever `top_k` takes as scores; or a pandas frame with a column for each group,
+        whose index are the items. The groups must be a public list: one that is there because somebody is in it tells
+        that.
+    by
+        What the groups are, such as "country", for the header of tables: one name, or one for each part of groups that
+        are tuples. By default what the columns of a frame are called, or "group".
+    each_user
+        "one" where a user is in one group alone, as people are in countries: each group then has the whole of epsilon.
+        "many" where a user may be in several, as people are in months. There is no default, because the wrong one
+        breaks the promise.
+    max_groups_per_user
+        With "many": the scores count each user in at most so many groups, by default in all. Each group has that part
+        of epsilon.
+    labels
+        The names of the items where the scores have none: one list for all groups, or a mapping with one for each.
+
+    Returns
+    -------
+    GroupedSource
+        What `top_k` takes.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> visits = {"DE": {"dune": 912, "alien": 877, "heat": 41}, "FR": {"dune": 20, "alien": 310, "heat": 298}}
+    >>> charts = discreet.top_k(discreet.grouped(visits, each_user="one"), k=2, epsilon=1)
+    >>> charts["FR"].items
+    ['alien', 'heat']
+    >>> charts.guarantee.epsilon
+    Fraction(1, 1)
+    """
+    begun = time.monotonic()
+    groups, columns, own_names = _split_groups(scores)
+    if not groups:
+        raise InvalidValueError("scores must hold at least one group, not none")
+    keys = _check_keys(groups)
+    names = _check_names(own_names if by is None else by, keys)
+    most = check_each_user(each_user, max_groups_per_user, len(keys))
+    named = _labels_by_group(labels, groups)
+    members = [_open_member(key, given, named(i)) for i, (key, given) in enumerate(zip(keys, columns, strict=True))]
+    source = MemberGroups(keys, members, str(each_user), most, names)
+    source.opening.add_since(begun)
+    return source
+
+
+def _split_groups(scores: Any) -> tuple[list[Any], list[Any], Any]:
+    """The groups, the scores of each, and what a frame calls its groups."""
+    if isinstance(scores, Mapping):
+        return list(scores), list(scores.values()), "group"
+    kind, package = type(scores).__name__, type(scores).__module__.partition(".")[0]
+    if package == "pandas" and kind == "DataFrame":
+        _check_wide(scores)
+        names = [name for name in scores.columns.names if isinstance(name, str)]
+        known = names if len(names) == scores.columns.nlevels else "group"
+        return scores.columns.tolist(), [scores.iloc[:, i] for i in range(scores.shape[1])], known
+    columns = {"DataFrame": "columns", "Table": "column_names"}.get(kind)
+    hint = "" if columns is None else f"; write {{name: frame[name] for name in frame.{columns}}}, and pass labels"
+    raise InvalidTypeError(f"scores must be a mapping from group to scores or a pandas frame, not a {kind}{hint}")
+
+
+def _check_wide(frame: Any) -> None:
+    """Refuses a frame with a column of text: it has a row for each group and item."""
+    if any(str(dtype) in ("object", "str", "string", "category") for dtype in frame.dtypes):
+        raise InvalidTypeError(
+            "scores must be a frame with a column of numbers for each group and the items as its index; of one with "
+            "rows of group, item and score, write frame.pivot(index='item', columns='group', values='score')"
+        )
+
+
+def _check_names(given: Any, keys: list[Any]) -> tuple[str, ...]:
+    """What the columns that make a group are called: one name, or as many as each group has parts."""
+    names = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise InvalidTypeError(f"by must be a name or a list of names, not {quote(given)}")
+    if len(set(names)) < len(names):
+        raise InvalidValueError(f"by must hold each name once, not {quote(given)}")
+    if len(names) > 1 and not all(isinstance(key, tuple) and len(key) == len(names) for key in keys):
+        raise InvalidValueError(f"by must be one name where groups are not tuples of {len(names)}, not {quote(given)}")
+    return names
+
+
+def _check_keys(groups: list[Any]) -> list[Any]:
+    try:
+        return check_labels(groups)
+    except Error as error:
+        message = str(error)
+    raise InvalidValueError(f"groups of scores must be names as labels are: {message}")
+
+
+def _labels_by_group(labels: Any, groups: list[Any]) -> Callable[[int], Any]:
+    """The labels of each group, by its index: those given for all, or those that a mapping has for it."""
+    if not isinstance(labels, Mapping):
+        shared = None if labels is None else check_label_list(labels)
+        return lambda _: shared
+    known = set(groups)
+    unknown = [group for group in labels if group not in known]
+    if unknown:
+        raise InvalidValueError(
+            f"labels must be for groups that scores has, and {quote(unwrap_label(unknown[0]))} is none"
+        )
+    return lambda i: labels.get(groups[i])
+
+
+def _open_member(key: Any, scores: Any, labels: Any) -> Source:
+    """The source of one group; what is wrong with it is said with the name of the group."""
+    try:
+        if isinstance(scores, Source) and not scores.has_items:
+            raise refuse_curve()
+        source = as_source(scores, labels)
+        # The groups outlive this call, and what the caller holds may change.
+        return source.snapshot()
+    except Error as error:
+        kind, message = type(error), str(error)
+    raise kind(f"{message} (in the group {quote(key)})")

@@ -12,13 +12,12 @@ from functools import partial
 from itertools import pairwise
 from math import exp, isnan, log, nan, sqrt
 
-from discreet.analysis.goals import GOALS, goals
+from discreet.analysis.goals import GOALS, goals, log_odds
 from discreet.analysis.meters import Precision, Shares, meter
-from discreet.analysis.statistics import log_odds
-from discreet.guarantee import Guarantee
 from discreet.mechanisms.base import Form, Mechanism
+from discreet.mechanisms.tally import Tally
 from discreet.privacy import Sensitivity
-from discreet.tally import Tally
+from discreet.release.guarantee import Guarantee
 
 CURVE_GOALS = ("top", "great", "good")
 """The goals that all figures show. The figure of the methods has recall too, which takes longer."""

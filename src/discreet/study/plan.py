@@ -14,20 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from discreet.analysis.choose import compare, find_least
-from discreet.analysis.clipping import compare_bounds
-from discreet.analysis.comparison import Choice, Comparison, ItemBound
+from discreet.analysis.compare import Choice, Comparison, ItemBound, compare, compare_bounds, find_least
 from discreet.analysis.goals import GOALS, Hits, check_goal, goals, name_goal
 from discreet.analysis.meters import Shares
 from discreet.analysis.search import Aim, Case, Scores, Search, find_number_below, hardest_case
 from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.tally import Tally
 from discreet.privacy import MANY, Number, Sensitivity
-from discreet.sketches import Sketch
-from discreet.sources.groups import GroupedSource
+from discreet.release.sketch import Sketch
+from discreet.sources.base import GroupedSource
 from discreet.study.charts import check_matplotlib
 from discreet.study.curves import Point, Results, refine
 from discreet.study.page import page
-from discreet.tally import Tally
 from discreet.text import decimal, round_up, three_digits
 
 _SPAN, _STEPS = 8.0, 33

@@ -20,12 +20,12 @@ from pathlib import Path
 
 from discreet import __version__
 from discreet.atomic_write import atomic_write
-from discreet.sketches import Sketch
+from discreet.jobs import make_pool
+from discreet.release.sketch import Sketch
 from discreet.study.charts import Picture, check_matplotlib, pictures_of
 from discreet.study.curves import NeededEpsilon, Point, Results, Time
 from discreet.study.page import write_page
 from discreet.study.tasks import METHODS, PAPERS, Task, summarise
-from discreet.workers import make_pool
 
 KEPT = "study.jsonl"
 PAGE = "index.html"

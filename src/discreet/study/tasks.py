@@ -15,16 +15,17 @@ from itertools import product
 from math import isnan, nan
 from statistics import median
 
-from discreet.analysis.joint_sets import JointOverSets
+from discreet.analysis.joint_odds import JointOverSets
 from discreet.analysis.meters import Precision, Shares
 from discreet.errors import InvalidValueError
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.canonical import Canonical
+from discreet.mechanisms.noise import NOISES
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.registry import all_contenders
 from discreet.mechanisms.sampler import Sampler
-from discreet.noise import NOISES
-from discreet.sketches import Sketch
+from discreet.release.sketch import Sketch
+from discreet.release.topk import top_k
 from discreet.study.curves import (
     CURVE_GOALS,
     NeededEpsilon,
@@ -39,7 +40,6 @@ from discreet.study.curves import (
 )
 from discreet.study.vectors import Vector, zipf
 from discreet.text import describe_multiple, three_digits
-from discreet.topk import top_k
 
 SIZES = (10, 100, 1000)
 """The lengths k of the lists that a study compares, as in the paper."""

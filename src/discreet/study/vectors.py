@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Floats
+from discreet.mechanisms.tally import Tally
 from discreet.privacy import Sensitivity
-from discreet.sketches import Sketch
+from discreet.release.sketch import Sketch, read_sketch
 from discreet.sources.arrays.array import array_source
-from discreet.sources.files import file_source, read_sketch
-from discreet.tally import Tally
+from discreet.sources.files import file_source
 
 ZIPF_TOTAL = 15**7
 """The sum of the scores that follow Zipf's law, as in the authors' code."""

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 import discreet
 import draws
 from definitions import definition
-from discreet.columns import FloatColumn
 from discreet.errors import Error
 from discreet.evidence.walk import walk
 from discreet.exact.entropy import Entropy
 from discreet.labels import sort_labels
-from discreet.selection import Selection, UniformSubset
-from discreet.sources.arrays import array, blocks, buckets, positions, sorting
+from discreet.mechanisms.tally import FloatColumn, Selection, UniformSubset
+from discreet.sources.arrays import array, positions, sorting
 from discreet.sources.arrays.array import array_source
 
 COUNTS = discreet.Sensitivity(down=0, up=1)
@@ -37,9 +36,9 @@ def tiny(monkeypatch):
     monkeypatch.setattr(sorting, "_SMALL", 8)
     monkeypatch.setattr(sorting, "MANY", 1)
     for name, value in (("BLOCK", 5), ("SAMPLE", 11)):
-        monkeypatch.setattr(blocks, name, value)
+        monkeypatch.setattr(sorting, name, value)
     for name, value in (("BLOCK", 5), ("_SHARE", 1)):
-        monkeypatch.setattr(buckets, name, value)
+        monkeypatch.setattr(sorting, name, value)
 
 
 def numbers(kind):
@@ -186,7 +185,7 @@ def test_only_the_buckets_asked_for_are_sorted():
     scores = np.random.default_rng(5).permutation(falling(2**18))
     tally = array_source(scores).tally()
     discreet.Canonical().prepare(tally, 20, Fraction(1), discreet.Sensitivity()).draw(Entropy(random.Random(1)))
-    assert isinstance(tally.column, buckets.BucketColumn)
+    assert isinstance(tally.column, sorting.BucketColumn)
     assert 20 < len(tally.column._known.values) < 2**16
     # Asked for a rank below, it sorts more, and the answers stay what they were.
     before = tally.exact(7)
@@ -255,7 +254,7 @@ def test_large_whole_numbers_that_tie_at_the_top_are_no_error(kind, below, epsil
 def test_a_sample_that_misleads_costs_a_sort_and_no_more():
     """Every score that the sample sees is small, and hardly any other is."""
     scores = np.random.default_rng(2).integers(2**40, 2**50, 2**18)
-    scores[:: 2**18 // blocks.SAMPLE] = 3
+    scores[:: 2**18 // sorting.SAMPLE] = 3
     tally = array_source(scores).tally()
     assert tally.last is None
     assert tally.exact(0) == scores.max()
@@ -268,9 +267,9 @@ def test_a_mapped_file_is_read_in_pieces_and_let_go(tmp_path, kind):
     scores = (np.random.default_rng(4).random(2**17) * 1e9).astype(kind)
     np.save(tmp_path / "scores.npy", scores)
     mapped, private = (np.load(tmp_path / "scores.npy", mmap_mode=mode) for mode in ("r", "c"))
-    assert blocks._find_mapping(np.asarray(mapped)[5:]) is not None
-    assert blocks._find_mapping(private) is None
-    assert blocks._find_mapping(scores) is None
+    assert sorting._find_mapping(np.asarray(mapped)[5:]) is not None
+    assert sorting._find_mapping(private) is None
+    assert sorting._find_mapping(scores) is None
     private[7] = 2 * scores.max()
     assert array_source(mapped).tally().exact(0) == Fraction(scores.max().item())
     assert array_source(private).tally().exact(0) == Fraction(2 * scores.max().item())

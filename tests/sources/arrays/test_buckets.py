@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.columns import FloatColumn, IntegerColumn
 from discreet.errors import Error
-from discreet.sources.arrays import buckets, sorting
-from discreet.sources.arrays.buckets import BucketColumn
-from discreet.tally import Tally
+from discreet.mechanisms.tally import FloatColumn, IntegerColumn, Tally
+from discreet.sources.arrays import sorting
+from discreet.sources.arrays.sorting import BucketColumn
 
 MADE = np.random.default_rng(6)
 SPREAD = {
@@ -36,7 +35,7 @@ SPREAD = {
 
 
 def fill_buckets(scores):
-    return buckets.fill_buckets(scores, Fraction(1), lambda: sorting._sort_column(scores, Fraction(1)))
+    return sorting.fill_buckets(scores, Fraction(1), lambda: sorting._sort_column(scores, Fraction(1)))
 
 
 @pytest.mark.parametrize("name", SPREAD)
@@ -143,8 +142,8 @@ def test_leading_bits_never_fall_and_fit_whatever_the_signs(kind, bits):
     tiny = limits.smallest_subnormal
     for ends in ([0.0, -0.0, tiny, 1.0], [-1.0, -tiny, -0.0, 0.0], [-0.0, 0.0], [limits.min, -0.0, 0.0, limits.max]):
         for scores in (np.array(ends, kind), np.array(ends[::-1], kind)):
-            low, high = buckets._find_range(scores)
-            keys = buckets._find_by_bits(low, high, bits)(scores).astype(np.int64)
+            low, high = sorting._find_range(scores)
+            keys = sorting._find_by_bits(low, high, bits)(scores).astype(np.int64)
             assert keys.max() < 2**bits
             order = np.argsort(scores, kind="stable")
             assert (np.diff(keys[order]) >= 0).all()
@@ -154,9 +153,9 @@ def test_leading_bits_never_fall_and_fit_whatever_the_signs(kind, bits):
 @pytest.mark.parametrize("by", ["_find_by_share", "_find_by_bits"])
 def test_either_way_to_buckets_finds_every_score(by, monkeypatch):
     """Where some buckets are crowded too, which costs time alone."""
-    monkeypatch.setattr(buckets, "_SHARE", 1)
+    monkeypatch.setattr(sorting, "_SHARE", 1)
     other = {"_find_by_share": "_find_by_bits", "_find_by_bits": "_find_by_share"}[by]
-    monkeypatch.setattr(buckets, other, lambda low, high, bits: None)
+    monkeypatch.setattr(sorting, other, lambda low, high, bits: None)
     for scores in SPREAD.values():
         if (column := fill_buckets(scores)) is not None:
             some = MADE.integers(0, len(scores), 30)
@@ -193,7 +192,7 @@ def test_a_release_is_that_of_sorted_scores(mechanism, monkeypatch):
     import random
 
     releases, limit = [], discreet.Sensitivity(down=0, up=1)
-    for many in (buckets.MANY, 10**9):
+    for many in (sorting.MANY, 10**9):
         monkeypatch.setattr(sorting, "MANY", many)
         drawn = discreet.top_k(
             SPREAD["uniform"], 40, "0.05", mechanism=mechanism, sensitivity=limit, rng=random.Random(3)

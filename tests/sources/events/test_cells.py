@@ -13,10 +13,10 @@ import pytest
 
 import discreet
 from discreet.sources.events.cells import is_untyped, read_cell
-from discreet.sources.events.dialect import dialect_of
+from discreet.sources.events.dialects.base import dialect_of
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
-from discreet.sources.events.parquet import convert_to_cell
-from discreet.sources.events.sqlite_cells import declare_types
+from discreet.sources.events.dialects.sqlite import declare_types
+from discreet.sources.events.readers import convert_to_cell
 from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 
 TEXTS = [

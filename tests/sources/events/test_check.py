@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.sources.events import check_items
+from discreet.sources.events import check as check_module
 from discreet.sources.events.check_report import WARNING, Frequent, NearMatch
 from discreet.sources.events.connect import open_table
 from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
@@ -82,7 +82,7 @@ def test_what_is_looked_for_in_other_columns_stands_in_no_statement(tmp_path, mo
         opened.cleanup.append(lambda: log.extend(row[0] for row in connection.execute(told).fetchall()))
         return opened
 
-    monkeypatch.setattr(check_items, "open_table", open_with_log)
+    monkeypatch.setattr(check_module, "open_table", open_with_log)
     table = pa.table({"who": [1, 2, 3, 4], "film": ["Dune", "Heat", "Heat", "zorro"]})
     found = check(table, domain=f"{tmp_path / 'films.csv'}:id")
     [column] = found.other_columns

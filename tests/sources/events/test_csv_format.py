@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.sources.events.csv_format import CsvFormat, sniff_delimiter
-from discreet.sources.events.file_paths import find_files
-from discreet.sources.events.text_files import read_delimited
+from discreet.sources.events.csv_files import CsvFormat, sniff_delimiter
+from discreet.sources.events.paths import find_files
+from discreet.sources.events.readers import read_delimited
 from effort import examples
 from engines import spark  # noqa: F401  # fixture
 

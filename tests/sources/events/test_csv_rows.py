@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.sources.events import csv_rows
-from discreet.sources.events.csv_rows import CsvRows, RowSyntax, find_row_ends, find_state, split_rows
+from discreet.sources.events import csv_files
+from discreet.sources.events.csv_files import CsvRows, RowSyntax, find_row_ends, find_state, split_rows
 from effort import examples
 
 COMMAS, BACKSLASHES = RowSyntax(b","), RowSyntax(b",", b"\\")
@@ -108,8 +108,8 @@ def test_each_row_is_read_as_if_it_were_alone(tmp_path, longest, text, syntax, p
     escape = None if syntax.escape is None else "\\"
     rows = [row for row in naive_rows(text, syntax)[0] if len(row) <= longest]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_rows, "LONGEST_ROW", longest)
-        patch.setattr(csv_rows, "PIECE", piece_size)
+        patch.setattr(csv_files, "LONGEST_ROW", longest)
+        patch.setattr(csv_files, "PIECE", piece_size)
         whole = read(tmp_path, b"who,what,note\n" + b"".join(naive_rows(text, syntax)[0]), escape=escape)
         alone = [read(tmp_path, b"who,what,note\n" + row, escape=escape) for row in rows]
     assert whole == sum(alone, Counter())
@@ -189,8 +189,8 @@ def test_the_rows_of_one_more_user_add_one_at_most(tmp_path, rows, extra, place,
     added = [(extra[0][0], item, note) for _, item, note in extra]
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_rows, "LONGEST_ROW", 64)
-        patch.setattr(csv_rows, "PIECE", piece_size)
+        patch.setattr(csv_files, "LONGEST_ROW", 64)
+        patch.setattr(csv_files, "PIECE", piece_size)
         for each in (rows, [*rows[:place], *added, *rows[place:]]):
             with open(tmp_path / "e.csv", "w", newline="", encoding="utf-8") as file:
                 csv.writer(file, lineterminator=line_end).writerows([("who", "what", "note"), *each])

@@ -15,8 +15,8 @@ import pytest
 
 import discreet
 from discreet.errors import Error, InvalidTypeError
-from discreet.sources.events.dialect import SENT_TYPES, Dialect, dialect_named, list_engines
 from discreet.sources.events.dialects import duckdb
+from discreet.sources.events.dialects.base import SENT_TYPES, Dialect, dialect_named, list_engines
 from engines import mariadb, postgres  # noqa: F401  # fixtures
 
 SOURCES = Path(discreet.__file__).parent / "sources"

@@ -13,12 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.sources.engine import ask
 from discreet.sources.events.cells import read_cell
 from discreet.sources.events.connect import open_table
-from discreet.sources.events.group_columns import read_by
+from discreet.sources.events.engine import ask
+from discreet.sources.events.group_columns import MOST_GROUPS, read_by
 from discreet.sources.events.group_keys import ORDINAL, open_group_keys, refuse_own_groups
-from discreet.sources.events.group_lists import MOST_GROUPS
 from effort import examples
 from engines import LOCAL, LONG_ON_SPARK, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
 

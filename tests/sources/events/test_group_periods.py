@@ -16,13 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.sources.engine import ask
 from discreet.sources.events.cells import read_cell
 from discreet.sources.events.connect import open_table
-from discreet.sources.events.group_keys import open_group_keys
-from discreet.sources.events.group_spelling import parse_by, parse_groups
-from discreet.sources.events.local_days import CODES_PER_DAY, code_moments, find_offsets
-from discreet.sources.events.periods import UNITS
+from discreet.sources.events.engine import ask
+from discreet.sources.events.group_keys import open_group_keys, parse_by, parse_groups
+from discreet.sources.events.periods import CODES_PER_DAY, UNITS, code_moments, find_offsets
 from effort import examples
 from engines import postgres, spark  # noqa: F401  # fixtures
 

@@ -31,9 +31,9 @@ from test_contract import (
 
 import discreet
 from discreet.errors import InvalidTypeError, InvalidValueError
-from discreet.selection import Selection
+from discreet.mechanisms.tally import Selection
 from discreet.sources.events import connect, lookup
-from discreet.sources.events.dialect import dialect_named
+from discreet.sources.events.dialects.base import dialect_named
 from effort import examples
 from engines import ENGINES, LOCAL, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.selection import Selection
+from discreet.mechanisms.tally import Selection
 from effort import examples
 from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 

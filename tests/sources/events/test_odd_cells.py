@@ -24,7 +24,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.selection import Selection
+from discreet.mechanisms.tally import Selection
 from effort import examples
 from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 

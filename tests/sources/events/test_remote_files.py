@@ -17,14 +17,13 @@ import pytest
 import discreet
 from chart_folder import SONGS, write_charts
 from command_line import process
-from discreet.errors import InvalidValueError, MissingExtraError, quote
+from discreet.errors import InvalidValueError, MissingExtraError, quote, redact_url
 from discreet.publish.chart_source import find_table, list_public_options
 from discreet.publish.charts_file import read_charts
-from discreet.redaction import redact_url
+from discreet.sources.events.dialects.base import connect_in_memory
 from discreet.sources.events.domain import split_column
-from discreet.sources.events.embedded import connect_in_memory
-from discreet.sources.events.origin import origin_of
-from discreet.sources.events.remote_files import fetch_text_file
+from discreet.sources.events.paths import fetch_text_file
+from discreet.sources.events.provenance import origin_of
 
 ROWS = [(f"u{i}", "a" if i % 3 else "b") for i in range(30)]
 SECRET = "hunter2"  # noqa: S105  # of no server
@@ -201,7 +200,7 @@ def test_without_the_extension_it_is_said_how_to_install_it_and_nothing_is_fetch
 
 
 def test_no_connection_installs_or_loads_an_extension_by_itself(tmp_path):
-    from discreet.sources.events.embedded import connect_in_memory, connect_to_file
+    from discreet.sources.events.dialects.base import connect_in_memory, connect_to_file
 
     duckdb.connect(str(tmp_path / "events.db")).close()
     for backend, close in (connect_in_memory(), connect_to_file(f"duckdb://{tmp_path / 'events.db'}")):

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.sources.events.dialect import dialect_of
+from discreet.sources.events.dialects.base import dialect_of
 from discreet.sources.events.rowwise import _LISTED, check_rowwise
 from effort import examples
 

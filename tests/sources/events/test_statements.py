@@ -14,9 +14,9 @@ import pyarrow.parquet
 import pytest
 
 import discreet
-from discreet.selection import Selection
+from discreet.mechanisms.tally import Selection
 from discreet.sources.events import lookup
-from discreet.sources.events.dialect import dialect_named
+from discreet.sources.events.dialects.base import dialect_named
 from engines import postgres, spark  # noqa: F401  # fixtures
 
 LENGTHS = (1, 2, 150, 1, 90, 2)

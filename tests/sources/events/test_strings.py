@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.sources.events.dialect import Dialect
+from discreet.sources.events.dialects.base import Dialect
 from engines import ENGINES, on, on_server, postgres, spark  # noqa: F401  # fixtures
 
 ALPHABET = "ba'\\%ä😀\u0301"

@@ -24,7 +24,7 @@ import pyarrow.parquet
 import pytest
 
 import discreet
-from discreet.sources.engine import EngineError, ask
+from discreet.sources.events.engine import EngineError, ask
 from engines import postgres  # noqa: F401  # a fixture
 
 EVENTS = pa.table({"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, 3.0], "nested": [[1], [2], [3]]})

@@ -11,7 +11,7 @@ import pytest
 import discreet
 from discreet.errors import Error
 from discreet.sources.events.check_report import Frequent
-from discreet.sources.events.table_names import TableName, parse_listed_column, parse_table_name, server_of
+from discreet.sources.events.connect import TableName, parse_listed_column, parse_table_name, server_of
 from engines import on_server, postgres  # noqa: F401  # a fixture
 
 EVENTS = [(1, 7), (2, 7), (2, 8), (3, 9)]

@@ -10,7 +10,7 @@ import pytest
 import discreet
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.privacy import exact
-from discreet.sources.events.dialect import dialect_named
+from discreet.sources.events.dialects.base import dialect_named
 from engines import postgres, spark  # noqa: F401  # fixtures
 
 TEXTS = ["", "7", "é", "\U0001f600", "a" * 70_000, "2026-01-01", "1e999", "true", "9" * 50, "nan", "0x1F", "-0"]

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.discovery_terms import Discovered
-from discreet.sources.events.unlisted_scoring import UnlistedScoring
+from discreet.sources.discovered import Discovered
+from discreet.sources.events.unlisted import UnlistedScoring
 from effort import examples
 from engines import ENGINES, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 

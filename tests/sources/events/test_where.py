@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.sources.events.where import DEEPEST, LONGEST, MOST, condition, describe_readings
-from discreet.sources.events.where.nodes import READERS
-from discreet.sources.events.where.whitelist import PARTS
+from discreet.sources.events.where.grammar import PARTS
+from discreet.sources.events.where.translate import READERS
 from effort import examples
 from engines import postgres, spark  # noqa: F401  # fixtures
 

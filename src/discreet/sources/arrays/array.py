@@ -20,12 +20,10 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.labels import check_labels, is_column, labels_at, unwrap_label
-from discreet.selection import Selection
-from discreet.sources.arrays.blocks import FINITE
+from discreet.mechanisms.tally import Selection, Tally, common_unit
 from discreet.sources.arrays.positions import PositionFinder
-from discreet.sources.arrays.sorting import LARGE, tally_of_array
+from discreet.sources.arrays.sorting import FINITE, LARGE, tally_of_array
 from discreet.sources.base import Source
-from discreet.tally import Tally, common_unit
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,10 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.exact.arrays import Mask, Ranks, sorted_distinct
-from discreet.selection import Selection, UniformSubset
-from discreet.sources.arrays.blocks import BLOCK, as_bits, iterate_blocks
-from discreet.sources.arrays.sorting import LARGE
-from discreet.tally import Tally
+from discreet.mechanisms.tally import Selection, Tally, UniformSubset
+from discreet.sources.arrays.sorting import BLOCK, LARGE, as_bits, iterate_blocks
 
 _FEW = 8
 """Up to how many items are looked for one by one."""

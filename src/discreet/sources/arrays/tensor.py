@@ -16,17 +16,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.columns import float_differences, lowest_keys, reach_thresholds
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError
 from discreet.exact.arrays import Floats, Ranks
 from discreet.labels import labels_at
-from discreet.selection import Selection
+from discreet.mechanisms.tally import Selection, Tally, float_differences, lowest_keys, reach_thresholds
 from discreet.sources.arrays.array import ArraySource, array_source, check_score_labels
-from discreet.sources.arrays.blocks import FINITE
 from discreet.sources.arrays.positions import draw_inside, lies_close
-from discreet.sources.arrays.sorting import LARGE
+from discreet.sources.arrays.sorting import FINITE, LARGE
 from discreet.sources.base import Source
-from discreet.tally import Tally
 
 _ON_HOST = 1
 """What DLPack calls the memory of the host."""

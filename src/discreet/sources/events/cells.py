@@ -27,7 +27,7 @@ from functools import cache, reduce
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet.sources.events.dialect import Dialect
+    from discreet.sources.events.dialects.base import Dialect
 
 LARGEST_EXACT = 2**53 - 1
 """The largest whole number up to which every whole number is a float of its own."""

@@ -10,30 +10,110 @@ import os
 import re
 import uuid
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
-from discreet.sources.engine import EngineError, ask
-from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvFormat
-from discreet.sources.events.dialect import SENT_TYPES, Dialect, dialect_named, dialect_of
-from discreet.sources.events.embedded import connect_in_memory
-from discreet.sources.events.file_paths import FoundFiles, find_files, is_path, is_paths, list_files
-from discreet.sources.events.remote_files import (
+from discreet.sources.events.csv_files import DELIMITERS, USUAL, CsvFormat
+from discreet.sources.events.dialects.base import SENT_TYPES, Dialect, connect_in_memory, dialect_named, dialect_of
+from discreet.sources.events.engine import EngineError, ask
+from discreet.sources.events.paths import (
+    FoundFiles,
     fetch_text_file,
+    find_files,
+    is_path,
+    is_paths,
     is_remote,
+    list_files,
     list_remote_files,
     load_httpfs,
     locate_remote_file,
 )
-from discreet.sources.events.table_names import find_named_table, open_named_table, parse_table_name, server_of
 
 if TYPE_CHECKING:
-    from discreet.sources.events.csv_rows import CsvRows
+    from discreet.sources.events.csv_files import CsvRows
     from discreet.sources.events.frames import FrameColumn
+
+
+# Tables of a database by name: of its own schema, of another one, or as the public list of items.
+
+PREFIX = "connect:"
+"""What a list begins with that is a column of a table beside the events, in the same database."""
+
+
+@dataclass(frozen=True)
+class TableName:
+    """The name of a table, and of its schema where it was said."""
+
+    table: str
+    schema: str | None = None
+
+    def __str__(self) -> str:
+        return self.table if self.schema is None else f"{self.schema}.{self.table}"
+
+
+def parse_table_name(given: Any) -> TableName:
+    """The name that a caller means by "events", "mart.events" or ("mart", "events")."""
+    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(part, str) and part for part in given):
+        return TableName(given[1], given[0])
+    if not isinstance(given, str) or not given:
+        raise InvalidTypeError(
+            "name must be the name of a table, such as 'events', 'mart.events' or ('mart', 'events'), "
+            f"not {quote(given)}"
+        )
+    schema, _, table = given.partition(".")
+    return TableName(table, schema) if schema and table else TableName(given)
+
+
+def parse_listed_column(given: Any) -> tuple[TableName, str | None] | None:
+    """The table and the column of "connect:mart.products.id"; None for any other list."""
+    if not isinstance(given, str) or not given.startswith(PREFIX):
+        return None
+    parts = given.removeprefix(PREFIX).split(".")
+    if not 2 <= len(parts) <= 3 or not all(parts):
+        raise InvalidValueError(
+            f"domain must be {PREFIX}TABLE.COLUMN or {PREFIX}SCHEMA.TABLE.COLUMN, not {quote(given)}"
+        )
+    *schema, table, column = parts
+    return TableName(table, schema[0] if schema else None), column
+
+
+def open_named_table(connection: Any, engine: str, name: TableName, argument: str) -> Any:
+    """The ibis table of that name."""
+    found = find_named_table(connection, engine, name, argument)
+    schema = {} if found.schema is None else {"database": found.schema}
+
+    def read_table() -> Any:
+        table = connection.table(found.table, **schema)
+        return dialect_of(table).adapt_table(table)
+
+    return ask(engine, "opening the table", read_table, "the right to read it")
+
+
+def find_named_table(connection: Any, engine: str, name: TableName, argument: str) -> TableName:
+    """The name as the engine has it; of a table that is not there it is refused without a word about others."""
+    if str(name) != name.table and str(name) in ask(engine, "listing tables", connection.list_tables):
+        # A name may have a dot in it.
+        name = TableName(str(name))
+    schema = {} if name.schema is None else {"database": name.schema}
+    known = name.schema is None or name.schema in ask(engine, "listing schemas", connection.list_databases)
+    if not known or name.table not in ask(engine, "listing tables", lambda: connection.list_tables(**schema)):
+        raise InvalidValueError(f"{argument} must be a table of {engine}, and {quote(str(name))} is none")
+    return name
+
+
+def server_of(url: str) -> str:
+    """The host and the port of a URL, which say who does not answer; nothing else of it may be shown."""
+    rest = url.partition("://")[2]
+    authority = re.split("[/?#]", rest)[0]
+    found = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d+))?", authority.rpartition("@")[2])
+    # A password may hold a slash, and then what looks like the host is part of it.
+    if found is None or "@" in rest[len(authority) :]:
+        return "the server of that URL"
+    return f"{found[1] or 'localhost'}{'' if found[2] is None else f', port {found[2]}'}"
 
 
 @dataclass(eq=False, repr=False)
@@ -230,7 +310,7 @@ def _open_frame(frame: Any, wanted: Collection[str] | None, argument: str, user:
 def _open_relation(relation: Any, wanted: Collection[str] | None, argument: str) -> Opened:
     """Open a relation of DuckDB, of which only the wanted columns are fetched."""
     from discreet.sources.events.frames import FrameColumn, choose_columns
-    from discreet.sources.events.text_files import quote_identifier
+    from discreet.sources.events.readers import quote_identifier
 
     if wanted is not None and "pandas_scan" in relation.sql_query():
         raise InvalidTypeError(
@@ -307,9 +387,8 @@ def _read_files(
     streams: list[CsvRows],
 ) -> tuple[Any, frozenset[str]]:
     """A table of files, and its columns without a declared type."""
-    from discreet.sources.events.parquet import read_parquet
-    from discreet.sources.events.recoding import check_whole
-    from discreet.sources.events.text_files import literal_paths, read_delimited, read_json
+    from discreet.sources.events.csv_files import check_whole
+    from discreet.sources.events.readers import literal_paths, read_delimited, read_json, read_parquet
 
     if any(map(is_remote, found.files)):
         load_httpfs(connection)
@@ -399,3 +478,52 @@ def _open_spark(frame: Any) -> Opened:
 def _unused_name(kind: str) -> str:
     """A name that nobody has used; it depends on nothing."""
     return f"discreet_{kind}_{uuid.uuid4().hex}"
+
+
+# Trying, on no rows, what a release will ask of an engine, before a ledger is charged for it.
+#
+# Rights, temporary tables, room for them and functions that an engine lacks are public. The query of the release runs
+# on a table of which no row is read, and what fails there is named.
+
+
+def probe_query(opened: Opened, make_query: Callable[[], Any], columns: Sequence[str]) -> None:
+    """Raise an EngineError that names what a query cannot do on its engine, whatever the rows are.
+
+    Parameters
+    ----------
+    opened
+        The events.
+    make_query
+        Returns the expression that will be cached.
+    columns
+        The columns of the events that it reads.
+    """
+    import ibis
+
+    def cache_nothing(query: Any) -> None:
+        # As an outermost step no engine reads a row for it, and all of them check the whole query.
+        snapshot = query.filter(ibis.literal(False)).cache()
+        try:
+            snapshot.to_pyarrow()
+        finally:
+            snapshot.release()
+
+    def works(question: Callable[[], Any]) -> bool:
+        try:
+            ask(opened.engine, "trying the query on no rows", question)
+        except EngineError:
+            return False
+        return True
+
+    named = opened.table.select(*dict.fromkeys(columns))
+    trouble = opened.dialect.find_trouble(opened.table.get_backend())
+    if trouble is None:
+        if works(lambda: cache_nothing(make_query())):
+            return
+        if not works(lambda: named.filter(ibis.literal(False)).to_pyarrow()):
+            trouble = f"must let this account read the columns {', '.join(named.columns)} of the table"
+        elif not works(lambda: cache_nothing(opened.table.select(one=ibis.literal(1)))):
+            trouble = "must let this account make temporary tables, and have room for them"
+        else:
+            trouble = "must be able to compute these scores, and lacks a function that they need"
+    raise EngineError(f"{opened.engine} {trouble}; nothing was drawn or charged")

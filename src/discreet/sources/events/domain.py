@@ -14,18 +14,15 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, NoReturn
 
-from discreet.errors import InvalidTypeError, InvalidValueError, quote
+from discreet.errors import InvalidTypeError, InvalidValueError, choices, quote, suggestion
 from discreet.labels import is_column, unwrap_label
-from discreet.sources.column_hints import choices, suggestion
-from discreet.sources.engine import EngineError, ask
 from discreet.sources.events.cells import LARGEST_EXACT, read_cell
-from discreet.sources.events.connect import Opened, is_frame, open_table
+from discreet.sources.events.connect import Opened, is_frame, open_named_table, open_table, parse_listed_column
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
-from discreet.sources.events.public_frames import bring_in_index, unwrap_categories
-from discreet.sources.events.ranges import Integers, integers
-from discreet.sources.events.remote_files import is_remote
-from discreet.sources.events.strings import STRINGS, parse_strings
-from discreet.sources.events.table_names import open_named_table, parse_listed_column
+from discreet.sources.events.engine import EngineError, ask
+from discreet.sources.events.frames import bring_in_index, unwrap_categories
+from discreet.sources.events.paths import is_remote
+from discreet.sources.events.ranges import STRINGS, Integers, integers, parse_strings
 
 
 @dataclass(frozen=True)

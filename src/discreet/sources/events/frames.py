@@ -13,7 +13,7 @@ one value is not UTF-8. Such a value is missing.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -24,9 +24,10 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from discreet.errors import InvalidValueError, quote
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
+from discreet.labels import is_column
 from discreet.sources.events.cells import FIRST_SECOND, LARGEST_EXACT, LAST_SECOND
-from discreet.sources.events.text_files import quote_identifier
+from discreet.sources.events.readers import quote_identifier
 
 _FIELD_TYPES = {
     "text": (pa.string(), "VARCHAR"),
@@ -447,3 +448,40 @@ def _spell_interval(interval: Any, exact: bool) -> Fields:
     """Return the spelling of an interval, whose ends pandas makes floats of beside one that has floats."""
     ends = [sorted(convert_object(end, exact).items()) for end in (interval.left, interval.right)]
     return {"other": f"{interval.closed} {ends}"}
+
+
+# Where pandas and polars keep a public list: in a type that declares its categories, and in the index of a frame.
+
+_TYPES = ("CategoricalDtype", "Categorical", "Enum")
+
+
+def unwrap_categories(given: Any, argument: str) -> Any:
+    """The members of a type that declares them, pandas' CategoricalDtype or polars' Enum; anything else as it is.
+
+    Parameters
+    ----------
+    given
+        What the caller passed.
+    argument
+        What error messages call it.
+    """
+    if type(given).__name__ not in _TYPES or isinstance(given, Iterable) or not is_column(given):
+        return given
+    # The categories of a polars Categorical are those of the rows that were seen.
+    if type(given).__name__ == "Categorical" or given.categories is None:
+        raise InvalidTypeError(
+            f"{argument} must be a type that declares its categories, such as pandas.CategoricalDtype(['a', 'b']) or "
+            f"polars.Enum(['a', 'b']), not {quote(given)}"
+        )
+    return given.categories
+
+
+def bring_in_index(given: Any, wanted: set[str | None]) -> Any:
+    """A pandas frame with its index as columns, where a wanted one is a level of it and no column; others as they are.
+
+    A frame whose index holds the ids would otherwise have its only column taken for them.
+    """
+    if type(given).__module__.partition(".")[0] != "pandas":
+        return given
+    in_index = {level for level in given.index.names if level is not None} - set(given.columns)
+    return given.reset_index() if in_index & wanted else given

@@ -5,18 +5,36 @@ The public list decides what kind of value a column is read as, by expressions t
 
 from __future__ import annotations
 
+import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discreet.errors import InvalidTypeError, InvalidValueError, quote
+from discreet.errors import InvalidTypeError, InvalidValueError, choices, quote, suggestion
+from discreet.labels import is_column, unwrap_label
 from discreet.sources.events.cells import has_reading, read_cell
-from discreet.sources.events.connect import Opened
-from discreet.sources.events.domain import ListedDomain, holds_long_numbers, kind_of_type
+from discreet.sources.events.connect import Opened, open_table
+from discreet.sources.events.domain import (
+    ListedDomain,
+    ListNames,
+    check_presence,
+    convert_kind,
+    find_list_column,
+    holds_long_numbers,
+    is_list,
+    kind_of_type,
+    read_list,
+    read_values,
+    refuse_repetition,
+    split_column,
+)
+from discreet.sources.events.engine import ask
+from discreet.sources.events.frames import unwrap_categories
+from discreet.sources.events.ranges import Integers
 
 
 def read_by(by: Any) -> tuple[GroupColumn, ...]:
@@ -166,3 +184,149 @@ def _check_long_numbers(column: str, table: Any, kind: str, size: int, opened: O
             "has a type that pandas chose, because one missing group makes floats of them all: "
             'read that column as .astype("Int64"), as .astype("string") or with Arrow'
         )
+
+
+# Public lists of groups, in the order in which a release has them: of one column, or of combinations of several.
+
+MOST_GROUPS = 1_000_000
+"""So many groups at most: each is drawn by itself, and all of them are listed in a release."""
+
+GROUPS = ListNames(
+    "groups",
+    "group",
+    about_gaps="; pandas reads the text NA as missing, unless keep_default_na=False",
+    about_times="; periods are text: discreet.months('2026-01', '2026-12'), or days, weeks, quarters, years",
+)
+
+
+@dataclass(frozen=True)
+class Product:
+    """Every combination of the members of several public lists; the last list changes fastest."""
+
+    lists: tuple[Any, ...]
+
+
+def product(*lists: Any) -> Product:
+    """The groups of several columns: every combination of the members of one public list for each column.
+
+    Parameters
+    ----------
+    lists
+        For each column of `by` what `groups` takes for it alone: a list, a file with its column, a table, or
+        `discreet.integers(lo, hi)`.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> discreet.product(["DE", "FR"], discreet.integers(1, 12))
+    Product(lists=(['DE', 'FR'], Integers(lo=1, hi=12)))
+    """
+    if len(lists) < 2:
+        raise InvalidValueError(f"product must have a list for each of two or more columns, not {len(lists)}")
+    return Product(lists)
+
+
+def read_members(given: Any, column: GroupColumn, opened: Opened) -> NumberedMembers:
+    """The members of the public list of one column."""
+    if isinstance(given, Integers):
+        check_number(given.d)
+        given = given.list_items()
+    given = unwrap_categories(given, "groups")
+    if isinstance(given, str) and re.fullmatch(r"[^./\\:*]+", given) and not os.path.exists(given):
+        raise InvalidValueError(
+            f"groups must be a list, a table or a file with its column, not {quote(given)}: pass a list, [{given!r}]"
+        )
+    if is_list(given):
+        members, kind = read_list(given, GROUPS)
+    else:
+        ((members, kind),) = read_table(given, [column], opened)
+        if len(members.unique()) < len(members):
+            refuse_repetition(GROUPS)
+    check_number(len(members))
+    return column.number_members(members, kind, opened, shows=is_list(given) and not is_column(given))
+
+
+def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> list[tuple[Any, str]]:
+    """The columns of a public table, each with its kind: in the order of the rows if they have one, else sorted."""
+    source, named = split_column(given)
+    if named is not None and len(columns) > 1:
+        raise InvalidValueError(
+            f"groups must be a file with the columns {_name_all(columns)}, without one after a colon"
+        )
+    listed = open_table(source, None, GROUPS.argument, csv_format=opened.csv_format)
+    try:
+        rows, kinds = _read_columns(listed, named, columns, opened)
+    finally:
+        listed.close()
+    rows = rows if _has_order(source) else _sort_rows(rows)
+    return list(zip((column.combine_chunks() for column in rows.columns), kinds, strict=True))
+
+
+def _read_columns(
+    listed: Opened, named: str | None, columns: Sequence[GroupColumn], opened: Opened
+) -> tuple[Any, list[str]]:
+    """The columns of an open public table as an Arrow table, and their kinds."""
+    found = {f"c{index}": _find_column(listed, named, column, len(columns)) for index, column in enumerate(columns)}
+    table = listed.table.select(**{name: listed.table[column] for name, column in found.items()})
+    kinds = []
+    for name, column in zip(found, columns, strict=True):
+        table, kind = convert_kind(table, name, listed, opened, column.declared_kind(opened), GROUPS)
+        kinds.append(kind)
+    check_number(ask(listed.engine, "counting the groups", lambda: int(table.count().to_pyarrow().as_py())))
+    rows = ask(listed.engine, "reading the groups", table.to_pyarrow).combine_chunks()
+    check_presence(GROUPS, rows.num_rows, sum(column.null_count for column in rows.columns))
+    return rows, kinds
+
+
+def _find_column(listed: Opened, named: str | None, column: GroupColumn, number: int) -> str:
+    """The column of a public table: called like the groups of a release, such as month, or like that of the events."""
+    columns = list(listed.table.columns)
+    if named is None and column.name in columns:
+        return column.name
+    if number == 1:
+        return find_list_column(listed, named, column.column, GROUPS)
+    if column.column not in columns:
+        either = "" if column.name == column.column else f" or {quote(column.name)}"
+        hint = suggestion(column.column, columns, private=False)
+        raise InvalidValueError(
+            f"groups must have a column called {quote(column.column)}{either}, and has {choices(columns)}{hint}"
+        )
+    return column.column
+
+
+def _name_all(columns: Sequence[GroupColumn]) -> str:
+    return ", ".join(each.column for each in columns)
+
+
+def _has_order(table: Any) -> bool:
+    """Whether the rows of a public table have an order: in files and frames they do, on an engine they may not."""
+    package = type(table).__module__.partition(".")[0]
+    return package not in ("ibis", "pyspark")
+
+
+def _sort_rows(rows: Any) -> Any:
+    import pyarrow as pa
+
+    fields = [field.with_type(pa.uint8()) if pa.types.is_boolean(field.type) else field for field in rows.schema]
+    order = pa.compute.sort_indices(rows.cast(pa.schema(fields)), [(name, "ascending") for name in rows.column_names])
+    return rows.take(order)
+
+
+def check_number(number: int) -> None:
+    """Refuses more groups than can be listed."""
+    if number > MOST_GROUPS:
+        raise InvalidValueError(f"groups must hold at most {MOST_GROUPS:,} groups, not {number:,}")
+
+
+def read_tuples(given: Any, columns: Sequence[GroupColumn]) -> list[tuple[Any, str]]:
+    """The columns of a public list of tuples, each with its kind."""
+    raw = given.tolist() if hasattr(given, "tolist") else list(given)
+    check_number(len(raw))
+    check_presence(GROUPS, len(raw), 0)
+    for each in raw:
+        if not isinstance(each, tuple | list) or len(each) != len(columns):
+            seen = "" if is_column(given) else f", not {quote(each)}"
+            raise InvalidTypeError(
+                f"groups must hold tuples of {len(columns)} values, one for each of {_name_all(columns)}{seen}"
+            )
+    return [read_values([unwrap_label(each[index]) for each in raw], GROUPS) for index in range(len(columns))]

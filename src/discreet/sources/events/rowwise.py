@@ -16,9 +16,9 @@ from itertools import combinations
 from typing import Any, NoReturn
 
 from discreet.errors import InvalidValueError
-from discreet.sources.engine import ask
-from discreet.sources.events.dialect import Dialect
-from discreet.sources.events.origin import origin_of_relation, scala_members
+from discreet.sources.events.dialects.base import Dialect
+from discreet.sources.events.engine import ask
+from discreet.sources.events.provenance import origin_of_relation, scala_members
 from discreet.sources.events.rowwise_polars import ITSELF, check_lazy
 
 _LISTED = {

@@ -16,8 +16,8 @@ from enum import Enum, auto
 from itertools import combinations
 from typing import Any, NoReturn
 
-from discreet.sources.engine import ask
-from discreet.sources.events.origin import lazy_origin, plan_of_lazy
+from discreet.sources.events.engine import ask
+from discreet.sources.events.provenance import lazy_origin, plan_of_lazy
 
 Refuse = Callable[[str], NoReturn]
 

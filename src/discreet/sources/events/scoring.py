@@ -7,15 +7,180 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from discreet.sources.events.bounded import join_ordinals, keep_first_items
+import numpy as np
+
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
+from discreet.privacy import Sensitivity, exact, positive
 from discreet.sources.events.cells import is_missing, read_cell, user_key
-from discreet.sources.events.dialect import Dialect
+from discreet.sources.events.connect import Opened
+from discreet.sources.events.dialects.base import Dialect
 from discreet.sources.events.domain import ListedDomain
-from discreet.sources.events.group_split import GroupSplit
+from discreet.sources.events.engine import ask
+from discreet.sources.events.group_keys import GroupSplit
 from discreet.sources.events.ranges import Integers
-from discreet.sources.events.steps import MOST_STEPS, Steps
+
+# Values as whole steps: the clip bounds in units of a resolution that divides them.
+
+MOST_STEPS = 10**9
+"""The most steps of resolution that a clip bound may have, and at which a row saturates: sums then fit 64 bits for
+more than nine billion users, and engines with decimals use those anyway."""
+
+
+_LEAST, _GREATEST = Fraction(1, 10**250), Fraction(10**250)
+"""So far a billion steps, and a quarter of a step, are doubles."""
+
+
+class Steps:
+    """Values as whole steps: the clip bounds and the saturation of a row, in steps of the resolution."""
+
+    def __init__(self, low: Fraction, high: Fraction, resolution: Fraction) -> None:
+        self.resolution = resolution
+        self.low, self.high = int(low / resolution), int(high / resolution)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one user can move a sum."""
+        return Sensitivity(max(0, -self.low) * self.resolution, max(0, self.high) * self.resolution)
+
+
+def steps_of(value: Any, clip: Any, resolution: Any) -> Steps | None:
+    """The steps that the arguments of `events` ask for; None where scores count users."""
+    if value is None:
+        for argument, given in (("clip", clip), ("resolution", resolution)):
+            if given is not None:
+                raise InvalidValueError(f"{argument} must be left out without value, because scores then count users")
+        return None
+    if clip is None:
+        raise InvalidValueError("clip must be given with value, as (low, high): the most one user may move a score")
+    try:
+        given_low, given_high = clip
+    except (TypeError, ValueError):
+        raise InvalidTypeError(f"clip must be a pair (low, high), not {quote(clip)}") from None
+    low, high = exact(given_low, "clip low"), exact(given_high, "clip high")
+    if low > high:
+        raise InvalidValueError(f"clip must be (low, high) with low at most high, not {quote(clip)}")
+    if low == high == 0:
+        raise InvalidValueError("clip must leave room for a score to move, not (0, 0)")
+    unit = _resolution(resolution, low, high)
+    if max(abs(low), abs(high)) / unit > MOST_STEPS:
+        raise InvalidValueError(
+            f"resolution must leave the clip bounds at most {MOST_STEPS} steps, not {quote(resolution)}"
+        )
+    return Steps(low, high, unit)
+
+
+def _resolution(resolution: Any, low: Fraction, high: Fraction) -> Fraction:
+    if resolution is None:
+        if low.denominator == high.denominator == 1:
+            return Fraction(1)
+        raise InvalidValueError("resolution must be given where clip is not in whole numbers, for example '0.01'")
+    unit = positive(resolution, "resolution")
+    if not _LEAST <= unit <= _GREATEST:
+        raise InvalidValueError(f"resolution must be from 1e-250 to 1e250, not {quote(resolution)}")
+    if (low / unit).denominator != 1 or (high / unit).denominator != 1:
+        raise InvalidValueError(
+            f"resolution must divide the clip bounds {low} and {high}, and {quote(resolution)} does not"
+        )
+    return unit
+
+
+# At most so many items a user: which of them are kept, decided by the user's own items in the domain and nothing else.
+#
+# Each item of the domain has an ordinal, from 0, in the order of the items themselves. A user's items are hashed as
+# multiplier * (ordinal + 1) mod 2^31, with an odd multiplier made of the sum of the user's own ordinals, and those with
+# the least hashes are kept. So no item of the domain is favoured, and users with other items choose otherwise; two
+# users
+# with the same items keep the same ones. Products and sums fit 63 bits and remainders are masks of bits, which are the
+# same on every engine (SQLite computes remainders in floats).
+
+MASK = 2**31 - 1
+"""Ordinals are taken modulo 2^31; smaller ones have different hashes, because the multiplier is odd."""
+
+MIX = 1_327_217_885
+"""2^31 over the golden ratio, which spreads the small sums of small domains over all multipliers."""
+
+
+def number_items(domain: Integers | ListedDomain, opened: Opened) -> Any:
+    """Return the items of a domain with their ordinals, on the engine of the events; a range needs no table."""
+    if isinstance(domain, Integers):
+        return domain
+    return adopt_ordinals(read_in_order(domain, opened)["item"], opened)
+
+
+def read_in_order(domain: ListedDomain, opened: Opened) -> Any:
+    """The rows of a domain as an Arrow table, in the order of the items, which is made here.
+
+    By size or code point, because engines sort text by rules of their own.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    backend = opened.table.get_backend()
+    rows = ask(opened.engine, "reading the domain", lambda: backend.to_pyarrow(domain.table)).combine_chunks()
+    items = rows["item"].combine_chunks()
+    return rows.take(pc.array_sort_indices(items.cast(pa.uint8()) if domain.kind == "boolean" else items))
+
+
+def adopt_ordinals(items: Any, opened: Opened) -> Any:
+    """Items in their order, each with its ordinal, on the engine of the events."""
+    import pyarrow as pa
+
+    return opened.adopt(pa.table({"item": items, "ordinal": np.arange(len(items)) & MASK}))
+
+
+def join_ordinals(rows: Any, ordinals: Any, dialect: Dialect) -> Any:
+    """The rows of the domain's items, each with its ordinal; items of text are bytes here."""
+    if not isinstance(ordinals, Integers):
+        joined = rows.inner_join(ordinals, rows.item == dialect.group_key(ordinals.item))
+        others = {name: rows[name] for name in rows.columns if name != "item"}
+        return joined.select(item=rows.item, ordinal=ordinals.ordinal, **others)
+    inside = rows.filter(rows.item.between(ordinals.lo, ordinals.hi))
+    # item - lo modulo 2^31, without a difference that could leave 64 bits.
+    return inside.mutate(ordinal=((inside.item & MASK) + (-ordinals.lo & MASK)) & MASK)
+
+
+def keep_first_items(pairs: Any, ordinals: Any, most: int, within: Sequence[str] = ()) -> Any:
+    """At most so many rows of every user, or of every user within each group, by the hash of their ordinals.
+
+    What is kept of a user depends on the rows of this user alone: every window is over one user. As few queries inside
+    each other as can be, because SQLite's parser does not go deep.
+
+    Parameters
+    ----------
+    pairs
+        One row for each user and item, with the ordinal of the item.
+    ordinals
+        What they come from.
+    most
+        How many rows to keep.
+    within
+        The columns in each of whose values so many are kept.
+    """
+    import ibis
+
+    own = ["who", *within]
+    # A sum of numbers below 2^31 fits 63 bits for four billion items of one user. PostgreSQL adds up numbers of 32 bits
+    # in 64, and those of 64 in decimals, which have no bits to mask.
+    total = pairs.ordinal.cast("int32").sum().over(group_by=own)
+    multiplier = ((total & MASK) * MIX & MASK) | 1
+    hashed = pairs.mutate(hash=(multiplier * (pairs.ordinal + 1)) & MASK)
+    # Numbers far apart can share an ordinal.
+    order = [hashed.hash, hashed.item if isinstance(ordinals, Integers) else hashed.ordinal]
+    position = ibis.row_number().over(ibis.window(group_by=own, order_by=order))
+    ranked = hashed.mutate(position=position)
+    return ranked.filter(ranked.position < most)
+
+
+def pair_scores(scores: Any, clipped: Any, dialect: Dialect) -> Any:
+    """How many items have each pair of a score and the score with a bound, which is 0 where nobody keeps the item."""
+    import ibis
+
+    joined = scores.left_join(clipped, dialect.group_key(scores.item) == dialect.group_key(clipped.item))
+    pairs = joined.select(score=scores.score.cast("int64"), kept=ibis.coalesce(clipped.score, 0).cast("int64"))
+    return pairs.group_by("score", "kept").agg(items=pairs.count())
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -5,28 +5,22 @@ from __future__ import annotations
 import time
 from typing import Any, TypedDict, Unpack, overload
 
-from discreet.discovery_terms import Discovered
-from discreet.errors import InvalidTypeError, InvalidValueError
+from discreet.errors import InvalidTypeError, InvalidValueError, refuse_column
 from discreet.privacy import Number, check_adjacency, whole_number
-from discreet.sources.column_hints import refuse_column
-from discreet.sources.events.connect import Opened, is_url, open_table
-from discreet.sources.events.csv_format import check_csv_format
+from discreet.sources.base import GroupedSource
+from discreet.sources.discovered import Discovered, UnlistedGroups, UnlistedSource
+from discreet.sources.events.connect import PREFIX, Opened, is_url, open_table, parse_listed_column
+from discreet.sources.events.csv_files import check_csv_format
 from discreet.sources.events.domain import split_column
-from discreet.sources.events.event_table import Question
-from discreet.sources.events.file_paths import endings_of, is_path, is_paths
 from discreet.sources.events.group_columns import read_by
-from discreet.sources.events.group_keys import refuse_own_groups
-from discreet.sources.events.group_split import GroupSplit, open_group_split
-from discreet.sources.events.grouped import GroupedTableSource
-from discreet.sources.events.origin import origin_of, origin_of_list
+from discreet.sources.events.group_keys import GroupSplit, open_group_split, refuse_own_groups
+from discreet.sources.events.paths import endings_of, is_path, is_paths
 from discreet.sources.events.periods import OnePeriod, check_during
+from discreet.sources.events.provenance import origin_of, origin_of_list
 from discreet.sources.events.rowwise import check_plan, check_rowwise
-from discreet.sources.events.steps import steps_of
-from discreet.sources.events.table import TableSource
-from discreet.sources.events.table_names import PREFIX, parse_listed_column
-from discreet.sources.events.unlisted_table import UnlistedGroupTable, UnlistedTable
-from discreet.sources.groups import GroupedSource
-from discreet.sources.unlisted import UnlistedGroups, UnlistedSource
+from discreet.sources.events.scoring import steps_of
+from discreet.sources.events.table import GroupedTableSource, Question, TableSource
+from discreet.sources.events.unlisted import UnlistedGroupTable, UnlistedTable
 
 
 class _Options(TypedDict, total=False):

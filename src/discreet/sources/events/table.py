@@ -7,19 +7,404 @@ of the chosen items both read. What crosses the wire is the tally, small counts,
 
 from __future__ import annotations
 
+import os
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
-from discreet.errors import InvalidValueError
+from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.arrays import Ranks
+from discreet.mechanisms.tally import Tally
+from discreet.privacy import Sensitivity
+from discreet.sources.base import MANY, Choose, Chosen, GroupedSource, OpeningTime, Source
 from discreet.sources.clipped import ClippableSource, ClippedSource
-from discreet.sources.engine import ask
-from discreet.sources.events.bounded import number_items, pair_scores
-from discreet.sources.events.event_table import ListedEventTable, Question
+from discreet.sources.events.cells import has_reading
+from discreet.sources.events.connect import PREFIX, Opened, probe_query
+from discreet.sources.events.domain import ListedDomain, holds_long_numbers, kind_of_type, open_listed_domain
+from discreet.sources.events.engine import ask
+from discreet.sources.events.group_keys import GroupSplit
 from discreet.sources.events.lookup import Lookup
-from discreet.sources.events.ranges import Integers
-from discreet.sources.events.scoring import Scoring
-from discreet.tally import Tally
+from discreet.sources.events.periods import OnePeriod
+from discreet.sources.events.ranges import Integers, integers
+from discreet.sources.events.scoring import (
+    MASK,
+    RowReading,
+    Scoring,
+    Steps,
+    adopt_ordinals,
+    number_items,
+    pair_scores,
+    read_in_order,
+)
+
+# The table of events behind a source: what it is asked for, and how its connection is held, shared and let go.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Question:
+    """What is asked of a table of events, whatever the items are.
+
+    Attributes
+    ----------
+    opened
+        The events.
+    columns
+        The columns of the user, the item and the value, by these names.
+    where, during
+        As the caller gave them: a condition, and the one period of which rows are kept.
+    steps
+        Values as whole steps; None where scores count users.
+    adjacency
+        What two neighbouring tables differ by.
+    """
+
+    opened: Opened
+    columns: dict[str, str]
+    where: str | None
+    steps: Steps | None
+    adjacency: str
+    during: OnePeriod | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableParts:
+    """What a source of events is made of, for those who may look at its rows.
+
+    Attributes
+    ----------
+    opened
+        The events.
+    kept
+        Those that the condition keeps, an expression.
+    where
+        The condition, as the caller gave it.
+    reading
+        How a row is read.
+    domain, domain_file
+        The public list of items, None where items are to be found, and the file and column that it is in, if it is.
+    split
+        The groups, None where there are none.
+    """
+
+    opened: Opened
+    kept: Any
+    where: str | None
+    reading: RowReading
+    domain: Integers | ListedDomain | None
+    domain_file: str | None
+    split: GroupSplit | None
+
+
+class EventTable(ABC):
+    """A table of events, and what is asked of it.
+
+    Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
+    """
+
+    _scoring: RowReading
+    _domain: Integers | ListedDomain | None = None
+    _domain_file: str | None = None
+    _split: GroupSplit | None = None
+
+    def __init__(self, question: Question) -> None:
+        opened, where, steps = question.opened, question.where, question.steps
+        self._question, self._opened, self._columns, self._steps = question, opened, question.columns, steps
+        self._sensitivity = Sensitivity() if steps is None else steps.sensitivity
+        self._grid: Fraction = Fraction(1) if steps is None else steps.resolution
+        self._lock, self._process = threading.RLock(), os.getpid()
+        self._where = where
+        self._table = self._filter(opened.table)
+        self._snapshots: list[Lookup] = []
+        self.opening = OpeningTime()
+        # What was opened here ends with the source: the snapshot first, which needs its connection to go.
+        weakref.finalize(self, _close_all, self._snapshots, opened, self._process)
+
+    def opening_seconds(self) -> float:
+        """How long it took to open, the first time this is asked, and then 0."""
+        return self.opening.take()
+
+    def exclusive(self) -> AbstractContextManager[Any]:
+        """Held from the snapshot until it is let go, so that no other thread takes one in between."""
+        self._check_process()
+        return self._lock
+
+    def notes(self) -> list[str]:
+        """How the condition reads columns without a declared type, where it does."""
+        if self._where is None:
+            return []
+        from discreet.sources.events.where import describe_readings
+
+        opened = self._opened
+        said = describe_readings(self._where, opened.table, undeclared=opened.undeclared, is_text=opened.is_text)
+        return [] if said is None else [said]
+
+    def probe(self) -> None:
+        """Raise where a release would fail on its engine whatever the rows are."""
+        split, period = self._split, self._question.during
+        columns = [*self._columns.values(), *([] if split is None else split.groups.columns)]
+        with self.exclusive():
+            probe_query(self._opened, self._make_query, columns if period is None else [*columns, period.column.column])
+
+    @abstractmethod
+    def _make_query(self) -> Any:
+        """Return the expression that a release caches."""
+
+    def list_parts(self) -> TableParts:
+        """What it is made of."""
+        return TableParts(
+            self._opened, self._table, self._where, self._scoring, self._domain, self._domain_file, self._split
+        )
+
+    def close(self) -> None:
+        """Lets go of the snapshot."""
+        while self._snapshots:
+            self._snapshots.pop().close()
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise InvalidTypeError(
+            "a source of events cannot be copied or pickled, because it holds a connection: "
+            "call discreet.events where the source is needed"
+        )
+
+    def _describe_question(self) -> dict[str, Any]:
+        """What is public about the question, but for its items, in terms that JSON can hold."""
+        steps = self._steps
+        clip = None if steps is None else [steps.low, steps.high, str(steps.resolution)]
+        period = self._question.during
+        kept = {} if period is None else {"during": period.spelling}
+        return {"columns": self._columns, "where": self._where, "clip": clip, **kept}
+
+    def _check_process(self) -> None:
+        """Refuses a forked process, in which the connection has lost its threads and shares its socket."""
+        if os.getpid() != self._process:
+            raise InvalidValueError(
+                "a source of events must be used in the process that made it: call discreet.events in each process"
+            )
+
+    def _filter(self, table: Any) -> Any:
+        """The rows that the condition and the period keep, of the events or a view of them."""
+        where, opened, period = self._where, self._opened, self._question.during
+        table = table if period is None else period.keep(table, opened)
+        if where is None:
+            return table
+        from discreet.sources.events.where import condition
+
+        return table.filter(condition(where, table, undeclared=opened.undeclared, is_text=opened.is_text))
+
+    def _declared_kind(self) -> str | None:
+        """What the items were declared to be, or None where nobody has."""
+        if self._columns["item"] in self._opened.undeclared:
+            return None
+        dtype = self._opened.table[self._columns["item"]].type()
+        kind = "integer" if dtype.is_numeric() and not dtype.is_boolean() else kind_of_type(dtype)
+        if kind is None:
+            raise InvalidTypeError(f"item must be a column of strings, numbers, dates or booleans, not of {dtype}")
+        self._opened.dialect.check_column("item", dtype)
+        return kind
+
+    def _check_kind(self, kind: str) -> None:
+        """Refuses a column that was declared as what can never be an item of the kind."""
+        column, declared = self._opened.table[self._columns["item"]], self._declared_kind()
+        if kind == "string":
+            self._opened.dialect.check_text("domain")
+        if declared not in (None, kind) and not has_reading(self._opened.dialect, column, kind):
+            raise InvalidTypeError(f"domain must hold items like those of the events, {declared}s, not {kind}s")
+
+
+class ListedEventTable(EventTable):
+    """A table of events and the public domain of its items, which is given as the caller has it, with its label."""
+
+    _domain: Integers | ListedDomain
+
+    def __init__(self, question: Question, domain: Any, label: str | None) -> None:
+        super().__init__(question)
+        opened, item, self._label = question.opened, question.columns["item"], label
+        in_file = isinstance(domain, str) and not domain.startswith(PREFIX)
+        self._domain_file = domain if in_file else None
+        if isinstance(domain, range) and domain.step == 1 and len(domain) and label is None:
+            domain = integers(domain.start, domain.stop - 1)
+        self._domain = (
+            _check_range(domain, label, opened)
+            if isinstance(domain, Integers)
+            else open_listed_domain(domain, label, item, opened, self._declared_kind())
+        )
+        self._check_kind(self._domain.kind)
+        _check_long_numbers(opened, item, self._domain)
+
+    def _make_scoring(self, max_items_per_user: int | None, ordinals: Any) -> Scoring:
+        """How the rows become scores; `ordinals` are the items of the domain by number, where those are needed."""
+        return Scoring(
+            columns=self._columns,
+            domain=self._domain,
+            kind=self._domain.kind,
+            steps=self._steps,
+            dialect=self._opened.dialect,
+            max_items_per_user=max_items_per_user,
+            ordinals=ordinals,
+        )
+
+    def _describe(self, max_items_per_user: int | None) -> dict[str, Any]:
+        """What is public about the question, in terms that JSON can hold."""
+        domain = self._domain
+        listed = domain.description() if isinstance(domain, Integers) else domain.kind
+        bound = {} if max_items_per_user is None else {"max_items_per_user": max_items_per_user}
+        return {**self._describe_question(), "domain": listed, "label": self._label, **bound}
+
+    def _list_items(self) -> list[Any]:
+        """The labels of the whole domain."""
+        if isinstance(self._domain, Integers):
+            return self._domain.list_items()
+        table, shown_as = self._domain.table, "label" if self._domain.labelled else "item"
+        backend = self._opened.table.get_backend()
+        with self.exclusive():
+            column = ask(
+                self._opened.engine, "reading the domain", lambda: backend.to_pyarrow(table.select(shown_as))[shown_as]
+            )
+        found: list[Any] = column.to_pylist()
+        return found
+
+
+def _check_range(domain: Integers, label: str | None, opened: Opened) -> Integers:
+    if label is not None:
+        raise InvalidValueError(f"label must be left out when domain is {domain.title}")
+    domain.check_engine(opened.dialect)
+    return domain
+
+
+def _check_long_numbers(opened: Opened, item: str, domain: Integers | ListedDomain) -> None:
+    """Refuses items that a gap in a pandas column, which makes floats of it, would merge or lose."""
+    if opened.is_pandas and item in opened.undeclared and holds_long_numbers(domain):
+        raise InvalidTypeError(
+            "domain must not hold whole numbers beyond 2^53 where the events are a pandas frame whose item column has "
+            "a type that pandas chose, because one missing item makes floats of them all: "
+            'read that column as .astype("Int64"), as .astype("string") or with Arrow'
+        )
+
+
+def _close_all(snapshots: list[Lookup], opened: Opened, process: int) -> None:
+    # A forked copy must not end the connection of its parent.
+    if os.getpid() != process:
+        return
+    while snapshots:
+        snapshots.pop().close()
+    opened.close()
+
+
+# Scores of raw events by group: one query for all groups, and one lookup of all chosen items.
+#
+# The snapshot holds a row for each group and item that somebody touched there. Items of a listed domain are kept as
+# their
+# ordinals in its order, so that those nobody touched are found as the numbers that are free, and the names are looked
+# up here, in the public list.
+
+
+class GroupedTableSource(ListedEventTable, GroupedSource):
+    """Scores of a public domain in each of several public groups, from a table of events.
+
+    Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
+    """
+
+    _scoring: Scoring
+    _split: GroupSplit
+
+    def __init__(
+        self,
+        question: Question,
+        domain: Any,
+        label: str | None,
+        max_items_per_user: int | None,
+        split: GroupSplit,
+    ) -> None:
+        super().__init__(question, domain, label)
+        self._split, self._max_items_per_user = split, max_items_per_user
+        self.keys, self.names = split.groups.keys, split.groups.names
+        self.each_user, self.groups_per_user = split.each_user, split.groups_per_user
+        self._labels, ordinals = self._number_domain()
+        self._numbers = self._domain if isinstance(self._domain, Integers) else Integers(0, self._domain.d - 1)
+        member = GroupMember(self._domain, self._labels, self._grid, self._sensitivity)
+        member.adjacency, member.max_items_per_user = question.adjacency, max_items_per_user
+        self.members = [member] * len(self.keys)
+        self._scoring = self._make_scoring(max_items_per_user, ordinals)
+
+    def description(self) -> dict[str, Any]:
+        bound = {"max_groups_per_user": self.groups_per_user} if self.each_user == MANY else {}
+        own = self._describe(self._max_items_per_user) | self._split.groups.description()
+        return {**own, "each_user": self.each_user, **bound}
+
+    def select_items(self, choose: Choose, scored: bool) -> list[Chosen]:
+        with self.exclusive():
+            try:
+                tallies = self._take_snapshot()
+                ranks, scores = [], []
+                for group, tally in enumerate(tallies):
+                    ranks.append(choose(group, tally).draw_ranks())
+                    scores.append([tally.exact(rank) for rank in ranks[-1].tolist()] if scored else [])
+                return list(zip(self._find_items(ranks), scores, strict=True))
+            finally:
+                self.close()
+
+    def _take_snapshot(self) -> list[Tally]:
+        """The tallies of all groups; what is computed here is kept until it is let go."""
+        self.close()
+        engine = self._opened.engine
+        scores = ask(engine, "computing the scores", lambda: self._make_query().cache())
+        lookup = Lookup(scores, "integer", self._numbers, len(self.keys))
+        self._snapshots.append(lookup)
+        runs = ask(engine, "counting the scores", lookup.runs)
+        return [Tally.of_runs(values, counts, self._grid) for values, counts in runs]
+
+    def _make_query(self) -> Any:
+        again = self._filter(self._opened.table.view())
+        return self._scoring.scores_by_group(self._table, again, self._split)
+
+    def _find_items(self, ranks: list[Ranks]) -> list[list[Any]]:
+        lookup = self._snapshots[-1]
+        found = ask(self._opened.engine, "looking up the items", lambda: lookup.items(ranks))
+        if isinstance(self._domain, Integers):
+            return [[self._domain.spell(number) for number in numbers] for numbers in found]
+        # Arrow takes no list without a type for numbers.
+        return [self._labels.take(numbers).to_pylist() if numbers else [] for numbers in found]
+
+    def _number_domain(self) -> tuple[Any, Any]:
+        """What to show in place of each ordinal, and the ordinals on the engine; a range of numbers needs none."""
+        domain = self._domain
+        if isinstance(domain, Integers):
+            return None, domain
+        if domain.d > MASK + 1:
+            raise InvalidValueError(f"domain must hold at most 2^31 items with by, not {domain.d}, or be integers")
+        rows = read_in_order(domain, self._opened)
+        shown_as = rows["label" if domain.labelled else "item"].combine_chunks()
+        return shown_as, adopt_ordinals(rows["item"], self._opened)
+
+
+class GroupMember(Source):
+    """What is public about one group of events; all of them are released at once."""
+
+    def __init__(self, domain: Integers | ListedDomain, labels: Any, grid: Fraction, sensitivity: Sensitivity) -> None:
+        self._domain, self._labels, self.grid, self.sensitivity = domain, labels, grid, sensitivity
+
+    @property
+    def d(self) -> int:
+        return self._domain.d
+
+    def tally(self) -> Tally:
+        self._refuse()
+
+    def items(self, ranks: Ranks) -> list[Any]:
+        self._refuse()
+
+    def every_item(self) -> list[Any]:
+        domain = self._domain
+        found: list[Any] = domain.list_items() if isinstance(domain, Integers) else self._labels.to_pylist()
+        return found
+
+    def _refuse(self) -> NoReturn:
+        raise InvalidValueError("a group of events must be released with the others: pass the whole source")
 
 
 class TableSource(ListedEventTable, ClippableSource):

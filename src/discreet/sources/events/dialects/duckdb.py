@@ -13,8 +13,7 @@ from typing import Any
 
 from discreet.errors import InvalidValueError
 from discreet.sources.events.cells import FIRST_SECOND, LAST_SECOND, SECONDS_PER_DAY, engine_function, null_unless
-from discreet.sources.events.dialect import Dialect, digest_bytes, trim_spaces
-from discreet.sources.events.embedded import connect_to_file
+from discreet.sources.events.dialects.base import Dialect, connect_to_file, digest_bytes, trim_spaces
 
 _FIRST_MICROSECOND, _LAST_MICROSECOND = FIRST_SECOND * 10**6, LAST_SECOND * 10**6 + 999_999
 """Those of the years 1 and 9999, counted from 1970."""

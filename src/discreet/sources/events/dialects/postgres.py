@@ -8,7 +8,8 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from discreet.sources.events.cells import engine_function, null_unless
-from discreet.sources.events.dialect import (
+from discreet.sources.events.dialects.base import (
+    Close,
     Dialect,
     connect_by_ibis,
     declare_columns,
@@ -16,7 +17,6 @@ from discreet.sources.events.dialect import (
     iterate_rows,
     trim_spaces,
 )
-from discreet.sources.events.embedded import Close
 
 _LAST_DECIMAL_PLACE = 300
 """The last place of a decimal that counts, on both sides of the point; doubles go a little further."""

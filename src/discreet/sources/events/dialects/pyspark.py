@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from discreet.sources.events.cells import SECONDS_PER_DAY, engine_function, null_unless
-from discreet.sources.events.dialect import Dialect, cast_to_bytes, cast_to_text, declare_columns, digest_bytes
+from discreet.sources.events.dialects.base import Dialect, cast_to_bytes, cast_to_text, declare_columns, digest_bytes
 
 _COLUMN_TYPES = {"int64": "bigint", "string": "string", "date32[day]": "date", "bool": "boolean"}
 

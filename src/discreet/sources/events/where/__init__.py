@@ -5,8 +5,8 @@ so a condition can neither fail on a private row nor look at another. Where engi
 one meaning is fixed here and spelled in what they agree on.
 """
 
+from discreet.sources.events.where.grammar import DEEPEST, LONGEST, MOST_CASES, named_columns
 from discreet.sources.events.where.numbers import MOST
-from discreet.sources.events.where.parsing import DEEPEST, LONGEST, MOST_CASES, named_columns
 from discreet.sources.events.where.translate import condition, describe_readings
 
 __all__ = ["DEEPEST", "LONGEST", "MOST", "MOST_CASES", "condition", "describe_readings", "named_columns"]

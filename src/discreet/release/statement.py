@@ -1,0 +1,432 @@
+"""A statement in Markdown that a lawyer and an expert can both read: what is promised, to whom, and what is not."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
+from discreet.exact.ball import ball, precision
+from discreet.privacy import ONE
+from discreet.release.grouped import GroupedRelease, count_groups
+from discreet.release.guarantee import Guarantee
+from discreet.release.release import Release, describe_parts, describe_size, describe_user, to_json_text
+from discreet.release.sketch import Sketch
+from discreet.text import decimal, decimal_above, printable
+
+if TYPE_CHECKING:
+    from discreet.ledger.account import Entry
+    from discreet.ledger.ledger import Ledger
+
+
+# The headings of docs/known-limits.md, and what each is about; a test keeps both lists in step.
+
+PROMISE, DATA, OUTSIDE = "promise", "data", "outside"
+"""What a limit is about: how far the promise goes, what the data holder answers for, and what can be seen while a
+release is made."""
+
+LISTED, FOUND, COUNTS, VALUES, GROUPS, LEDGER, SEEDED = (
+    "listed", "found", "counts", "values", "groups", "ledger", "seeded",
+)  # fmt: skip
+"""What a release can have that a limit is about."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A heading of the page, what it is about, and what a release must have for it to matter; None for any release."""
+
+    heading: str
+    about: str
+    needs: str | None = None
+
+
+LIMITS = (
+    Limit("The list of items must be public.", DATA, LISTED),
+    Limit("Items that are found cost a delta, and rare ones are not found.", PROMISE, FOUND),
+    Limit("Scores must move by no more than the stated sensitivity.", DATA),
+    Limit("Scores must be numbers exactly as you mean them.", DATA),
+    Limit("A domain that comes from the events cannot always be seen.", DATA, LISTED),
+    Limit("Text files must be well formed.", DATA),
+    Limit("Column names are public where they are a schema or a header.", DATA),
+    Limit("What somebody declared is taken at its word.", DATA),
+    Limit("Large numbers in pandas.", DATA),
+    Limit("Some rows can still make a release fail.", OUTSIDE),
+    Limit("Whole numbers beyond 2^53 in `where` on pandas.", DATA),
+    Limit("What a table is made of is your word.", DATA),
+    Limit("A source of events stays in its process.", DATA),
+    Limit("A release reads a table once, but a table can change before.", DATA),
+    Limit("Positions of a sorted array are ranks.", DATA),
+    Limit("Running time depends on the scores.", OUTSIDE),
+    Limit("An engine sees the queries, and how many there are.", OUTSIDE),
+    Limit("What does not fit into memory is written to a disk.", OUTSIDE),
+    Limit("Standard input is copied.", OUTSIDE),
+    Limit("A feature selection tells that there is a row.", OUTSIDE),
+    Limit("The process is trusted.", OUTSIDE),
+    Limit("A generator of your own is for tests.", PROMISE, SEEDED),
+    Limit("The values of a histogram are of the lucky.", PROMISE, VALUES),
+    Limit("Counts cost extra, and an interval is about one item.", PROMISE, COUNTS),
+    Limit("What tells how good a release will be is not private.", DATA),
+    Limit("Groups are public, and who is in them rests on rows.", PROMISE, GROUPS),
+    # One period of the rows can be in a time zone too, and no release tells whether it was.
+    Limit("Days depend on the database of time zones.", DATA),
+    Limit("A dataset is a name.", DATA, LEDGER),
+    Limit("Every release costs.", PROMISE),
+    Limit("Epsilon is about one person.", PROMISE),
+    Limit("Floats are trusted for one thing.", DATA),
+)
+
+
+def find_limits(about: str, traits: Collection[str]) -> list[str]:
+    """The headings about one thing that matter for a release with these traits."""
+    return [each.heading for each in LIMITS if each.about == about and (each.needs is None or each.needs in traits)]
+
+
+# What there is to say about a release, a release by group or a sketch, the same for all three.
+
+Statable = Release | GroupedRelease | Sketch
+"""What has a statement."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a statement is about.
+
+    Attributes
+    ----------
+    title, word
+        What was released, in words, and what readers look at: "this list", "these lists" or "this curve".
+    guarantee, private
+        What it promises, and whether it does.
+    traits
+        What of `limits` it has.
+    d
+        How many items there are; None where nobody listed them.
+    parts
+        How epsilon divides, in brackets; nothing where it does not.
+    share
+        How a user counts in groups, in a sentence; None where there are none.
+    ledger, entry
+        The ledger that it was charged to and its charge; None where no ledger was given.
+    """
+
+    title: str
+    word: str
+    guarantee: Guarantee
+    private: bool
+    traits: frozenset[str]
+    d: int | None
+    parts: str
+    share: str | None = None
+    ledger: Ledger | None = None
+    entry: Entry | None = None
+
+
+def make_subject(
+    release: Statable, ledger: Ledger | str | os.PathLike[str] | None, entry: Entry | None = None
+) -> Subject:
+    """What is known of a release, and of the ledger that holds it; its charge is looked for where it is not given."""
+    book = None if ledger is None else _open_ledger(ledger)
+    if book is not None and entry is None:
+        entry = _find_charge(book, release)
+    own, title, word, share, d = _describe(release)
+    guarantee = release.guarantee
+    traits = {
+        LISTED if guarantee.discovery is None else FOUND,
+        *own,
+        *([VALUES] if guarantee.mechanism.releases_values else []),
+        *([] if book is None else [LEDGER]),
+        *([] if release.private else [SEEDED]),
+    }
+    parts = "" if isinstance(release, Sketch) else describe_parts(guarantee)
+    return Subject(title, word, guarantee, release.private, frozenset(traits), d, parts, share, book, entry)
+
+
+def _describe(release: Statable) -> tuple[set[str], str, str, str | None, int | None]:
+    """The traits of a release, its title, what readers look at, how users share groups, and how many items it is of."""
+    if isinstance(release, Sketch):
+        title = f"Noisy scores at {len(release.ranks):,} public ranks of {release.d:,} items"
+        return set(), title, "this curve", None, release.d
+    if isinstance(release, Release):
+        counted = {COUNTS} if release.counts is not None and not release.guarantee.mechanism.releases_values else set()
+        return counted, describe_size(release), "this list", None, release.d
+    traits, _, _, _, d = _describe(next(iter(release.values())))
+    by = "" if release.names == ("group",) else f" by {' and '.join(map(printable, release.names))}"
+    size = "Up to" if any(each.k < release.k for each in release.values()) else "Top"
+    title = f"{size} {release.k:,} in each of {count_groups(len(release))}{by}"
+    return traits | {GROUPS}, title, "these lists", _describe_share(release), d
+
+
+def _describe_share(release: GroupedRelease) -> str:
+    if release.each_user == ONE:
+        return "A user counts in one group alone, so that all groups together cost what one of them does."
+    share = decimal_above(max(each.guarantee.epsilon for each in release.values()))
+    most = count_groups(release.groups_per_user)
+    return f"A user counts in up to {most}, each of which costs at most epsilon {share}; the epsilon above is for all."
+
+
+def _open_ledger(given: Any) -> Ledger:
+    from discreet.ledger.ledger import Ledger
+
+    if isinstance(given, Ledger):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return Ledger(given)
+    raise InvalidTypeError(f"ledger must be a Ledger or the path of one, not {quote(given)}")
+
+
+def _find_charge(book: Ledger, release: Statable) -> Entry:
+    """The charge of the release in the ledger, which must have it: otherwise its budget says nothing about it."""
+    data = json.loads(to_json_text(release.to_dict(), None))
+    for entry in reversed(book.history()):
+        if entry.stored == data:
+            return entry
+    raise InvalidValueError(
+        "ledger must be the one that the release was charged to, and this one does not hold the release"
+    )
+
+
+def check_answers(answers: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The answers by field."""
+    if answers is None:
+        return {}
+    if not isinstance(answers, Mapping):
+        raise InvalidTypeError(f"answers must be a mapping from field to answer, not {quote(answers)}")
+    return dict(answers)
+
+
+# How sure somebody who looks at a release can become about one person, who was in the data with even odds before.
+#
+# Under pure epsilon the odds change by a factor of at most e^epsilon, so that nobody can become surer than e^epsilon /
+# (1 + e^epsilon). With a delta there is no bound for single outcomes; but whoever guesses is right with a chance of at
+# most 1/2 + TV/2, where the total variation TV is at most (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), and that is
+# (e^epsilon + delta) / (1 + e^epsilon).
+
+_BITS = 512
+_MOST_PLACES = 6
+_CERTAIN = Fraction(64)
+"""From this epsilon on the bound is 1 to more places than are ever printed."""
+
+
+def bound_belief(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """At least (e^epsilon + delta) / (1 + e^epsilon), and more than that by less than 2^-500.
+
+    Examples
+    --------
+    >>> float(bound_belief(Fraction(1), Fraction(0)))
+    0.7310585786300049
+    """
+    if epsilon >= _CERTAIN:
+        return Fraction(1)
+    with precision(_BITS):
+        rest = (-ball(epsilon)).exp()
+        mantissa, exponent = ((1 + ball(delta) * rest) / (1 + rest)).upper().man_exp()
+    return min(Fraction(1), Fraction(int(mantissa)) * Fraction(2) ** int(exponent))
+
+
+def belief_percent(epsilon: Fraction, delta: Fraction = Fraction(0)) -> str:
+    """The bound in percent, rounded up: one place at least, and as many as show that it is not 50 and not 100.
+
+    Examples
+    --------
+    >>> [belief_percent(Fraction(epsilon)) for epsilon in ("0.001", "1", "10", "40")]
+    ['50.03%', '73.2%', '99.996%', '100%']
+    """
+    percent = 100 * bound_belief(epsilon, delta)
+    places = max(1, _first_place(100 - percent), _first_place(percent - 50))
+    rounded = math.ceil(percent * 10**places)
+    if rounded >= 100 * 10**places:
+        return "100%"
+    whole, part = divmod(rounded, 10**places)
+    return f"{whole}.{part:0{places}}%"
+
+
+def _first_place(number: Fraction) -> int:
+    """After how many decimal places a number of zero or more shows its first digit; at most as many as are printed."""
+    return next((places for places in range(_MOST_PLACES) if number * 10**places >= 1), _MOST_PLACES)
+
+
+NOT_PRIVATE = (
+    "NOT PRIVATE: it was drawn with the caller's random generator, so that whoever can guess the seed can undo the "
+    "noise. It is for tests, promises nothing, and is not to be published."
+)
+ARITHMETIC = (
+    "Scores, epsilon and sensitivities are exact rationals. Every random choice compares random bits of the operating "
+    "system with interval arithmetic of as many digits as it takes to decide, so that what is drawn has exactly the "
+    "probabilities of the proof; floating point enters as proven upper bounds alone."
+)
+SIDE_CHANNELS = (
+    "How long a release takes depends on the scores. With `pad_to` it ends only at whole multiples of a time; the "
+    "release does not record whether that was used."
+)
+LIMITS_PAGE = "Each line of this section and of the next two is a heading of the page of known limits of discreet."
+PAD_TO = "Was `pad_to` used, with how many seconds, and who could have measured how long the release took?"
+WHO = "Who is one user: a person, an account, a household, a device?"
+OTHERS = "What else was released about the same people, and what did it cost?"
+VERSION = "Which version of discreet made the release?"
+
+
+def make_statement(release: Statable, ledger: Ledger | str | os.PathLike[str] | None = None) -> str:
+    """The statement of a release as Markdown.
+
+    Parameters
+    ----------
+    release
+        A release, a release by group, or a sketch.
+    ledger
+        The ledger that it was charged to; then the statement is about all of its releases too.
+    """
+    return write_statement(make_subject(release, ledger))
+
+
+def write_statement(subject: Subject) -> str:
+    """The statement of what is known as Markdown."""
+    sections = [
+        ("What is promised", _describe_promise(subject)),
+        ("In numbers", _list_terms(subject)),
+        ("All releases together", describe_ledger(subject.ledger) if subject.ledger else _ask_for_ledger()),
+        ("How it was made", list_making(subject)),
+        ("How far the promise goes", [LIMITS_PAGE, "", *_list_limits(subject, PROMISE)]),
+        ("What can be seen while a release is made", [SIDE_CHANNELS, "", *_list_limits(subject, OUTSIDE)]),
+        ("What the data holder answers for", _list_limits(subject, DATA)),
+        ("What discreet cannot know", [f"- {question}" for question in list_questions(subject)]),
+    ]
+    body = [line for title, lines in sections for line in ("", f"## {title}", "", *lines)]
+    return "\n".join([f"# {subject.title}", *body])
+
+
+def promise_to_people(epsilon: Fraction, delta: Fraction, adjacency: str, word: str = "this list") -> str:
+    """What is promised to one person, in a sentence.
+
+    Parameters
+    ----------
+    epsilon, delta, adjacency
+        The terms.
+    word
+        What readers look at.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> promise_to_people(Fraction(1), Fraction(0), "add-remove", "these lists")
+    'Whoever looks at these lists can become at most 73.2% sure, from even odds, that you are in the data.'
+    """
+    percent = belief_percent(epsilon, delta)
+    if percent == "100%":
+        return (
+            f"Whoever looks at {word} may become as good as certain {_secret(adjacency)}: this epsilon protects nobody."
+        )
+    if not delta:
+        return f"Whoever looks at {word} can become at most {percent} sure, from even odds, {_secret(adjacency)}."
+    # With a delta a rare outcome may give somebody away, so that the bound is one on guesses.
+    asked = "whether you are in the data" if adjacency == "add-remove" else "which of two ways your rows are"
+    return f"Whoever looks at {word} and guesses, from even odds, {asked}, is right with a chance of at most {percent}."
+
+
+def _secret(adjacency: str) -> str:
+    return "that you are in the data" if adjacency == "add-remove" else "what your rows are"
+
+
+def describe_adjacency(adjacency: str) -> str:
+    """What two neighbouring data sets differ by, in a sentence."""
+    if adjacency == "add-remove":
+        return (
+            "Neighbouring data differ by all rows of one user, who is there in one and not in the other (add-remove)."
+        )
+    return "Neighbouring data differ by all rows of one user, who has other rows in each of them (swap)."
+
+
+def describe_ledger(ledger: Ledger) -> list[str]:
+    """What is promised for all releases of a ledger together, those to come included, in lines of Markdown."""
+    budget, spent = ledger.budget, ledger.spent
+    delta = budget.delta or budget.epsilon * 0
+    lists = "all lists that are ever charged to this budget"
+    beside = "" if budget.delta is None else f" and delta = {decimal_above(budget.delta)}"
+    return [
+        promise_to_people(budget.epsilon, delta, budget.adjacency, lists),
+        "",
+        f"The budget of all of them is epsilon = {decimal_above(budget.epsilon)}{beside}, for "
+        f"{printable(budget.unit)}; {decimal_above(spent)} is spent. A release that does not fit is refused "
+        "before anything is drawn.",
+    ]
+
+
+def _ask_for_ledger() -> list[str]:
+    return [
+        "No ledger was given, so that nothing is known about other releases. Promises add up: two releases with "
+        "epsilon 1 each come to epsilon 2."
+    ]
+
+
+def _describe_promise(subject: Subject) -> list[str]:
+    terms = subject.guarantee
+    if not subject.private:
+        return [NOT_PRIVATE]
+    unit = (
+        WHO if subject.ledger is None else f"The budget is for the privacy of {printable(subject.ledger.budget.unit)}."
+    )
+    whole = "With this release alone: " + _lower(
+        promise_to_people(terms.epsilon, terms.delta, terms.adjacency, subject.word)
+    )
+    return [whole, "", f"'You' are one user of the data. {unit}"]
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _list_terms(subject: Subject) -> list[str]:
+    terms = subject.guarantee
+    variant = "pure epsilon-differential privacy" if not terms.delta else "(epsilon, delta)-differential privacy"
+    lines = [
+        f"- epsilon = {decimal_above(terms.epsilon)}{subject.parts}",
+        f"- delta = {decimal_above(terms.delta)}",
+        f"- {variant}, for one user {describe_user(terms.adjacency)}; rho = {decimal_above(terms.zcdp)} of zCDP",
+        f"- {describe_adjacency(terms.adjacency)}",
+        f"- {describe_sensitivity(terms)}",
+        *([] if subject.share is None else [f"- {subject.share}"]),
+        *([] if terms.discovery is None else [f"- {terms.discovery.describe_threshold()}"]),
+    ]
+    return (
+        lines
+        if subject.private
+        else [f"Asked for, and not given, because it is not private:\n\n{lines[0]}", *lines[1:]]
+    )
+
+
+def describe_sensitivity(terms: Guarantee) -> str:
+    """How far one user moves scores, in a sentence: by coming, or by having other rows."""
+    moved = terms.sensitivity
+    sides = f"down by at most {decimal(moved.down)} and up by at most {decimal(moved.up)}"
+    most = "" if moved.items is None else f", and at most {moved.items:,} scores"
+    whole = "" if moved.l1 is None else f", all of them together by at most {decimal(moved.l1)}"
+    if terms.adjacency == "add-remove":
+        return f"Adding one user moves a score {sides}{most}{whole}; removing one reverses that."
+    return f"Between neighbours a score moves {sides}{most}{whole}."
+
+
+def list_making(subject: Subject) -> list[str]:
+    """Mechanism, library, arithmetic, in lines of Markdown."""
+    terms, entry = subject.guarantee, subject.entry
+    by = "its version is not in the release" if entry is None else f"version {printable(entry.version)}"
+    charged = [] if entry is None else [f"- charge {entry.number} of the ledger, at {printable(entry.time)}"]
+    return [
+        f"- mechanism: {terms.mechanism!r}, in the central model: whoever runs it sees the data",
+        f"- library: discreet, {by}",
+        *charged,
+        f"- arithmetic: {ARITHMETIC}",
+    ]
+
+
+def list_questions(subject: Subject) -> list[str]:
+    """What the statement would say as well, if the library could know it."""
+    known = [] if subject.ledger is not None else [WHO, OTHERS, VERSION]
+    return [*known, PAD_TO]
+
+
+def _list_limits(subject: Subject, about: str) -> list[str]:
+    return [f"- {heading}" for heading in find_limits(about, subject.traits)]
