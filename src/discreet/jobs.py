@@ -1,8 +1,8 @@
-"""Shows on standard error, in a terminal, which stage of a long job is running and for how long.
+"""Show the running stage of a long job, and its seconds, on standard error.
 
-A library does not print: nothing is shown unless `show_progress` asks for it, as the command line does. What is shown
-are names of stages and seconds: nothing that depends on rows. A terminal that cannot take a line back (TERM=dumb) is
-shown nothing. What takes minutes may ask for plain lines where there is no terminal, a few a minute: `count_in_lines`.
+A library does not print: nothing is shown unless `show_progress` asks for it, as the command line does. The text has
+the names of stages and seconds, and nothing that depends on rows. rich draws it, in a terminal that can take a line
+back (not TERM=dumb). Without a terminal a job of minutes may print plain lines, a few a minute: `count_in_lines`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,26 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from typing import Any
 
 _PATIENCE = 1.0
+"""A stage is shown once it has taken this many seconds, so that short jobs show nothing."""
+
 _FIRST_LINE, _LINES_APART = 3.0, 20.0
+"""The seconds before the first plain line and between two of them: a log of minutes has few of them."""
+
 _WANTED: ContextVar[bool] = ContextVar("wanted", default=False)
 _WITHIN: ContextVar[bool] = ContextVar("within", default=False)
 
 
 @contextmanager
 def show_progress(wanted: bool = True) -> Iterator[None]:
-    """Shows inside which stage of a long job is running, on standard error where that is a terminal.
+    """Show the stages of long jobs inside this context, on standard error if it is a terminal.
 
     Parameters
     ----------
     wanted
-        False shows none, which is how it is outside.
+        False shows none, as outside the context.
 
     Examples
     --------
@@ -47,7 +52,7 @@ def show_progress(wanted: bool = True) -> Iterator[None]:
 
 
 def is_shown() -> bool:
-    """Whether progress was asked for, and somebody looks at standard error, where it is shown."""
+    """Return True if progress was asked for and standard error is a terminal that can show it."""
     if not _WANTED.get() or os.environ.get("TERM") == "dumb":
         return False
     return getattr(sys, "stderr", None) is not None and sys.stderr.isatty()
@@ -55,31 +60,54 @@ def is_shown() -> bool:
 
 @contextmanager
 def stage(name: str | Callable[[], str]) -> Iterator[None]:
-    """Shows `name` and the seconds since it began, once it has taken more than one, until it ends.
-
-    A stage within another shows nothing of its own.
-    """
+    """Show `name` and the seconds since the stage began, until it ends; a stage within another shows nothing."""
     if not is_shown() or _WITHIN.get():
         yield
         return
-    done = threading.Event()
-    ticker = threading.Thread(target=_tick, args=(name if callable(name) else lambda: name, done), daemon=True)
+    begun, shown = time.monotonic(), list[Any]()
+
+    def show() -> None:
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
+        def line() -> Text:
+            text = f"{name() if callable(name) else name} ... {time.monotonic() - begun:.0f} s"
+            return Text(text, no_wrap=True, overflow="ellipsis")
+
+        live = Live(
+            get_renderable=line,
+            console=Console(stderr=True),
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        shown.append(live)
+        with suppress(OSError, ValueError):
+            live.start(refresh=True)
+
+    timer = threading.Timer(_PATIENCE, show)
+    timer.daemon = True
     token = _WITHIN.set(True)
-    ticker.start()
+    timer.start()
     try:
         yield
     finally:
         _WITHIN.reset(token)
-        done.set()
-        ticker.join()
+        timer.cancel()
+        timer.join()
+        # The reader of standard error may be gone, which is no reason to stop.
+        with suppress(OSError, ValueError):
+            for live in shown:
+                live.stop()
 
 
 @contextmanager
 def count_steps(name: str, steps: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Shows the stage `name` with how many of its steps, whose number is public, are done.
+    """Show the stage `name` with the number of its steps that are done; the total is public.
 
-    Gives what to call with the number of steps that are done. The stage begins with the first call, because what comes
-    before may be one of its own.
+    The context gives a function to call with that number. The stage begins with the first call, because the code before
+    it may have a stage of its own.
     """
     done, running = [0], ExitStack()
 
@@ -94,47 +122,31 @@ def count_steps(name: str, steps: str, total: int) -> Iterator[Callable[[int], N
 
 @contextmanager
 def count_in_lines(name: str, total: int) -> Iterator[Callable[[], None]]:
-    """Tells in plain lines how many of the steps are done, where progress is wanted; gives what to call after each.
-
-    The first comes after a few seconds and the next ones rarely, so that a log of minutes has few of them.
-    """
-    done, ended = [0], threading.Event()
+    """Print the number of finished steps in plain lines if progress is wanted; give a function to call after each."""
+    done, ended, begun = [0], threading.Event(), time.monotonic()
 
     def advance() -> None:
         done[0] += 1
 
+    def tell() -> None:
+        wait = _FIRST_LINE
+        # The reader of standard error may be gone, which is no reason to stop.
+        with suppress(OSError, ValueError):
+            while not ended.wait(wait):
+                text = f"{name}: {done[0]} of {total} done, {time.monotonic() - begun:.0f} s"
+                print(text, file=sys.stderr, flush=True)
+                wait = _LINES_APART
+
     if not _WANTED.get() or getattr(sys, "stderr", None) is None:
         yield advance
         return
-    teller = threading.Thread(target=_tell_lines, args=(name, total, done, ended), daemon=True)
+    teller = threading.Thread(target=tell, daemon=True)
     teller.start()
     try:
         yield advance
     finally:
         ended.set()
         teller.join()
-
-
-def _tell_lines(name: str, total: int, done: list[int], ended: threading.Event) -> None:
-    begun, wait = time.monotonic(), _FIRST_LINE
-    # Whoever read standard error may be gone, which is no reason to stop.
-    with suppress(OSError, ValueError):
-        while not ended.wait(wait):
-            print(f"{name}: {done[0]} of {total} done, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
-            wait = _LINES_APART
-
-
-def _tick(name: Callable[[], str], done: threading.Event) -> None:
-    begun, shown = time.monotonic(), False
-    if done.wait(_PATIENCE):
-        return
-    while not done.wait(0.2):
-        sys.stderr.write(f"\r{name()} ... {time.monotonic() - begun:.0f} s ")
-        sys.stderr.flush()
-        shown = True
-    if shown:
-        sys.stderr.write("\r\x1b[2K")
-        sys.stderr.flush()
 
 
 # Processes that share a computation.

@@ -23,6 +23,7 @@ def family(adjacency="add-remove", sensitivity=(0, 1), vectors=VECTORS):
     return Family(vectors, adjacency, Sensitivity(*sensitivity))
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 @pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
@@ -35,6 +36,7 @@ def test_both_epsilons_together_hold_and_the_counts_use_all_of_theirs(mechanism,
     assert found.pairs >= 90
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 @pytest.mark.parametrize("per_user", [1, 2])
 @pytest.mark.parametrize(

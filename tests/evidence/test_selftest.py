@@ -109,6 +109,7 @@ def test_a_scale_five_percent_off_is_caught_by_a_witness(factor, checks):
     assert {failure.check for failure in verdict.failures} == checks
 
 
+@pytest.mark.some(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "mechanism"),

@@ -23,6 +23,7 @@ COUNTS = [[3, 2, 2, 0], [1, 1, 1, 1], [2, 1, 0, 0], [4, 0, 0, 0]]
 GUMBEL = [mechanism for mechanism in all_variants() if getattr(mechanism, "noise", "gumbel") == "gumbel"]
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 @pytest.mark.parametrize("mechanism", GUMBEL, ids=str)
 def test_epsilon_holds_without_integrals(mechanism, k):

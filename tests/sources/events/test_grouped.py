@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from engines import ENGINES, LOCAL, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_contract import (
@@ -35,6 +34,8 @@ from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.mechanisms.tally import Selection
 from discreet.sources.events import connect, lookup
 from discreet.sources.events.dialects.base import dialect_named
+from effort import examples
+from engines import ENGINES, LOCAL, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 from snapshots import select_items
 
 LANDS = ["DE", "FR", "AT", "é", "JP"]
@@ -114,6 +115,7 @@ CASES = [
 ]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", [*LOCAL, *LONG_ON_SPARK])
 def test_scores_and_items_are_those_of_the_definition(engine, grouped_on):
     # A query on Spark takes seconds.
@@ -145,6 +147,7 @@ def test_ties_are_decided_by_the_list_and_not_by_the_order_of_rows(each_user, gr
         assert all(len([ranked for ranked in each.values() if ranked != empty]) > 1 for each in found)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ["arrow", "csv", "sqlite", *LONG_ON_SPARK])
 def test_people_in_the_same_groups_count_in_different_ones(engine, grouped_on):
     """Of 2,000 people in all twelve months each counts in three, and each month has about a quarter of them."""
@@ -284,7 +287,7 @@ questions = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", ENGINES[-2]])
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(others=others, own=st.lists(row_of_a_user, min_size=1, max_size=12), options=questions, sums=st.booleans())
 def test_one_more_user_moves_few_groups_and_those_within_the_sensitivity(
     engine, grouped_on, others, own, options, sums

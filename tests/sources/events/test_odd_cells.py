@@ -20,12 +20,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import discreet
 from discreet.mechanisms.tally import Selection
+from effort import examples
+from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 from snapshots import find_items, select_items
 
 N = 5
@@ -156,7 +157,7 @@ def pandas_frame(columns, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["inferred", "object", "category"])
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(data=st.data())
 def test_no_cell_of_pandas_decides_anything_for_others(dtype, data):
     known = HASHABLE if dtype == "category" else ODD
@@ -193,7 +194,7 @@ ARRAYS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(data=st.data())
 def test_no_file_of_one_user_decides_anything_for_others(data):
     question = data.draw(st.sampled_from(QUESTIONS))
@@ -217,7 +218,7 @@ def broken_text(texts):
     return pa.StringArray.from_buffers(len(texts), *data.buffers()[1:])
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(data=st.data())
 def test_no_value_of_arrow_or_polars_decides_anything_for_others(data):
     """Types are declared here, so that they are those of all rows; broken text and extreme moments are values."""
@@ -275,7 +276,7 @@ def keep_plain(store, columns, folder):
 
 
 @pytest.mark.parametrize("store", ["csv", "jsonl", "json", "sqlite", "polars", "duckdb"])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(data=st.data())
 def test_no_plain_cell_decides_anything_for_others(store, data):
     cells = st.sampled_from(PLAIN)
@@ -300,6 +301,7 @@ UNUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("unused", UNUSED, ids=lambda array: str(array.type))
 def test_a_column_that_nobody_asked_for_is_never_looked_at(unused):
     """Neither its name nor its type matters, with broken text in another column or without."""
@@ -402,6 +404,7 @@ STORES = ["arrow", "polars", "float64", "object", "category", "Float64", "parque
           "sqlite", "sqlite real", *LONG_ON_SPARK]  # fmt: skip
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("store", STORES)
 def test_a_float_is_a_user_where_no_two_whole_numbers_share_it(store, tmp_path, request):
     table = float_store(store, tmp_path, request)
@@ -427,6 +430,7 @@ def test_users_of_nanoseconds_are_told_apart_whatever_other_files_hold(tmp_path)
     assert scores(frame.assign(who=frame["who"].dt.tz_localize("UTC"))) == {1: N, 2: 0}
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_users_at_the_ends_of_time_are_found_with_others(unit, zone, tmp_path):

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 from discreet.mechanisms.tally import Selection
 from discreet.sources.events import lookup
 from discreet.sources.events.dialects.base import dialect_named
+from engines import postgres, spark  # noqa: F401  # fixtures
 from snapshots import select_items
 
 LENGTHS = (1, 2, 150, 1, 90, 2)
