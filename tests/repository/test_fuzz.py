@@ -166,7 +166,7 @@ REQUEST = {
 @pytest.mark.parametrize(
     ("place", "wrong"),
     {
-        "discreet.release.topk.sort_labels": lambda items: sorted(items, reverse=True),
+        "discreet.release.request.sort_labels": lambda items: sorted(items, reverse=True),
         "discreet.release.request.positive": lambda value, name: Fraction(value) * 2,
         "discreet.sources.scores.array_source": raises_instead,
         "discreet.release.request.find_sensitivity": lambda source, given: discreet.Sensitivity(0, 2),
