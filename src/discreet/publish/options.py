@@ -201,7 +201,8 @@ class ItemOptions:
         "The public items:",
         "LIST",
         PUBLIC_LIST,
-        cli="FILE:COLUMN, connect:TABLE.COLUMN, integers:LO:HI or strings:ALPHABET:MAX. connect: is a table in the database of --connect, integers:0:999 are all whole numbers from 0 to 999, and "
+        cli="FILE:COLUMN, connect:TABLE.COLUMN, integers:LO:HI or strings:ALPHABET:MAX. connect: is a table "
+        "in the database of --connect, integers:0:999 are all whole numbers from 0 to 999, and "
         "strings:a-z:8 all strings of up to 8 letters (any characters, and a-z, A-Z or 0-9). The list must not come "
         "from the events, whose other items are left out.",
         charts="FILE:COLUMN, connect:TABLE.COLUMN, integers:LO:HI, or a list.",
