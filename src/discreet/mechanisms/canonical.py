@@ -26,7 +26,7 @@ from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import MAX_SCANNED, EnvelopeError, ball, log_binomial, sample_bernoulli_exp
 from discreet.exact.boxes import Boxes, enclose
 from discreet.exact.entropy import Entropy
-from discreet.exact.envelope import SCALE, Envelope
+from discreet.exact.envelope import WEIGHT_BITS, Envelope
 from discreet.exact.race import sample_winner, scan_best
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.mechanisms.canonical_classes import Class, Classes, Losses, TailClasses
@@ -146,7 +146,7 @@ class Prepared:
 
     classes: Classes
     noise: Noise = GUMBEL
-    bits: int = field(default=SCALE, repr=False)
+    bits: int = field(default=WEIGHT_BITS, repr=False)
 
     @property
     def top(self) -> Class:

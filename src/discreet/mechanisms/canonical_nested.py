@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from discreet.exact.arrays import Floats, Ranks, freeze
 from discreet.exact.ball import LARGEST, ball, is_less, log_binomial, sample_bernoulli_exp
 from discreet.exact.entropy import Entropy, Uniform
-from discreet.exact.envelope import SCALE, Envelope
+from discreet.exact.envelope import WEIGHT_BITS, Envelope
 from discreet.exact.nested import Enclosure, check_bounds, log_slack
-from discreet.exact.nested_grid import ALL, WASTE, begin, tighten
+from discreet.exact.nested_grid import MAX_SINGLE_CELLS, WASTE, begin, tighten
 from discreet.mechanisms.canonical_classes import Losses
 from discreet.mechanisms.tally import TINY, Selection, Tally, UniformSubset, scaled_gaps, to_float
 
@@ -236,7 +236,7 @@ class NestedClasses:
     """
 
     losses: Losses
-    bits: int = SCALE
+    bits: int = WEIGHT_BITS
     _latest: Proposals | None = field(default=None, init=False)
     _waste: float = field(default=WASTE, init=False)
 
@@ -283,7 +283,7 @@ class NestedClasses:
         """
         with np.errstate(all="ignore"):
             if self._latest is None:
-                self._latest = self.planned if self.losses.k <= ALL else self.fit(self._waste)
+                self._latest = self.planned if self.losses.k <= MAX_SINGLE_CELLS else self.fit(self._waste)
             left = _PLANNED_TRIES if self._latest is self.planned else _FITTED_TRIES
             while (found := self._latest.draw(entropy)) is None:
                 left -= 1

@@ -23,7 +23,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Mask, Ranks
 from discreet.exact.ball import (
     LARGEST,
-    START,
+    START_PRECISION,
     EnvelopeError,
     ball,
     bound_above,
@@ -523,7 +523,7 @@ class Prepared:
 
     def _log_acceptance(self, part: int) -> arb:
         """A ball around the log probability that a candidate is kept: by floats, and as exactly as it takes after."""
-        if ctx.prec > START:
+        if ctx.prec > START_PRECISION:
             return self.log_weights()[part] - self.envelope.log_weight(part)
         low, high = (float(bound[part]) for bound in self.log_bounds)
         return arb(low).union(arb(high)) - self.envelope.log_weight(part)

@@ -27,7 +27,7 @@ from flint import arb
 
 from discreet.errors import InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
-from discreet.exact.ball import RELATIVE, ball, float_above
+from discreet.exact.ball import FLOAT_MARGIN, ball, float_above
 from discreet.exact.discrete import MOST_TRIALS, least_upper_tail, sample_binomials, upper_tail
 from discreet.exact.entropy import Entropy
 from discreet.privacy import check_adjacency, exact, positive, whole_number
@@ -188,8 +188,8 @@ class Discovery:
         with np.errstate(over="ignore"):
             exponent, beyond = rate * steps.astype(np.float64), 1.0 + np.exp(-rate)
         # The product is off by a relative 2^-51, and all that follows by a relative 2^-42.
-        low = np.exp(-exponent * (1.0 + RELATIVE) - RELATIVE) / beyond
-        return low, np.exp(-exponent * (1.0 - RELATIVE) + RELATIVE) / beyond
+        low = np.exp(-exponent * (1.0 + FLOAT_MARGIN) - FLOAT_MARGIN) / beyond
+        return low, np.exp(-exponent * (1.0 - FLOAT_MARGIN) + FLOAT_MARGIN) / beyond
 
 
 def make_discovery(

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy
-from discreet.exact.race import Podium, sample_podium
+from discreet.exact.race import NoisyWinners, sample_noisy_best
 from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import Form, Mechanism, Prepared
 from discreet.mechanisms.noise import noise_of
@@ -122,8 +122,8 @@ class PreparedHistogram(oneshot.Prepared):
     tally: Tally
 
     def select(self, entropy: Entropy) -> Selection:
-        podium = sample_podium(self, self.k, self.noise, entropy)
-        return Selection(podium.elements, values=Values(self, podium))
+        winners = sample_noisy_best(self, self.k, self.noise, entropy)
+        return Selection(winners.elements, values=Values(self, winners))
 
     def draw(self, entropy: Entropy) -> Ranks:
         """Returns the ranks of the k largest noisy scores, largest first."""
@@ -135,8 +135,8 @@ class Values:
     """The noisy scores of the winners: their scores, and the noise of the race in its own unit."""
 
     prepared: PreparedHistogram
-    podium: Podium
+    winners: NoisyWinners
 
     def to_steps(self, grid: Fraction) -> list[int]:
         tally = self.prepared.tally
-        return self.podium.round_noises(1 / (self.prepared.weight * grid), lambda rank: tally.exact(rank) / grid)
+        return self.winners.round_noises(1 / (self.prepared.weight * grid), lambda rank: tally.exact(rank) / grid)

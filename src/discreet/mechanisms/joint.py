@@ -27,10 +27,10 @@ from flint import arb, ctx
 
 from discreet.errors import InternalError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks, count_up
-from discreet.exact.ball import MAX_SCANNED, RELATIVE, START, EnvelopeError, ball, bound_above, is_below_exp
+from discreet.exact.ball import MAX_SCANNED, FLOAT_MARGIN, START_PRECISION, EnvelopeError, ball, bound_above, is_below_exp
 from discreet.exact.boxes import choose_loose
 from discreet.exact.entropy import Entropy, Uniform
-from discreet.exact.envelope import SCALE, Envelope, scan_weights
+from discreet.exact.envelope import WEIGHT_BITS, Envelope, scan_weights
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.mechanisms.tally import ExactColumn, Selection, Tally, to_float
 from discreet.privacy import Sensitivity
@@ -107,7 +107,7 @@ class Prepared:
     tally: Tally
     k: int
     rate: Fraction
-    bits: int = SCALE
+    bits: int = WEIGHT_BITS
 
     def select(self, entropy: Entropy) -> Selection:
         return Selection(self.draw(entropy))
@@ -275,9 +275,9 @@ def log_count(last: Ranks) -> arb:
     to a relative 2^-40; at higher precision the product itself.
     """
     choices = (last - np.arange(len(last))).astype(np.uint64) + np.uint64(1)
-    if ctx.prec <= START:
+    if ctx.prec <= START_PRECISION:
         total = float(np.log(choices.astype(np.float64)).sum())
-        return arb(total, RELATIVE * total)
+        return arb(total, FLOAT_MARGIN * total)
     product = arb(1)
     for choice in choices.tolist():
         product *= choice
