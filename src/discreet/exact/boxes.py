@@ -121,7 +121,8 @@ def enclose(landscape: Landscape, outside: float, waste: float = WASTE) -> Boxes
     while chosen.any():
         grid = grid[~chosen].plus(_Grid.of(landscape, grid[chosen].pieces()))
         chosen = grid.loose_boxes(outside, waste * max(1.0, grid.corners.shape[1] / _MANY_BOXES))
-    return Boxes(*grid.corners, bound_above(grid.gain[0]), bound_above(grid.size[1]))
+    low_h, high_h, low_t, high_t = grid.corners
+    return Boxes(low_h, high_h, low_t, high_t, bound_above(grid.gain[0]), bound_above(grid.size[1]))
 
 
 def find_mass(

@@ -101,7 +101,7 @@ class Entropy:
             marked[list(self._small_subset(size, last))] = True
             return marked
         while missing > 0:
-            # The expected number of draws for so many new values, and a margin: a second round costs more.
+            # The expected number of draws for `missing` new values, and a margin: a second round costs more.
             likely = (last + 1) * math.log1p(missing / (last + 1 - size)) + 2.0 * math.sqrt(missing)
             drawn = self.upto_all(max(missing, int(likely)), last)
             while 0 < missing <= len(drawn):
@@ -152,7 +152,15 @@ class Entropy:
     def upto_all(self, count: int, last: int) -> Ranks:
         """Draw `count` independent uniform whole numbers in 0..last."""
         if self._is_bitwise or last >= _MULTIPLY_BELOW:
-            return self._upto_all_by_bits(count, last)
+            # Rejection of as many bits as `last` has.
+            bits, kept = last.bit_length(), np.empty(0, np.int64)
+            while (missing := count - len(kept)) > 0:
+                # The expected number of proposals, and a few more.
+                likely = (missing << bits) // (last + 1) + missing // 16 + 8
+                # A generator serves at most as many bits at a time as a C int can count.
+                proposals = self._fields(missing if self._is_bitwise else min(likely, 1 << 24), bits)
+                kept = np.concatenate([kept, proposals[proposals <= np.uint64(last)].astype(np.int64)[:missing]])
+            return kept
         # For a uniform word W of w bits, the upper half of W (last + 1) takes every value equally often once words are
         # rejected whose lower half is below 2^w mod (last + 1) (Lemire, 2019).
         width, size, parts = 16 if last < 1 << 14 else 32, last + 1, []
@@ -164,18 +172,6 @@ class Entropy:
             parts.append(drawn[:count].view(np.int64))
             count -= len(parts[-1])
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def _upto_all_by_bits(self, count: int, last: int) -> Ranks:
-        """Draw the numbers of `upto_all` by rejection of as many bits as `last` has."""
-        width = last.bit_length()
-        kept = np.empty(0, np.int64)
-        while (missing := count - len(kept)) > 0:
-            # The expected number of proposals, and a few more.
-            likely = (missing << width) // (last + 1) + missing // 16 + 8
-            # A generator serves at most as many bits at a time as a C int can count.
-            drawn = self._fields(missing if self._is_bitwise else min(likely, 1 << 24), width)
-            kept = np.concatenate([kept, drawn[drawn <= np.uint64(last)].astype(np.int64)[:missing]])
-        return kept
 
     def _upto_few(self, count: int, last: int) -> list[int]:
         """Draw `count` independent uniform whole numbers in 0..last, and drop those that are rejected."""

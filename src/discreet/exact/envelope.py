@@ -20,7 +20,7 @@ from discreet.exact.ball import is_less
 from discreet.exact.entropy import Entropy
 
 WEIGHT_BITS = 40
-"""Bits of the heaviest weight: rounding up then adds at most 2^-40 of the envelope per part."""
+"""Bits of the heaviest weight: rounding a weight up then adds at most 2^-40 of the heaviest one."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

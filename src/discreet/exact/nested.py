@@ -151,7 +151,7 @@ class Levels:
 
     @cached_property
     def sags(self) -> Floats:
-        """Estimates of the distance of log R below the middle of each chord: a quarter of what the slopes allow."""
+        """Estimated distances of log R below the middle of each chord: a quarter of the most that slopes allow."""
         slope = (self.log_r[1:] - self.log_r[:-1]) / self.width
         rises = np.maximum(slope[1:] - slope[:-1], 0.0) + 2.0**-40
         before, after = np.append(max(0.0, slope[0]), rises), np.append(rises, 1e9)
@@ -259,7 +259,7 @@ class Sums:
         """Return the sums for log sizes, one row per level; these increase in a, and most at the last level."""
         count = sizes.shape[1]
         width = min(_MAX_BLOCK, count)
-        # The last index of each block, while a block rises by too much.
+        # Blocks are halved while the log size rises by too much within one.
         while width > 1:
             last = np.append(np.arange(width - 1, count - 1, width), count - 1)
             if (sizes[-1][last] - sizes[-1][::width]).max() <= _MAX_BLOCK_RISE:

@@ -165,7 +165,8 @@ def scan_best(
         _Contender(member, [entropy.uniform()], partial(gain, member), partial(rate, member), noise)
         for member in members
     ]
-    return heapq.nlargest(places, contenders, key=cmp_to_key(lambda one, other: _compare(other, one)))
+    by_value: Callable[[_Contender[Member]], Any] = cmp_to_key(lambda one, other: _compare(other, one))
+    return heapq.nlargest(places, contenders, key=by_value)
 
 
 # Several winners
@@ -375,7 +376,7 @@ def _rank(
 
     Floats decide where their bounds are disjoint. They are coarse for scores far from the k-th: where bounds overlap,
     gains are therefore recomputed relative to one member of the group, so that the noise separates equal scores. Balls
-    compare what overlaps even then.
+    compare arrivals whose bounds overlap even then.
     """
     order = np.argsort(-high)
     ranked, lowest = some[order], np.minimum.accumulate(low[order])
