@@ -36,7 +36,6 @@ _PLANNED_TRIES = 8
 _FITTED_TRIES = 32
 """The number of fitted proposals that may be rejected before all cells are fitted anew, with half the waste."""
 
-
 _WHOLE = Envelope.over(np.zeros(1))
 """The envelope of a row that has one part."""
 freeze(_WHOLE.cumulative)
@@ -148,8 +147,7 @@ class Proposals:
     def draw(self, entropy: Entropy) -> tuple[int, int] | None:
         """Draw a class (a, b), accepted with probability exactly proportional to its mass, or None if it is rejected.
 
-        All classes (a, 0) hold the top-k alone. They are drawn as one, with all a: their masses add up to that of b =
-        0.
+        All classes (a, 0) hold the top-k alone. They are drawn as one, because their masses add up to that of index 0.
         """
         cells = self.cells
         j = self.envelope.pick(entropy)
@@ -165,8 +163,8 @@ class Proposals:
     def log_acceptance(self, j: int, b: int, row: Envelope, i: int | None, a: int) -> arb:
         """Return a ball around the log acceptance probability of a class drawn from cell j of b and cell i of a.
 
-        It is the mass of both cells times C(a+b, a), divided by the weights by which they were drawn. With i None, all
-        a count.
+        It is the mass of both cells times C(a+b, a), divided by the weights by which they were drawn. None for i stands
+        for all cells of a.
         """
         cells = self.cells
         mass = self.bottom.log_mass(int(cells.b.first[j]), int(cells.b.last[j])) - self.envelope.log_weight(j)
@@ -261,8 +259,8 @@ class Heights:
     def _log_shares(self, near: Ranks, far: Ranks, steps: Floats) -> Floats:
         """Return log(1 - exp(-steps)) for the steps H(far) - H(near).
 
-        That is the log mass of a cell relative to all indices from its first on; the log mass of these is of the same
-        sign.
+        It is the log mass of a cell relative to all indices from its first on. Both logarithms are at most 0, so their
+        sum does not cancel.
         """
         shares: Floats = np.expm1(-steps)
         np.negative(shares, out=shares)
