@@ -1,15 +1,15 @@
-"""Private partition selection: an (epsilon, delta)-private choice of the items that nobody listed and that are kept.
+"""Private partition selection: find items that nobody listed, with (epsilon, delta)-differential privacy.
 
 At most l items of each user count. An item with n >= 1 counted users is kept if n + N >= T, where N is discrete Laplace
 noise, P(N = z) proportional to exp(-rate |z|). An item without users is never kept: nobody knows that it exists.
 
-Proof. Add a user. Let j <= l of the user's items have no other user. Each of these is kept with p = P(N >= T - 1), none
-of them with (1-p)^j. Each of the other l - j items changes by one user, which costs a factor of exp(rate), so with rate
-= epsilon / l the distributions P and Q of all other items, with the user and without, are within e^epsilon of each
-other. For any set S of outcomes, the probability with the user is at least (1-p)^j P(S) and at most that plus 1 -
-(1-p)^j; without the user it is Q(S) <= (1-p)^j Q(S) + 1 - (1-p)^j. So each probability is at most e^epsilon times the
-other plus 1 - (1-p)^j <= 1 - (1-p)^l. T is the least whole number for which that is at most delta, and l new items
-attain it: T - 1 would break the guarantee.
+Proof. Add a user. Let j <= l of the user's items have no other user. Each of these is kept with p = P(N >= T - 1), and
+none of them with (1-p)^j. Each of the other l - j items changes by one user, which costs a factor of exp(rate). So with
+rate = epsilon / l the distributions P and Q of all other items, with the user and without, are within e^epsilon of each
+other. Let S be a set of outcomes. Its probability with the user is between (1-p)^j P(S) and (1-p)^j P(S) + 1 - (1-p)^j;
+without the user it is Q(S) <= (1-p)^j Q(S) + 1 - (1-p)^j. Each of the two is therefore at most e^epsilon times the
+other plus 1 - (1-p)^j <= 1 - (1-p)^l. T is the least whole number for which that is at most delta. A user with l new
+items attains it, so T - 1 would break the guarantee.
 
 A swap is a removal and an addition: at epsilon / 2 and d each, it is (epsilon, d (1 + exp(epsilon / 2)))-private. If a
 user may be in g groups, each group has epsilon / g and delta / g.
