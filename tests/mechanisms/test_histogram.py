@@ -317,7 +317,7 @@ def test_winners_of_one_stream_share_the_bits_that_rounding_reveals():
     selection = prepared([0] * 3000, 300, 1).select(Entropy(bits))
     raced = bits.asked
     steps = selection.values.to_steps(Fraction(1, 10**30))
-    arrivals = sum(len(times.uniforms) for times in selection.values.podium._race.times.values())
+    arrivals = sum(len(times.uniforms) for times in selection.values.winners._race.times.values())
     assert 0 < bits.asked - raced <= 3 * 64 * arrivals
     assert sorted(steps, reverse=True) == steps
 

@@ -83,7 +83,7 @@ def test_another_error_and_an_unjust_complaint_are_flagged(monkeypatch):
     with pytest.raises(Finding, match="KeyError came out"):
         rationals.check("0.1")
     monkeypatch.undo()
-    monkeypatch.setattr("discreet.privacy._LONGEST", 2)
+    monkeypatch.setattr("discreet.privacy._MAX_CHARACTERS", 2)
     with pytest.raises(Finding, match="refused"):
         rationals.check("0.1")
 
