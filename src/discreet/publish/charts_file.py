@@ -215,10 +215,9 @@ def _check_pair(given: Any, one: str, other: str, why: str) -> None:
 def _check_where(where: str | None) -> None:
     if where is None:
         return
-    from discreet.sources.events.where.grammar import parse_expression, silence_sqlglot
+    from discreet.sources.events.where import Condition
 
-    with silence_sqlglot():
-        parse_expression(where)
+    Condition.parse(where)
 
 
 def _check_periods(chart: Chart) -> None:

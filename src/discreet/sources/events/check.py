@@ -345,12 +345,9 @@ class _Inspection:
 
     def _where_columns(self) -> list[str]:
         """The columns of the condition, which may name them in another case."""
-        from discreet.sources.events.where import named_columns
-
         columns, where = self._opened.table.columns, self._parts.where
         known = {**{column.casefold(): column for column in columns}, **{column: column for column in columns}}
-        named = [] if where is None else named_columns(where)
-        return [known.get(name) or known[name.casefold()] for name in named]
+        return [] if where is None else [known.get(name) or known[name.casefold()] for name in where.columns]
 
     def _is_text(self, column: str) -> bool:
         dtype = self._opened.table[column].type()

@@ -28,7 +28,6 @@ from discreet.sources.events.group_columns import (
     Product,
     check_number,
     product,
-    read_by,
     read_members,
     read_table,
     read_tuples,
@@ -264,21 +263,19 @@ def refuse_own_groups(table: Any, groups: Any, name: Any) -> None:
             )
 
 
-def open_group_keys(by: Any, groups: Any, opened: Opened) -> GroupKeys:
+def open_group_keys(columns: tuple[GroupColumn, ...], groups: Any, opened: Opened) -> GroupKeys:
     """The groups of a public list, ready to be joined to the events.
 
     Parameters
     ----------
-    by
-        A column of the events, a period of one, or a list of them.
+    columns
+        The group columns of the events.
     groups
-        The public list: for one column what `discreet.events` takes as a domain, of periods as they are written; for
-        several a table or file with
-        columns of these names, a list of tuples, or `discreet.product`.
+        The public list. For one column it is given like a domain; periods are spelled as in ISO 8601. For several it
+        is a table or file with columns of these names, a list of tuples, or `discreet.product`.
     opened
         The events.
     """
-    columns = read_by(by)
     names = list(opened.table.columns)
     for each in columns:
         if each.column not in names:
@@ -409,9 +406,11 @@ class GroupSplit:
         return ranked.filter(ranked.position < self.groups_per_user).select("who", "grp")
 
 
-def open_group_split(by: Any, groups: Any, opened: Opened, each_user: Any, max_groups_per_user: Any) -> GroupSplit:
+def open_group_split(
+    columns: tuple[GroupColumn, ...], groups: Any, opened: Opened, each_user: Any, max_groups_per_user: Any
+) -> GroupSplit:
     """The groups that the arguments of `events` describe, and in how many of them a user counts."""
-    keys = open_group_keys(by, groups, opened)
+    keys = open_group_keys(columns, groups, opened)
     most = check_each_user(each_user, max_groups_per_user, len(keys.keys))
     split = GroupSplit(keys, each_user, most, opened.dialect)
     if each_user == MANY and split.is_bounded:

@@ -22,69 +22,64 @@ from discreet.sources.events.engine import ask
 from discreet.sources.events.group_keys import GroupSplit
 from discreet.sources.events.ranges import Integers
 
-# Values as whole steps: the clip bounds in units of a resolution that divides them.
-
 MOST_STEPS = 10**9
-"""The most steps of resolution that a clip bound may have, and at which a row saturates: sums then fit 64 bits for
-more than nine billion users, and engines with decimals use those anyway."""
+"""Maximum number of steps of a clip bound, at which the value of a row saturates too.
 
+Sums then fit 64 bits for more than nine billion users; engines with decimals add up decimals anyway.
+"""
 
 _LEAST, _GREATEST = Fraction(1, 10**250), Fraction(10**250)
-"""So far a billion steps, and a quarter of a step, are doubles."""
+"""Range of the resolution in which a quarter of a step and MOST_STEPS steps are finite, normal doubles."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Steps:
-    """Values as whole steps: the clip bounds and the saturation of a row, in steps of the resolution."""
+    """The clip bounds of a sum in whole steps of a resolution that divides them."""
 
-    def __init__(self, low: Fraction, high: Fraction, resolution: Fraction) -> None:
-        self.resolution = resolution
-        self.low, self.high = int(low / resolution), int(high / resolution)
+    low: int
+    high: int
+    resolution: Fraction
+
+    @classmethod
+    def parse(cls, value: Any, clip: Any, resolution: Any) -> Steps | None:
+        """Parse the arguments of `events`; return None without `value`, because scores then count users."""
+        if value is None:
+            for argument, given in (("clip", clip), ("resolution", resolution)):
+                if given is not None:
+                    raise InvalidValueError(
+                        f"{argument} must be left out without value, because scores then count users"
+                    )
+            return None
+        if clip is None:
+            raise InvalidValueError("clip must be given with value, as (low, high): the most one user may move a score")
+        try:
+            given_low, given_high = clip
+        except (TypeError, ValueError):
+            raise InvalidTypeError(f"clip must be a pair (low, high), not {quote(clip)}") from None
+        low, high = exact(given_low, "clip low"), exact(given_high, "clip high")
+        if low > high:
+            raise InvalidValueError(f"clip must be (low, high) with low at most high, not {quote(clip)}")
+        if low == high == 0:
+            raise InvalidValueError("clip must leave room for a score to move, not (0, 0)")
+        if resolution is None and not low.denominator == high.denominator == 1:
+            raise InvalidValueError("resolution must be given where clip is not in whole numbers, for example '0.01'")
+        unit = Fraction(1) if resolution is None else positive(resolution, "resolution")
+        if not _LEAST <= unit <= _GREATEST:
+            raise InvalidValueError(f"resolution must be from 1e-250 to 1e250, not {quote(resolution)}")
+        if (low / unit).denominator != 1 or (high / unit).denominator != 1:
+            raise InvalidValueError(
+                f"resolution must divide the clip bounds {low} and {high}, and {quote(resolution)} does not"
+            )
+        if max(abs(low), abs(high)) / unit > MOST_STEPS:
+            raise InvalidValueError(
+                f"resolution must leave the clip bounds at most {MOST_STEPS} steps, not {quote(resolution)}"
+            )
+        return cls(int(low / unit), int(high / unit), unit)
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How far one user can move a sum."""
+        """The distance that one user can move a sum down and up."""
         return Sensitivity(max(0, -self.low) * self.resolution, max(0, self.high) * self.resolution)
-
-
-def steps_of(value: Any, clip: Any, resolution: Any) -> Steps | None:
-    """The steps that the arguments of `events` ask for; None where scores count users."""
-    if value is None:
-        for argument, given in (("clip", clip), ("resolution", resolution)):
-            if given is not None:
-                raise InvalidValueError(f"{argument} must be left out without value, because scores then count users")
-        return None
-    if clip is None:
-        raise InvalidValueError("clip must be given with value, as (low, high): the most one user may move a score")
-    try:
-        given_low, given_high = clip
-    except (TypeError, ValueError):
-        raise InvalidTypeError(f"clip must be a pair (low, high), not {quote(clip)}") from None
-    low, high = exact(given_low, "clip low"), exact(given_high, "clip high")
-    if low > high:
-        raise InvalidValueError(f"clip must be (low, high) with low at most high, not {quote(clip)}")
-    if low == high == 0:
-        raise InvalidValueError("clip must leave room for a score to move, not (0, 0)")
-    unit = _resolution(resolution, low, high)
-    if max(abs(low), abs(high)) / unit > MOST_STEPS:
-        raise InvalidValueError(
-            f"resolution must leave the clip bounds at most {MOST_STEPS} steps, not {quote(resolution)}"
-        )
-    return Steps(low, high, unit)
-
-
-def _resolution(resolution: Any, low: Fraction, high: Fraction) -> Fraction:
-    if resolution is None:
-        if low.denominator == high.denominator == 1:
-            return Fraction(1)
-        raise InvalidValueError("resolution must be given where clip is not in whole numbers, for example '0.01'")
-    unit = positive(resolution, "resolution")
-    if not _LEAST <= unit <= _GREATEST:
-        raise InvalidValueError(f"resolution must be from 1e-250 to 1e250, not {quote(resolution)}")
-    if (low / unit).denominator != 1 or (high / unit).denominator != 1:
-        raise InvalidValueError(
-            f"resolution must divide the clip bounds {low} and {high}, and {quote(resolution)} does not"
-        )
-    return unit
 
 
 # At most so many items a user: which of them are kept, decided by the user's own items in the domain and nothing else.
