@@ -69,7 +69,7 @@ class GroupColumn(ABC):
 
     @abstractmethod
     def number_members(self, members: Any, kind: str, opened: Opened, shows: bool) -> NumberedMembers:
-        """Number the members of the public list as groups of this column of the events.
+        """Return the members of the public list, numbered, as groups of this column of the events.
 
         Parameters
         ----------

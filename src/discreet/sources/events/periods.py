@@ -92,16 +92,17 @@ class Unit:
         return date.fromordinal(day)
 
 
-def _spell_week(day: date) -> str:
-    year, week, _ = day.isocalendar()
-    return f"{year:04}-W{week:02}"
-
-
 UNITS = {
     each.name: each
     for each in (
         Unit("day", "'2026-01-31'", r"(\d{4})-(\d\d)-(\d\d)", date, date.isoformat),
-        Unit("week", "'2026-W05'", r"(\d{4})-W(\d\d)", lambda y, w: date.fromisocalendar(y, w, 1), _spell_week),
+        Unit(
+            "week",
+            "'2026-W05'",
+            r"(\d{4})-W(\d\d)",
+            lambda y, w: date.fromisocalendar(y, w, 1),
+            lambda day: "{:04}-W{:02}".format(*day.isocalendar()[:2]),
+        ),
         Unit("month", "'2026-01'", r"(\d{4})-(\d\d)", lambda y, m: date(y, m, 1), lambda day: day.isoformat()[:7]),
         Unit(
             "quarter",

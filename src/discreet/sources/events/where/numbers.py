@@ -143,18 +143,17 @@ def find_grid(dialect: Dialect, value: Value) -> Grid | None:
         return None
     dtype = value.expr.type()
     if may_be_huge(dtype):
-        return Grid(value.expr, Fraction(1), -math.inf, math.inf, partial(_spell_small, value))
+
+        def spell_small(number: int) -> Any:
+            if abs(number) >= 2**63:  # a HUGEINT can be compared with smaller integers
+                raise InvalidValueError(
+                    f"where must compare {value.text} with numbers below 2^63: it is of a type with 38 digits"
+                )
+            return ibis.literal(number, dt.int64)
+
+        return Grid(value.expr, Fraction(1), -math.inf, math.inf, spell_small)
     unit, most = Fraction(1, 10**dtype.scale), 10**dtype.precision - 1
     return Grid(value.expr, unit, -most, most, lambda steps: decimal(steps * unit, dtype))
-
-
-def _spell_small(beside: Value, number: int) -> Any:
-    """Return the literal of an integer beside a column of 38 digits, which may be a HUGEINT."""
-    if abs(number) >= 2**63:
-        raise InvalidValueError(
-            f"where must compare {beside.text} with numbers below 2^63: it is of a type with 38 digits"
-        )
-    return ibis.literal(number, dt.int64)
 
 
 def may_be_huge(dtype: dt.DataType) -> bool:
@@ -336,15 +335,17 @@ def unify_moments(values: list[Value]) -> list[Value]:
         named = " and ".join(f"{each.text} ({each.expr.type()})" for each in values)
         raise InvalidTypeError(f"where must not compare or mix {named}: converting one can fail on a row")
     scale = scales.pop() if scales else 6
-    return values if scale == 6 else [each if each.literal is None else _rescale(each, scale) for each in values]
-
-
-def _rescale(value: Value, scale: int) -> Value:
-    """Return a timestamp literal with this many decimal places of seconds."""
-    moment = value.literal
-    if moment.microsecond % 10 ** max(0, 6 - scale) or (scale == 9 and not 1678 <= moment.year <= 2261):
-        raise InvalidValueError(f"where must not compare {value.text} with a column that cannot hold it")
-    return replace(value, expr=value.expr.cast(dt.Timestamp(timezone=value.expr.type().timezone, scale=scale)))
+    if scale == 6:
+        return values
+    rescaled = []
+    for each in values:
+        expr, moment = each.expr, each.literal
+        if moment is not None:
+            if moment.microsecond % 10 ** max(0, 6 - scale) or (scale == 9 and not 1678 <= moment.year <= 2261):
+                raise InvalidValueError(f"where must not compare {each.text} with a column that cannot hold it")
+            expr = expr.cast(dt.Timestamp(timezone=expr.type().timezone, scale=scale))
+        rescaled.append(replace(each, expr=expr))
+    return rescaled
 
 
 def add_article(kind: str) -> str:
