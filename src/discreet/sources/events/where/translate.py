@@ -230,8 +230,8 @@ class Reader:
         return Value(kind, node, expr, low=bounds.lower, high=bounds.upper)
 
     def _find_column(self, name: str) -> str:
-        """Return the name of a column as the table has it, which may differ in case from all others but this one."""
-        columns = self.table.columns
+        """Return the column of the table with this name, or the only one that differs from it in case alone."""
+        columns: Sequence[str] = self.table.columns
         if name in columns:
             return name
         alike = [column for column in columns if column.casefold() == name.casefold()]
