@@ -331,10 +331,9 @@ def _check_chart(chart: Chart) -> None:
         raise InvalidValueError("split must be left out with counts")
     chart.mechanism  # noqa: B018  # an error in its parameters shows here
     if events.get("where") is not None:
-        from discreet.sources.events.where.grammar import parse_expression, silence_sqlglot
+        from discreet.sources.events.where import Condition
 
-        with silence_sqlglot():
-            parse_expression(events["where"])
+        Condition.parse(events["where"])
     unit = chart.unit
     if unit is None:
         for name in ("time", "zone", "from"):

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
+from discreet.sources.events import group_keys
 from discreet.sources.events.cells import read_cell
 from discreet.sources.events.connect import open_table
 from discreet.sources.events.engine import ask
 from discreet.sources.events.group_columns import MOST_GROUPS, read_by
-from discreet.sources.events.group_keys import ORDINAL, open_group_keys, refuse_own_groups
+from discreet.sources.events.group_keys import ORDINAL, refuse_own_groups
 from effort import examples
 from engines import LOCAL, LONG_ON_SPARK, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
 
@@ -37,6 +38,10 @@ EVENTS = pa.table(
     }
 )
 COLUMNS = {name: EVENTS[name].to_pylist() for name in EVENTS.column_names if name != "who"}
+
+
+def open_group_keys(by, groups, opened):
+    return group_keys.open_group_keys(read_by(by), groups, opened)
 
 
 def opened_on(engine, folder, request):

@@ -16,10 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
+from discreet.sources.events import group_keys
 from discreet.sources.events.cells import read_cell
 from discreet.sources.events.connect import open_table
 from discreet.sources.events.engine import ask
-from discreet.sources.events.group_keys import open_group_keys, parse_by, parse_groups
+from discreet.sources.events.group_columns import read_by
+from discreet.sources.events.group_keys import parse_by, parse_groups
 from discreet.sources.events.periods import CODES_PER_DAY, UNITS, code_moments, find_offsets
 from effort import examples
 from engines import postgres, spark  # noqa: F401  # fixtures
@@ -95,6 +97,10 @@ def local(cell, zone):
 def expected(cells, unit, zone):
     days = {row: local(cell, zone) for row, cell in enumerate(cells)}
     return {row: spell(unit, day) for row, day in days.items() if day is not None}
+
+
+def open_group_keys(by, groups, opened):
+    return group_keys.open_group_keys(read_by(by), groups, opened)
 
 
 def open_arrow(table):

@@ -17,7 +17,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.sources.events.where import DEEPEST, LONGEST, MOST, condition, describe_readings
+from discreet.sources.events.where import DEEPEST, LONGEST, MOST, Condition
 from discreet.sources.events.where.grammar import PARTS
 from discreet.sources.events.where.translate import READERS
 from effort import examples
@@ -56,6 +56,10 @@ VALUES = [
 ROWS = [dict(zip(COLUMNS, (n, *values), strict=True)) for n, values in enumerate(VALUES)]
 for _row in ROWS:
     _row["d"] = None if _row["d"] is None else Decimal(_row["d"])
+
+
+def condition(where, table, **options):
+    return Condition.parse(where).translate(table, **options).expression
 
 
 def strict(sql, columns, function):
@@ -854,7 +858,8 @@ def test_untyped_text_beside_a_date_may_have_a_time():
 )
 def test_what_untyped_text_is_read_as_is_said_without_a_look_at_the_rows(where, says):
     columns = {"day": "string", "n": "string", "flag": "string", "sure": "date"}
-    said = describe_readings(where, ibis.table(columns, name="nowhere"), undeclared=["day", "n", "flag"])
+    table = ibis.table(columns, name="nowhere")
+    said = Condition.parse(where).translate(table, undeclared=["day", "n", "flag"]).note
     assert (said is None) if says is None else (says in said and said.endswith("no other spelling meets it"))
 
 

@@ -1,14 +1,14 @@
-"""Looking at events before a release, to see whether the columns, the domain, the condition and the groups fit.
+"""Check before a release that columns, domain, condition and groups fit the events.
 
-A release leaves out what does not fit and cannot report it, because the report would be about private rows. Here it is
-reported, to the data holder alone. All is counted on the engine; what is fetched is counts and the most frequent few
-values.
+A release drops rows that do not fit and cannot report them, because a report about private rows is not private. This
+report goes to the data holder alone. The engine counts; only counts and the most frequent few values are fetched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from discreet.errors import InvalidTypeError, redact_url
@@ -22,199 +22,14 @@ from discreet.sources.events.lookup import read_matching
 from discreet.sources.events.ranges import Integers
 from discreet.sources.events.table import EventTable, TableParts
 
-# Questions to an engine about its rows, for a check: what is fetched is counts and the most frequent few values.
-
 FEW = 5
-_NO_TEXT = "(no text)"
-
-
-def fetch(opened: Opened, expression: Any) -> list[dict[str, Any]]:
-    """The rows of a small result."""
-    backend = opened.table.get_backend()
-    rows: list[dict[str, Any]] = ask(
-        opened.engine, "checking the rows", lambda: backend.to_pyarrow(expression).to_pylist()
-    )
-    return rows
-
-
-def fetch_counts(opened: Opened, table: Any, **asked: Any) -> dict[str, int]:
-    """Numbers about a table, by name; those of no rows are 0."""
-    [found] = fetch(opened, table.aggregate(**asked))
-    return {name: int(count or 0) for name, count in found.items()}
-
-
-def find_frequent(opened: Opened, rows: Any, column: str, most: int = FEW) -> list[Frequent]:
-    """The most frequent values of a column of text."""
-    return list_first(opened, rows.group_by(value=rows[column]).agg(n=rows.count()), most)
-
-
-def list_first(opened: Opened, counted: Any, most: int) -> list[Frequent]:
-    """The values that have most rows, of columns `value` and `n`, in an order that is always the same."""
-    rows = fetch(opened, counted.order_by([in_descending_order(counted.n), counted.value]).limit(most))
-    return [Frequent(_NO_TEXT if row["value"] is None else str(row["value"]), int(row["n"])) for row in rows]
-
-
-def count_if(condition: Any) -> Any:
-    """In how many rows a condition holds, as an expression."""
-    return condition.ifelse(1, 0).sum()
-
-
-def in_descending_order(column: Any) -> Any:
-    """What puts rows with larger values first."""
-    import ibis
-
-    return ibis.desc(column)
-
-
-# Which items of the events are in the domain and which are not, and what they may have been meant to be.
+"""Number of examples of each finding, which fit on one line of the report."""
 
 _TRIED = 100
-"""How many items are looked for in other columns of the domain's file."""
+"""Number of items outside the domain that are looked for in the other columns of the domain's file."""
 
+_NO_TEXT = "(no text)"
 _SPACES = (" ", "\t", "\u00a0")
-
-
-def inspect_items(parts: TableParts, laid: Any, domain: Integers | ListedDomain) -> dict[str, Any]:
-    """What a Check says of items and the domain, by its fields.
-
-    Parameters
-    ----------
-    parts
-        The events.
-    laid
-        Their rows as `RowReading.lay_out` has them.
-    domain
-        The public list.
-    """
-    rows = laid.filter(laid.who.notnull() & ~laid.gap)
-    if parts.reading.steps is not None:
-        rows = rows.filter(rows.steps.notnull())
-    spelled = rows.group_by("item", "spelled").agg(n=rows.count())
-    touched = ask(parts.opened.engine, "checking the items", _mark_listed(parts, spelled, domain).cache)
-    try:
-        return _compare(parts, touched, domain)
-    finally:
-        # The engine may be gone already, and its words are private.
-        with suppress(Exception):
-            touched.release()
-
-
-def _mark_listed(parts: TableParts, spelled: Any, domain: Integers | ListedDomain) -> Any:
-    """The items with how they are spelled, and whether they are in the domain."""
-    import ibis
-
-    if isinstance(domain, Integers):
-        return spelled.mutate(listed=ibis.coalesce(spelled.item.between(domain.lo, domain.hi), False))
-    keys = domain.table.select(key=parts.reading.dialect.group_key(domain.table.item))
-    joined = spelled.left_join(keys, spelled.item == keys.key)
-    return joined.select(spelled.item, spelled.spelled, spelled.n, listed=joined.key.notnull())
-
-
-def _compare(parts: TableParts, touched: Any, domain: Integers | ListedDomain) -> dict[str, Any]:
-    opened, inside = parts.opened, touched.listed
-    counted = fetch_counts(
-        opened,
-        touched,
-        rows_inside=inside.ifelse(touched.n, 0).sum(),
-        rows_outside=inside.ifelse(0, touched.n).sum(),
-        items_outside=count_if(~inside),
-        items_touched=touched.item.nunique(where=inside),
-    )
-    outside, untouched = touched.filter(~inside), domain.d - counted.pop("items_touched")
-    found = {**counted, "items_untouched": untouched, "outside": _list_outside(opened, outside, FEW)}
-    if isinstance(domain, Integers):
-        return found
-    rows_near, near = _find_near(opened, outside, domain, _fold)
-    rows_alike, alike = _find_numbers(parts, outside, domain)
-    return {
-        **found,
-        "untouched": _list_untouched(parts, touched.filter(inside), domain),
-        "rows_near": rows_near,
-        "near": near,
-        "rows_alike": rows_alike,
-        "alike": alike,
-        **_search_file(parts, outside),
-    }
-
-
-def _list_outside(opened: Opened, outside: Any, most: int) -> list[Frequent]:
-    return list_first(opened, outside.select(value=outside.spelled, n=outside.n), most)
-
-
-def _list_untouched(parts: TableParts, inside: Any, domain: ListedDomain) -> list[str]:
-    """A few items of the domain that nobody touched."""
-    key = parts.reading.dialect.group_key(domain.table.item)
-    listed = domain.table.select(item=domain.table.item, key=key)
-    untouched = listed.anti_join(inside, listed.key == inside.item).select("item")
-    return [str(row["item"]) for row in fetch(parts.opened, untouched.order_by("item").limit(FEW))]
-
-
-def _find_numbers(parts: TableParts, outside: Any, domain: ListedDomain) -> tuple[int, list[NearMatch]]:
-    """Items outside of a domain of texts that are in it as whole numbers, as 7.0 is 7: in how many rows, and a few."""
-    if domain.kind != "string":
-        return 0, []
-    return _find_near(parts.opened, outside, domain, lambda text: read_cell(parts.reading.dialect, text, "integer"))
-
-
-def _find_near(
-    opened: Opened, outside: Any, domain: ListedDomain, fold: Callable[[Any], Any]
-) -> tuple[int, list[NearMatch]]:
-    """Items outside of the domain that are in it but for what `fold` leaves out: in how many rows, and a few."""
-    text = domain.table.item.cast("string")
-    listed = domain.table.select(listed=text, folded=fold(text))
-    found = outside.filter(outside.spelled.notnull())
-    found = found.select(found=found.spelled, n=found.n, folded=fold(found.spelled))
-    pairs = found.inner_join(listed, found.folded == listed.folded).select(found.found, found.n, listed.listed)
-    # Two items of the domain may be alike, and each row counts once.
-    once = pairs.group_by("found").agg(n=pairs.n.max(), listed=pairs.listed.min())
-    rows = fetch_counts(opened, once, n=once.n.sum())["n"]
-    few = fetch(opened, once.order_by([in_descending_order(once.n), once.found]).limit(FEW)) if rows else []
-    return rows, [NearMatch(row["found"], row["listed"], int(row["n"])) for row in few]
-
-
-def _fold(text: Any) -> Any:
-    """A text whatever its case, and without spaces."""
-    folded = text.lower()
-    for space in _SPACES:
-        folded = folded.replace(space, "")
-    return folded
-
-
-def _search_file(parts: TableParts, outside: Any) -> dict[str, Any]:
-    """What of a domain's file may be meant: columns with most of what the given one lacks, or its header as an item.
-
-    Case and spaces do not matter here: where they differ too, the next check says so.
-    """
-    if parts.domain_file is None:
-        return {}
-    folded = outside.mutate(spelled=_fold(outside.spelled)).group_by("spelled").agg(n=outside.n.sum())
-    tried = [each.value for each in _list_outside(parts.opened, folded, _TRIED)]
-    file, column = split_column(parts.domain_file)
-    opened = open_table(file, None, "domain", csv_format=parts.opened.csv_format)
-    try:
-        given = find_list_column(opened, column, parts.reading.columns["item"], DOMAIN)
-        others = [name for name in opened.table.columns if name != given] if tried else []
-        found = {name: _count_matching(opened, name, tried) for name in others}
-    finally:
-        opened.close()
-    kept = {f"{redact_url(file)}:{name}": n for name, n in found.items() if 2 * n > len(tried)}
-    columns = [OtherColumn(spelling, n, len(tried)) for spelling, n in kept.items()]
-    header = "".join(given.lower().split())
-    return {"other_columns": columns, "header_item": given if header in tried else None}
-
-
-def _count_matching(opened: Opened, column: str, tried: list[str]) -> int:
-    """How many of some texts, which no statement may show, a column has."""
-    import pyarrow as pa
-
-    texts = opened.table.select(value=_fold(read_cell(DUCKDB, opened.table[column], "string"))).distinct()
-    wanted = pa.table({"value": pa.array(tried, pa.string())})
-    try:
-        return int(ask(opened.engine, "checking the items", lambda: read_matching(texts, wanted)).num_rows)
-    except EngineError:
-        return 0  # A column that nobody asked for may be in another encoding.
-
-
 _PLACEHOLDERS = ("", "null", "none", "nan", "n/a", "na", "nil", "-", "unknown", "undefined", "anonymous")
 _YEAR = r"([0-9]{4}|[0-9]{2})([ T,].*)?$"
 _ORDERS = {
@@ -223,22 +38,22 @@ _ORDERS = {
     "day or month": rf"^[0-9]{{1,2}}[./-][0-9]{{1,2}}[./-]{_YEAR}",
     "year, but without hyphens,": r"^[0-9]{4}[./][0-9]{1,2}[./][0-9]{1,2}([ T,].*)?$",
 }
-"""Dates that are not read, by what comes first; of those with a day beyond 12 it is known."""
+"""Patterns of dates that are not read, by their first part; a number beyond 12 tells a day from a month."""
 
 
 def check_events(source: Any) -> Check:
-    """Looks at events before a release, to see whether columns, domain, condition and groups fit. NOT private.
+    """Check before a release that columns, domain, condition and groups fit the events. NOT private.
 
     Parameters
     ----------
     source
-        What `discreet.events` returns.
+        The source that `discreet.events` returned.
 
     Returns
     -------
     Check
-        Counts, the most frequent few of what does not fit, and what to change; it prints as a report. It is for the
-        data holder alone: nothing is charged for it, and nothing in it is protected.
+        Counts, the most frequent few values that do not fit, and advice; it prints as a report. It is for the data
+        holder alone: nothing is charged for it, and nothing in it is protected.
 
     Examples
     --------
@@ -261,13 +76,33 @@ class _Inspection:
 
     def __init__(self, parts: TableParts) -> None:
         self._parts, self._opened, self._reading = parts, parts.opened, parts.reading
-        self._dialect, self._domain = parts.opened.dialect, parts.domain
+        self._dialect = parts.opened.dialect
         self._laid = parts.reading.lay_out(parts.kept)
+        # A condition may name columns in another case.
+        columns, where = parts.opened.table.columns, parts.where
+        known = {**{column.casefold(): column for column in columns}, **{column: column for column in columns}}
+        named = () if where is None else where.columns
+        self._where_columns = [known.get(name) or known[name.casefold()] for name in named]
 
     def check(self) -> Check:
         counted = self._count_rows()
-        kept, domain = counted["kept"], self._domain
         rows, unreadable = self._count_unreadable()
+        kept, domain, split = counted["kept"], self._parts.domain, self._parts.split
+        value_texts: list[Frequent] = []
+        if counted.get("without_value") and self._is_text(self._reading.columns["value"]):
+            cells = self._parts.kept[self._reading.columns["value"]]
+            texts = self._parts.kept.filter(read_cell(self._dialect, cells, "float").isnull())
+            texts = texts.select(value=read_cell(self._dialect, cells, "string"))
+            value_texts = find_frequent(self._opened, texts.filter(texts.value.notnull()), "value")
+        where_values: dict[str, list[Frequent]] = {}
+        if rows and not kept:
+            where_values = {name: self._list_frequent(self._opened.table, name, 3) for name in self._where_columns}
+        users = self._laid.filter(self._laid.user.notnull())
+        placeholders = users.filter(users.user.strip().lower().isin(_PLACEHOLDERS))
+        dated = [self._reading.columns["item"]] if self._reading.kind == "date" else []
+        dated += [*self._where_columns, *([] if split is None else split.groups.columns)]
+        # All rows with a user and an item count if the items are to be found.
+        items = {"rows_inside": counted["usable"]}
         return Check(
             rows=rows,
             rows_kept=kept,
@@ -276,19 +111,19 @@ class _Inspection:
             rows_without_user=counted["without_user"],
             rows_without_item=counted["without_item"],
             rows_without_value=counted.get("without_value"),
-            value_texts=self._find_value_texts() if counted.get("without_value") else [],
-            placeholder_users=self._find_placeholders(),
+            value_texts=value_texts,
+            placeholder_users=find_frequent(self._opened, placeholders, "user"),
             kind=self._reading.kind,
             rows_of_other_kind=counted["other_kind"],
             d=None if domain is None else domain.d,
-            dates=[found for column in self._list_date_columns() for found in self._find_dates(column)],
-            where_values={} if kept or not rows else self._find_where_values(),
+            dates=[found for column in dict.fromkeys(dated) for found in self._find_dates(column)],
+            where_values=where_values,
             groups=self._check_groups(kept),
-            **self._check_items(domain, counted["usable"]),
+            **(items if domain is None else inspect_items(self._parts, self._laid, domain)),
         )
 
     def _count_unreadable(self) -> tuple[int, int]:
-        """Count the rows, and those of a text file whose user or item is no text."""
+        """Count the rows, and the rows of a text file whose user or item is not valid text."""
         opened, table = self._opened, self._opened.table
         rows = fetch_counts(opened, table, n=table.count())["n"]
         if opened.csv_rows:
@@ -296,20 +131,16 @@ class _Inspection:
             return rows + unreadable, unreadable
         if not opened.is_text:
             return rows, 0
-        # DuckDB passes over such lines of JSON only as it reads their fields.
+        # DuckDB skips such lines of JSON only when it reads their fields.
         user, item = (table[self._reading.columns[name]] for name in ("user", "item"))
         read = fetch_counts(opened, table, gaps=count_if(user.isnull()), users=user.count(), items=item.count())
         return rows, rows - read["gaps"] - read["users"]
 
-    def _check_items(self, domain: Integers | ListedDomain | None, usable: int) -> dict[str, Any]:
-        """What there is to say of items; where they are to be found, any row with one counts."""
-        return {"rows_inside": usable} if domain is None else inspect_items(self._parts, self._laid, domain)
-
     def _count_rows(self) -> dict[str, int]:
-        """Of the rows that the condition keeps, how many lack what."""
+        """Count the rows that the condition keeps, and those of them that lack a user, an item or a value."""
         rows = self._laid
         usable = rows.who.notnull() & rows.item.notnull()
-        # A text that is no item of all strings up to a length is text all the same.
+        # With a domain of all strings up to a length, longer text is no item but has the right kind.
         read = rows.spelled if self._reading.kind == "string" else rows.item
         asked = {
             "kept": rows.count(),
@@ -323,41 +154,10 @@ class _Inspection:
             asked["without_value"] = count_if(rows.steps.isnull())
         return fetch_counts(self._opened, rows, **asked)
 
-    def _find_placeholders(self) -> list[Frequent]:
-        rows = self._laid.filter(self._laid.user.notnull())
-        return find_frequent(self._opened, rows.filter(rows.user.strip().lower().isin(_PLACEHOLDERS)), "user")
-
-    def _find_value_texts(self) -> list[Frequent]:
-        """Text of the value column that is no number."""
-        column, rows = self._reading.columns["value"], self._parts.kept
+    def _find_dates(self, column: str) -> list[DateText]:
+        """Return the texts of a column that look like dates with another part first, none if it is not text."""
         if not self._is_text(column):
             return []
-        number = read_cell(self._dialect, rows[column], "float")
-        texts = rows.filter(number.isnull()).select(value=read_cell(self._dialect, rows[column], "string"))
-        return find_frequent(self._opened, texts.filter(texts.value.notnull()), "value")
-
-    def _list_date_columns(self) -> list[str]:
-        """The columns that may be meant as dates."""
-        split = self._parts.split
-        items = [self._reading.columns["item"]] if self._reading.kind == "date" else []
-        grouped = [] if split is None else split.groups.columns
-        return [column for column in dict.fromkeys([*items, *self._where_columns(), *grouped]) if self._is_text(column)]
-
-    def _where_columns(self) -> list[str]:
-        """The columns of the condition, which may name them in another case."""
-        from discreet.sources.events.where import named_columns
-
-        columns, where = self._opened.table.columns, self._parts.where
-        known = {**{column.casefold(): column for column in columns}, **{column: column for column in columns}}
-        named = [] if where is None else named_columns(where)
-        return [known.get(name) or known[name.casefold()] for name in named]
-
-    def _is_text(self, column: str) -> bool:
-        dtype = self._opened.table[column].type()
-        return column in self._opened.undeclared or dtype.is_string() or is_untyped(dtype)
-
-    def _find_dates(self, column: str) -> list[DateText]:
-        """Text of a column that looks like dates in another order."""
         table = self._opened.table
         texts = table.select(value=read_cell(self._dialect, table[column], "string"))
         tests = {f"order{i}": texts.value.re_search(pattern) for i, pattern in enumerate(_ORDERS.values())}
@@ -365,8 +165,7 @@ class _Inspection:
         examples = {f"example_{name}": texts.value.max(where=test) for name, test in tests.items()}
         [found] = fetch(self._opened, texts.aggregate(**asked, **examples))
         day, month, either, year = (int(found[f"order{i}"] or 0) for i in range(len(_ORDERS)))
-        orders = list(_ORDERS)
-        told = []
+        orders, told = list(_ORDERS), []
         if either:
             place = 0 if day and not month else 1 if month and not day else 2
             told.append(DateText(column, either, found[f"example_order{place}"], orders[place]))
@@ -374,17 +173,9 @@ class _Inspection:
             told.append(DateText(column, year, found["example_order3"], orders[3]))
         return told
 
-    def _find_where_values(self) -> dict[str, list[Frequent]]:
-        """What the columns of the condition hold most, among all rows."""
-        table, names = self._opened.table, self._where_columns()
-        spelled = {name: table.select(value=self._spell(table[name])) for name in names}
-        return {name: find_frequent(self._opened, rows, "value", 3) for name, rows in spelled.items()}
-
-    def _spell(self, column: Any) -> Any:
-        """A cell as text, also where it is a number that is no item."""
-        if self._dialect.has_typed_columns and not is_untyped(column.type()):
-            return column.cast("string")
-        return read_cell(self._dialect, column, "string")
+    def _is_text(self, column: str) -> bool:
+        dtype = self._opened.table[column].type()
+        return column in self._opened.undeclared or dtype.is_string() or is_untyped(dtype)
 
     def _check_groups(self, kept: int) -> GroupCheck | None:
         if self._parts.split is None:
@@ -392,9 +183,175 @@ class _Inspection:
         groups, table = self._parts.split.groups, self._parts.kept
         inside = groups.add_ordinals(table, one=table[self._reading.columns["user"]])
         found = fetch_counts(self._opened, inside, n=inside.count(), groups=inside.grp.nunique())
-        outside = {
-            by.spelling: find_frequent(self._opened, rows.select(value=self._spell(rows[by.column])), "value")
-            for by, rows in groups.find_strangers(table)
-        }
+        outside = {by.spelling: self._list_frequent(rows, by.column) for by, rows in groups.find_strangers(table)}
         number = len(groups.keys)
         return GroupCheck(kept - found["n"], number - found["groups"], number, outside)
+
+    def _list_frequent(self, rows: Any, column: str, most: int = FEW) -> list[Frequent]:
+        """Return the most frequent values of a column as text, also numbers that can be no items."""
+        cells = rows[column]
+        if self._dialect.has_typed_columns and not is_untyped(cells.type()):
+            text = cells.cast("string")
+        else:
+            text = read_cell(self._dialect, cells, "string")
+        return find_frequent(self._opened, rows.select(value=text), "value", most)
+
+
+def inspect_items(parts: TableParts, laid: Any, domain: Integers | ListedDomain) -> dict[str, Any]:
+    """Return the fields of a Check that are about items and the domain.
+
+    Parameters
+    ----------
+    parts
+        The events.
+    laid
+        The rows that `RowReading.lay_out` returns.
+    domain
+        The public list.
+    """
+    import ibis
+
+    rows = laid.filter(laid.who.notnull() & ~laid.gap)
+    if parts.reading.steps is not None:
+        rows = rows.filter(rows.steps.notnull())
+    marked = rows.group_by("item", "spelled").agg(n=rows.count())
+    if isinstance(domain, Integers):
+        marked = marked.mutate(listed=ibis.coalesce(marked.item.between(domain.lo, domain.hi), False))
+    else:
+        keys = domain.table.select(key=parts.reading.dialect.group_key(domain.table.item))
+        joined = marked.left_join(keys, marked.item == keys.key)
+        marked = joined.select(marked.item, marked.spelled, marked.n, listed=joined.key.notnull())
+    touched = ask(parts.opened.engine, "checking the items", marked.cache)
+    try:
+        return _compare(parts, touched, domain)
+    finally:
+        # The engine may have closed the connection, and the text of its error is private.
+        with suppress(Exception):
+            touched.release()
+
+
+def _compare(parts: TableParts, touched: Any, domain: Integers | ListedDomain) -> dict[str, Any]:
+    """Compare the items of the events, marked as listed or not, with the domain."""
+    opened, inside, dialect = parts.opened, touched.listed, parts.reading.dialect
+    counted = fetch_counts(
+        opened,
+        touched,
+        rows_inside=inside.ifelse(touched.n, 0).sum(),
+        rows_outside=inside.ifelse(0, touched.n).sum(),
+        items_outside=count_if(~inside),
+        items_touched=touched.item.nunique(where=inside),
+    )
+    outside, untouched = touched.filter(~inside), domain.d - counted.pop("items_touched")
+    found = {**counted, "items_untouched": untouched, "outside": _list_outside(opened, outside, FEW)}
+    if isinstance(domain, Integers):
+        return found
+    rows_near, near = _find_near(opened, outside, domain, _fold)
+    rows_alike, alike = 0, list[NearMatch]()
+    if domain.kind == "string":  # 7.0 is the whole number 7
+        rows_alike, alike = _find_near(opened, outside, domain, lambda text: read_cell(dialect, text, "integer"))
+    listed = domain.table.select(item=domain.table.item, key=dialect.group_key(domain.table.item))
+    items = touched.filter(inside)
+    never = listed.anti_join(items, listed.key == items.item).select("item").order_by("item").limit(FEW)
+    return {
+        **found,
+        "untouched": [str(row["item"]) for row in fetch(opened, never)],
+        "rows_near": rows_near,
+        "near": near,
+        "rows_alike": rows_alike,
+        "alike": alike,
+        **_search_file(parts, outside),
+    }
+
+
+def _list_outside(opened: Opened, outside: Any, most: int) -> list[Frequent]:
+    return list_first(opened, outside.select(value=outside.spelled, n=outside.n), most)
+
+
+def _find_near(
+    opened: Opened, outside: Any, domain: ListedDomain, fold: Callable[[Any], Any]
+) -> tuple[int, list[NearMatch]]:
+    """Count the rows of items that equal an item of the domain after `fold`, and return a few of these items."""
+    import ibis
+
+    text = domain.table.item.cast("string")
+    listed = domain.table.select(listed=text, folded=fold(text))
+    found = outside.filter(outside.spelled.notnull())
+    found = found.select(found=found.spelled, n=found.n, folded=fold(found.spelled))
+    pairs = found.inner_join(listed, found.folded == listed.folded).select(found.found, found.n, listed.listed)
+    # Several items of the domain may fold alike, and each row counts once.
+    once = pairs.group_by("found").agg(n=pairs.n.max(), listed=pairs.listed.min())
+    rows = fetch_counts(opened, once, n=once.n.sum())["n"]
+    few = fetch(opened, once.order_by([ibis.desc(once.n), once.found]).limit(FEW)) if rows else []
+    return rows, [NearMatch(row["found"], row["listed"], int(row["n"])) for row in few]
+
+
+def _fold(text: Any) -> Any:
+    """Return a text in lower case and without spaces."""
+    folded = text.lower()
+    for space in _SPACES:
+        folded = folded.replace(space, "")
+    return folded
+
+
+def _search_file(parts: TableParts, outside: Any) -> dict[str, Any]:
+    """Search the domain's file for other columns with most of the items outside, and for its header as an item.
+
+    Case and spaces are ignored here. If they differ too, the next check reports it.
+    """
+    import pyarrow as pa
+
+    if parts.domain_file is None:
+        return {}
+    folded = outside.mutate(spelled=_fold(outside.spelled)).group_by("spelled").agg(n=outside.n.sum())
+    tried = [each.value for each in _list_outside(parts.opened, folded, _TRIED)]
+    wanted = pa.table({"value": pa.array(tried, pa.string())})
+    file, column = split_column(parts.domain_file)
+    opened = open_table(file, None, "domain", csv_format=parts.opened.csv_format)
+    columns = []
+    try:
+        given = find_list_column(opened, column, parts.reading.columns["item"], DOMAIN)
+        for name in [name for name in opened.table.columns if name != given] if tried else []:
+            texts = opened.table.select(value=_fold(read_cell(DUCKDB, opened.table[name], "string"))).distinct()
+            # A column that the caller did not name may be in another encoding, and is then passed over.
+            with suppress(EngineError):
+                # No statement may show the texts, so they are matched as a table.
+                n = ask(opened.engine, "checking the items", partial(read_matching, texts, wanted)).num_rows
+                if 2 * n > len(tried):
+                    columns.append(OtherColumn(f"{redact_url(file)}:{name}", int(n), len(tried)))
+    finally:
+        opened.close()
+    header = "".join(given.lower().split())
+    return {"other_columns": columns, "header_item": given if header in tried else None}
+
+
+def find_frequent(opened: Opened, rows: Any, column: str, most: int = FEW) -> list[Frequent]:
+    """Return the most frequent values of a column of text."""
+    return list_first(opened, rows.group_by(value=rows[column]).agg(n=rows.count()), most)
+
+
+def list_first(opened: Opened, counted: Any, most: int) -> list[Frequent]:
+    """Return the values with most rows, of a table with the columns `value` and `n`, in a fixed order."""
+    import ibis
+
+    rows = fetch(opened, counted.order_by([ibis.desc(counted.n), counted.value]).limit(most))
+    return [Frequent(_NO_TEXT if row["value"] is None else str(row["value"]), int(row["n"])) for row in rows]
+
+
+def count_if(condition: Any) -> Any:
+    """Return the expression that counts the rows in which a condition holds."""
+    return condition.ifelse(1, 0).sum()
+
+
+def fetch_counts(opened: Opened, table: Any, **asked: Any) -> dict[str, int]:
+    """Return aggregates of a table by name, 0 for those that are NULL because there are no rows."""
+    [found] = fetch(opened, table.aggregate(**asked))
+    return {name: int(count or 0) for name, count in found.items()}
+
+
+def fetch(opened: Opened, expression: Any) -> list[dict[str, Any]]:
+    """Return the rows of a small result."""
+    backend = opened.table.get_backend()
+    rows: list[dict[str, Any]] = ask(
+        opened.engine, "checking the rows", lambda: backend.to_pyarrow(expression).to_pylist()
+    )
+    return rows

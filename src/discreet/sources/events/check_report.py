@@ -1,4 +1,7 @@
-"""Check: what was found by looking at events before a release, and what to change. None of it is private."""
+"""The report of `check_events`: counts and examples of rows that do not fit, and advice. None of it is private.
+
+`Check` holds the findings. It prints as a report and converts to JSON.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,14 @@ from discreet.text import align_columns, printable, shorten
 
 WARNING = "NOT private, for the data holder alone: this is read off the rows, and must not be published"
 _WIDTH = 40
+"""Maximum characters of a quoted value, so that several fit on one line."""
+
 _MENDING = " (docs/check.md shows how)"
 
 
 @dataclass(frozen=True, repr=False)
 class Frequent:
-    """A value of the events, and in how many rows it is."""
+    """A value of the events and its number of rows."""
 
     value: str
     rows: int
@@ -26,7 +31,7 @@ class Frequent:
 
 @dataclass(frozen=True, repr=False)
 class NearMatch:
-    """An item of the events that would be one of the domain if both were spelled alike."""
+    """An item of the events that would equal an item of the domain if both were spelled alike."""
 
     found: str
     listed: str
@@ -35,7 +40,7 @@ class NearMatch:
 
 @dataclass(frozen=True, repr=False)
 class DateText:
-    """A column of text that looks like dates as they are not read, and one of them; `order` is what comes first."""
+    """A column of text that looks like dates in a form that is not read; `order` names the part that comes first."""
 
     column: str
     rows: int
@@ -45,7 +50,7 @@ class DateText:
 
 @dataclass(frozen=True, repr=False)
 class OtherColumn:
-    """A column of the domain's file that has more of the items than the one that was given."""
+    """A column of the domain's file with most of the items that the given column lacks, `found` of `tried`."""
 
     spelling: str
     found: int
@@ -54,16 +59,16 @@ class OtherColumn:
 
 @dataclass(frozen=True, repr=False)
 class GroupCheck:
-    """Rows and groups that do not meet.
+    """Rows outside the listed groups, and listed groups without rows.
 
     Attributes
     ----------
     rows_outside
         Rows of no listed group.
-    empty
-        How many of the listed groups have no row at all.
+    empty, number
+        Listed groups that have no row, and all listed groups.
     outside
-        For each group column, by name, its most frequent values that are not in the list.
+        For each group column, by its spelling, the most frequent values that are not in the list.
     """
 
     rows_outside: int
@@ -74,44 +79,45 @@ class GroupCheck:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Check:
-    """What `check_events` found. NOT private: it is for the data holder alone.
+    """The findings of `check_events`. NOT private: they are for the data holder alone.
 
     Attributes
     ----------
     rows, rows_kept
-        Rows read, and those of them that `where` keeps; all that follows is about the latter.
+        Rows read, and rows of these that `where` keeps; the other fields are about the rows kept.
     rows_unreadable
-        Rows of a text file whose user or item cannot be read as text, in most cases for another encoding.
+        Rows of a text file whose user or item is not valid text, most often because of another encoding.
     users
-        How many users there are.
+        The number of distinct users.
     rows_without_user, rows_without_item, rows_without_value
-        Rows that are dropped because something is missing; the last is None without `value`.
+        Rows that are dropped because a cell is missing; the last is None without `value`.
     value_texts
         The most frequent texts of the value column that are no numbers, such as "17,29".
     placeholder_users
-        Text that stands for no user, such as an empty one or "null": all of its rows count as one person.
+        Text that stands for no user, such as an empty one or "null": all rows of one text count as one person.
     rows_inside
-        Rows of a user and an item that count.
+        Rows that count: they have a user and an item of the domain.
     kind, rows_of_other_kind
-        What the items are read as, and how many rows have something else.
+        The kind that items are read as, and rows whose item has another kind.
     d, items_untouched, untouched
-        Items of the domain, those that nobody touched, and a few of them; d is None where items are to be found.
+        The number of items of the domain, the number without a row, and a few of these; d is None if items are to be
+        found.
     rows_outside, items_outside, outside
         Rows and items outside the domain, and the most frequent few.
     rows_near, near
-        Rows that would be inside if case and spaces were ignored, and a few.
+        Rows that would be inside if case and spaces were ignored, and a few of their items.
     rows_alike, alike
-        Rows that would be inside if items were whole numbers and not text, and a few.
+        Rows that would be inside if items were whole numbers and not text, and a few of their items.
     other_columns
-        Columns of the domain's file that have the items which the given one lacks.
+        Columns of the domain's file with most of the items that the given column lacks.
     header_item
-        The header of the domain's file, where events have an item of that name: the file may have no header.
+        The header of the domain's file if events have an item of that name: the file may have no header.
     dates
-        Text that looks like dates in another order than 2026-01-31.
+        Columns of text that look like dates in another form than 2026-01-31.
     where_values
-        Where the condition keeps no row: the most frequent values of its columns.
+        The most frequent values of the columns of the condition, if it keeps no row.
     groups
-        The same for groups; None where there are none.
+        The findings about groups; None without groups.
     """
 
     rows: int
@@ -144,61 +150,51 @@ class Check:
 
     @property
     def is_noise(self) -> bool:
-        """Whether no row counts for any item, so that a release would be noise alone."""
+        """True if no row counts for any item, so that a release would be noise alone."""
         lost = self.groups is not None and self.groups.rows_outside >= self.rows_kept
         return self.rows_inside == 0 or lost
 
     @property
     def advice(self) -> list[str]:
-        """What to change, in sentences; none where nothing stands out."""
-        return [*_advise_on_rows(self), *_advise_on_items(self), *_advise_on_dates(self), *_advise_on_groups(self)]
+        """Sentences about what to change, none if nothing stands out."""
+        return [*_advise_on_rows(self), *_advise_on_items(self), *_advise_on_dates_and_groups(self)]
 
     def to_dict(self) -> dict[str, Any]:
-        """The check in terms that JSON can hold."""
+        """Return the check as JSON values."""
         return {"private": False, **asdict(self), "is_noise": self.is_noise, "advice": self.advice}
 
     def __str__(self) -> str:
-        table = [f"  {line}" for line in align_columns(list(_list_figures(self)), numbers=True)]
-        advice = self.advice or ["Nothing stands out."]
-        return "\n".join(
-            [f"{WARNING}.", *table, *_list_examples(self), "What to change:", *(f"- {each}" for each in advice)]
-        )
-
-
-def _list_figures(check: Check) -> Iterator[tuple[str, str]]:
-    """The numbers, each with what it is."""
-    figures: dict[str, int | None] = {
-        "rows read": check.rows,
-        "rows kept by where": check.rows_kept,
-        "users": check.users,
-        "rows without user": check.rows_without_user,
-        "rows without item": check.rows_without_item,
-        "rows without value": check.rows_without_value,
-        f"rows whose item is no {check.kind}": check.rows_of_other_kind,
-        "rows that count": check.rows_inside,
-    }
-    if check.d is not None:
-        figures |= {
-            "rows of items outside the domain": check.rows_outside,
-            "items outside the domain": check.items_outside,
-            "items of the domain": check.d,
-            "items of the domain never touched": check.items_untouched,
-            "rows inside but for case and spaces": check.rows_near,
+        figures: dict[str, int | None] = {
+            "rows read": self.rows,
+            "rows kept by where": self.rows_kept,
+            "users": self.users,
+            "rows without user": self.rows_without_user,
+            "rows without item": self.rows_without_item,
+            "rows without value": self.rows_without_value,
+            f"rows whose item is no {self.kind}": self.rows_of_other_kind,
+            "rows that count": self.rows_inside,
         }
-    if check.groups is not None:
-        figures |= {"rows of no listed group": check.groups.rows_outside, "groups without rows": check.groups.empty}
-    yield from ((name, f"{figure:,}") for name, figure in figures.items() if figure is not None)
-
-
-def _list_examples(check: Check) -> Iterator[str]:
-    """The most frequent few of what does not fit."""
-    if check.outside:
-        yield f"Most frequent outside the domain: {_join(check.outside)}"
-    if check.untouched:
-        yield f"Never touched, for example: {', '.join(map(_show, check.untouched))}"
-    for column, values in (check.groups.outside if check.groups else {}).items():
-        if values:
-            yield f"Most frequent in {_show(column)} and in no group: {_join(values)}"
+        if self.d is not None:
+            figures |= {
+                "rows of items outside the domain": self.rows_outside,
+                "items outside the domain": self.items_outside,
+                "items of the domain": self.d,
+                "items of the domain never touched": self.items_untouched,
+                "rows inside but for case and spaces": self.rows_near,
+            }
+        if self.groups is not None:
+            figures |= {"rows of no listed group": self.groups.rows_outside, "groups without rows": self.groups.empty}
+        table = [(name, f"{figure:,}") for name, figure in figures.items() if figure is not None]
+        lines = [f"{WARNING}.", *(f"  {line}" for line in align_columns(table, numbers=True))]
+        if self.outside:
+            lines.append(f"Most frequent outside the domain: {_join(self.outside)}")
+        if self.untouched:
+            lines.append(f"Never touched, for example: {', '.join(map(_show, self.untouched))}")
+        for column, values in (self.groups.outside if self.groups else {}).items():
+            if values:
+                lines.append(f"Most frequent in {_show(column)} and in no group: {_join(values)}")
+        advice = self.advice or ["Nothing stands out."]
+        return "\n".join([*lines, "What to change:", *(f"- {each}" for each in advice)])
 
 
 def _advise_on_rows(check: Check) -> Iterator[str]:
@@ -210,7 +206,9 @@ def _advise_on_rows(check: Check) -> Iterator[str]:
             "not, say its encoding, such as 'latin-1'"
         )
     elif not check.rows_kept:
-        yield f"where keeps none of {check.rows:,} rows.{_describe_values(check)}"
+        held = [f"{_show(column)} holds {_join(values)}" for column, values in check.where_values.items() if values]
+        compared = f" Compare it with what its columns hold most: {'; '.join(held)}" if held else ""
+        yield f"where keeps none of {check.rows:,} rows.{compared}"
     if check.rows_without_user:
         yield (
             f"{_share(check.rows_without_user, check.rows_kept)} have no user and are dropped: if people are behind "
@@ -224,21 +222,9 @@ def _advise_on_rows(check: Check) -> Iterator[str]:
     if check.rows_without_item:
         yield f"{_share(check.rows_without_item, check.rows_kept)} have no item and are dropped"
     if check.rows_without_value:
-        yield (
-            f"{_share(check.rows_without_value, check.rows_kept)} have no number as value and are dropped"
-            f"{_describe_value_texts(check)}"
-        )
-
-
-def _describe_value_texts(check: Check) -> str:
-    if not check.value_texts:
-        return ""
-    return f", such as {_join(check.value_texts[:2])}: numbers are written like 1234.5, without unit or decimal comma"
-
-
-def _describe_values(check: Check) -> str:
-    told = [f"{_show(column)} holds {_join(values)}" for column, values in check.where_values.items() if values]
-    return f" Compare it with what its columns hold most: {'; '.join(told)}" if told else ""
+        lost = f"{_share(check.rows_without_value, check.rows_kept)} have no number as value and are dropped"
+        form = "numbers are written like 1234.5, without unit or decimal comma"
+        yield f"{lost}, such as {_join(check.value_texts[:2])}: {form}" if check.value_texts else lost
 
 
 def _advise_on_items(check: Check) -> Iterator[str]:
@@ -278,16 +264,13 @@ def _advise_on_items(check: Check) -> Iterator[str]:
         )
 
 
-def _advise_on_dates(check: Check) -> Iterator[str]:
+def _advise_on_dates_and_groups(check: Check) -> Iterator[str]:
     for each in check.dates:
         yield (
             f"{_count_rows(each.rows)} of {_show(each.column)} look like dates with the {each.order} first, such as "
             f"{_show(each.example)}: only dates like 2026-01-31 are read, and all others are missing to a condition, a "
             f"period or a domain of dates{_MENDING}"
         )
-
-
-def _advise_on_groups(check: Check) -> Iterator[str]:
     groups = check.groups
     if groups is None:
         return

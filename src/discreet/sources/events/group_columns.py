@@ -1,6 +1,7 @@
-"""The columns of events that say which group a row is in, and how a row is given the number of its own.
+"""Group columns of the events (`by`), and the public lists of their members (`groups`).
 
-The public list decides what kind of value a column is read as, by expressions that cannot fail on a row.
+The public list decides the kind of value that a column is read as. The expressions that look up a row's member in the
+list cannot fail on a row.
 """
 
 from __future__ import annotations
@@ -36,60 +37,49 @@ from discreet.sources.events.engine import ask
 from discreet.sources.events.frames import unwrap_categories
 from discreet.sources.events.ranges import Integers
 
+MOST_GROUPS = 1_000_000
+"""Maximum number of groups: each has a draw of its own, and a release lists all of them."""
 
-def read_by(by: Any) -> tuple[GroupColumn, ...]:
-    """The group columns that the caller names."""
-    given = list(by) if isinstance(by, list | tuple) else [by]
-    if not given:
-        raise InvalidValueError("by must name at least one column, not none")
-    found = tuple(_read_column(each) for each in given)
-    if len(set(found)) < len(found):
-        raise InvalidValueError("by must name each column once, but one is there twice")
-    return found
-
-
-def _read_column(given: Any) -> GroupColumn:
-    if isinstance(given, GroupColumn):
-        return given
-    if isinstance(given, str):
-        return PlainColumn(given)
-    raise InvalidTypeError(
-        "by must be a column, a period of one such as discreet.month('played_at'), or a list of them, "
-        f"not {quote(given)}"
-    )
+GROUPS = ListNames(
+    "groups",
+    "group",
+    about_gaps="; pandas reads the text NA as missing, unless keep_default_na=False",
+    about_times="; periods are text: discreet.months('2026-01', '2026-12'), or days, weeks, quarters, years",
+)
 
 
 class GroupColumn(ABC):
-    """A column of events, and what of it is a group."""
+    """A column of the events whose values, or periods of them, are groups."""
 
     column: str
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What a release calls these groups."""
+        """The name of these groups in a release."""
 
     @property
     @abstractmethod
     def spelling(self) -> str:
-        """The column and what is made of it, as a command line has it."""
+        """The column, and its period if there is one, as the command line spells them."""
 
     @abstractmethod
     def declared_kind(self, opened: Opened) -> str | None:
-        """The kind of value that text of a public file is read as, None where the list decides."""
+        """Return the kind of value that text of a public file is read as, None if the list decides."""
 
     @abstractmethod
     def number_members(self, members: Any, kind: str, opened: Opened, shows: bool) -> NumberedMembers:
-        """The members of the public list, an Arrow array of one kind, as groups of this column of the events.
+        """Return the members of the public list, numbered, as groups of this column of the events.
 
         Parameters
         ----------
         members, kind
-            The list.
+            The list, an Arrow array, and the kind of its values.
         opened
             The events.
         shows
-            Whether a message may show a member: a column may be a copy of the events that nobody recognised.
+            True if a message may show a member. It may not if the list is a column, which could be an unrecognised
+            copy of the events.
         """
 
 
@@ -108,7 +98,7 @@ class PlainColumn(GroupColumn):
         return self.column
 
     def declared_kind(self, opened: Opened) -> str | None:
-        """What the column was declared to hold."""
+        """Return the declared kind of the column."""
         if self.column in opened.undeclared:
             return None
         dtype = opened.table[self.column].type()
@@ -121,22 +111,32 @@ class PlainColumn(GroupColumn):
     def number_members(self, members: Any, kind: str, opened: Opened, shows: bool) -> NumberedMembers:
         import pyarrow as pa
 
-        declared = self.declared_kind(opened)
-        opened.dialect.check_column("by", opened.table[self.column].type())
+        declared, dialect, listed = self.declared_kind(opened), opened.dialect, members.to_pylist()
+        dialect.check_column("by", opened.table[self.column].type())
         if kind == "string":
-            opened.dialect.check_text("groups")
-        if declared not in (None, kind) and not has_reading(opened.dialect, opened.table[self.column], kind):
+            dialect.check_text("groups")
+        if declared not in (None, kind) and not has_reading(dialect, opened.table[self.column], kind):
             raise InvalidTypeError(f"groups must hold groups like those of the events, {declared}s, not {kind}s")
-        if declared == "date" and kind == "string" and _are_periods(members):
+        # A column of dates has no weeks, months or quarters.
+        period = re.compile(r"\d{4}-(\d\d|W\d\d|Q\d)", re.ASCII)
+        if declared == "date" and kind == "string" and all(map(period.fullmatch, listed)):
             raise InvalidValueError(
                 f"groups must hold dates, like those of the column {quote(self.column)}, not periods; "
                 f"{_suggest_months(self.column)}"
             )
         table = opened.adopt(pa.table({"key": members, "number": np.arange(len(members))}))
-        _check_long_numbers(self.column, table, kind, len(members), opened)
-        dialect = opened.dialect
+        # A gap makes floats of a pandas column, which would merge or lose such groups.
+        may_become_floats = opened.is_pandas and self.column in opened.undeclared
+        if may_become_floats and holds_long_numbers(
+            ListedDomain(table.select(item=table.key), kind, len(members), False)
+        ):
+            raise InvalidTypeError(
+                "groups must not hold whole numbers beyond 2^53 where the events are a pandas frame whose group column "
+                "has a type that pandas chose, because one missing group makes floats of them all: "
+                'read that column as .astype("Int64"), as .astype("string") or with Arrow'
+            )
         return NumberedMembers(
-            members=members.to_pylist(),
+            members=listed,
             table=table,
             read=lambda rows: dialect.group_key(read_cell(dialect, rows[self.column], kind)),
             match=lambda value: [value == dialect.group_key(table.key)],
@@ -147,56 +147,26 @@ def _suggest_months(column: str) -> str:
     return f"for its months by is discreet.month({column!r}), or month({column}) on the command line"
 
 
-def _are_periods(members: Any) -> bool:
-    """Whether texts are all weeks, months or quarters, which no date is written as."""
-    return all(re.fullmatch(r"\d{4}-(\d\d|W\d\d|Q\d)", each, re.ASCII) for each in members.to_pylist())
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class NumberedMembers:
-    """The members of a public list of one column, and how a row is given the number of its own.
+    """The members of a public list of one column, and the expressions that find the number of a row's member.
 
     Attributes
     ----------
     members
-        What a release calls them.
+        The members as a release shows them.
     table
-        A public table on the engine of the events, with the place of each member in the list as `number`.
+        A public table on the engine of the events; `number` is the place of a member in the list.
     read
-        The value of each row of the events that is looked up in it, an expression that cannot fail on a row.
+        Returns the value of each row of the events that is looked up in the table. It cannot fail on a row.
     match
-        By which conditions that value is joined to the table, of which at most one row fits.
+        Returns the conditions that join this value to the table. At most one row of the table meets them.
     """
 
     members: list[Any]
     table: Any
     read: Callable[[Any], Any]
     match: Callable[[Any], list[Any]]
-
-
-def _check_long_numbers(column: str, table: Any, kind: str, size: int, opened: Opened) -> None:
-    """Refuses groups that a gap in a pandas column, which makes floats of it, would merge or lose."""
-    if not opened.is_pandas or column not in opened.undeclared:
-        return
-    if holds_long_numbers(ListedDomain(table.select(item=table.key), kind, size, False)):
-        raise InvalidTypeError(
-            "groups must not hold whole numbers beyond 2^53 where the events are a pandas frame whose group column "
-            "has a type that pandas chose, because one missing group makes floats of them all: "
-            'read that column as .astype("Int64"), as .astype("string") or with Arrow'
-        )
-
-
-# Public lists of groups, in the order in which a release has them: of one column, or of combinations of several.
-
-MOST_GROUPS = 1_000_000
-"""So many groups at most: each is drawn by itself, and all of them are listed in a release."""
-
-GROUPS = ListNames(
-    "groups",
-    "group",
-    about_gaps="; pandas reads the text NA as missing, unless keep_default_na=False",
-    about_times="; periods are text: discreet.months('2026-01', '2026-12'), or days, weeks, quarters, years",
-)
 
 
 @dataclass(frozen=True)
@@ -207,13 +177,13 @@ class Product:
 
 
 def product(*lists: Any) -> Product:
-    """The groups of several columns: every combination of the members of one public list for each column.
+    """Return the groups of several columns: every combination of the members of one public list for each column.
 
     Parameters
     ----------
     lists
-        For each column of `by` what `groups` takes for it alone: a list, a file with its column, a table, or
-        `discreet.integers(lo, hi)`.
+        One list for each column of `by`, given as `groups` is for that column alone: a list, a file with its column, a
+        table, or `discreet.integers(lo, hi)`.
 
     Examples
     --------
@@ -226,8 +196,25 @@ def product(*lists: Any) -> Product:
     return Product(lists)
 
 
+def read_by(by: Any) -> tuple[GroupColumn, ...]:
+    """Return the group columns that `by` names."""
+    found: list[GroupColumn] = []
+    for each in by if isinstance(by, list | tuple) else [by]:
+        if not isinstance(each, str | GroupColumn):
+            raise InvalidTypeError(
+                "by must be a column, a period of one such as discreet.month('played_at'), or a list of them, "
+                f"not {quote(each)}"
+            )
+        found.append(PlainColumn(each) if isinstance(each, str) else each)
+    if not found:
+        raise InvalidValueError("by must name at least one column, not none")
+    if len(set(found)) < len(found):
+        raise InvalidValueError("by must name each column once, but one is there twice")
+    return tuple(found)
+
+
 def read_members(given: Any, column: GroupColumn, opened: Opened) -> NumberedMembers:
-    """The members of the public list of one column."""
+    """Return the numbered members of the public list of one column."""
     if isinstance(given, Integers):
         check_number(given.d)
         given = given.list_items()
@@ -247,7 +234,10 @@ def read_members(given: Any, column: GroupColumn, opened: Opened) -> NumberedMem
 
 
 def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> list[tuple[Any, str]]:
-    """The columns of a public table, each with its kind: in the order of the rows if they have one, else sorted."""
+    """Return the columns of a public table and their kinds, in the order of the rows if they have one, else sorted."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     source, named = split_column(given)
     if named is not None and len(columns) > 1:
         raise InvalidValueError(
@@ -255,31 +245,27 @@ def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> li
         )
     listed = open_table(source, None, GROUPS.argument, csv_format=opened.csv_format)
     try:
-        rows, kinds = _read_columns(listed, named, columns, opened)
+        found = {f"c{index}": _find_column(listed, named, each, len(columns)) for index, each in enumerate(columns)}
+        table = listed.table.select(**{name: listed.table[column] for name, column in found.items()})
+        kinds = []
+        for name, column in zip(found, columns, strict=True):
+            table, kind = convert_kind(table, name, listed, opened, column.declared_kind(opened), GROUPS)
+            kinds.append(kind)
+        check_number(ask(listed.engine, "counting the groups", lambda: int(table.count().to_pyarrow().as_py())))
+        rows = ask(listed.engine, "reading the groups", table.to_pyarrow).combine_chunks()
     finally:
         listed.close()
-    rows = rows if _has_order(source) else _sort_rows(rows)
+    check_presence(GROUPS, rows.num_rows, sum(column.null_count for column in rows.columns))
+    # Files and frames have an order of rows. Tables of an engine may have none and are sorted.
+    if type(source).__module__.partition(".")[0] in ("ibis", "pyspark"):
+        fields = [field.with_type(pa.uint8()) if pa.types.is_boolean(field.type) else field for field in rows.schema]
+        keys = [(name, "ascending") for name in rows.column_names]
+        rows = rows.take(pc.sort_indices(rows.cast(pa.schema(fields)), keys))
     return list(zip((column.combine_chunks() for column in rows.columns), kinds, strict=True))
 
 
-def _read_columns(
-    listed: Opened, named: str | None, columns: Sequence[GroupColumn], opened: Opened
-) -> tuple[Any, list[str]]:
-    """The columns of an open public table as an Arrow table, and their kinds."""
-    found = {f"c{index}": _find_column(listed, named, column, len(columns)) for index, column in enumerate(columns)}
-    table = listed.table.select(**{name: listed.table[column] for name, column in found.items()})
-    kinds = []
-    for name, column in zip(found, columns, strict=True):
-        table, kind = convert_kind(table, name, listed, opened, column.declared_kind(opened), GROUPS)
-        kinds.append(kind)
-    check_number(ask(listed.engine, "counting the groups", lambda: int(table.count().to_pyarrow().as_py())))
-    rows = ask(listed.engine, "reading the groups", table.to_pyarrow).combine_chunks()
-    check_presence(GROUPS, rows.num_rows, sum(column.null_count for column in rows.columns))
-    return rows, kinds
-
-
 def _find_column(listed: Opened, named: str | None, column: GroupColumn, number: int) -> str:
-    """The column of a public table: called like the groups of a release, such as month, or like that of the events."""
+    """Return the column of a public table that has the name of the groups, such as month, or of the group column."""
     columns = list(listed.table.columns)
     if named is None and column.name in columns:
         return column.name
@@ -294,32 +280,8 @@ def _find_column(listed: Opened, named: str | None, column: GroupColumn, number:
     return column.column
 
 
-def _name_all(columns: Sequence[GroupColumn]) -> str:
-    return ", ".join(each.column for each in columns)
-
-
-def _has_order(table: Any) -> bool:
-    """Whether the rows of a public table have an order: in files and frames they do, on an engine they may not."""
-    package = type(table).__module__.partition(".")[0]
-    return package not in ("ibis", "pyspark")
-
-
-def _sort_rows(rows: Any) -> Any:
-    import pyarrow as pa
-
-    fields = [field.with_type(pa.uint8()) if pa.types.is_boolean(field.type) else field for field in rows.schema]
-    order = pa.compute.sort_indices(rows.cast(pa.schema(fields)), [(name, "ascending") for name in rows.column_names])
-    return rows.take(order)
-
-
-def check_number(number: int) -> None:
-    """Refuses more groups than can be listed."""
-    if number > MOST_GROUPS:
-        raise InvalidValueError(f"groups must hold at most {MOST_GROUPS:,} groups, not {number:,}")
-
-
 def read_tuples(given: Any, columns: Sequence[GroupColumn]) -> list[tuple[Any, str]]:
-    """The columns of a public list of tuples, each with its kind."""
+    """Return the columns of a public list of tuples, each with its kind."""
     raw = given.tolist() if hasattr(given, "tolist") else list(given)
     check_number(len(raw))
     check_presence(GROUPS, len(raw), 0)
@@ -330,3 +292,13 @@ def read_tuples(given: Any, columns: Sequence[GroupColumn]) -> list[tuple[Any, s
                 f"groups must hold tuples of {len(columns)} values, one for each of {_name_all(columns)}{seen}"
             )
     return [read_values([unwrap_label(each[index]) for each in raw], GROUPS) for index in range(len(columns))]
+
+
+def check_number(number: int) -> None:
+    """Raise if there are more than MOST_GROUPS groups."""
+    if number > MOST_GROUPS:
+        raise InvalidValueError(f"groups must hold at most {MOST_GROUPS:,} groups, not {number:,}")
+
+
+def _name_all(columns: Sequence[GroupColumn]) -> str:
+    return ", ".join(each.column for each in columns)

@@ -1,4 +1,8 @@
-"""`discreet.events`: its arguments, checked, become a source of scores."""
+"""`discreet.events` makes a source of scores from a table of events.
+
+It checks each argument once into a value, opens the table, and returns the source that the domain and the groups call
+for.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +13,22 @@ from discreet.errors import InvalidTypeError, InvalidValueError, refuse_column
 from discreet.privacy import Number, check_adjacency, whole_number
 from discreet.sources.base import GroupedSource
 from discreet.sources.discovered import Discovered, UnlistedGroups, UnlistedSource
-from discreet.sources.events.connect import PREFIX, Opened, is_url, open_table, parse_listed_column
+from discreet.sources.events.connect import PREFIX, is_url, open_table, parse_listed_column
 from discreet.sources.events.csv_format import check_csv_format
 from discreet.sources.events.domain import split_column
 from discreet.sources.events.group_columns import read_by
-from discreet.sources.events.group_keys import GroupSplit, open_group_split, refuse_own_groups
+from discreet.sources.events.group_keys import open_group_split, refuse_own_groups
 from discreet.sources.events.paths import endings_of, is_path, is_paths
 from discreet.sources.events.periods import OnePeriod, check_during
 from discreet.sources.events.provenance import origin_of, origin_of_list
 from discreet.sources.events.rowwise import check_plan, check_rowwise
-from discreet.sources.events.scoring import steps_of
+from discreet.sources.events.scoring import Steps
 from discreet.sources.events.table import GroupedTableSource, Question, TableSource
 from discreet.sources.events.unlisted import UnlistedGroupTable, UnlistedTable
 
 
 class _Options(TypedDict, total=False):
-    """What `events` takes by name alone, whatever it returns."""
+    """The keyword arguments of `events` that every overload takes."""
 
     where: str | None
     during: OnePeriod | None
@@ -82,7 +86,7 @@ def events(
     escape: str | None = None,
     encoding: str | None = None,
 ) -> TableSource | GroupedSource | UnlistedSource:
-    """A source of scores from a table of events, one row for something that a user did to an item.
+    """Return a source of scores from a table of events, in which each row is one event of a user with an item.
 
     Parameters
     ----------
@@ -91,47 +95,51 @@ def events(
         compressed as .gz or .zst or not), a pandas, polars or pyarrow table, a DuckDB relation, an ibis table of any
         engine, a Spark DataFrame, or a connection URL together with `name`.
     user, item
-        The columns that say who and what. Rows without either are dropped, and so are items outside the domain.
+        The columns that identify the user and the item. Rows in which either is missing are dropped, and so are rows
+        of items outside the domain.
     domain
         The public list of items: a list, a table, a file with its column ("movies.csv:movie_id"), a column in the
         database of the events ("connect:mart.products.id"), `discreet.integers(lo, hi)`,
         `discreet.strings(alphabet, max_length)`, or a type that declares its categories (`pandas.CategoricalDtype`,
-        `polars.Enum`). It must not come from the events. Where there is no list, `discreet.discovered` has the items
-        found, for a delta.
+        `polars.Enum`). The list must not be made from the events. If there is no list, pass `discreet.discovered`
+        (partition selection), which finds the items at the cost of a delta.
     label
         A column of the domain to show in place of the item.
     where
-        A condition on single rows, in DuckDB's SQL. What could look at other rows, or fail on one, is refused.
+        A condition on single rows, in DuckDB's SQL. A condition that could read other rows, or fail on a row, is
+        refused.
     during
-        Only rows of one period, such as `discreet.month("played_at").only("2026-10")`; the column is as for `by`.
+        One period of which rows are kept, such as `discreet.month("played_at").only("2026-10")`; the column is as for
+        `by`.
     value, clip, resolution
         Without `value` a score counts distinct users. With it, a score is the sum over users of the user's total for
         the item, clipped to the range `clip`, in whole steps of `resolution`.
     max_items_per_user
-        Of each user's items in the domain, after `where`, only this many are scored: which ones is decided by these
-        items alone, in an order that looks random. Counts then need less noise; the selection does not need it.
+        Contribution bound: at most this many of a user's items in the domain, after `where`, are scored. A hash of
+        these items alone decides which. Counts then need less noise; the selection does not need the bound.
     by, groups
         Score the items in each of several groups: a column, several, or a period such as `discreet.month("played_at")`,
-        and the public list of groups, as a domain is. Rows of other groups are dropped.
+        and the public list of groups, given like a domain. Rows of other groups are dropped.
     each_user
-        "one": a user counts in one group alone, the one with most of the user's rows, of several the first in the list.
-        "many": a user may count in several. Groups need one of them, because it decides what a release costs.
+        "one": a user counts in one group alone, the one with most of the user's rows, and the first in the list among
+        equals. "many": a user may count in several. It must be given with groups, because the cost of a release
+        depends on it.
     max_groups_per_user
-        With "many": a user counts in at most so many groups, chosen by a hash of the user and the group.
+        With "many": a user counts in at most this many groups, chosen by a hash of the user and the group.
     adjacency
-        "add-remove" or "swap": what two neighbouring tables differ by, in terms of whole users.
+        "add-remove" or "swap": the change of whole users by which neighbouring tables differ.
     name
-        The table's name, where `table` is a URL: "events", "mart.events" or ("mart", "events").
+        The table's name if `table` is a URL: "events", "mart.events" or ("mart", "events").
     delimiter, escape, encoding
-        In CSV files, of the events and of the domain: the character between fields, by default the comma, semicolon or
-        tab that the header has (a .tsv has tabs); the one before a quote inside quotes, by default another quote, where
-        Spark and MySQL write a backslash; and "utf-8", which is the default, "utf-16" or "latin-1".
+        The format of CSV files, of the events and of the domain. `delimiter` separates fields, by default the comma,
+        semicolon or tab that the header has (a .tsv has tabs). `escape` comes before a quote inside quotes, by default
+        another quote; Spark and MySQL write a backslash. `encoding` is "utf-8", the default, "utf-16" or "latin-1".
 
     Returns
     -------
     TableSource, GroupedSource or UnlistedSource
-        What `top_k` takes; it knows how far one user can move a score. The second has groups, and the last has items
-        that nobody listed, in groups or not.
+        A source for `top_k`, with the sensitivity of its scores. A GroupedSource has groups, and an UnlistedSource has
+        discovered items, in groups or not.
 
     Examples
     --------
@@ -153,12 +161,34 @@ def events(
             "domain must be given: a public list of items, which is not made from the events, or discreet.discovered "
             "where there is none (docs/discovery.md)"
         )
-    most = _check_most_items(max_items_per_user)
-    steps = steps_of(value, clip, resolution)
-    if isinstance(domain, Discovered):
-        _check_discovered(label, most)
-    _check_groups(by, groups, each_user, max_groups_per_user)
+    most = None
+    if max_items_per_user is not None:
+        most = min(whole_number(max_items_per_user, "max_items_per_user", 1), 2**63 - 1)
+    steps = Steps.parse(value, clip, resolution)
+    if isinstance(domain, Discovered) and label is not None:
+        raise InvalidValueError("label must be left out with discreet.discovered, because there is no list with labels")
+    if isinstance(domain, Discovered) and most is not None:
+        raise InvalidValueError(
+            "max_items_per_user must be left out with discreet.discovered, which has its own: the scores of the items "
+            "that are found count all users"
+        )
+    if by is None:
+        of_groups = {"groups": groups, "each_user": each_user, "max_groups_per_user": max_groups_per_user}
+        for argument, given in of_groups.items():
+            if given is not None:
+                raise InvalidValueError(f"{argument} must be left out without by, which says what the groups are")
+    elif groups is None:
+        raise InvalidValueError(
+            "groups must be given with by: a public list of groups, which must not be taken from the events, because a "
+            "group that is listed because somebody is in it tells just that"
+        )
+    group_columns = () if by is None else read_by(by)
     check_during(during)
+    condition = None
+    if where is not None:
+        from discreet.sources.events.where import Condition
+
+        condition = Condition.parse(where)
     # A list holds items or groups, and no names of files.
     files = [table, *(given for given in (domain, groups) if not isinstance(given, list | tuple))]
     csv_format = check_csv_format(
@@ -167,19 +197,37 @@ def events(
     _refuse_own_domain(table, domain, name)
     refuse_own_groups(table, groups, name)
     check_plan(table)
-    wanted = [*_find_named_columns(user, item, value, where), *_find_group_columns(by, during)]
+
+    columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
+    named = columns if during is None else {**columns, "during": during.column.column}
+    wanted = [column for column in columns.values() if isinstance(column, str)]
+    wanted += [*(() if condition is None else condition.columns), *(each.column for each in group_columns)]
+    wanted += [] if during is None else [during.column.column]
     opened = open_table(table, name, "table", wanted, csv_format, user)
     opened.csv_format = csv_format
     try:
         if type(table).__module__.partition(".")[0] == "ibis":
             check_rowwise(table, opened.dialect, user)
-        columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
-        named = columns if during is None else {**columns, "during": during.column.column}
         for argument, column in named.items():
-            _check_column(opened, argument, column)
-        split = None if by is None else open_group_split(by, groups, opened, each_user, max_groups_per_user)
-        question = Question(opened, columns, where, steps, adjacency, during)
-        source = _open_source(question, domain, label, most, split)
+            names = list(opened.table.columns)
+            if not isinstance(column, str) or column not in names:
+                refuse_column(argument, column, names, private=opened.is_text)
+            dtype = opened.table[column].type()
+            if argument == "user":
+                opened.dialect.check_column(argument, dtype)
+            if argument == "value" and column not in opened.undeclared and not dtype.is_numeric():
+                raise InvalidTypeError(f"value must be a column of numbers, not of {dtype}")
+        split = None
+        if by is not None:
+            split = open_group_split(group_columns, groups, opened, each_user, max_groups_per_user)
+        question = Question(opened, columns, condition, steps, adjacency, during)
+        source: TableSource | GroupedTableSource | UnlistedTable
+        if isinstance(domain, Discovered):
+            source = UnlistedTable(question, domain) if split is None else UnlistedGroupTable(question, domain, split)
+        elif split is None:
+            source = TableSource(question, domain, label, most)
+        else:
+            source = GroupedTableSource(question, domain, label, most, split)
         source.opening.add_since(begun)
         return source
     except BaseException:
@@ -187,91 +235,19 @@ def events(
         raise
 
 
-_EventSource = TableSource | GroupedTableSource | UnlistedTable
-
-
-def _open_source(
-    question: Question, domain: Any, label: str | None, most: int | None, split: GroupSplit | None
-) -> _EventSource:
-    """The source of an opened table, of the kind that the domain and the groups ask for."""
-    if isinstance(domain, Discovered):
-        return UnlistedTable(question, domain) if split is None else UnlistedGroupTable(question, domain, split)
-    if split is None:
-        return TableSource(question, domain, label, most)
-    return GroupedTableSource(question, domain, label, most, split)
-
-
-def _check_discovered(label: Any, most: int | None) -> None:
-    """Raises where something is given that items which nobody listed do not have."""
-    if label is not None:
-        raise InvalidValueError("label must be left out with discreet.discovered, because there is no list with labels")
-    if most is not None:
-        raise InvalidValueError(
-            "max_items_per_user must be left out with discreet.discovered, which has its own: the scores of the items "
-            "that are found count all users"
-        )
-
-
-def _find_named_columns(user: Any, item: Any, value: Any, where: Any) -> list[str]:
-    """The columns that the caller names, those of the condition as far as it can be read."""
-    names = [column for column in (user, item, value) if isinstance(column, str)]
-    if isinstance(where, str):
-        from discreet.sources.events.where import named_columns
-
-        names += named_columns(where)
-    return names
-
-
-def _find_group_columns(by: Any, during: OnePeriod | None) -> list[str]:
-    grouping = () if by is None else read_by(by)
-    return [each.column for each in (*grouping, *([] if during is None else [during.column]))]
-
-
 def _find_endings(given: Any) -> set[str | None]:
-    """The endings of files, looking through compression; none where there are no files."""
+    """Return the endings of the files without those of compression, none if the argument is no file."""
     path = split_column(given)[0]
     return set() if is_url(path) or not (is_path(path) or is_paths(path)) else endings_of(path)
 
 
-def _check_most_items(given: Any) -> int | None:
-    if given is None:
-        return None
-    return min(whole_number(given, "max_items_per_user", 1), 2**63 - 1)
-
-
-def _check_groups(by: Any, groups: Any, each_user: Any, max_groups_per_user: Any) -> None:
-    """Raises unless `by` and `groups` are both there, or neither and nothing that belongs to them."""
-    if by is None:
-        for argument, given in (
-            ("groups", groups), ("each_user", each_user), ("max_groups_per_user", max_groups_per_user),
-        ):  # fmt: skip
-            if given is not None:
-                raise InvalidValueError(f"{argument} must be left out without by, which says what the groups are")
-    elif groups is None:
-        raise InvalidValueError(
-            "groups must be given with by: a public list of groups, which must not be taken from the events, because a "
-            "group that is listed because somebody is in it tells just that"
-        )
-
-
-def _check_column(opened: Opened, argument: str, column: Any) -> None:
-    names = list(opened.table.columns)
-    if not isinstance(column, str) or column not in names:
-        refuse_column(argument, column, names, private=opened.is_text)
-    dtype = opened.table[column].type()
-    if argument == "user":
-        opened.dialect.check_column(argument, dtype)
-    if argument == "value" and column not in opened.undeclared and not dtype.is_numeric():
-        raise InvalidTypeError(f"value must be a column of numbers, not of {dtype}")
-
-
 def _refuse_own_domain(table: Any, domain: Any, name: Any) -> None:
-    """Refuses the events themselves as their domain, or a piece of them, where that can be seen."""
+    """Raise if the domain is recognised as the events or as a part of them."""
     beside = parse_listed_column(domain)
     if beside is not None and not is_url(table):
         raise InvalidValueError(f"domain must not begin with {PREFIX!r} unless table is a connection URL")
     origin = origin_of_list(domain) if beside is None else origin_of(table, beside[0].table)
-    # To find the files of a large table takes time, and a list of one's own has no origin.
+    # The origin of the events comes second: finding the files of a large table takes time, and a list has no origin.
     if domain is table or (origin and origin.meets(origin_of(table, name if is_url(table) and name else None))):
         raise InvalidValueError(
             "domain must be a public list of items, not the events themselves or a column of them: an item that is "

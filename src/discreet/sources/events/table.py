@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.arrays import Ranks
@@ -43,6 +43,9 @@ from discreet.sources.events.scoring import (
     read_in_order,
 )
 
+if TYPE_CHECKING:
+    from discreet.sources.events.where import Condition
+
 # The table of events behind a source: what it is asked for, and how its connection is held, shared and let go.
 
 
@@ -57,7 +60,7 @@ class Question:
     columns
         The columns of the user, the item and the value, by these names.
     where, during
-        As the caller gave them: a condition, and the one period of which rows are kept.
+        The condition and the one period that rows must meet, None for all rows.
     steps
         Values as whole steps; None where scores count users.
     adjacency
@@ -66,7 +69,7 @@ class Question:
 
     opened: Opened
     columns: dict[str, str]
-    where: str | None
+    where: Condition | None
     steps: Steps | None
     adjacency: str
     during: OnePeriod | None = None
@@ -83,7 +86,7 @@ class TableParts:
     kept
         Those that the condition keeps, an expression.
     where
-        The condition, as the caller gave it.
+        The condition, None if there is none.
     reading
         How a row is read.
     domain, domain_file
@@ -94,7 +97,7 @@ class TableParts:
 
     opened: Opened
     kept: Any
-    where: str | None
+    where: Condition | None
     reading: RowReading
     domain: Integers | ListedDomain | None
     domain_file: str | None
@@ -113,12 +116,13 @@ class EventTable(ABC):
     _split: GroupSplit | None = None
 
     def __init__(self, question: Question) -> None:
-        opened, where, steps = question.opened, question.where, question.steps
+        opened, steps = question.opened, question.steps
         self._question, self._opened, self._columns, self._steps = question, opened, question.columns, steps
         self._sensitivity = Sensitivity() if steps is None else steps.sensitivity
         self._grid: Fraction = Fraction(1) if steps is None else steps.resolution
         self._lock, self._process = threading.RLock(), os.getpid()
-        self._where = where
+        self._where = question.where
+        self._notes: list[str] = []
         self._table = self._filter(opened.table)
         self._snapshots: list[Lookup] = []
         self.opening = OpeningTime()
@@ -135,14 +139,8 @@ class EventTable(ABC):
         return self._lock
 
     def notes(self) -> list[str]:
-        """How the condition reads columns without a declared type, where it does."""
-        if self._where is None:
-            return []
-        from discreet.sources.events.where import describe_readings
-
-        opened = self._opened
-        said = describe_readings(self._where, opened.table, undeclared=opened.undeclared, is_text=opened.is_text)
-        return [] if said is None else [said]
+        """Return how the condition reads columns without a declared type, if it names any."""
+        return list(self._notes)
 
     def probe(self) -> None:
         """Raise where a release would fail on its engine whatever the rows are."""
@@ -176,9 +174,9 @@ class EventTable(ABC):
         """What is public about the question, but for its items, in terms that JSON can hold."""
         steps = self._steps
         clip = None if steps is None else [steps.low, steps.high, str(steps.resolution)]
-        period = self._question.during
+        period, where = self._question.during, None if self._where is None else self._where.text
         kept = {} if period is None else {"during": period.spelling}
-        return {"columns": self._columns, "where": self._where, "clip": clip, **kept}
+        return {"columns": self._columns, "where": where, "clip": clip, **kept}
 
     def _check_process(self) -> None:
         """Refuses a forked process, in which the connection has lost its threads and shares its socket."""
@@ -188,14 +186,14 @@ class EventTable(ABC):
             )
 
     def _filter(self, table: Any) -> Any:
-        """The rows that the condition and the period keep, of the events or a view of them."""
+        """Return the rows that the condition and the period keep, of the events or a view of them."""
         where, opened, period = self._where, self._opened, self._question.during
         table = table if period is None else period.keep(table, opened)
         if where is None:
             return table
-        from discreet.sources.events.where import condition
-
-        return table.filter(condition(where, table, undeclared=opened.undeclared, is_text=opened.is_text))
+        translation = where.translate(table, undeclared=opened.undeclared, is_text=opened.is_text)
+        self._notes = [] if translation.note is None else [translation.note]
+        return table.filter(translation.expression)
 
     def _declared_kind(self) -> str | None:
         """What the items were declared to be, or None where nobody has."""

@@ -1,12 +1,12 @@
-"""A condition on single rows: one SQL expression in DuckDB's dialect, as an ibis expression that every engine runs.
+"""Conditions on single rows (`where`): SQL text in DuckDB's dialect becomes an ibis expression that every engine runs.
 
-Each node is held against a white list; what is on it gives every row a value, always the same one, from that row alone,
-so a condition can neither fail on a private row nor look at another. Where engines disagree about what a node means,
-one meaning is fixed here and spelled in what they agree on.
+The nodes of a condition must be on an allow list: each gives every row a value that depends on that row alone, so a
+condition can neither fail on a private row nor read another one. Where engines disagree about a node, the translation
+fixes one meaning and uses only SQL on which they agree.
 """
 
-from discreet.sources.events.where.grammar import DEEPEST, LONGEST, MOST_CASES, named_columns
+from discreet.sources.events.where.grammar import DEEPEST, LONGEST
 from discreet.sources.events.where.numbers import MOST
-from discreet.sources.events.where.translate import condition, describe_readings
+from discreet.sources.events.where.translate import Condition, Translation
 
-__all__ = ["DEEPEST", "LONGEST", "MOST", "MOST_CASES", "condition", "describe_readings", "named_columns"]
+__all__ = ["DEEPEST", "LONGEST", "MOST", "Condition", "Translation"]

@@ -1,4 +1,8 @@
-"""From text and a table to one ibis expression, true for the rows to keep: parsed, checked and translated."""
+"""Translate a parsed condition into one ibis expression that is true for the rows to keep.
+
+`Condition` parses the text once. `Reader` translates each node of the allow list, and `Comparator` brings the two sides
+of a comparison to one type on which the engines agree.
+"""
 
 from __future__ import annotations
 
@@ -15,51 +19,52 @@ import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 from sqlglot import exp
 
-from discreet.errors import InvalidTypeError, InvalidValueError
-from discreet.sources.events.cells import has_reading, read_cell
+from discreet.errors import InvalidTypeError, InvalidValueError, choices, quote, suggestion
+from discreet.sources.events.cells import engine_function, has_reading, is_missing, read_cell
 from discreet.sources.events.dialects.base import Dialect, dialect_of
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.where.grammar import (
-    COMPARABLE,
     COMPARISONS,
-    MOMENTS,
-    NUMERIC,
-    UNKNOWN,
     Node,
-    Value,
-    article,
     check_depth,
     check_grammar,
     check_listed,
     check_repeats,
-    column_value,
-    combine_balanced,
-    combine_values,
-    is_null,
-    parenthesize,
     parse_expression,
     refuse,
-    refuse_mismatch,
     silence_sqlglot,
     sql,
 )
 from discreet.sources.events.where.numbers import (
+    Value,
+    add_article,
     calculate,
-    grid_of,
-    is_moment,
+    find_grid,
     moment_literal,
     number_literal,
-    typed_literal,
+    refuse_mismatch,
     unify_moments,
     unify_numbers,
 )
 
-# Values side by side: in one type that engines agree on, and compared in it.
-#
-# A literal takes the type of the column beside it, and so does text of a file that has no types.
-
+_UNKNOWN = ibis.null(dt.boolean)
+_NUMERIC = {"integer", "decimal", "float", "number"}
+_MOMENTS = {"date", "timestamp", "timestamp with time zone"}
+_COMPARABLE = {"boolean", "string", *_MOMENTS}
 _SIGNS = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_CALCULATIONS: dict[type, Callable[[Any, Any], Any]] = {
+    exp.Add: operator.add,
+    exp.Sub: operator.sub,
+    exp.Mul: operator.mul,
+}
+_TRIMS = {None: "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+_LITERAL_CASTS = {
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMPNTZ": "timestamp",
+    "TIMESTAMPTZ": "timestamp with time zone",
+}
 _READINGS = {
     "integer": "whole numbers (25)",
     "float": "numbers (2.5)",
@@ -68,193 +73,138 @@ _READINGS = {
     "timestamp": "dates and times (2026-01-31 or 2026-01-31 12:00:00)",
     "timestamp with time zone": "times with a zone (2026-01-31 12:00:00+01:00)",
 }
-"""What a column without a declared type can be read as, in words."""
+"""The kinds that a column without a declared type can be read as, in the words of a note."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparator:
-    """How values meet on one engine.
+class Translation:
+    """A condition on one table.
 
     Attributes
     ----------
-    dialect
-        That of the engine.
-    readings
-        What columns without a declared type have been read as.
+    expression
+        A boolean ibis expression, true for the rows to keep.
+    note
+        A sentence that says how columns without a declared type are read, None if the condition names none. It depends
+        on the condition and on the declared types, and on no row.
     """
 
-    dialect: Dialect
-    readings: dict[str, str] = field(default_factory=dict)
-
-    def compare(self, sign: str, left: Value, right: Value) -> Any:
-        """The comparison, NULL where a side is."""
-        if sign not in ("=", "<>"):
-            _refuse_order(left, right)
-        if sign == "<>":
-            return ~self.compare("=", left, right)
-        if "NULL" in (left.kind, right.kind):
-            return UNKNOWN
-        if left.literal is not None and right.literal is None:
-            return self.compare(_MIRRORED[sign], right, left)
-        left, right = self.align_kinds([left, right])
-        if left.kind == right.kind == "number":
-            return ibis.literal(bool(_SIGNS[sign](left.literal, right.literal)))
-        grid = grid_of(self.dialect, left)
-        if grid is not None and right.kind == "number":
-            return grid.compare(sign, right.literal)
-        left, right = self.unify_types([left, right])
-        if sign == "=":
-            return equality_operand(self.dialect, left) == equality_operand(self.dialect, right)
-        return _SIGNS[sign](order_operand(self.dialect, left), order_operand(self.dialect, right))
-
-    def among(self, value: Value, literals: list[Value]) -> Any:
-        """Whether the value is one of the literals."""
-        value, *literals = self.align_kinds([value, *literals])
-        if value.kind == "number":
-            return combine_balanced(operator.or_, [self.compare("=", value, each) for each in literals])
-        grid = grid_of(self.dialect, value)
-        if grid is not None and all(each.kind == "number" for each in literals):
-            return grid.among([each.literal for each in literals])
-        value, *literals = self.unify_types([value, *literals])
-        return equality_operand(self.dialect, value).isin([equality_operand(self.dialect, each) for each in literals])
-
-    def within(self, value: Value, low: Value, high: Value) -> Any:
-        """Whether the value is from low to high."""
-        for bound in (low, high):
-            _refuse_order(value, bound)
-        value, low, high = self.align_kinds([value, low, high])
-        grid = grid_of(self.dialect, value)
-        kinds = [value.kind, low.kind, high.kind]
-        if "NULL" in kinds or value.kind == "number" or (grid is not None and kinds.count("number") == 1):
-            return self.compare(">=", value, low) & self.compare("<=", value, high)
-        if grid is not None and low.kind == high.kind == "number":
-            return grid.within(math.ceil(low.literal / grid.unit), math.floor(high.literal / grid.unit))
-        inner, *bounds = [order_operand(self.dialect, each) for each in self.unify_types([value, low, high])]
-        return inner.between(*bounds)
-
-    def same(self, left: Value, right: Value) -> Any:
-        """Whether the two are equal or both NULL; never NULL itself."""
-        if "NULL" in (left.kind, right.kind):
-            return is_null(left if right.kind == "NULL" else right)
-        if left.literal is not None or right.literal is not None:
-            return ibis.coalesce(self.compare("=", left, right), False)
-        left, right = self.unify_types([left, right])
-        return equality_operand(self.dialect, left).identical_to(equality_operand(self.dialect, right))
-
-    def unify_types(self, values: list[Value]) -> list[Value]:
-        """The values in one type, if engines can be trusted to agree on it."""
-        values = self.align_kinds(values)
-        given = [each for each in values if each.kind != "NULL"]
-        kinds = {each.kind for each in given}
-        if not kinds:
-            return values
-        if kinds <= NUMERIC:
-            alike = unify_numbers(self.dialect, given)
-        elif len(kinds) > 1 or kinds - COMPARABLE:
-            refuse_mismatch(given)
-        else:
-            alike = unify_moments(given) if kinds <= MOMENTS else given
-        found, nothing = iter(alike), ibis.null(alike[0].expr.type())
-        return [replace(each, expr=nothing) if each.kind == "NULL" else next(found) for each in values]
-
-    def align_kinds(self, values: list[Value]) -> list[Value]:
-        """String literals as the dates they are beside, dates as timestamps, undeclared columns as what is beside."""
-        kinds = {each.kind for each in values} - {"NULL", "string"}
-        if kinds == {"date", "timestamp"}:
-            kind = "timestamp"
-        elif kinds and kinds <= NUMERIC:
-            kind = "float"
-        elif len(kinds) == 1:
-            (kind,) = kinds
-        else:
-            return values
-        # Cells of an undeclared column may hold times beside dates. The engine decides, not the type of the column,
-        # which may follow from rows.
-        noted = "timestamp" if kind == "date" and self._is_beside_literals(values) else kind
-        kind = noted if has_reading(self.dialect, ibis.literal(""), noted) else kind
-        values = [self.read_as(kind, each, values, noted) for each in values]
-        return [
-            moment_literal(self.dialect, kind, each.literal, each.node) if is_moment(kind, each) else each
-            for each in values
-        ]
-
-    def _is_beside_literals(self, values: list[Value]) -> bool:
-        """Whether columns without a declared type, which may hold times as well, stand beside literals alone."""
-        cells = [each.cell for each in values if each.cell is not None]
-        return bool(cells) and all(
-            each.literal is not None for each in values if each.cell is None and each.kind != "NULL"
-        )
-
-    def read_as(self, kind: str, value: Value, beside: Sequence[Value] = (), noted: str | None = None) -> Value:
-        """A column without a declared type as another kind, NULL where it is not one; anything else as it is."""
-        if value.cell is None or value.kind != "string" or kind not in _READINGS:
-            return value
-        long = next((each for each in beside if each.kind == "number" and 2**53 < abs(each.literal) < 2**64), None)
-        if long is not None:
-            raise InvalidValueError(f"where must compare {value.text} with '{long.text}' in quotes: it is text here")
-        self.readings[value.text] = noted or kind
-        if kind == "integer":
-            expr = read_cell(self.dialect, value.cell, "integer")
-            return replace(value, kind="integer", expr=expr, low=-(2**63), high=2**63 - 1, cell=None)
-        return replace(value, kind=kind, expr=read_cell(self.dialect, value.cell, kind), cell=None)
-
-    def describe_readings(self) -> str | None:
-        """What columns without a declared type have been read as, in a sentence; None where none has been."""
-        if not self.readings:
-            return None
-        listed = " and ".join(f"{text} as {_READINGS[kind]}" for text, kind in self.readings.items())
-        types = "its type is" if len(self.readings) == 1 else "their types are"
-        return f"where reads {listed}, because {types} not declared: no other spelling meets it"
+    expression: ir.BooleanValue
+    note: str | None
 
 
-def _refuse_order(left: Value, right: Value) -> None:
-    """Refuses to order two columns of which nobody has said what they hold: 9 is after 10 as text."""
-    if left.cell is not None and right.cell is not None and left.kind == right.kind == "string":
-        raise InvalidTypeError(
-            f"where must not order {left.text} and {right.text}, whose types nobody has declared: "
-            f"write {left.text} + 0 and {right.text} + 0 for whole numbers"
-        )
+@dataclass(frozen=True, eq=False, repr=False)
+class Condition:
+    """A condition on single rows, parsed and within the limits that its text alone decides.
 
+    Attributes
+    ----------
+    text
+        One SQL expression in DuckDB's dialect, of columns, literals, comparisons, AND, OR, NOT, IN with a list,
+        BETWEEN, LIKE, ILIKE, IS NULL, IS TRUE, IS DISTINCT FROM, + - *, lower, upper, trim, coalesce, CASE WHEN.
+    columns
+        The names of columns in the text, each once; a table may have them in another case.
 
-def equality_operand(dialect: Dialect, value: Value) -> Any:
-    """The expression whose equality is that of the values."""
-    return dialect.group_key(value.expr) if value.kind == "string" else parenthesize(value)
+    Notes
+    -----
+    Every engine gives a condition one meaning. Strings are compared by their UTF-8 bytes, whatever the collation of a
+    column; lower, upper and ILIKE change the letters A to Z alone, and trim removes spaces (U+0020) alone. Dates on
+    SQLite are ISO text. Numbers are compared by their exact value, except beside a column of floats, where both sides
+    are doubles, and NaN is the largest and equal to itself. Arithmetic is for integers and decimal literals; a result
+    of 2^63 or more, in units of its last decimal place, is NULL.
 
+    Examples
+    --------
+    >>> import ibis
+    >>> ratings = ibis.table({"stars": "int64", "title": "string"}, name="ratings")
+    >>> condition = Condition.parse("stars >= 4.5 AND title LIKE 'A%'")
+    >>> condition.columns
+    ('stars', 'title')
+    >>> kept = ratings.filter(condition.translate(ratings).expression)
+    """
 
-def order_operand(dialect: Dialect, value: Value) -> Any:
-    """The expression whose order is that of the values: for strings, that of their UTF-8 bytes."""
-    if value.kind == "boolean":
-        raise InvalidTypeError(f"where must compare booleans with = and <> alone, unlike {value.text}")
-    return dialect.group_key(value.expr)
+    text: str
+    columns: tuple[str, ...]
+    _root: Node
+    _tokens: list[Any]
 
+    @classmethod
+    def parse(cls, text: Any) -> Condition:
+        """Parse a text, and raise if it is not one expression of limited length, depth and arithmetic."""
+        with silence_sqlglot():
+            root, tokens = parse_expression(text)
+            check_depth(root)
+            check_repeats(root)
+        columns = dict.fromkeys(column.name for column in root.find_all(exp.Column) if column.name)
+        return cls(text, tuple(columns), root, tokens)
 
-# What each node of the white list means in ibis, one method a node.
-#
-# How values of a kind are read, compared and calculated with is in `comparing.py`, `numbers.py` and `moments.py`.
+    def translate(self, table: ir.Table, *, undeclared: Collection[str] = (), is_text: bool = False) -> Translation:
+        """Translate the condition for a table.
+
+        Parameters
+        ----------
+        table
+            The table with the columns.
+        undeclared
+            The columns whose type is not declared, such as those of a CSV file. They hold text; beside a number, a
+            date, a timestamp or TRUE the text is read as such, and in arithmetic as an integer, and is NULL in rows
+            where it is none.
+        is_text
+            True if the names of columns are the header of a text file, which may be private.
+
+        Raises
+        ------
+        InvalidTypeError
+            If a part of the condition is of the wrong type for its place.
+        InvalidValueError
+            If the condition uses a node that is not on the allow list, or a column that the table does not have.
+
+        Examples
+        --------
+        >>> import ibis
+        >>> visits = ibis.table({"day": "string"}, name="visits")
+        >>> print(Condition.parse("day > 9").translate(visits, undeclared=["day"]).note)
+        where reads day as numbers (2.5), because its type is not declared: no other spelling meets it
+        """
+        reader = Reader(table, frozenset(undeclared), is_text)
+        with silence_sqlglot():
+            try:
+                truth = reader.truth(self._root)
+            except (InvalidTypeError, InvalidValueError):
+                raise
+            except Exception as error:  # a message of ibis would be about types of its own
+                name = type(error).__name__
+                raise InvalidValueError(f"where must fit the table, and ibis cannot read it ({name})") from None
+            # The grammar is checked last, because the errors above say more.
+            check_grammar(self.text, self._tokens, table.columns)
+        return Translation(truth, reader.comparator.describe_readings())
 
 
 class Reader:
-    """Turns checked SQL into ibis, for one table."""
+    """Translates nodes of the allow list for one table."""
 
     def __init__(self, table: ir.Table, undeclared: frozenset[str], is_text: bool) -> None:
-        self.table, self.dialect = table, _find_dialect(table)
-        self.undeclared, self.is_text = undeclared, is_text
+        self.table, self.undeclared, self.is_text = table, undeclared, is_text
+        try:
+            self.dialect = dialect_of(table)
+        except ibis.common.exceptions.IbisError:  # the table has no engine
+            self.dialect = DUCKDB
         self.comparator = Comparator(self.dialect)
 
     def truth(self, node: Node) -> Any:
-        """The node as a boolean expression."""
+        """Return the node as a boolean expression."""
         value = self.value(node)
         if value.kind == "NULL":
-            return UNKNOWN
+            return _UNKNOWN
         value = self.comparator.read_as("boolean", value)
         if value.kind != "boolean":
             raise InvalidTypeError(
-                f"where must be true or false in the place of {value.text}, which is {article(value.kind)}"
+                f"where must be true or false in the place of {value.text}, which is {add_article(value.kind)}"
             )
         return value.expr
 
     def value(self, node: Node) -> Value:
-        """The node as what it is, if it is on the white list."""
+        """Return the value of a node, and raise if the node is not on the allow list."""
         check_listed(node)
         return READERS[type(node)](self, node)
 
@@ -262,9 +212,41 @@ class Reader:
         return replace(self.value(node.this), node=node)
 
     def column(self, node: Node) -> Value:
+        """Return a column of the table; one without a declared type is text that can be read as another kind."""
         if not isinstance(node.this, exp.Identifier):
             refuse(node.this)
-        return column_value(node, self.table, self.dialect, self.undeclared, self.is_text)
+        dialect, expr = self.dialect, self.table[self._find_column(node.name)]
+        if expr.get_name() in self.undeclared:
+            return Value("string", node, read_cell(dialect, expr, "string"), cell=expr)
+        dtype = expr.type()
+        kind = _find_kind(dtype, dialect)
+        if kind == "string":
+            dialect.check_column(f"{sql(node)} in where", dtype)
+        if kind != "integer":
+            is_text = dialect.dates_are_text and kind in _MOMENTS
+            return Value(kind, node, _normalize_moment(expr, kind) if is_text else expr)
+        # On an engine without typed columns, a column declared with small integers can hold any.
+        bounds = dtype.bounds if dialect.has_typed_columns else dt.int64.bounds
+        return Value(kind, node, expr, low=bounds.lower, high=bounds.upper)
+
+    def _find_column(self, name: str) -> str:
+        """Return the column of the table with this name, or the only one that differs from it in case alone."""
+        columns: Sequence[str] = self.table.columns
+        if name in columns:
+            return name
+        alike = [column for column in columns if column.casefold() == name.casefold()]
+        if len(alike) == 1:
+            return alike[0]
+        hint = suggestion(name, columns, private=self.is_text)
+        if self.is_text:
+            raise InvalidValueError(
+                "where must name columns of the table, and have strings in single quotes, and "
+                f"{quote(name)} is not in the header of the file{hint}"
+            )
+        raise InvalidValueError(
+            f"where must name columns of the table ({choices(columns)}), and have strings in single quotes, "
+            f"not {quote(name)}{hint}"
+        )
 
     def literal(self, node: Node) -> Value:
         if node.is_string:
@@ -278,11 +260,16 @@ class Reader:
         return Value("NULL", node)
 
     def cast(self, node: Node) -> Value:
-        return typed_literal(self.dialect, node)
+        """Return a literal such as DATE '2024-01-31', which sqlglot parses as the cast of a string."""
+        name, text = node.to.this.name, node.this
+        if name not in _LITERAL_CASTS or node.to.expressions or not (isinstance(text, exp.Literal) and text.is_string):
+            refuse(node)
+        spelled = f"{name.removesuffix('NTZ')} {sql(text)}"
+        return moment_literal(self.dialect, _LITERAL_CASTS[name], text.this, spelled)
 
     def connective(self, node: Node) -> Value:
         combine = operator.and_ if isinstance(node, exp.And) else operator.or_
-        return Value("boolean", node, combine_balanced(combine, [self.truth(part) for part in node.flatten()]))
+        return Value("boolean", node, _combine_balanced(combine, [self.truth(part) for part in node.flatten()]))
 
     def negation(self, node: Node) -> Value:
         return Value("boolean", node, ~self.truth(node.this))
@@ -296,10 +283,10 @@ class Reader:
         return Value("boolean", node, same if isinstance(node, exp.NullSafeEQ) else ~same)
 
     def test(self, node: Node) -> Value:
-        """IS NULL, IS TRUE, IS FALSE."""
+        """Return the value of IS NULL, IS TRUE or IS FALSE."""
         wanted = node.expression
         if isinstance(wanted, exp.Null):
-            return Value("boolean", node, is_null(self.value(node.this)))
+            return Value("boolean", node, _is_null(self.value(node.this)))
         if not isinstance(wanted, exp.Boolean):
             refuse(node)
         truth = self.truth(node.this)
@@ -316,9 +303,9 @@ class Reader:
             raise InvalidValueError(f"where must list literals after IN, not {strange.text if strange else 'nothing'}")
         literals = [each for each in listed if each.kind != "NULL"]
         if value.kind == "NULL" or not literals:
-            return Value("boolean", node, UNKNOWN)
+            return Value("boolean", node, _UNKNOWN)
         found = self.comparator.among(value, literals)
-        return Value("boolean", node, found if len(literals) == len(listed) else found | UNKNOWN)
+        return Value("boolean", node, found if len(literals) == len(listed) else found | _UNKNOWN)
 
     def like(self, node: Node) -> Value:
         name = node.key.upper()
@@ -328,7 +315,7 @@ class Reader:
         if "\\" in pattern:
             raise InvalidValueError(f"where must not use a backslash in {sql(node)}: engines read it differently")
         if value.kind == "NULL":
-            return Value("boolean", node, UNKNOWN)
+            return Value("boolean", node, _UNKNOWN)
         _check_string(value, name)
         inner = value.expr
         if isinstance(node, exp.ILike):
@@ -342,20 +329,17 @@ class Reader:
         if value.kind == "NULL":
             return replace(value, node=node)
         _check_string(value, node.key)
-        if isinstance(node, exp.Trim):
-            changed = self._trim(value, node)
-        else:
+        if not isinstance(node, exp.Trim):
             changed = self.dialect.fold_case(value.expr, node.key)
-        return Value("string", node, changed, cell=None if value.cell is None else changed)
-
-    def _trim(self, value: Value, node: Node) -> Any:
-        if self.dialect.trim is None:
+        elif self.dialect.trim is not None:
+            changed = self.dialect.trim(value.expr, _TRIMS[node.args.get("position")])
+        else:
             raise InvalidValueError(f"where must not trim strings on {self.dialect.name}, as it does with {value.text}")
-        return self.dialect.trim(value.expr, _TRIMS[node.args.get("position")])
+        return Value("string", node, changed, cell=None if value.cell is None else changed)
 
     def coalesce(self, node: Node) -> Value:
         values = self.comparator.unify_types([self.value(each) for each in (node.this, *node.expressions)])
-        return combine_values(values, node, lambda expressions: ibis.coalesce(*expressions))
+        return _combine_values(values, node, lambda expressions: ibis.coalesce(*expressions))
 
     def case(self, node: Node) -> Value:
         branches, default = node.args["ifs"], node.args.get("default")
@@ -366,39 +350,17 @@ class Reader:
         def choose(expressions: list[Any]) -> Any:
             return ibis.cases(*zip(truths, expressions[:-1], strict=True), else_=expressions[-1])
 
-        return combine_values(self.comparator.unify_types([*results, otherwise]), node, choose)
+        return _combine_values(self.comparator.unify_types([*results, otherwise]), node, choose)
 
     def arithmetic(self, node: Node) -> Value:
         left, right = (self.comparator.read_as("integer", self.value(each)) for each in (node.this, node.expression))
         return calculate(self.dialect, _CALCULATIONS[type(node)], left, right, node)
 
     def minus(self, node: Node) -> Value:
-        zero = Value("number", "0", literal=Fraction(0))
-        return calculate(
-            self.dialect, operator.sub, zero, self.comparator.read_as("integer", self.value(node.this)), node
-        )
+        zero, value = Value("number", "0", literal=Fraction(0)), self.value(node.this)
+        return calculate(self.dialect, operator.sub, zero, self.comparator.read_as("integer", value), node)
 
 
-def _check_string(value: Value, name: str) -> None:
-    """Raises where an operator or a function of strings is given something else."""
-    if value.kind != "string":
-        raise InvalidTypeError(f"where must use {name} on strings, not on {value.text}, {article(value.kind)}")
-
-
-def _find_dialect(table: ir.Table) -> Dialect:
-    """The dialect of a table's engine; a table without one is taken for DuckDB's."""
-    try:
-        return dialect_of(table)
-    except ibis.common.exceptions.IbisError:
-        return DUCKDB
-
-
-_TRIMS = {None: "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
-_CALCULATIONS: dict[type, Callable[[Any, Any], Any]] = {
-    exp.Add: operator.add,
-    exp.Sub: operator.sub,
-    exp.Mul: operator.mul,
-}
 READERS: dict[type, Callable[[Reader, Any], Value]] = {
     exp.Paren: Reader.paren,
     exp.Column: Reader.column,
@@ -425,84 +387,224 @@ READERS: dict[type, Callable[[Reader, Any], Value]] = {
     **dict.fromkeys(_CALCULATIONS, Reader.arithmetic),
     exp.Neg: Reader.minus,
 }
-"""What reads each node of the white list."""
+"""The method that translates each node of the allow list."""
 
 
-def condition(
-    where: str, table: ir.Table, *, undeclared: Collection[str] = (), is_text: bool = False
-) -> ir.BooleanValue:
-    """The condition `where` as an ibis expression on `table`, true for the rows to keep.
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparator:
+    """Brings values to one type on one engine and compares them.
 
-    Parameters
+    A literal takes the type of the column beside it, and so does a column without a declared type.
+
+    Attributes
     ----------
-    where
-        One SQL expression in DuckDB's dialect, of columns, literals, comparisons, AND, OR, NOT, IN with a list,
-        BETWEEN, LIKE, ILIKE, IS NULL, IS TRUE, IS DISTINCT FROM, + - *, lower, upper, trim, coalesce, CASE WHEN.
-    table
-        The table whose columns it may name.
-    undeclared
-        The columns whose type nobody has declared, as those of a CSV file. Such a column is text; beside a number, a
-        date, a timestamp or TRUE it is read as one, and in arithmetic as an integer, NULL in rows where it is none.
-    is_text
-        Whether the names of columns are the header of a text file, and may be private.
-
-    Raises
-    ------
-    InvalidTypeError
-        Where `where` is not a string, or a part of it is of the wrong type for its place.
-    InvalidValueError
-        Where it does not parse, or uses what is not on the white list.
-
-    Notes
-    -----
-    Every engine gives it one meaning. Strings are compared by their UTF-8 bytes, whatever the collation of a column;
-    lower, upper and ILIKE change the letters A to Z alone, and trim removes spaces (U+0020) alone. Dates on SQLite are
-    ISO text. Numbers are compared by their exact value, except beside a column of floats, where both sides are doubles,
-    and NaN is the largest and equal to itself. Arithmetic is for integers and decimal literals; a result of 2^63 or
-    more, in units of its last decimal place, is NULL.
-
-    Examples
-    --------
-    >>> import ibis
-    >>> ratings = ibis.table({"stars": "int64", "title": "string"}, name="ratings")
-    >>> kept = ratings.filter(condition("stars >= 4.5 AND title LIKE 'A%'", ratings))
+    dialect
+        The dialect of the engine.
+    readings
+        The kinds that columns without a declared type have been read as, by their text.
     """
-    with silence_sqlglot():
-        truth = _translate(where, Reader(table, frozenset(undeclared), is_text))
-        # Last, so that what says more is said first.
-        check_grammar(where, table.columns)
-    return truth
+
+    dialect: Dialect
+    readings: dict[str, str] = field(default_factory=dict)
+
+    def compare(self, sign: str, left: Value, right: Value) -> Any:
+        """Compare two values; NULL where one of them is NULL."""
+        if sign not in ("=", "<>"):
+            _refuse_order(left, right)
+        if sign == "<>":
+            return ~self.compare("=", left, right)
+        if "NULL" in (left.kind, right.kind):
+            return _UNKNOWN
+        if left.literal is not None and right.literal is None:
+            return self.compare(_MIRRORED[sign], right, left)
+        left, right = self.align_kinds([left, right])
+        if left.kind == right.kind == "number":
+            return ibis.literal(bool(_SIGNS[sign](left.literal, right.literal)))
+        grid = find_grid(self.dialect, left)
+        if grid is not None and right.kind == "number":
+            return grid.compare(sign, right.literal)
+        left, right = self.unify_types([left, right])
+        if sign == "=":
+            return self._equality_operand(left) == self._equality_operand(right)
+        return _SIGNS[sign](self._order_operand(left), self._order_operand(right))
+
+    def among(self, value: Value, literals: list[Value]) -> Any:
+        """Test that the value is one of the literals."""
+        value, *literals = self.align_kinds([value, *literals])
+        if value.kind == "number":
+            return _combine_balanced(operator.or_, [self.compare("=", value, each) for each in literals])
+        grid = find_grid(self.dialect, value)
+        if grid is not None and all(each.kind == "number" for each in literals):
+            return grid.among([each.literal for each in literals])
+        value, *literals = self.unify_types([value, *literals])
+        return self._equality_operand(value).isin([self._equality_operand(each) for each in literals])
+
+    def within(self, value: Value, low: Value, high: Value) -> Any:
+        """Test that the value is at least low and at most high."""
+        for bound in (low, high):
+            _refuse_order(value, bound)
+        value, low, high = self.align_kinds([value, low, high])
+        grid = find_grid(self.dialect, value)
+        kinds = [value.kind, low.kind, high.kind]
+        if "NULL" in kinds or value.kind == "number" or (grid is not None and kinds.count("number") == 1):
+            return self.compare(">=", value, low) & self.compare("<=", value, high)
+        if grid is not None and low.kind == high.kind == "number":
+            return grid.within(math.ceil(low.literal / grid.unit), math.floor(high.literal / grid.unit))
+        inner, *bounds = [self._order_operand(each) for each in self.unify_types([value, low, high])]
+        return inner.between(*bounds)
+
+    def same(self, left: Value, right: Value) -> Any:
+        """Test that the two are equal or both NULL; the result is never NULL."""
+        if "NULL" in (left.kind, right.kind):
+            return _is_null(left if right.kind == "NULL" else right)
+        if left.literal is not None or right.literal is not None:
+            return ibis.coalesce(self.compare("=", left, right), False)
+        left, right = self.unify_types([left, right])
+        return self._equality_operand(left).identical_to(self._equality_operand(right))
+
+    def _equality_operand(self, value: Value) -> Any:
+        """Return an expression that two values share exactly if they are equal."""
+        return self.dialect.group_key(value.expr) if value.kind == "string" else _parenthesize(value)
+
+    def _order_operand(self, value: Value) -> Any:
+        """Return an expression in the order of the values; strings are ordered by their UTF-8 bytes."""
+        if value.kind == "boolean":
+            raise InvalidTypeError(f"where must compare booleans with = and <> alone, unlike {value.text}")
+        return self.dialect.group_key(value.expr)
+
+    def unify_types(self, values: list[Value]) -> list[Value]:
+        """Return the values in one type, and raise if the engines do not agree on one."""
+        values = self.align_kinds(values)
+        given = [each for each in values if each.kind != "NULL"]
+        kinds = {each.kind for each in given}
+        if not kinds:
+            return values
+        if kinds <= _NUMERIC:
+            alike = unify_numbers(self.dialect, given)
+        elif len(kinds) > 1 or kinds - _COMPARABLE:
+            refuse_mismatch(given)
+        else:
+            alike = unify_moments(given) if kinds <= _MOMENTS else given
+        found, nothing = iter(alike), ibis.null(alike[0].expr.type())
+        return [replace(each, expr=nothing) if each.kind == "NULL" else next(found) for each in values]
+
+    def align_kinds(self, values: list[Value]) -> list[Value]:
+        """Return the values with strings as dates beside dates, dates as timestamps, and undeclared columns read."""
+        kinds = {each.kind for each in values} - {"NULL", "string"}
+        if kinds == {"date", "timestamp"}:
+            kind = "timestamp"
+        elif kinds and kinds <= _NUMERIC:
+            kind = "float"
+        elif len(kinds) == 1:
+            (kind,) = kinds
+        else:
+            return values
+        # The cells of an undeclared column beside date literals may hold times as well, and are read as timestamps if
+        # the engine can. The type of the column, which may follow from rows, decides nothing.
+        is_beside_literals = any(each.cell is not None for each in values) and all(
+            each.literal is not None for each in values if each.cell is None and each.kind != "NULL"
+        )
+        noted = "timestamp" if kind == "date" and is_beside_literals else kind
+        kind = noted if has_reading(self.dialect, ibis.literal(""), noted) else kind
+        values = [self.read_as(kind, each, values, noted) for each in values]
+        return [
+            moment_literal(self.dialect, kind, each.literal, each.node)
+            if kind in _MOMENTS and each.literal is not None and each.kind != kind
+            else each
+            for each in values
+        ]
+
+    def read_as(self, kind: str, value: Value, beside: Sequence[Value] = (), noted: str | None = None) -> Value:
+        """Return an undeclared column read as a kind, NULL in rows where it is none, and other values unchanged."""
+        if value.cell is None or value.kind != "string" or kind not in _READINGS:
+            return value
+        long = next((each for each in beside if each.kind == "number" and 2**53 < abs(each.literal) < 2**64), None)
+        if long is not None:
+            raise InvalidValueError(f"where must compare {value.text} with '{long.text}' in quotes: it is text here")
+        self.readings[value.text] = noted or kind
+        read = replace(value, kind=kind, expr=read_cell(self.dialect, value.cell, kind), cell=None)
+        return replace(read, low=-(2**63), high=2**63 - 1) if kind == "integer" else read
+
+    def describe_readings(self) -> str | None:
+        """Return a sentence about the columns that were read as another kind, None if there are none."""
+        if not self.readings:
+            return None
+        listed = " and ".join(f"{text} as {_READINGS[kind]}" for text, kind in self.readings.items())
+        types = "its type is" if len(self.readings) == 1 else "their types are"
+        return f"where reads {listed}, because {types} not declared: no other spelling meets it"
 
 
-def describe_readings(
-    where: str, table: ir.Table, *, undeclared: Collection[str] = (), is_text: bool = False
-) -> str | None:
-    """What a condition reads columns without a declared type as, in a sentence; None where it reads none.
-
-    It depends on the condition and on what is declared, and on no row.
-
-    Examples
-    --------
-    >>> import ibis
-    >>> visits = ibis.table({"day": "string"}, name="visits")
-    >>> print(describe_readings("day > 9", visits, undeclared=["day"]))
-    where reads day as numbers (2.5), because its type is not declared: no other spelling meets it
-    """
-    reader = Reader(table, frozenset(undeclared), is_text)
-    with silence_sqlglot():
-        _translate(where, reader)
-    return reader.comparator.describe_readings()
+def _find_kind(dtype: dt.DataType, dialect: Dialect) -> str:
+    """Return the kind of a declared type; a type that cannot be compared is its own kind."""
+    # On an engine that keeps dates as text, a timestamp with a zone may have any zone, or none.
+    if dtype.is_timestamp() and (dtype.timezone is None or not dialect.dates_are_text):
+        return "timestamp" if dtype.timezone is None else "timestamp with time zone"
+    tests = {
+        "boolean": dtype.is_boolean,
+        "integer": dtype.is_integer,
+        "decimal": dtype.is_decimal,
+        "float": dtype.is_floating,
+        "string": dtype.is_string,
+        "date": dtype.is_date,
+    }
+    return next((kind for kind, holds in tests.items() if holds()), str(dtype))
 
 
-def _translate(where: str, reader: Reader) -> ir.BooleanValue:
-    expression = parse_expression(where)
-    check_depth(expression)
-    try:
-        truth: ir.BooleanValue = reader.truth(expression)
-    except (InvalidTypeError, InvalidValueError):
-        raise
-    except Exception as error:  # the words of ibis are about its own types
-        raise InvalidValueError(f"where must fit the table, and ibis cannot read it ({type(error).__name__})") from None
-    # Last, so that what says more is said first.
-    check_repeats(expression)
-    return truth
+def _normalize_moment(expr: Any, kind: str) -> Any:
+    """Return dates or timestamps that an engine keeps as text, which has several spellings, in one spelling."""
+    text = expr.cast("string")
+    if kind == "date":
+        return text.substr(0, 10)
+    text, rtrim = text.replace("T", " "), engine_function("rtrim", "string", "string", "string")
+    # A day stands for its midnight, and a minute for its first second: 2026-01-31, and 2026-01-31 12:00.
+    ends = {length: text + end for length, end in ((10, " 00:00:00"), (16, ":00"))}
+    spelled = [(text.length() == length, whole) for length, whole in ends.items()]
+    return ibis.cases(*spelled, (text.contains("."), rtrim(rtrim(text, "0"), ".")), else_=text)
+
+
+def _combine_values(values: list[Value], node: Node, combine: Callable[[list[Any]], Any]) -> Value:
+    """Return the value that is one of several values of one type."""
+    given = [each for each in values if each.kind != "NULL"]
+    if not given:
+        return Value("NULL", node)
+    low, high = min(each.low for each in given), max(each.high for each in given)
+    expr = combine([each.expr for each in values])
+    cell = expr if any(each.cell is not None for each in given) else None
+    return replace(given[0], node=node, expr=expr, literal=None, low=low, high=high, cell=cell)
+
+
+def _combine_balanced(combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
+    """Combine all parts in a tree of logarithmic depth, because ibis and the engines recurse into it."""
+    while len(parts) > 1:
+        rest = parts[-1:] if len(parts) % 2 else []
+        parts = [combine(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)] + rest
+    return parts[0]
+
+
+def _is_null(value: Value) -> Any:
+    """Return the expression that tests a value for NULL."""
+    if value.cell is not None:
+        return is_missing(value.cell)
+    return ibis.literal(value.kind == "NULL") if value.expr is None else _parenthesize(value).isnull()
+
+
+def _parenthesize(value: Value) -> Any:
+    """Return a value as an operand of = or IS; ibis omits the parentheses that BETWEEN, IN and NOT need there."""
+    if value.kind != "boolean" or isinstance(value.node, exp.Column | exp.Boolean):
+        return value.expr
+    return ibis.coalesce(value.expr, _UNKNOWN)
+
+
+def _refuse_order(left: Value, right: Value) -> None:
+    """Raise if both are columns without a declared type: as text 9 would come after 10."""
+    if left.cell is not None and right.cell is not None and left.kind == right.kind == "string":
+        raise InvalidTypeError(
+            f"where must not order {left.text} and {right.text}, whose types nobody has declared: "
+            f"write {left.text} + 0 and {right.text} + 0 for whole numbers"
+        )
+
+
+def _check_string(value: Value, name: str) -> None:
+    """Raise if an operator or a function of strings is given another kind."""
+    if value.kind != "string":
+        raise InvalidTypeError(f"where must use {name} on strings, not on {value.text}, {add_article(value.kind)}")
