@@ -230,7 +230,7 @@ def test_a_fault_is_told_after_the_padding_wait(monkeypatch):
 
 
 def test_a_release_of_items_twice_or_too_many_is_withheld():
-    from discreet.release.topk import check_items
+    from discreet.release.request import check_items
 
     assert check_items(["b", "a"], 2, False) == ["a", "b"]
     assert check_items(["a"], 2, True) == ["a"]
