@@ -1,8 +1,7 @@
-"""Shows on standard error, in a terminal, which stage of a long job is running and for how long.
+"""Show the progress of long jobs on standard error, and make process pools for them.
 
-A library does not print: nothing is shown unless `show_progress` asks for it, as the command line does. What is shown
-are names of stages and seconds: nothing that depends on rows. A terminal that cannot take a line back (TERM=dumb) is
-shown nothing. What takes minutes may ask for plain lines where there is no terminal, a few a minute: `count_in_lines`.
+Nothing is shown unless `show_progress` asks for it, as the command line does. Progress consists of stage names, public
+totals and seconds, so it never depends on rows; a terminal that cannot erase a line (TERM=dumb) shows none.
 """
 
 from __future__ import annotations
@@ -18,19 +17,23 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 
 _PATIENCE = 1.0
+"""Seconds before a stage is shown: short jobs stay silent."""
+
 _FIRST_LINE, _LINES_APART = 3.0, 20.0
+"""Seconds before the first plain line and between later ones: a log of minutes has few of them."""
+
 _WANTED: ContextVar[bool] = ContextVar("wanted", default=False)
 _WITHIN: ContextVar[bool] = ContextVar("within", default=False)
 
 
 @contextmanager
 def show_progress(wanted: bool = True) -> Iterator[None]:
-    """Shows inside which stage of a long job is running, on standard error where that is a terminal.
+    """Show the running stage on standard error, if that is a terminal, until the block ends.
 
     Parameters
     ----------
     wanted
-        False shows none, which is how it is outside.
+        False shows nothing, which is the default outside.
 
     Examples
     --------
@@ -47,7 +50,7 @@ def show_progress(wanted: bool = True) -> Iterator[None]:
 
 
 def is_shown() -> bool:
-    """Whether progress was asked for, and somebody looks at standard error, where it is shown."""
+    """Return True if progress was asked for and standard error is a terminal that can show it."""
     if not _WANTED.get() or os.environ.get("TERM") == "dumb":
         return False
     return getattr(sys, "stderr", None) is not None and sys.stderr.isatty()
@@ -55,15 +58,30 @@ def is_shown() -> bool:
 
 @contextmanager
 def stage(name: str | Callable[[], str]) -> Iterator[None]:
-    """Shows `name` and the seconds since it began, once it has taken more than one, until it ends.
+    """Show `name` and the seconds since the block began, once it has run for more than one second.
 
-    A stage within another shows nothing of its own.
+    A stage inside another stage shows nothing.
     """
     if not is_shown() or _WITHIN.get():
         yield
         return
     done = threading.Event()
-    ticker = threading.Thread(target=_tick, args=(name if callable(name) else lambda: name, done), daemon=True)
+
+    def tick() -> None:
+        begun = time.monotonic()
+        if done.wait(_PATIENCE):
+            return
+        shown = False
+        while not done.wait(0.2):
+            current = name() if callable(name) else name
+            sys.stderr.write(f"\r{current} ... {time.monotonic() - begun:.0f} s ")
+            sys.stderr.flush()
+            shown = True
+        if shown:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+
+    ticker = threading.Thread(target=tick, daemon=True)
     token = _WITHIN.set(True)
     ticker.start()
     try:
@@ -76,10 +94,10 @@ def stage(name: str | Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def count_steps(name: str, steps: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Shows the stage `name` with how many of its steps, whose number is public, are done.
+    """Show the stage `name` with the number of finished steps, out of a public total.
 
-    Gives what to call with the number of steps that are done. The stage begins with the first call, because what comes
-    before may be one of its own.
+    Yields a function that takes the number of finished steps. The stage begins when that is called with 0: work before
+    it may be a stage of its own.
     """
     done, running = [0], ExitStack()
 
@@ -94,9 +112,9 @@ def count_steps(name: str, steps: str, total: int) -> Iterator[Callable[[int], N
 
 @contextmanager
 def count_in_lines(name: str, total: int) -> Iterator[Callable[[], None]]:
-    """Tells in plain lines how many of the steps are done, where progress is wanted; gives what to call after each.
+    """Print the number of finished steps in plain lines, if progress is wanted, terminal or not.
 
-    The first comes after a few seconds and the next ones rarely, so that a log of minutes has few of them.
+    Yields a function to call after each step.
     """
     done, ended = [0], threading.Event()
 
@@ -106,7 +124,17 @@ def count_in_lines(name: str, total: int) -> Iterator[Callable[[], None]]:
     if not _WANTED.get() or getattr(sys, "stderr", None) is None:
         yield advance
         return
-    teller = threading.Thread(target=_tell_lines, args=(name, total, done, ended), daemon=True)
+
+    def print_lines() -> None:
+        begun, wait = time.monotonic(), _FIRST_LINE
+        # A closed standard error must not stop the job.
+        with suppress(OSError, ValueError):
+            while not ended.wait(wait):
+                passed = time.monotonic() - begun
+                print(f"{name}: {done[0]} of {total} done, {passed:.0f} s", file=sys.stderr, flush=True)
+                wait = _LINES_APART
+
+    teller = threading.Thread(target=print_lines, daemon=True)
     teller.start()
     try:
         yield advance
@@ -115,35 +143,9 @@ def count_in_lines(name: str, total: int) -> Iterator[Callable[[], None]]:
         teller.join()
 
 
-def _tell_lines(name: str, total: int, done: list[int], ended: threading.Event) -> None:
-    begun, wait = time.monotonic(), _FIRST_LINE
-    # Whoever read standard error may be gone, which is no reason to stop.
-    with suppress(OSError, ValueError):
-        while not ended.wait(wait):
-            print(f"{name}: {done[0]} of {total} done, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
-            wait = _LINES_APART
-
-
-def _tick(name: Callable[[], str], done: threading.Event) -> None:
-    begun, shown = time.monotonic(), False
-    if done.wait(_PATIENCE):
-        return
-    while not done.wait(0.2):
-        sys.stderr.write(f"\r{name()} ... {time.monotonic() - begun:.0f} s ")
-        sys.stderr.flush()
-        shown = True
-    if shown:
-        sys.stderr.write("\r\x1b[2K")
-        sys.stderr.flush()
-
-
-# Processes that share a computation.
-
-
 def make_pool(jobs: int) -> ProcessPoolExecutor:
-    """So many processes, none of which collects the garbage of the one that it is a copy of.
+    """Return a pool of `jobs` processes that never collect garbage inherited from their parent.
 
-    What a process leaves behind may be a connection of an engine with threads, which a copy does not have: to let it go
-    there ends the copy.
+    That garbage may be a connection of an engine whose threads the child lacks; freeing it would end the child.
     """
     return ProcessPoolExecutor(jobs, initializer=gc.freeze)
