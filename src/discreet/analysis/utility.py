@@ -26,7 +26,15 @@ from discreet.analysis.goals import (
     goals,
 )
 from discreet.analysis.joint_odds import Layers, draw_by, make_analysis_request, make_grouped_analysis_request
-from discreet.analysis.meters import MOST_VALUES, Meter, Precision, Race, check_always_k, check_computed, meter
+from discreet.analysis.meters import (
+    MOST_VALUES,
+    Meter,
+    Precision,
+    check_always_k,
+    check_computed,
+    compute_set_chance_of_race,
+    meter,
+)
 from discreet.analysis.race_odds import Chance
 from discreet.analysis.results import NOT_PRIVATE, Expected, GroupedExpected, GroupedUtility, describe_origin
 from discreet.analysis.results import Utility as Utility
@@ -438,7 +446,7 @@ def _of_loss(mechanism: Mechanism, prepared: joint.Prepared, ranks: Ranks) -> Ch
 
 
 def _of_race(mechanism: Mechanism, prepared: Any, ranks: Ranks) -> Chance:
-    return Race.of(prepared).shots(1e-10, first=ranks).first()
+    return compute_set_chance_of_race(prepared, ranks)
 
 
 _SET_FORMULAS: dict[Form, Callable[[Mechanism, Any, Ranks], Chance]] = {
