@@ -14,7 +14,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from discreet.analysis.canonical_odds import Cells, cells_of
+from discreet.analysis.canonical_odds import cells_of
 from discreet.analysis.goals import (
     GOALS,
     Hits,
@@ -53,7 +53,7 @@ from discreet.release.request import Request
 from discreet.sources.base import GroupedSource, Source
 
 _LEAST_WIDTH = Fraction(1, 1000)
-"""The narrowest interval of a sampled probability: it takes about ten million draws."""
+"""The least width of a sampled interval, which takes more than ten million draws."""
 
 
 @dataclass(frozen=True, eq=False)
