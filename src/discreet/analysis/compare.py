@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from numbers import Integral
 from typing import Any
 
 from discreet.analysis.goals import GOALS, Hits, check_goal, check_share, count_right_ranks, goals, name_goal
@@ -24,7 +23,7 @@ from discreet.mechanisms.histogram import Histogram
 from discreet.mechanisms.registry import DEFAULT, all_contenders
 from discreet.mechanisms.sampler import Sampler
 from discreet.mechanisms.tally import Tally
-from discreet.privacy import Number, Sensitivity, exact, positive
+from discreet.privacy import Number, Sensitivity, exact, is_whole_number, positive
 from discreet.sources.base import GroupedSource
 from discreet.sources.clipped import ClippableSource, ClippedSource
 from discreet.text import align_columns, decimal, round_up
@@ -300,7 +299,7 @@ def compare(
             reaches = measure(cases[0])
         return Choice(mechanism, needs, reaches)
 
-    is_long = mechanisms is None and isinstance(k, Integral) and int(k) >= _LONG
+    is_long = mechanisms is None and is_whole_number(k) and k >= _LONG
     slow = [each for each in own if is_long and each.form is Form.LOSSES]
     choices: list[Choice] = []
     for mechanism in own:

@@ -334,7 +334,7 @@ class _Parts:
         size = np.maximum(np.abs(rise), 1e-300)
         # log((exp(x) - 1) / x), for x > 0 as x + log((1 - exp(-x)) / x)
         flat = np.where(size < 1e-8, -0.5 * size, np.log(-np.expm1(-size)) - np.log(size))
-        return length * np.exp(start + self.begin + (np.maximum(rise, 0.0) + flat))
+        return np.asarray(length * np.exp(start + self.begin + (np.maximum(rise, 0.0) + flat)), np.float64)
 
 
 # A loss below tau means that the i-th item is one of the first n_i ranks, with n_i that do not decrease. Sequences of

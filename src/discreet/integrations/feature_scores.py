@@ -31,7 +31,7 @@ MOST_CUTS = 100
 """The most thresholds made from bounds: each costs one pass over the rows."""
 
 STEPS = 2**20
-"""The number of steps between 0 and 1 of a term of a clipped correlation: sums of 2^43 rows fit into 64 bits."""
+"""The number of steps between 0 and 1 of a term of a clipped correlation: sums over 2^42 rows fit into 64 bits."""
 
 _BLOCK = 2**20
 """The number of cells converted to numbers at a time: 8 MB."""
@@ -177,7 +177,7 @@ class ClassCounts:
                 side = np.where(np.isnan(values), 0, np.where(values > threshold, 1, -1))
                 for number in range(len(shares)):
                     counts[cut, number] += side[classes == number].sum(axis=0)
-        # With p_c = a_c / b, the score is half of the sum of |b U_c - a_c (U_1 + ... + U_C)| / b, the largest over cuts.
+        # With p_c = a_c / b, the score is half of the sum of |b U_c - a_c (U_1 + ... + U_C)| / b, maximised over cuts.
         b = lcm(*(share.denominator for share in shares))
         whole = [int(share * b) for share in shares]
         by_cut = [
@@ -207,9 +207,9 @@ class ClippedCorrelation:
     for missing values. Each row adds u v, rounded to a multiple of 2^-20, to S. The score is |S|.
 
     **Sensitivity.** |u v| <= 1 holds in floats too, because neither rounding nor rounding to steps leads beyond 1. So a
-    row adds c with |c| <= 1 to S, and | |S + c| - |S| | <= |c|: adding a row moves the score down by at most 1 and up by
-    at most 1, and both are reached. S is summed in whole steps, so the score is exact; a term uses only operations that
-    IEEE 754 rounds correctly, so it depends on its row alone.
+    row adds c with |c| <= 1 to S, and | |S + c| - |S| | <= |c|: adding a row moves the score down by at most 1 and up
+    by at most 1, and both are reached. S is summed in whole steps, so the score is exact; a term uses only operations
+    that IEEE 754 rounds correctly, so it depends on its row alone.
 
     The centres are the middles of the bounds. If they are far from the means, S measures that distance and not the
     correlation: choose bounds around the means that you expect. They must not come from the rows.
@@ -415,7 +415,7 @@ def _number(cell: Any) -> float:
 
 
 def _real(array: Any, name: str) -> Any:
-    """Return the array; raise if its type is complex, which scikit-learn would refuse with the values in the message."""
+    """Return the array; raise if its type is complex: the error of scikit-learn would show the values."""
     if array.dtype.kind == "c":
         raise InvalidValueError(f"Complex data not supported: {name} must hold real numbers, not {array.dtype}")
     return array

@@ -85,9 +85,37 @@ def make_top_k(
     >>> select.map(2)
     200.0
     """
-    dp, (size, kind) = _opendp(), _check_domain(input_domain)
-    releases_values = isinstance(mechanism, Mechanism) and mechanism.releases_values
-    sensitivity = _check_metric(input_metric, releases_values)
+    dp = _opendp()
+    if not isinstance(input_domain, dp.VectorDomain):
+        raise InvalidTypeError(
+            f"input_domain must be a vector_domain of numbers with a size, not {quote(input_domain)}"
+        )
+    if input_domain.size is None:
+        raise InvalidValueError(
+            f"input_domain must have a size, as in vector_domain(..., size=3), not {quote(input_domain)}"
+        )
+    size, element = int(input_domain.size), input_domain.element_domain
+    kind = str(element.carrier_type) if isinstance(element, dp.AtomDomain) else None
+    if kind not in _KINDS:
+        raise InvalidTypeError(f"input_domain must be of {', '.join(_KINDS)}, not {quote(input_domain)}")
+    if element.nan:
+        raise InvalidValueError(f"input_domain must be of atom_domain(T={kind}, nan=False), not {quote(input_domain)}")
+    metric = str(input_metric) if isinstance(input_metric, dp.Metric) else ""
+    if isinstance(mechanism, Mechanism) and mechanism.releases_values:
+        if not metric.startswith("L1Distance("):
+            raise InvalidTypeError(
+                f"input_metric must be l1_distance(T=...) for noise on all scores, not {quote(input_metric)}"
+            )
+        # L1 distance 1 is as one user who moves one score by 1.
+        sensitivity = Sensitivity(down=1, up=1, items=1)
+    else:
+        if not metric.startswith("LInfDistance("):
+            raise InvalidTypeError(
+                f"input_metric must be linf_distance(T=..., monotonic=...), not {quote(input_metric)}"
+            )
+        # OpenDP shows the flag through comparison alone; a metric not known as monotonic gets noise both ways.
+        is_monotonic = input_metric == dp.linf_distance(T=input_metric.distance_type, monotonic=True)
+        sensitivity = Sensitivity(down=0 if is_monotonic else 1, up=1)
     if not isinstance(negate, bool):
         raise InvalidTypeError(f"negate must be True or False, not {quote(negate)}")
     # The guarantee depends on the number of items alone; these zeros take no memory.
@@ -148,38 +176,6 @@ def _to_finite_array(scores: list[Any], size: int, kind: str, negate: bool) -> N
         # ~x = -1 - x, or 2^64 - 1 - x unsigned: distances stay the same, and a selection depends on distances alone.
         return ~values if negate else values
     return np.nan_to_num(-values if negate else values, nan=-np.finfo(np.float64).max)
-
-
-def _check_domain(domain: Any) -> tuple[int, str]:
-    """Return the number of items, which is public, and OpenDP's name of the type of the scores."""
-    if not isinstance(domain, _opendp().VectorDomain):
-        raise InvalidTypeError(f"input_domain must be a vector_domain of numbers with a size, not {quote(domain)}")
-    if domain.size is None:
-        raise InvalidValueError(f"input_domain must have a size, as in vector_domain(..., size=3), not {quote(domain)}")
-    element = domain.element_domain
-    kind = str(element.carrier_type) if isinstance(element, _opendp().AtomDomain) else None
-    if kind not in _KINDS:
-        raise InvalidTypeError(f"input_domain must be of {', '.join(_KINDS)}, not {quote(domain)}")
-    if element.nan:
-        raise InvalidValueError(f"input_domain must be of atom_domain(T={kind}, nan=False), not {quote(domain)}")
-    return int(domain.size), kind
-
-
-def _check_metric(metric: Any, releases_values: bool) -> Sensitivity:
-    """Return the sensitivity of the scores at distance 1."""
-    dp = _opendp()
-    if releases_values:
-        if not isinstance(metric, dp.Metric) or not str(metric).startswith("L1Distance("):
-            raise InvalidTypeError(
-                f"input_metric must be l1_distance(T=...) for noise on all scores, not {quote(metric)}"
-            )
-        # L1 distance 1 is as one user who moves one score by 1.
-        return Sensitivity(down=1, up=1, items=1)
-    if not isinstance(metric, dp.Metric) or not str(metric).startswith("LInfDistance("):
-        raise InvalidTypeError(f"input_metric must be linf_distance(T=..., monotonic=...), not {quote(metric)}")
-    # OpenDP exposes the flag through comparison alone; a metric not known as monotonic gets noise for both directions.
-    monotonic = metric == dp.linf_distance(T=metric.distance_type, monotonic=True)
-    return Sensitivity(down=0 if monotonic else 1, up=1)
 
 
 def _opendp() -> Any:
