@@ -1,5 +1,5 @@
 # make demo   sets up and releases a private top-20 of movies from four million synthetic ratings, one per country, a site
-# make test   sets up and runs the tests; make quick runs the fast half
+# make test   sets up and runs the tests, in under five minutes on two cores; make quick runs the fast half
 # make soak   the crash and race tests of the ledger at full length: many minutes
 # make bench  prints every speed target beside what is measured here, in a few minutes; make bench-full measures more
 # make bench-compare  measures again, and prints what got worse since the last committed results, or with
@@ -8,7 +8,7 @@
 # make docs   builds the documentation, with its pictures, into site/; make docs-check looks at it
 # make package  builds the wheel, and tries it in an empty environment, README and types included
 # make fuzz   looks for inputs that break discreet, for SECONDS=60 in all
-# make test-long  what takes long: all that Spark is asked, and longer draws and integrals; .ci/run runs it too
+# make test-long  what takes long: Spark, whole grids of cases, all examples, longer draws and integrals; .ci/run runs it too
 # make test-torch  the tests of torch tensors, in an environment of their own: several gigabytes
 # make peers  sets up the libraries that make test compares with where they are there
 # make mutants  counts the small wrong changes of the sampler that the tests find; ARGS=--help says more
@@ -51,10 +51,10 @@ quick: .venv/.installed-test
 	@$(BIN)/python -m pytest $(TESTS) -m "not slow and not soak and not site and not long"
 
 test-long: .venv/.installed-test
-	@$(BIN)/python -m pytest $(TESTS) -m long
+	@DISCREET_TESTS=long $(BIN)/python -m pytest $(TESTS) -m "(long or hypothesis) and not soak and not site"
 
 test-torch: .venv-torch/.installed
-	@.venv-torch/bin/python -m pytest -q tests/test_tensors.py
+	@.venv-torch/bin/python -m pytest -q tests/sources/arrays/test_tensor.py
 
 soak: .venv/.installed-test
 	@$(BIN)/python -m pytest -m soak tests/ledger
@@ -63,6 +63,8 @@ lint: .venv/.installed-test
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-cache > .imports.txt || { cat .imports.txt; exit 1; }
+	@rm -f .imports.txt
 
 bench: .venv/.installed-test
 	@$(BIN)/python benchmarks/run.py
@@ -73,7 +75,7 @@ bench-full: .venv/.installed-test
 bench-compare: .venv/.installed-test
 	@$(BIN)/python benchmarks/run.py --compare $(if $(AGAINST),--against $(AGAINST)) $(PARTS)
 
-study: .venv/.installed
+study: .venv/.installed-plot
 	@$(BIN)/discreet study --out report
 	@echo 'Open report/index.html in a browser.'
 
@@ -86,7 +88,7 @@ docs: .venv/.installed-docs
 	@echo 'Open site/index.html in a browser.'
 
 docs-check: docs .venv/.installed-test
-	@$(BIN)/python -m pytest -m site tests/test_site.py
+	@$(BIN)/python -m pytest -m site tests/documents/test_site.py
 
 package:
 	@PYTHON=$(PYTHON) .ci/package
@@ -97,7 +99,7 @@ fuzz: .venv/.installed-fuzz
 peers: .venv-peers/.installed
 
 mutants: .venv/.installed-mutants
-	@$(BIN)/python -m mutation.run $(ARGS)
+	@DISCREET_TESTS=long $(BIN)/python -m mutation.run $(ARGS)
 
 house: .venv/.installed-test
 	@$(BIN)/python tools/house.py $(REVS:%=--rev %) $(ARGS)
@@ -116,11 +118,15 @@ clean:
 
 .venv/.installed-test: .venv/bin/python pyproject.toml
 	@$(PIP) install -e ".[test]"
+	@touch $@ .venv/.installed-plot .venv/.installed
+
+.venv/.installed-plot: .venv/bin/python pyproject.toml
+	@$(PIP) install -e ".[plot]"
 	@touch $@ .venv/.installed
 
 .venv/.installed-docs: .venv/bin/python pyproject.toml
 	@$(PIP) install -e ".[docs]"
-	@touch $@ .venv/.installed
+	@touch $@ .venv/.installed-plot .venv/.installed
 
 .venv/.installed-mutants: .venv/bin/python pyproject.toml
 	@$(PIP) install -e ".[mutants]"

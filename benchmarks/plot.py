@@ -1,4 +1,4 @@
-"""Draws cost.svg and cost.png from curves.json: seconds against d and against k, each line labelled where it ends."""
+"""Draw cost.svg and cost.png from curves.json: seconds against d and against k, each line labelled at its end."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import math
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-
-mpl.use("agg")
-from matplotlib import pyplot
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullLocator
 
-INK, QUIET, GRID = "#1b2330", "#596273", "#e3e7ee"
+from discreet.study.charts import INK, STYLE
 
-# Colours of Okabe and Ito, which all eyes tell apart; peers are dashed, and every line has a mark of its own.
+# The colours of Okabe and Ito are safe for colour-blind readers. Peers are dashed, and every line has its own marker.
 LINES = {
     "canonical": ("#0072B2", "-", "o"),
     "one-shot": ("#009E73", "-", "s"),
@@ -32,21 +30,15 @@ LINES = {
     "diffprivlib": ("#1b2330", ":", "*"),
 }
 
-STYLE: dict[Any, Any] = {
-    "axes.edgecolor": QUIET, "axes.labelcolor": INK, "axes.spines.right": False, "axes.spines.top": False,
-    "axes.titlelocation": "left", "axes.titlesize": 12, "axes.titleweight": "bold", "axes.grid": True,
-    "axes.axisbelow": True, "font.size": 11, "grid.color": GRID, "svg.hashsalt": "discreet", "text.color": INK,
-    "xtick.color": QUIET, "xtick.labelcolor": INK, "ytick.color": QUIET, "ytick.labelcolor": INK,
-}  # fmt: skip
-
 GAP, WIDE = 0.29, 0.75
-"""How high a name is, in powers of ten of a second, and how wide, in powers of ten of d or k."""
+"""The height of a name in powers of ten of a second, and its width in powers of ten of d or k."""
 
 
 def draw(found: dict[str, Any], folder: Path) -> None:
-    """Both panels over one axis of seconds."""
-    with mpl.rc_context(STYLE):
-        figure, (left, right) = pyplot.subplots(1, 2, figsize=(13, 6.4), sharey=True)
+    """Draw both panels over one axis of seconds."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(13, 6.4))
+        left, right = figure.subplots(1, 2, sharey=True)
         panel(left, found["against_d"], f"Number of items d, with k = {found['k']}")
         panel(right, found["against_k"], f"k, with d = {found['d']:,}")
         if absent := [name for name in found["against_d"] if name not in found["against_k"]]:
@@ -57,11 +49,10 @@ def draw(found: dict[str, Any], folder: Path) -> None:
         figure.tight_layout()
         for suffix, metadata in ((".svg", {"Date": None}), (".png", {})):
             figure.savefig(folder / f"cost{suffix}", metadata=metadata, dpi=130)
-        pyplot.close(figure)
 
 
 def panel(axes: Axes, curves: dict[str, list[tuple[int, float]]], along: str) -> None:
-    """One line for each contestant, its name beside its last point."""
+    """Draw one line for each contestant, its name beside its last point."""
     axes.set(xscale="log", yscale="log", xlabel=along)
     ends: dict[float, dict[str, float]] = {}
     for name, points in curves.items():
@@ -89,7 +80,7 @@ def panel(axes: Axes, curves: dict[str, list[tuple[int, float]]], along: str) ->
 
 
 def beside(axes: Axes, x: float, ends: dict[str, float]) -> None:
-    """The names of the lines that go all the way, at the right, each tied to its line."""
+    """Write the names of the lines that reach the right end, each tied to its line."""
     heights = apart({name: math.log10(y) for name, y in ends.items()})
     for name, y in ends.items():
         colour = LINES[name][0]
@@ -99,7 +90,7 @@ def beside(axes: Axes, x: float, ends: dict[str, float]) -> None:
 
 
 def above(axes: Axes, ends: list[tuple[float, float, str]]) -> None:
-    """The names of the lines that stop early, over their last points, and over one another where these are close."""
+    """Write the names of the lines that stop early over their last points, stacked where these are close."""
     halo = [withStroke(linewidth=3, foreground="white")]
     placed: list[tuple[float, float]] = []
     for x, y, name in sorted(ends, key=lambda end: end[1]):
@@ -112,12 +103,12 @@ def above(axes: Axes, ends: list[tuple[float, float, str]]) -> None:
 
 
 def darker(colour: str) -> tuple[float, ...]:
-    """The colour of a line for letters, which need more contrast."""
+    """Return the colour of a line for letters, which need more contrast."""
     return tuple(0.6 * part + 0.4 * ink for part, ink in zip(to_rgb(colour), to_rgb(INK), strict=True))
 
 
 def apart(heights: dict[str, float]) -> dict[str, float]:
-    """The heights moved as little as is needed for no two to be closer than GAP: neighbours share what they move."""
+    """Return the heights, moved as little as needed to keep all of them GAP apart; neighbours share the move."""
     names = sorted(heights, key=lambda name: heights[name])
     blocks: list[list[str]] = []
     centres: list[float] = []

@@ -25,12 +25,13 @@ USERS, ITEMS = 500_000, 20_000
 
 
 def rows(run: Run) -> Rows:
-    """Parquet on DuckDB, PostgreSQL, and a domain that is too large to list."""
+    """Parquet and CSV on DuckDB, PostgreSQL, and a domain that is too large to list."""
     repeats = 5 if run.full else 3
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events.parquet"
         make_events(path, run.size(5 * 10**6, 2 * 10**7))
         yield from parquet(path, repeats)
+        yield from delimited(Path(folder) / "events.csv", run)
         yield from postgres(pq.read_table(path).slice(0, run.size(2 * 10**6)), repeats)
     yield from huge_domain(run.size(2 * 10**5, 10**6), repeats)
 
@@ -70,6 +71,27 @@ def parquet(path: Path, repeats: int) -> Rows:
     peaks = [[peak(__file__, name, path) for name in ("bare", "release")] for _ in range(repeats - 2)]
     above = statistics.median(private - plain for plain, private in peaks)
     yield Row(f"{what}, peak memory above that of the bare query", above, "MB", 300)
+
+
+def delimited(path: Path, run: Run) -> Rows:
+    """Events in CSV, with quoted columns that nobody asks for."""
+    rng, count = np.random.default_rng(4), run.size(2 * 10**6, 6 * 10**6)
+    events = {"user_id": rng.integers(0, USERS, count), "item_id": draw_items(rng, count)}
+    events |= {"seconds": rng.integers(0, 10**9, count), "note": rng.choice(["skipped", "heard, to the end"], count)}
+    csv.write_csv(pa.table(events), path)
+    query = f"SELECT item_id, count(DISTINCT user_id) FROM read_csv('{path}', all_varchar = true) GROUP BY item_id"  # noqa: S608
+
+    def ask() -> None:
+        with duckdb.connect() as connection:
+            connection.execute(query).fetchall()
+
+    def private() -> None:
+        source = discreet.events(str(path), user="user_id", item="item_id", domain=list(map(str, range(ITEMS))))
+        discreet.top_k(source, k=100, epsilon=1)
+
+    times = run.minima({"bare": ask, "release": private}, 7)
+    what = f"{many(count)} events, CSV, DuckDB"
+    yield Row(what, times["release"] / times["bare"], "bare queries", 1.1, one=times["bare"])
 
 
 def peak(script: str, *what: str | Path) -> float:

@@ -1,4 +1,4 @@
-"""The pictures and figures of the page "Choose a mechanism and an epsilon", from made-up scores.
+"""Compute and draw the figures of the page "Choose a mechanism and an epsilon", from made-up scores.
 
     python examples/figures.py            prints the figures
     python examples/figures.py pictures   and draws them into pictures/
@@ -32,7 +32,7 @@ Curves = dict[str, list[tuple[float, float]]]
 
 
 def main() -> None:
-    """Prints, and draws where a folder is given."""
+    """Print the figures, and draw them if a folder is given."""
     needed = {name: [(float(k), needs(k, name)) for k in PLACES] for name in MECHANISMS}
     chance = {name: [(e, top(10, e, name)) for e in steps(0.001, 0.05, 41)] for name in MECHANISMS}
     goals = reached(100, steps(0.05, 0.5, 41))
@@ -45,33 +45,33 @@ def main() -> None:
 
 
 def steps(low: float, high: float, count: int) -> list[float]:
-    """Numbers from low to high, each the same factor above the one before, to three digits."""
+    """Return numbers from low to high with a constant ratio, to three digits."""
     return [float(f"{low * (high / low) ** (i / (count - 1)):.3g}") for i in range(count)]
 
 
 def needs(k: int, name: str) -> float:
-    """The epsilon with which the exact top-k is released nine times in ten."""
+    """Return the epsilon with which the exact top-k is released nine times in ten."""
     return float(discreet.epsilon_for(SCORES, k, goal="top", probability="0.9", mechanism=MECHANISMS[name]))
 
 
 def top(k: int, epsilon: float, name: str) -> float:
-    """The chance of the exact top-k."""
+    """Return the probability of the exact top-k."""
     return discreet.utility(SCORES, k, str(epsilon), MECHANISMS[name]).top
 
 
 def share(k: int, epsilon: float, name: str) -> float:
-    """How many of the true top-k are released, as a share."""
+    """Return the share of the true top-k that is released."""
     return discreet.utility(SCORES, k, str(epsilon), MECHANISMS[name]).recall
 
 
 def reached(k: int, budgets: list[float]) -> Curves:
-    """The chance of each goal with the canonical mechanism."""
+    """Return the probability of each goal with the canonical mechanism."""
     found = [(e, discreet.utility(SCORES, k, str(e))) for e in budgets]
     return {goal: [(e, getattr(one, goal)) for e, one in found] for goal in ("good", "great", "top")}
 
 
 def table(needed: Curves) -> str:
-    """The needed epsilons, a row for each k."""
+    """Return the needed epsilons as text, a row for each k."""
     rows = [["k", *needed]]
     for i, k in enumerate(PLACES):
         rows.append([str(k), *(f"{curve[i][1]:.4g}" for curve in needed.values())])
@@ -80,7 +80,7 @@ def table(needed: Curves) -> str:
 
 
 def shared(shares: Curves) -> str:
-    """The shares of the true top-10, a row for each epsilon."""
+    """Return the shares of the true top-10 as text, a row for each epsilon."""
     rows = [["epsilon", *shares]]
     for i, (epsilon, _) in enumerate(shares["canonical"]):
         rows.append([f"{epsilon:g}", *(f"{curve[i][1]:.2f}" for curve in shares.values())])
@@ -89,7 +89,7 @@ def shared(shares: Curves) -> str:
 
 
 def draw(folder: Path, chance: Curves, needed: Curves, goals: Curves, shares: Curves) -> None:
-    """The four pictures."""
+    """Draw the four pictures."""
     with drawing(folder, "chance") as axes:
         plot(axes, chance, CURVES)
         axes.set(xlabel="epsilon", ylabel="chance of the exact top 10")
@@ -112,7 +112,7 @@ def draw(folder: Path, chance: Curves, needed: Curves, goals: Curves, shares: Cu
 
 
 def plot(axes: Any, curves: Curves, styles: dict[str, tuple[str, str]], marker: str = "") -> None:
-    """Lines, told apart by colour and by dashes."""
+    """Plot lines that differ in colour and in dashes."""
     for name, curve in curves.items():
         colour, dashes = styles[name]
         axes.plot(*zip(*curve, strict=True), color=colour, linestyle=dashes, linewidth=2, marker=marker, label=name)

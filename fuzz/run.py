@@ -100,7 +100,8 @@ def _in_a_process(target: str, seconds: float) -> Report:
     with tempfile.TemporaryDirectory(prefix="discreet-fuzz-") as scratch:
         written = Path(scratch) / "report.json"
         arguments = [str(seconds), "--target", target, "--report", str(written)]
-        environment = os.environ | {"TMPDIR": scratch, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+        paths = map(str, (ROOT, ROOT / "tests", ROOT / "tests" / "helpers"))
+        environment = os.environ | {"TMPDIR": scratch, "PYTHONPATH": os.pathsep.join(paths)}
         environment.pop("DISCREET_DEBUG", None)
         program = [sys.executable, "-m", "fuzz.run", *arguments]
         code, log = _ended(program, environment, seconds + 3 * SLOWEST)

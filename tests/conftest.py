@@ -1,11 +1,20 @@
 """Settings and fixtures shared by all tests."""
 
+import gc
 import re
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+from effort import examples, mark_long_cases
+
+settings.register_profile(
+    "steady",
+    deadline=None,
+    derandomize=True,
+    max_examples=examples(100),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("steady")
 
 
@@ -15,6 +24,13 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.long)
+    mark_long_cases(items)
+
+
+def pytest_collection_finish():
+    """What is there before the first test stays: the collector need not look at it thousands of times."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

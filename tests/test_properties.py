@@ -30,6 +30,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet.mechanisms.noise import NOISES
 from discreet.release.release import add_decimals
+from effort import examples
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the folder fuzz is
 from fuzz import conditions
@@ -616,15 +617,16 @@ ACCEPTED = {"top_k": 100, "events": 30, "neighbours": 15, "release text": 1, "co
 """How many examples are drawn, and how many of them must be accepted for the property to say something."""
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_a_right_answer_or_an_error(name):
     strategy, check = PROPERTIES[name]
     accepted = []
 
-    @settings(max_examples=EXAMPLES[name])
+    @settings(max_examples=examples(EXAMPLES[name]))
     @given(example=strategy)
     def one(example):
         accepted.append(check(example))
 
     one()
-    assert sum(accepted) >= ACCEPTED[name]
+    assert sum(accepted) >= examples(ACCEPTED[name])

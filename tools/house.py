@@ -8,9 +8,18 @@ How each row is counted:
 
 - A module is a file that ends in .py under src; its importers are the other modules that import it, anywhere in the
   file, or load it by a name that stands in a string. Packages are not asked for their importers.
+- Lines are those of all modules, blank lines and comments included. A line of an import is one that an `import`
+  statement covers, at any level of the file.
+- A loose module is a file in the package's own folder, `__init__.py` and `__main__.py` included.
 - The walks are real runs in a process of their own; `walk.py`, beside this file, says what a hop is.
 - A function is a `def` at any level whose name has no double underscore in front; its length is that of its body in
   lines, without the docstring.
+- The parameters of a function are all that its signature names, `self`, `*args` and `**options` included. The public
+  `events` and `top_k` are excepted, which are meant to be called with keywords.
+- A private function starts with one underscore. It is used once where its own module has its name once beside the
+  `def`, as a variable or behind a dot; a function that only another module uses counts as not used. The share is of all
+  functions, those with double underscores included.
+- A docstring is a string that stands alone as a statement: that of a module, a class, a function or an attribute.
 - A bare participle is a name of one word that ends in -ed, or an irregular one such as `drawn`; what is a verb or a
   noun too, such as `read` or `bound`, is none.
 - A file knows of a thing if its code names it: an identifier, an import or a string has the name in it. Docstrings and
@@ -32,6 +41,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -65,6 +75,19 @@ IRREGULAR = (
     "torn unbroken understood unknown unread withdrawn written"
 )
 NO_PARTICIPLES = "bed embed exceed feed need proceed red seed shed speed succeed"
+
+QUESTION = r"(What|Whether|Which|How|Where|Why)\b"
+"""The words that open a relative clause or a question, with which no docstring should begin."""
+
+WALKS = {
+    "top_k": "top_k(array)",
+    "select": "select events.parquet --where",
+    "select_by": "select events.parquet --where --by",
+}
+"""The walks whose hops are counted, and their titles."""
+
+MANY_PARAMETERS = ("events", "top_k")
+"""The public functions that may have more parameters than others."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Row = tuple[str, list[str], str]
@@ -152,6 +175,65 @@ def _body_length(function: Function) -> int:
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
+def count_lines(tree: Tree) -> list[int]:
+    """Return the number of lines of each module."""
+    return [len(path.read_text(encoding="utf-8").splitlines()) for path in sorted(tree.source.rglob("*.py"))]
+
+
+def count_import_lines(tree: Tree) -> int:
+    """Return the number of lines that import statements cover."""
+    nodes = (node for module in tree.modules.values() for node in ast.walk(module))
+    return sum((n.end_lineno or 0) - n.lineno + 1 for n in nodes if isinstance(n, ast.Import | ast.ImportFrom))
+
+
+def find_loose_modules(tree: Tree) -> list[str]:
+    """Return the files that lie in the package's own folder."""
+    return sorted(str(path.relative_to(tree.source)) for path in tree.source.glob("*/*.py"))
+
+
+def find_most_parameters(tree: Tree) -> tuple[int, str]:
+    """Return the largest number of parameters, and the function that has it."""
+    return max(
+        (_count_parameters(function.args), f"{module}.{function.name}")
+        for module, functions in tree.functions.items()
+        for function in functions
+        if function.name not in MANY_PARAMETERS
+    )
+
+
+def _count_parameters(arguments: ast.arguments) -> int:
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    return sum(argument is not None for argument in named)
+
+
+def count_functions(tree: Tree) -> int:
+    """Return the number of all functions, those that Python itself calls included."""
+    return sum(isinstance(node, Function) for module in tree.modules.values() for node in ast.walk(module))
+
+
+def find_used_once(tree: Tree) -> list[str]:
+    """Return the private functions whose name stands once in their module beside the definition."""
+    found = []
+    for name, module in tree.modules.items():
+        nodes = list(ast.walk(module))
+        uses = Counter(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+        uses.update(node.attr for node in nodes if isinstance(node, ast.Attribute))
+        private = [function.name for function in tree.functions[name] if function.name.startswith("_")]
+        found += [f"{name}.{function}" for function in private if uses[function] == 1]
+    return found
+
+
+def find_questions(tree: Tree) -> list[str]:
+    """Return the docstrings that open with a question word, each behind its module."""
+    texts = (
+        (name, node.value.value)
+        for name, module in tree.modules.items()
+        for node in ast.walk(module)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    )
+    return [f"{name}: {text.split(chr(10))[0]}" for name, text in texts if re.match(QUESTION, text)]
+
+
 def find_knowing(tree: Tree, *patterns: str) -> list[str]:
     """The modules whose code has, for every pattern, a name that fits it."""
     texts = {name: "\n".join(_words(module)) for name, module in tree.modules.items()}
@@ -185,16 +267,35 @@ def measure(tree: Tree) -> list[Row]:
     """All rows, in the order in which they are printed."""
     alone = find_single_imports(tree)
     participles = find_participles(tree)
-    rows: list[Row] = [("modules", [], str(len(tree.modules))), ("modules with one importer", alone, str(len(alone)))]
-    for name, title in {"top_k": "top_k(array)", "select": "select events.parquet --where"}.items():
-        passed = walk(tree, name)
-        rows.append((f"{title}: files", [], str(passed["files"])))
-        rows.append((f"{title}: hops, and calls that make them", [], f"{passed['pairs']}, {passed['calls']}"))
+    loose = find_loose_modules(tree)
+    lines = count_lines(tree)
+    rows: list[Row] = [
+        ("modules", [], str(len(tree.modules))),
+        ("loose modules at the top", loose, str(len(loose))),
+        ("modules with one importer", alone, str(len(alone))),
+        ("lines", [], str(sum(lines))),
+        ("lines of a module: median", [], f"{median(lines):g}"),
+        ("lines of imports", [], f"{count_import_lines(tree) / sum(lines):.1%}"),
+    ]
+    for name, title in WALKS.items():
+        try:
+            passed = walk(tree, name)
+            files, hops = str(passed["files"]), f"{passed['pairs']}, {passed['calls']}"
+        except subprocess.CalledProcessError:  # a revision from before the command had these options
+            files = hops = "not possible"
+        rows.append((f"{title}: files", [], files))
+        rows.append((f"{title}: hops, and calls that make them", [], hops))
     base = walk(tree, "arrays")
     trusted = f"{base['functions']} / {base['files']} / {base['lines']}"
     rows.append(("top_k of several arrays: functions / files / lines", [], trusted))
     lengths = measure_lengths(tree)
     rows.append(("functions", [], str(len(lengths))))
+    most, holder = find_most_parameters(tree)
+    rows.append(("most parameters of one function", [holder], f"{most}, {holder.removeprefix('discreet.')}"))
+    once, everything = find_used_once(tree), count_functions(tree)
+    rows.append(("private functions used once", once, f"{len(once)}, {len(once) / everything:.0%}"))
+    questions = find_questions(tree)
+    rows.append(("docstrings that open with What, Whether, Which, ...", questions, str(len(questions))))
     rows.append(("functions that are bare participles", participles, str(len(participles))))
     tenths = quantiles(lengths, n=10, method="inclusive")
     spread = f"{median(lengths):g} / {tenths[-1]:g} / {max(lengths)}"

@@ -3,6 +3,7 @@
     PYTHONPATH=some/tree/src python tools/walk.py top_k
     PYTHONPATH=some/tree/src python tools/walk.py arrays
     PYTHONPATH=some/tree/src python tools/walk.py select
+    PYTHONPATH=some/tree/src python tools/walk.py select_by
 
 A real release is made under `sys.setprofile`, which sees every call of a function. A file is passed where one of its
 functions runs. A hop is a call from a function in one file to a function in another, both under the tree's package:
@@ -31,6 +32,7 @@ from typing import Any
 
 SELECT = """select events.parquet --user user --item item --domain items.csv:item --label title -k 3 --epsilon 1
   --where "stars >= 4 and kind = 'film'" """
+SELECT_BY = SELECT + "--by kind --groups kinds.csv:kind --each-user one"
 
 
 @dataclass
@@ -91,8 +93,8 @@ def prepare_arrays() -> Callable[[], Any]:
     return run
 
 
-def prepare_select() -> Callable[[], Any]:
-    """The command line on a file of two hundred events, in the current folder."""
+def prepare_select(command: str = SELECT) -> Callable[[], Any]:
+    """Write a file of two hundred events to the current folder, and return a run of the command line on it."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -101,7 +103,8 @@ def prepare_select() -> Callable[[], Any]:
     events = [{"user": i % 40, "item": i * i % 12, "stars": i % 5 + 1, "kind": "film"} for i in range(200)]
     pa.parquet.write_table(pa.Table.from_pylist(events), "events.parquet")
     Path("items.csv").write_text("item,title\n" + "".join(f"{i},Title {i}\n" for i in range(12)), encoding="utf-8")
-    sys.argv = ["discreet", *shlex.split(SELECT)]
+    Path("kinds.csv").write_text("kind\nfilm\nseries\n", encoding="utf-8")
+    sys.argv = ["discreet", *shlex.split(command)]
 
     def run() -> None:
         with redirect_stdout(StringIO()):
@@ -110,6 +113,11 @@ def prepare_select() -> Callable[[], Any]:
             raise SystemExit(code)
 
     return run
+
+
+def prepare_select_by() -> Callable[[], Any]:
+    """Write the same file, and return a run that releases one list for each kind."""
+    return prepare_select(SELECT_BY)
 
 
 def measure(prepare: Callable[[], Callable[[], Any]]) -> dict[str, int]:
@@ -132,7 +140,8 @@ def measure(prepare: Callable[[], Callable[[], Any]]) -> dict[str, int]:
 
 def main() -> None:
     """Prints what the named walk passes, as JSON."""
-    prepare = {"top_k": prepare_top_k, "arrays": prepare_arrays, "select": prepare_select}[sys.argv[1]]
+    walks = (prepare_top_k, prepare_arrays, prepare_select, prepare_select_by)
+    prepare = {walk.__name__.removeprefix("prepare_"): walk for walk in walks}[sys.argv[1]]
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         print(json.dumps(measure(prepare)))

@@ -1,4 +1,4 @@
-"""Runs the scripts of the gallery and of other pages: what they draw and print goes to docs/pictures/.
+"""Run the scripts of the gallery and of other pages, and keep their pictures and output in docs/pictures/.
 
     python docs/_build/pictures.py
 """
@@ -16,7 +16,7 @@ SCRIPTS = [*sorted((EXAMPLES / "gallery").glob("*.py")), EXAMPLES / "figures.py"
 
 
 def main() -> None:
-    """Runs each script in a process of its own, and keeps what it prints."""
+    """Run each script in a process of its own and keep its output."""
     FOLDER.mkdir(exist_ok=True)
     for script in SCRIPTS:
         if script.stem == "picture":

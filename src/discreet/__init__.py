@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from discreet.mechanisms.sampler import Sampler
     from discreet.release.grouped import GroupedRelease
     from discreet.release.sketch import Sketch
-    from discreet.release.sketch_draw import sketch
+    from discreet.release.sketch_request import sketch
     from discreet.sources.base import GroupedSource
     from discreet.sources.discovered import Discovered, UnlistedGroups, UnlistedSource, discovered
     from discreet.sources.events.check import check_events
@@ -153,7 +153,7 @@ _ON_DEMAND = {
     "product": "discreet.sources.events.group_columns",
     "quarter": "discreet.sources.events.periods",
     "quarters": "discreet.sources.events.periods",
-    "sketch": "discreet.release.sketch_draw",
+    "sketch": "discreet.release.sketch_request",
     "strings": "discreet.sources.events.ranges",
     "subset_probability": "discreet.analysis.utility",
     "utility": "discreet.analysis.utility",

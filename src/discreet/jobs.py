@@ -1,7 +1,8 @@
 """Show the progress of long jobs on standard error, and make process pools for them.
 
 Nothing is shown unless `show_progress` asks for it, as the command line does. Progress consists of stage names, public
-totals and seconds, so it never depends on rows; a terminal that cannot erase a line (TERM=dumb) shows none.
+totals and seconds, so it never depends on rows. rich draws it in a terminal that can erase a line (not TERM=dumb);
+`count_in_lines` prints plain lines without one.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from typing import Any
 
 _PATIENCE = 1.0
-"""Seconds before a stage is shown: short jobs stay silent."""
+"""A stage is shown once it has taken this many seconds, so that short jobs show nothing."""
 
 _FIRST_LINE, _LINES_APART = 3.0, 20.0
-"""Seconds before the first plain line and between later ones: a log of minutes has few of them."""
+"""The seconds before the first plain line and between two of them: a log of minutes has few of them."""
 
 _WANTED: ContextVar[bool] = ContextVar("wanted", default=False)
 _WITHIN: ContextVar[bool] = ContextVar("within", default=False)
@@ -28,12 +30,12 @@ _WITHIN: ContextVar[bool] = ContextVar("within", default=False)
 
 @contextmanager
 def show_progress(wanted: bool = True) -> Iterator[None]:
-    """Show the running stage on standard error, if that is a terminal, until the block ends.
+    """Show the stages of long jobs inside this context, on standard error if it is a terminal.
 
     Parameters
     ----------
     wanted
-        False shows nothing, which is the default outside.
+        False shows none, as outside the context.
 
     Examples
     --------
@@ -58,46 +60,54 @@ def is_shown() -> bool:
 
 @contextmanager
 def stage(name: str | Callable[[], str]) -> Iterator[None]:
-    """Show `name` and the seconds since the block began, once it has run for more than one second.
-
-    A stage inside another stage shows nothing.
-    """
+    """Show `name` and the seconds since the stage began, until it ends; a stage within another shows nothing."""
     if not is_shown() or _WITHIN.get():
         yield
         return
-    done = threading.Event()
+    begun, shown = time.monotonic(), list[Any]()
 
-    def tick() -> None:
-        begun = time.monotonic()
-        if done.wait(_PATIENCE):
-            return
-        shown = False
-        while not done.wait(0.2):
-            current = name() if callable(name) else name
-            sys.stderr.write(f"\r{current} ... {time.monotonic() - begun:.0f} s ")
-            sys.stderr.flush()
-            shown = True
-        if shown:
-            sys.stderr.write("\r\x1b[2K")
-            sys.stderr.flush()
+    def show() -> None:
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
 
-    ticker = threading.Thread(target=tick, daemon=True)
+        def line() -> Text:
+            text = f"{name() if callable(name) else name} ... {time.monotonic() - begun:.0f} s"
+            return Text(text, no_wrap=True, overflow="ellipsis")
+
+        live = Live(
+            get_renderable=line,
+            console=Console(stderr=True),
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        shown.append(live)
+        with suppress(OSError, ValueError):
+            live.start(refresh=True)
+
+    timer = threading.Timer(_PATIENCE, show)
+    timer.daemon = True
     token = _WITHIN.set(True)
-    ticker.start()
+    timer.start()
     try:
         yield
     finally:
         _WITHIN.reset(token)
-        done.set()
-        ticker.join()
+        timer.cancel()
+        timer.join()
+        # The reader of standard error may be gone, which is no reason to stop.
+        with suppress(OSError, ValueError):
+            for live in shown:
+                live.stop()
 
 
 @contextmanager
 def count_steps(name: str, steps: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show the stage `name` with the number of finished steps, out of a public total.
+    """Show the stage `name` with the number of its steps that are done; the total is public.
 
-    Yields a function that takes the number of finished steps. The stage begins when that is called with 0: work before
-    it may be a stage of its own.
+    The context gives a function to call with that number. The stage begins with the first call, because the code before
+    it may have a stage of its own.
     """
     done, running = [0], ExitStack()
 
@@ -112,29 +122,25 @@ def count_steps(name: str, steps: str, total: int) -> Iterator[Callable[[int], N
 
 @contextmanager
 def count_in_lines(name: str, total: int) -> Iterator[Callable[[], None]]:
-    """Print the number of finished steps in plain lines, if progress is wanted, terminal or not.
-
-    Yields a function to call after each step.
-    """
-    done, ended = [0], threading.Event()
+    """Print the number of finished steps in plain lines if progress is wanted; give a function to call after each."""
+    done, ended, begun = [0], threading.Event(), time.monotonic()
 
     def advance() -> None:
         done[0] += 1
 
+    def tell() -> None:
+        wait = _FIRST_LINE
+        # The reader of standard error may be gone, which is no reason to stop.
+        with suppress(OSError, ValueError):
+            while not ended.wait(wait):
+                text = f"{name}: {done[0]} of {total} done, {time.monotonic() - begun:.0f} s"
+                print(text, file=sys.stderr, flush=True)
+                wait = _LINES_APART
+
     if not _WANTED.get() or getattr(sys, "stderr", None) is None:
         yield advance
         return
-
-    def print_lines() -> None:
-        begun, wait = time.monotonic(), _FIRST_LINE
-        # A closed standard error must not stop the job.
-        with suppress(OSError, ValueError):
-            while not ended.wait(wait):
-                passed = time.monotonic() - begun
-                print(f"{name}: {done[0]} of {total} done, {passed:.0f} s", file=sys.stderr, flush=True)
-                wait = _LINES_APART
-
-    teller = threading.Thread(target=print_lines, daemon=True)
+    teller = threading.Thread(target=tell, daemon=True)
     teller.start()
     try:
         yield advance

@@ -1,8 +1,8 @@
-"""What is protected and how much: epsilon and sensitivities as the exact rationals they denote, and adjacency.
+"""Privacy parameters as the exact rationals they denote: epsilon, sensitivities, and the adjacency of datasets.
 
-Adding one user moves every score by something in [-down, +up]. A selection does not notice a constant added to all
-scores, so the pair acts as the sensitivity delta = (down + up) / 2. Replacing one user by another is a removal and an
-addition, so each side becomes down + up.
+Adding one user moves every score by something in [-down, +up]. A selection does not change if a constant is added to
+all scores, so its sensitivity is delta = (down + up) / 2. Replacing one user by another is a removal and an addition,
+so each side becomes down + up (docs/proofs.md, section 1.1).
 """
 
 from __future__ import annotations
@@ -23,79 +23,103 @@ from discreet.errors import InvalidTypeError, InvalidValueError, quote
 ADJACENCIES = ("add-remove", "swap")
 
 ONE, MANY = "one", "many"
-"""In how many groups of a list by group a user counts: what `each_user` can be."""
+"""The number of groups that a user counts in: the values of `each_user`."""
 
 Number = int | float | Fraction | Decimal | str
-"""What stands for an exact rational: "0.1" and Decimal("0.1") are one tenth, a float is its dyadic value."""
+"""A number that denotes an exact rational: "0.1" and Decimal("0.1") are one tenth, a float is its dyadic value."""
 
-_LONGEST, _WIDEST, _BITS = 1000, 1000, 4096
-"""Limits that keep a parameter printable and quick: characters, powers of ten, bits above or below the line."""
+_MAX_CHARACTERS = 1000
+"""The most characters of a parameter as text."""
 
-_MOST_ITEMS = 2**63
-"""How many items a domain can have, and so how many scores one user can move."""
+_MAX_EXPONENT = 1000
+"""The largest power of ten in a parameter; a few characters could otherwise take minutes to evaluate."""
+
+_MAX_BITS = 4096
+"""The most bits of a numerator or denominator, so that parameters stay printable and quick to compute with."""
+
+_MAX_ITEMS = 2**63
+"""The most items of a domain, and so the most scores that one user can move."""
 
 
 def exact(value: Any, name: str) -> Fraction:
-    """The exact rational that a public parameter denotes.
+    """Return the exact rational that a public parameter denotes.
 
     Parameters
     ----------
     value
         A whole number, float, Fraction, Decimal or string such as "0.1", "1/3" or "1e-6".
     name
-        What the error message calls it.
+        The name in the error message.
 
     Examples
     --------
     >>> exact("0.1", "epsilon"), exact(0.5, "epsilon")
     (Fraction(1, 10), Fraction(1, 2))
     """
-    number = _exact(value, name)
-    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _BITS:
-        raise InvalidValueError(f"{name} must be a number of at most {_LONGEST} digits, not {quote(value)}")
+    # Nearly all values are of these two types, and the checks below take longer than the conversion.
+    if type(value) is Fraction or type(value) is int:
+        number = Fraction(value)
+    elif isinstance(value, str):
+        number = _from_text(value, name)
+    elif isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
+        raise InvalidTypeError(f"{name} must be a number, not {quote(value)}")
+    elif isinstance(value, numbers.Rational):
+        number = Fraction(int(value.numerator), int(value.denominator))
+    elif isinstance(value, Decimal) and value.is_finite():
+        number = _from_text(str(value), name)
+    elif isinstance(value, (numbers.Real, Decimal)):
+        if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
+            raise InvalidValueError(f"{name} must be a finite number, not {quote(value)}")
+        number = Fraction(*value.as_integer_ratio())  # type: ignore[union-attr]  # every float type has it
+    else:
+        raise InvalidTypeError(f"{name} must be a number or a string such as '0.5' or '1/3', not {quote(value)}")
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MAX_BITS:
+        raise InvalidValueError(f"{name} must be a number of at most {_MAX_CHARACTERS} digits, not {quote(value)}")
     return number
 
 
-def _exact(value: Any, name: str) -> Fraction:
-    # Nearly all are one of these, and the questions below take longer than the answers.
-    if type(value) is Fraction or type(value) is int:
-        return Fraction(value)
-    if isinstance(value, str):
-        return _from_text(value, name)
-    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
-        raise InvalidTypeError(f"{name} must be a number, not {quote(value)}")
-    if isinstance(value, numbers.Rational):
-        return Fraction(int(value.numerator), int(value.denominator))
-    if isinstance(value, Decimal) and value.is_finite():
-        return _from_text(str(value), name)
-    if isinstance(value, (numbers.Real, Decimal)):
-        if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
-            raise InvalidValueError(f"{name} must be a finite number, not {quote(value)}")
-        return Fraction(*value.as_integer_ratio())  # type: ignore[union-attr]  # every float type has it
-    raise InvalidTypeError(f"{name} must be a number or a string such as '0.5' or '1/3', not {quote(value)}")
+def _from_text(text: str, name: str) -> Fraction:
+    if len(text) > _MAX_CHARACTERS:
+        raise InvalidValueError(f"{name} must be a number of at most {_MAX_CHARACTERS} characters, not {len(text)}")
+    if "_" not in text and text.isascii():
+        _check_exponent(text, name)
+        try:
+            return _read_number(text)
+        except (ValueError, ZeroDivisionError):
+            pass
+    raise InvalidValueError(f"{name} must be a finite number such as '0.5', '1/3' or '1e-6', not {quote(text)}")
+
+
+_read_number = lru_cache(maxsize=64)(Fraction)
+
+
+def _check_exponent(text: str, name: str) -> None:
+    exponent = text.lower().partition("e")[2].strip().lstrip("+-")
+    if exponent.isdecimal() and (len(exponent) > 6 or int(exponent) > _MAX_EXPONENT):
+        raise InvalidValueError(f"{name} must have an exponent of at most {_MAX_EXPONENT}, not {quote(text)}")
 
 
 def spell_exactly(number: int | Fraction) -> str:
-    """A whole number or fraction as `str` writes it, but of any length: of an int Python spells 4300 digits at most."""
+    """Return a whole number or fraction as `str` writes it, at any length; `str` stops at 4300 digits of an int."""
     line = "" if number.denominator == 1 else f"/{Decimal(number.denominator)}"
     return f"{Decimal(number.numerator)}{line}"
 
 
 def fraction_from_json(value: Any, name: str) -> Fraction:
-    """The fraction that JSON holds, as `str` writes one or as a number; it may have any number of digits.
+    """Parse a fraction in JSON, written by `str` or as a number, with any number of digits.
 
-    An exponent is bounded: a few characters of one would make a number that takes minutes to compute.
+    The exponent is bounded: a few characters could otherwise denote a number that takes minutes to evaluate.
     """
     if isinstance(value, str):
         _check_exponent(value, name)
         if parts := re.fullmatch(r"(-?[0-9]+)/([0-9]+)|(-?[0-9]+)", value):
-            # By way of Decimal, because Python reads no int of more than 4300 digits.
+            # Decimal, because int() refuses text of more than 4300 digits.
             return Fraction(int(Decimal(parts[1] or parts[3])), int(Decimal(parts[2] or 1)))
     return Fraction(value)
 
 
 def positive(value: Any, name: str) -> Fraction:
-    """The exact rational that `value` denotes, which must be above zero."""
+    """Return the exact rational that `value` denotes; raise unless it is above zero."""
     number = exact(value, name)
     if number.numerator <= 0:
         raise InvalidValueError(f"{name} must be above zero, not {quote(value)}")
@@ -103,12 +127,12 @@ def positive(value: Any, name: str) -> Fraction:
 
 
 def is_whole_number(value: Any) -> bool:
-    """Whether a public parameter is a whole number by its type; True and False are none."""
+    """Return True if a public parameter is a whole number by its type; True and False are not."""
     return type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
 
 
 def whole_number(value: Any, name: str, low: int, high: int | None = None, high_in_words: str | None = None) -> int:
-    """The whole number that `value` is, which must be from `low` to `high`, if there is one.
+    """Return `value` as an int; raise unless it is a whole number from `low` to `high`, if there is one.
 
     Examples
     --------
@@ -123,14 +147,14 @@ def whole_number(value: Any, name: str, low: int, high: int | None = None, high_
 
 
 def check_adjacency(adjacency: Any) -> None:
-    """Raises unless `adjacency` is one of the two that are known."""
+    """Raise unless `adjacency` is one of ADJACENCIES."""
     if not isinstance(adjacency, str) or adjacency not in ADJACENCIES:
         raise InvalidValueError(f"adjacency must be 'add-remove' or 'swap', not {quote(adjacency)}")
 
 
 @dataclass(frozen=True, init=False)
 class Sensitivity:
-    """How far adding one user can move a score: down by at most `down`, up by at most `up`.
+    """The most that adding one user moves a score: down by at most `down`, up by at most `up`.
 
     Counts of distinct users are Sensitivity(down=0, up=1), the default for whole numbers. Floats have no default.
 
@@ -139,9 +163,9 @@ class Sensitivity:
     down, up
         The most that a score moves down and up.
     items
-        How many scores one user can move at most, or None where it may be all of them.
+        The most scores that one user can move, or None if it may be all of them.
     l1
-        In a guarantee: how far all scores together can move between neighbours, where the mechanism goes by that.
+        In a guarantee: the L1 sensitivity of all scores, if the mechanism uses it.
 
     Examples
     --------
@@ -167,7 +191,7 @@ class Sensitivity:
             raise InvalidValueError("sensitivity must be above zero on at least one side, not down=0 and up=0")
         object.__setattr__(self, "down", low)
         object.__setattr__(self, "up", high)
-        most = None if items is None else whole_number(items, "sensitivity items", 1, _MOST_ITEMS, "2^63")
+        most = None if items is None else whole_number(items, "sensitivity items", 1, _MAX_ITEMS, "2^63")
         object.__setattr__(self, "items", most)
 
     def __repr__(self) -> str:
@@ -180,46 +204,46 @@ class Sensitivity:
         return (self.down + self.up) / 2
 
     def under(self, adjacency: str) -> Sensitivity:
-        """The sensitivity when neighbours differ by one user added or removed, or by one user replaced."""
+        """Return the sensitivity between datasets that differ by one user added or removed, or by one user replaced."""
         check_adjacency(adjacency)
         if adjacency == "add-remove" and self.l1 is None:
             return self
         if adjacency == "add-remove":
-            # Without the l1 of a guarantee that it may come from, which is for one mechanism and domain.
+            # Without the l1 of a guarantee, which holds for one mechanism and domain.
             return Sensitivity(self.down, self.up, self.items)
         both = self.down + self.up
-        return Sensitivity(both, both, None if self.items is None else min(2 * self.items, _MOST_ITEMS))
+        return Sensitivity(both, both, None if self.items is None else min(2 * self.items, _MAX_ITEMS))
 
     @property
     def sides(self) -> Sensitivity:
-        """How far each score can move, and nothing about how many do."""
+        """The bounds on each score alone, without the number of scores."""
         return Sensitivity(self.down, self.up)
 
     def with_l1(self, l1: Fraction) -> Sensitivity:
-        """The same, and how far all scores together can move."""
+        """Return the sensitivity with an L1 sensitivity of all scores."""
         known = copy(self)
         object.__setattr__(known, "l1", l1)
         return known
 
     def to_dict(self) -> dict[str, Any]:
-        """The sensitivity in terms that JSON can hold; fractions are strings."""
+        """Return the sensitivity as JSON values; fractions are strings."""
         known = {"items": self.items, "l1": None if self.l1 is None else str(self.l1)}
         sides = {"down": str(self.down), "up": str(self.up)}
         return {**sides, **{name: value for name, value in known.items() if value is not None}}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Sensitivity:
-        """The sensitivity that `to_dict` wrote."""
+        """Return the sensitivity that `to_dict` wrote."""
         made = cls(data["down"], data["up"], data.get("items"))
         return made.with_l1(positive(data["l1"], "sensitivity l1")) if "l1" in data else made
 
 
 _OF_COUNTS = Sensitivity()
-"""That of counts of users."""
+"""The sensitivity of counts of users."""
 
 
 def sensitivity_or_default(given: Any) -> Sensitivity:
-    """The sensitivity that was given, which must be one; that of counts of users where none was."""
+    """Return the given sensitivity, or that of counts of users for None; raise for anything else."""
     if given is None:
         return _OF_COUNTS
     if not isinstance(given, Sensitivity):
@@ -228,7 +252,7 @@ def sensitivity_or_default(given: Any) -> Sensitivity:
 
 
 def sum_of_largest(costs: Iterable[tuple[Fraction, int]], most: int) -> Fraction:
-    """What several groups cost a user who is in so many: the sum of the largest costs, each of which some groups have.
+    """Return the cost to a user in at most `most` groups: the sum of the largest costs, each shared by some groups.
 
     Examples
     --------
@@ -244,26 +268,3 @@ def sum_of_largest(costs: Iterable[tuple[Fraction, int]], most: int) -> Fraction
 
 def _literal(number: Fraction) -> str:
     return str(number) if number.denominator == 1 else repr(str(number))
-
-
-def _from_text(text: str, name: str) -> Fraction:
-    if len(text) > _LONGEST:
-        raise InvalidValueError(f"{name} must be a number of at most {_LONGEST} characters, not {len(text)}")
-    if "_" not in text and text.isascii():
-        _check_exponent(text, name)
-        try:
-            return _read_number(text)
-        except (ValueError, ZeroDivisionError):
-            pass
-    raise InvalidValueError(f"{name} must be a finite number such as '0.5', '1/3' or '1e-6', not {quote(text)}")
-
-
-@lru_cache(maxsize=64)
-def _read_number(text: str) -> Fraction:
-    return Fraction(text)
-
-
-def _check_exponent(text: str, name: str) -> None:
-    exponent = text.lower().partition("e")[2].strip().lstrip("+-")
-    if exponent.isdecimal() and (len(exponent) > 6 or int(exponent) > _WIDEST):
-        raise InvalidValueError(f"{name} must have an exponent of at most {_WIDEST}, not {quote(text)}")

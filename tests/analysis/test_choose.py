@@ -120,6 +120,7 @@ GROUPS = {
 }
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("terms", [{"each_user": "one"}, {"each_user": "many", "max_groups_per_user": 2}], ids=str)
 @pytest.mark.parametrize("goal", ["top", "recall"])
 def test_groups_need_what_the_hardest_of_them_needs_for_each_group_of_a_user(terms, goal):
@@ -151,6 +152,7 @@ def test_groups_that_are_all_released_whole_need_no_epsilon():
         discreet.compare(source, 2)
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("goal", ["top", "recall"])
 @pytest.mark.parametrize("items", [None, 1])
 def test_a_comparison_and_a_plan_list_the_same_mechanisms_in_the_same_order(goal, items):

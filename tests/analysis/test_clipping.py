@@ -66,6 +66,7 @@ def judge(law, truth, drawn, k, share):
     return found
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("seed", [1, 2])
@@ -88,6 +89,7 @@ def test_goals_are_those_of_the_true_scores_under_noise_on_the_others(seed, most
             assert found.values[goal] == pytest.approx(chance, abs=1e-8), (goal, k)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_any_race_can_be_judged_by_any_other_order(noise):
     """For each noise, some orders of five values and all regions and numbers of hits, against the law of the sets."""

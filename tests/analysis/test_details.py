@@ -50,6 +50,7 @@ def test_classes_are_those_of_enumeration(mechanism, scores):
     assert "NOT private" in str(found)
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize(
     "mechanism",
     [*CANONICAL, discreet.Joint(), discreet.Peeling(), *(discreet.OneShot(noise) for noise in NOISES)],

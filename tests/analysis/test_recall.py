@@ -44,6 +44,7 @@ def enumerated(mechanism, scores, k, epsilon, least=None):
     return sum(chance * (hits[y] / k if least is None else hits[y] >= least) for y, chance in law.items())
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("mechanism", COMPUTED, ids=str)
 @pytest.mark.parametrize("scores", SCORES, ids=str)
 def test_recall_is_what_enumeration_gives(mechanism, scores):
@@ -84,6 +85,7 @@ def test_joint_over_sets_has_no_recall():
     assert table.choices[0].needs["recall"] is None
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("mechanism", "epsilon"),
     [
@@ -107,6 +109,7 @@ def test_draws_on_a_larger_input_agree(mechanism, epsilon):
     assert 0.1 < found.recall < 0.97
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("gamma", ["0", "1/2", "1"])
 @pytest.mark.parametrize("epsilon", ["0.0002", "0.01", "1"])
 @pytest.mark.parametrize("goal", [1e-9, 1e-5, 1e-3])

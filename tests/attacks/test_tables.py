@@ -258,6 +258,7 @@ def naive_json(path):
         return connection.execute(query).fetchall()[0][0]
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("kind", BROKEN)
 @pytest.mark.parametrize("place", [0, 3])
 def test_no_record_of_a_json_file_makes_a_release_fail(kind, place, tmp_path):

@@ -11,11 +11,11 @@ import ibis
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from engines import on_server, postgres  # noqa: F401  # fixtures
 
 import discreet
 from command_line import EVENTS, FROM_EVENTS, MOVIES
 from discreet.sources.events.check_report import WARNING
+from engines import on_server, postgres  # noqa: F401  # fixtures
 
 FILMS = {"M1": "Dune", "M2": "Heat", "M3": "Alien"}
 SEEN = [(f"u{i}", f"M{1 + i % 2}", f"{13 + i}/01/2026", "DE") for i in range(8)]
@@ -94,6 +94,7 @@ def events(request):
     return write
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("mistake", MISTAKES)
 @pytest.mark.parametrize("engine", ["csv", "parquet", "duckdb", "sqlite", on_server("postgres")])
 def test_each_planted_mistake_is_found(call, events, engine, mistake):

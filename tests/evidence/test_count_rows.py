@@ -9,7 +9,7 @@ from discreet.evidence import definition
 from discreet.evidence.counts import COUNTS, count_tasks, misdrawn
 from discreet.exact.discrete import sample_discrete_laplace as right
 from discreet.privacy import Sensitivity
-from discreet.release import counts, topk
+from discreet.release import counts, request
 
 ALONE = next(task for task in count_tasks("add-remove") if task.mechanism is None)
 
@@ -60,14 +60,14 @@ def test_twice_the_noise_is_found_by_the_definition(monkeypatch):
 
 @pytest.mark.parametrize("factor", [2, Fraction(1, 2)])
 def test_noise_that_is_drawn_at_another_rate_is_found(monkeypatch, factor):
-    monkeypatch.setattr(topk, "sample_discrete_laplace", lambda entropy, rate: right(entropy, factor * rate))
+    monkeypatch.setattr(request, "sample_discrete_laplace", lambda entropy, rate: right(entropy, factor * rate))
     found = misdrawn(Fraction(1))
     assert [failure.check for failure in found] == ["noise"]
     assert found[0].what.startswith("noise of counts at the rate 1 is ")
 
 
 def test_noise_of_one_sign_is_found(monkeypatch):
-    monkeypatch.setattr(topk, "sample_discrete_laplace", lambda entropy, rate: abs(right(entropy, rate)))
+    monkeypatch.setattr(request, "sample_discrete_laplace", lambda entropy, rate: abs(right(entropy, rate)))
     assert misdrawn(Fraction(1))
 
 

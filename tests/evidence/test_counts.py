@@ -10,7 +10,7 @@ from discreet.evidence.counts import verify_counts
 from discreet.evidence.neighbours import Family, whole
 from discreet.exact.discrete import sample_discrete_laplace
 from discreet.privacy import Sensitivity
-from discreet.release import counts, topk
+from discreet.release import counts, request
 from discreet.release.counts import CountMechanism
 from discreet.release.request import Request
 
@@ -23,6 +23,7 @@ def family(adjacency="add-remove", sensitivity=(0, 1), vectors=VECTORS):
     return Family(vectors, adjacency, Sensitivity(*sensitivity))
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 @pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
@@ -35,6 +36,7 @@ def test_both_epsilons_together_hold_and_the_counts_use_all_of_theirs(mechanism,
     assert found.pairs >= 90
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 @pytest.mark.parametrize("per_user", [1, 2])
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_the_sampler_adds_what_the_verifier_takes_it_to_add(monkeypatch):
         rates.append(rate)
         return sample_discrete_laplace(entropy, rate)
 
-    monkeypatch.setattr(topk, "sample_discrete_laplace", spied)
+    monkeypatch.setattr(request, "sample_discrete_laplace", spied)
     discreet.top_k({"a": 3, "b": 2, "c": 0}, k=2, epsilon=1, counts="1/3", adjacency="swap")
     assert rates == [Fraction(1, 6)] * 2
 

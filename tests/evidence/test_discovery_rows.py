@@ -30,6 +30,7 @@ TASKS = {str(task.tables): task for task in discovery_tasks()}
 FEW = TASKS["l = 1, add-remove"]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", TASKS)
 def test_neighbours_need_no_more_than_delta(name):
     verdict = TASKS[name].examine()
@@ -56,6 +57,7 @@ def test_tables_have_every_user_and_items_around_the_threshold():
     assert len(list(SmallTables(3, "swap").pair_up(read))) == 6 * 15 * 16 // 2
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("plant", "checks"),
     [

@@ -45,11 +45,11 @@ PLACES = {
         BucketColumn: ["raw"],
         discreet.release.request: ["l1_distance", "make_count_mechanism"],
         discreet.release.counts: ["l1_steps_by_group"],
-        discreet.release.discovery: ["make_count_mechanism"],
+        discreet.release.discovery_request: ["make_count_mechanism"],
         Discovery: ["threshold", "keep_probability", "share_of_group"],
         UnlistedScoring: ["_count_users", "_add_up_by_user", "_drop_uncounted"],
         discreet.evidence.groups: ["choose_groups"],
-        discreet.release.grouped_draw: ["GroupShare"],
+        discreet.release.grouped_request: ["GroupShare"],
         discreet.release.topk: ["sample_discrete_laplace"],
     }.items()
     for name in names
@@ -109,6 +109,7 @@ def test_a_scale_five_percent_off_is_caught_by_a_witness(factor, checks):
     assert {failure.check for failure in verdict.failures} == checks
 
 
+@pytest.mark.some(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "mechanism"),

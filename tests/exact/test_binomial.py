@@ -68,6 +68,7 @@ def test_walked_bits_add_up_to_the_law(name, m):
     assert undecided < Fraction(1, 10)
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("loose", [0.0, 0.01, 1.0])
 @pytest.mark.parametrize(
     "entries",
@@ -100,6 +101,7 @@ def test_fair_bits_are_counted(word):
         assert decided == {k: Fraction(math.comb(n, k), 2**n) for k in range(n + 1)}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("m", [1, 3, 7])
 def test_a_proposal_is_accepted_in_proportion_to_the_law(m):
     """Each number k is proposed and accepted with probability f / 4w, for the f and w of the module."""

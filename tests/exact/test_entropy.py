@@ -218,6 +218,7 @@ def test_members_of_larger_subsets_are_equally_likely(size, last):
     assert draws.fits(counts, dict.fromkeys(range(last + 1), 1 / (last + 1)))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("count", "last"), [(1, 0), (1, 2), (2, 2), (2, 4), (3, 1)])
 def test_few_numbers_at_once_are_uniform(count, last):
     decided, undecided = walk(lambda entropy: tuple(entropy.upto_all(count, last).tolist()), 3000)

@@ -65,6 +65,7 @@ def floats(rate, far):
         return near | {"far": float(tail_probability(rate, far))}
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("word", [1, 64])
 @pytest.mark.parametrize("rate", [Fraction(1, 7), Fraction(1), Fraction(13, 5), Fraction(1, 1000)], ids=str)
 def test_draws_have_the_law(rate, word):

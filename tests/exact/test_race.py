@@ -119,7 +119,7 @@ def test_bounds_on_arrivals_hold_what_is_drawn_with_room(name, word, gap):
                     while uniform.bits < 150:
                         uniform.extend()
                 exact = contender.value()
-                gain = state.runners.gain(int(element))
+                gain = state.streams.gain(int(element))
                 assert arb(float(least)) + room(gain, 1.0) <= exact
                 assert exact <= arb(float(most)) - room(gain, 1.0)
                 if word == 64:

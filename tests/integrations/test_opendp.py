@@ -149,6 +149,7 @@ def worst(mechanism, k, monotonic, distance):
     return largest
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("monotonic", [False, True])
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 def test_the_map_is_true(mechanism, monotonic):
@@ -190,6 +191,7 @@ def laws(mechanism, scores, k, epsilon):
         )
 
 
+@pytest.mark.some(2)
 @pytest.mark.usefixtures("seeded")
 @pytest.mark.parametrize(
     ("mechanism", "monotonic", "kind", "negate"),

@@ -45,6 +45,7 @@ def scores_of_all(score, labels):
     return dict(zip(itertools.product(CELLS, repeat=len(labels)), score.scores(X, list(labels)), strict=True))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("score", SCORES, ids=repr)
 def test_one_row_moves_every_small_data_set_by_the_sensitivity_and_no_more(score):
     moves = set()

@@ -57,7 +57,7 @@ def test_the_two_parts_are_not_traded(tmp_path):
 def test_a_ledger_without_refuses_before_anything_is_read(tmp_path, terms, monkeypatch):
     ledger = create(tmp_path, **terms)
     source = discreet.events(EVENTS, user="who", item="what", domain=discreet.discovered("1e-9", 1))
-    monkeypatch.setattr(type(source), "find_items", lambda *_: pytest.fail("the events were read"))
+    monkeypatch.setattr(type(source), "snapshot", lambda *_: pytest.fail("the events were read"))
     # Not even a description of the question is asked for.
     monkeypatch.setattr(type(source), "description", lambda *_: pytest.fail("the request was made"))
     for request_id in (None, "one"):

@@ -16,6 +16,7 @@ from discreet.sources.arrays.array import array_source
 from tallies import EPSILONS, TALLIES, sizes
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("tally", TALLIES)
 @pytest.mark.parametrize(
     "mechanism",

@@ -131,6 +131,7 @@ def test_cells_of_small_inputs_hold_several_classes():
     assert len(nested.planned.cells.levels.b) < 20
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("tally", TALLIES)
 @pytest.mark.parametrize("gamma", GAMMAS)
 def test_no_class_is_accepted_with_more_than_certainty(tally, gamma):

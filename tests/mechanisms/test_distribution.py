@@ -63,6 +63,7 @@ def test_counts_fit_the_definition(mechanism, scores, k, epsilon):
     assert draws.fits(draws.by_score(counts, scores, mechanism.ordered), right)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("mechanism", "k"),
     [
@@ -91,6 +92,7 @@ def test_few_bits_at_a_time_give_the_same_distribution(noise, word):
         assert draws.fits(counts, definition(mechanism, scores, 2, 2))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_one_shot_sets_of_three_fit(noise):
     scores, k = [8, 5, 5, 3, 0], 3

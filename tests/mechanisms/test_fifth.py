@@ -28,6 +28,7 @@ from discreet.mechanisms.base import Mechanism, scale
 from discreet.mechanisms.noise import GUMBEL
 from discreet.mechanisms.registry import MECHANISMS, all_variants, from_dict, to_dict
 from discreet.mechanisms.tally import Selection
+from discreet.publish.options import MechanismOptions
 from discreet.study.tasks import METHODS
 
 PACKAGE = Path(discreet.__file__).parent
@@ -115,7 +116,7 @@ def test_it_releases_and_its_release_is_read_again():
     assert release.order in (["a", "b"], ["b", "a"], ["a", "c"])
     assert release.guarantee.zcdp == Fraction(1, 4) / 8 * (Fraction(1, 4) + Fraction(1, 4))
     assert discreet.Release.from_dict(release.to_dict()) == release
-    assert from_dict(to_dict(TopHeavy())) == parse_mechanism("top-heavy", {}) == TopHeavy()
+    assert from_dict(to_dict(TopHeavy())) == parse_mechanism(MechanismOptions("top-heavy")) == TopHeavy()
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

@@ -10,9 +10,7 @@ import pytest
 import discreet
 from chart_folder import ARTISTS, HEAD, SONGS, write_charts
 from discreet.publish.chart_source import find_table, list_public_options
-from discreet.publish.charts_file import read_charts
-from discreet.publish.keys import CHART, FILE
-from discreet.publish.schema import to_text
+from discreet.publish.charts_file import CHART, FILE, format_schema, read_charts
 from discreet.publish.site_folder import write_site
 
 
@@ -195,7 +193,8 @@ def test_the_fingerprint_is_of_what_is_asked(tmp_path):
 
 def test_the_schema_is_in_step_with_the_keys():
     shipped = files("discreet.publish").joinpath("charts.schema.json").read_text(encoding="utf-8")
-    assert shipped == to_text(), "python -m discreet.publish.schema > src/discreet/publish/charts.schema.json"
+    remedy = "python -m discreet.publish.charts_file > src/discreet/publish/charts.schema.json"
+    assert shipped == format_schema(), remedy
     schema = json.loads(shipped)
     assert list(schema["properties"]) == [key.name for key in FILE]
     chart = schema["properties"]["chart"]["items"]

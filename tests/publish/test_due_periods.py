@@ -7,7 +7,7 @@ import pytest
 import discreet
 from chart_folder import SONGS, write_charts
 from discreet.publish.charts_file import read_charts
-from discreet.publish.due_periods import find_due_periods, parse_moment
+from discreet.publish.editions import find_due_periods, parse_moment
 
 
 def due(tmp_path, moment, more='every = "month"'):

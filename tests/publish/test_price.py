@@ -9,9 +9,8 @@ from discreet.ledger.account import Composition
 from discreet.ledger.ledger import Ledger
 from discreet.publish.chart_source import list_terms, open_chart_source
 from discreet.publish.charts_file import read_charts
-from discreet.publish.due_periods import parse_moment
-from discreet.publish.dummy import make_dummy_site
-from discreet.publish.price import MOST_PERIODS, find_cost, make_price
+from discreet.publish.editions import parse_moment
+from discreet.publish.run import MOST_PERIODS, find_cost, make_dummy_site, make_price
 from discreet.release.topk import make_any_request
 
 DOMAIN, ITEM = 'domain = ["abba", "bach", "cure", "dido"]', 'item = "artist"'
@@ -47,6 +46,7 @@ def charts(tmp_path_factory):
     return folder
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_price_is_what_will_be_charged(charts, name):
     write_charts(charts, SETTINGS[name])
@@ -57,6 +57,7 @@ def test_the_price_is_what_will_be_charged(charts, name):
     assert find_cost(chart) == Composition(promised.epsilon, promised.zcdp, promised.delta)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["sums", "found", "integers", "several columns", "months"])
 def test_every_chart_can_be_rehearsed(charts, name):
     write_charts(charts, SETTINGS[name])

@@ -9,12 +9,12 @@ import ibis
 import polars as pl
 import pyarrow as pa
 import pytest
-from engines import postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 from chart_folder import publish, write_charts
 from command_line import process
 from discreet.sources.events.engine import EngineError
+from engines import postgres, spark  # noqa: F401  # fixtures
 
 EVENTS = {"who": [1, 2, 3], "what": [7, 7, 8]}
 ASKED = {"user": "who", "item": "what", "domain": range(5, 10)}

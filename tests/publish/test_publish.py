@@ -18,7 +18,7 @@ from chart_folder import ARTISTS, HEAD, SONGS, TITLES, publish, read_log, read_s
 from discreet.cli.app import app
 from discreet.ledger.ledger import Ledger
 from discreet.publish.charts_file import read_charts
-from discreet.publish.lock import find_lock
+from discreet.publish.site_folder import find_lock
 
 OCTOBER, NOVEMBER = ("--as-of", "2025-11-01"), ("--as-of", "2025-12-01")
 
@@ -162,6 +162,7 @@ def test_of_many_periods_none_is_charged_after_one_that_is_lost_twice(folder):
     assert request_ids() == ["songs/2025-08", "songs/2025-08/2"]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("purpose", ["for the board alone", "Artists, 2025-10 (settings {settings})", None])
 def test_a_release_of_somebody_else_is_not_published(folder, capsys, purpose):
     """Ids and purposes are anybody's to choose: no text of a caller makes a release an edition of a chart."""
@@ -250,6 +251,7 @@ READS_SECONDS = "where reads seconds as numbers (2.5), because its type is not d
 
 def test_what_a_condition_reads_columns_as_is_said_once_unless_all_is_quiet(folder, capsys):
     """Of several files no type is declared, so that a text beside a number in `where` meets it nowhere."""
+    write_charts(folder, SONGS)
     for arguments in (["--as-of", "2025-03-02"], ["--as-of", "2025-05-02"]):
         assert publish("--yes", *arguments) == 0
         assert capsys.readouterr().err == f"discreet: songs: {READS_SECONDS}\n"

@@ -9,6 +9,7 @@ import re
 import time
 from dataclasses import replace
 from fractions import Fraction
+from html import unescape
 from importlib.resources import files
 from urllib.parse import unquote
 
@@ -18,13 +19,12 @@ import pytest
 import browser
 import discreet
 from chart_folder import ARTISTS, SONGS, fill_folder, publish, read_site, write_charts
-from discreet.publish.bars import Earlier, list_to_html
-from discreet.publish.chart_page import ChartPages, chart_to_html
 from discreet.publish.charts_file import read_charts
 from discreet.publish.editions import Edition
-from discreet.publish.site import Site, list_files, make_site
-from discreet.publish.site_statement import protect_in_words
-from discreet.publish.wording import name_period
+from discreet.publish.pages import ChartPages, Earlier, Site, describe_list, list_files, make_site, name_period, render
+
+pytestmark = pytest.mark.xdist_group("site")
+"""One process makes the site and starts the browser, for all tests."""
 
 ODD = "<script>alert('x')</script> & \"y\""
 
@@ -51,6 +51,10 @@ def chromium(tmp_path_factory):
 def release(scores, **terms):
     rng = np.random.default_rng(1)
     return discreet.top_k(scores, **{"k": 2, "epsilon": 100, "rng": rng, **terms})
+
+
+def list_to_html(release, earlier):
+    return render("list.html", list=describe_list(release, earlier))
 
 
 def make_files(tmp_path, editions, title="Films"):
@@ -113,7 +117,7 @@ def test_a_site_says_it_hides_what_the_adjacency_hides(tmp_path, adjacency, hidd
     write_charts(tmp_path, ARTISTS)
     terms = {"epsilon": 1, "unit": "R&D staff", "adjacency": adjacency, "delta": delta}
     ledger = discreet.Ledger.create(tmp_path / "budget.db", **terms)
-    words = protect_in_words(make_site(read_charts(tmp_path / "charts.toml"), ledger))
+    words = list_files(make_site(read_charts(tmp_path / "charts.toml"), ledger))["index.html"]
     assert f"as far as the next sentence says, {hidden}. Whoever looks at" in words
     assert kept not in words
 
@@ -126,6 +130,14 @@ def test_names_cannot_end_a_tag(tmp_path):
             if text.startswith("<!doctype"):
                 assert "<script>alert" not in text
                 assert text.count("<script>") == 1
+
+
+@pytest.mark.parametrize("title", ["[a](https://x.example)", "<https://x.example>", "![a](x.png)", "*a* &amp; b_c_"])
+def test_a_title_stays_text_in_the_statement(tmp_path, title):
+    page = make_files(tmp_path, [Edition("2026-10", release({"a": 9, "b": 8, "c": 1}))], title)["statement.html"]
+    (heading,) = re.findall("<h2>(.*?): Top 2 of 3 items</h2>", page)
+    assert unescape(heading) == title
+    assert "<" not in heading
 
 
 def test_counts_are_bars_with_intervals_in_a_table():
@@ -160,8 +172,8 @@ def test_what_came_in_and_went_out_is_said_as_data():
 
 def test_many_periods_fold_and_an_edited_chart_is_told(tmp_path):
     write_charts(tmp_path, ARTISTS)
-    chart = read_charts(tmp_path / "charts.toml").charts[0]
-    told = chart.fingerprint
+    file = read_charts(tmp_path / "charts.toml")
+    told = file.charts[0].fingerprint
     one, two = release({"a": 9, "b": 8, "c": 1}), release({"a": 9, "b": 8, "c": 1}, k=1)
     book = discreet.Ledger.create(tmp_path / "budget.db", epsilon=1, unit="x")
     discreet.top_k({"a": 9, "b": 8}, k=1, epsilon="0.1", ledger=book)
@@ -170,8 +182,9 @@ def test_many_periods_fold_and_an_edited_chart_is_told(tmp_path):
         replace(entry, edition={"chart": "artists", "period": None, "settings": digits}) for digits in ("0" * 8, told)
     )
     editions = [Edition(f"2025-{month:02}", one, before) for month in range(1, 13)]
-    pages = ChartPages(chart, [*editions, Edition("2026-01", two, now)])
-    first, last = chart_to_html(pages, 0), chart_to_html(pages, 12)
+    pages = ChartPages(file.charts[0], [*editions, Edition("2026-01", two, now)])
+    texts = list_files(Site(file, [pages], None))
+    first, last = texts["artists.2025-01.html"], texts["artists.2026-01.html"]
     assert "stays as it is: k 2, not 1." in first
     assert "have changed" not in last
     assert "Released 2026-02-01 00:00:00 UTC." in last

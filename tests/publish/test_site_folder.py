@@ -9,8 +9,7 @@ import pytest
 
 import discreet
 from discreet.publish import site_folder
-from discreet.publish.lock import find_lock
-from discreet.publish.site_folder import KEPT_SECONDS, MARK, check_site, write_site
+from discreet.publish.site_folder import KEPT_SECONDS, MARK, check_site, find_lock, write_site
 
 OLD, NEW = {"index.html": "old", "data/a.csv": "a"}, {"index.html": "new", "data/b.csv": "b"}
 
@@ -64,6 +63,7 @@ for number in range(40):
 """
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("first", ["nothing", "link", "folder"])
 def test_two_writers_leave_a_whole_site_at_every_moment(tmp_path, first):
     """Whoever opens the folder finds all files of one writer in it, and whoever follows the link finds a page."""

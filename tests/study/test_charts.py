@@ -1,46 +1,63 @@
-"""The curves of a panel as they are drawn: on to both ends, and in pieces where a step lies between two points."""
+"""The pictures of a study: curves on to both ends, in pieces where a step lies between two points, and their looks."""
 
-import re
+import colorsys
+import xml.etree.ElementTree as ElementTree
+from fractions import Fraction
+from itertools import combinations, pairwise
 
+import matplotlib
+import numpy as np
 import pytest
 
 from discreet.study import charts
-from discreet.study.charts import figures_of, panels_of, traces
-from discreet.study.results import FIGURES, Point, Results
+from discreet.study.charts import (  # fmt: skip
+    BLUES,
+    DASHES,
+    HUES,
+    INK,
+    MARKERS,
+    PAPER,
+    pictures_of,
+    read_gamma,
+    sort_by_gamma,
+    style_curves,
+    trace_line,
+)
+from discreet.study.curves import Point, Results
+from discreet.study.run import gather_results
+from discreet.study.tasks import METHODS
 from study_rows import curve, study
 
+SVG = "{http://www.w3.org/2000/svg}"
 
-def panel_of(levels, places=None):
-    places = places or [10 ** (i / 4) for i in range(len(levels))]
-    points = [Point("methods", "A", 9, 1, "m", x, "top", level, 0.0) for x, level in zip(places, levels, strict=True)]
-    return panels_of(Results(points, [], []), FIGURES["methods"])[0]
+
+def pieces(values):
+    """The stretches between NaNs."""
+    gaps = np.flatnonzero(np.isnan(values))
+    return [piece[~np.isnan(piece)] for piece in np.split(values, gaps)]
 
 
 def test_every_curve_goes_from_one_end_to_the_other():
-    panels = [panel for figure in figures_of(study()) for panel in panels_of(study(), figure)]
-    assert len(panels) > 10
-    for panel in panels:
-        for pieces in traces(panel).values():
-            assert (pieces[0][0].x, pieces[-1][-1].x) == (panel.axis.low, panel.axis.high)
-        drawn = re.findall(r'<polyline class="line [^"]*" data-m="(\d+)" points="([\d., ]+)"', charts.draw(panel))
-        for method in range(len(panel.methods)):
-            places = [place.split(",") for m, path in drawn if int(m) == method for place in path.split()]
-            assert float(places[0][0]) == charts.LEFT
-            assert float(places[-1][0]) == charts.RIGHT
+    pictures = pictures_of(study())
+    assert len(pictures) == 6
+    for picture in pictures:
+        for curves in picture.curves.values():
+            for points in curves.values():
+                x, _, _ = trace_line(picture, points)
+                assert (x[0], x[-1]) == (picture.low, picture.high)
 
 
 def test_beyond_its_points_a_curve_is_as_at_its_end():
     early, late = (curve("methods", "A", 1, name, middle, ("top",)) for name, middle in (("early", 1), ("late", 100)))
-    [panel] = panels_of(Results(early + late, [], []), FIGURES["methods"])
-    [before, after] = [traces(panel)[name][0] for name in ("late", "early")]
-    assert before[0].probability == before[1].probability == late[0].probability
-    assert after[-1].probability == after[-2].probability == early[-1].probability
+    [picture] = pictures_of(Results(early + late, [], []))
+    assert trace_line(picture, late)[1][0] == late[0].probability
+    assert trace_line(picture, early)[1][-1] == early[-1].probability
     # The files have what was computed, and no more.
-    assert panel.curves["early"] == early
+    assert picture.curves["top"]["early"] == early
 
 
 @pytest.mark.parametrize(
-    ("levels", "places", "pieces"),
+    ("levels", "places", "count"),
     [
         ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], None, 1),
         ([0.0, 0.0, 0.9, 1.0], None, 2),
@@ -49,8 +66,122 @@ def test_beyond_its_points_a_curve_is_as_at_its_end():
         ([0.0, 0.0, 1.0, 1.0], [1.0, 9.99, 10.0, 100.0], 1),
     ],
 )
-def test_no_straight_line_crosses_a_step(levels, places, pieces):
-    panel = panel_of(levels, places)
-    assert len(traces(panel)["m"]) == pieces
-    drawn = charts.draw(panel)
-    assert drawn.count("<polyline") + drawn.count('r="2"') - drawn.count('class="lead') == pieces
+def test_no_straight_line_crosses_a_step(levels, places, count):
+    places = places or [10 ** (i / 4) for i in range(len(levels))]
+    points = [Point("methods", "A", 9, 1, "m", x, "top", level, 0.0) for x, level in zip(places, levels, strict=True)]
+    [picture] = pictures_of(Results(points, [], []))
+    x, y, error = trace_line(picture, points)
+    assert len(pieces(y)) == len(pieces(x)) == len(pieces(error)) == count
+    assert picture.svg.startswith("<?xml")
+
+
+def test_a_picture_is_the_same_each_time_and_says_what_it_shows():
+    one, other = (pictures_of(study())[0] for _ in range(2))
+    assert one.svg == other.svg
+    assert "dc:date" not in one.svg
+    # Whatever the reader has set for drawings of their own.
+    with matplotlib.rc_context({"font.size": 20, "axes.facecolor": "red"}):
+        assert pictures_of(study())[0].svg == one.svg
+        assert matplotlib.rcParams["font.size"] == 20
+    assert one.description.startswith("TOP for ALPHA, k = 10. canonical, gamma = 3/4 reaches one half by epsilon = ")
+
+
+def test_names_are_text_whatever_is_in_them():
+    name = "$x_1$ <b> & 名"
+    [picture] = pictures_of(Results(curve("methods", name, 1, "m, $y$", 1, ("top",)), [], []))
+    texts = ["".join(text.itertext()) for text in ElementTree.fromstring(picture.svg).iter(f"{SVG}text")]  # noqa: S314
+    assert {f"{name}, 1,000 items, k = 1", "m, $y$", "epsilon", "probability"} <= set(texts)
+
+
+def test_one_point_is_a_picture_too():
+    [picture] = pictures_of(Results([Point("methods", "A", 9, 1, "m", 2.0, "top", 0.5, 0.1)], [], []))
+    assert "</svg>" in picture.svg
+
+
+def test_without_matplotlib_one_sentence_says_what_is_missing(monkeypatch):
+    monkeypatch.setattr(charts, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r'^pictures need matplotlib, which the extra "plot" .* pip install "matplot'):
+        pictures_of(study())[0].svg  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("method", "gamma"),
+    [("gamma = 1/4", Fraction(1, 4)), ("canonical, gamma = 15/16, at most 2 items a user", Fraction(15, 16)),
+     ("gamma = 0.1", Fraction(1, 10)), ("gamma = 1/0", None), ("my gamma", None), ("peeling", None)],
+)  # fmt: skip
+def test_a_gamma_is_read_from_a_name(method, gamma):
+    assert read_gamma(method) == gamma
+
+
+def test_gammas_are_sorted_as_numbers_and_their_shades_with_them():
+    names = ["1", "15/16", "1/4", "3/4", "0", "1/2"]
+    points = [point for name in names for point in curve("gammas", "A", 1, f"gamma = {name}", 1)]
+    [picture] = pictures_of(gather_results([Results(points, [], [])]))
+    ordered = [f"gamma = {name}" for name in ("0", "1/4", "1/2", "3/4", "15/16", "1")]
+    assert picture.methods == ordered
+    shades = [BLUES.index(style_curves(picture.methods)[method]["color"]) for method in ordered]
+    assert shades == sorted(set(shades))
+    assert (shades[0], shades[-1]) == (0, len(BLUES) - 1)
+    assert sort_by_gamma(["peeling", "b, gamma = 1", "a, gamma = 1/2"]) == ["peeling", "a, gamma = 1/2", "b, gamma = 1"]
+
+
+def channels(colour):
+    return [part / 255 for part in bytes.fromhex(colour[1:])]
+
+
+def luminance(parts):
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one, other):
+    low, high = sorted(map(luminance, (one, other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def invert(colour):
+    """The colour under the style sheet's `invert(1) hue-rotate(180deg)`, with the dark card shining through."""
+    weights = np.array([0.213, 0.715, 0.072])
+    turn = 2 * weights - np.eye(3)  # the matrix of the filter for half a turn
+    turned = np.clip(turn @ (1 - np.array(channels(colour))), 0, 1)
+    return 1 - (1 - turned) * (1 - np.array(channels("#171d29")))
+
+
+@pytest.mark.parametrize("show", [channels, invert], ids=["light", "dark"])
+def test_colours_are_seen_on_light_and_dark_pages(show):
+    paper = show(PAPER)
+    scale = [luminance(show(colour)) for colour in BLUES]
+    steps = [other - one for one, other in pairwise(scale)]
+    assert all(step < 0 for step in steps) or all(step > 0 for step in steps)
+    assert min(contrast(show(colour), paper) for colour in BLUES) >= 3
+    assert contrast(show(BLUES[0]), show(BLUES[-1])) >= 3
+    assert min(contrast(show(colour), paper) for colour in (*HUES, INK)) >= 4.5
+
+
+def test_no_two_methods_share_dashes_and_hue():
+    looks = style_curves([f"method {i}" for i in range(len(HUES) * len(DASHES))])
+    assert len({(look["color"], look["linestyle"]) for look in looks.values()}) == len(looks) == 28
+    # Colours that differ in name alone would be one: hues are apart, or one of them is grey.
+    for one, other in combinations(HUES, 2):
+        (h1, _, s1), (h2, _, s2) = (colorsys.rgb_to_hls(*channels(colour)) for colour in (one, other))
+        apart = abs(h1 - h2)
+        assert min(apart, 1 - apart) > 0.04 or min(s1, s2) < 0.15, (one, other)
+    # Of as many as a figure has, those with the same dashes are of quite another hue, and all have their own marker.
+    first = list(looks.values())[:8]
+    assert len({look["marker"] for look in first}) == 8
+    for one, other in combinations(first, 2):
+        if one["linestyle"] == other["linestyle"]:
+            (h1, _, s1), (h2, _, s2) = (colorsys.rgb_to_hls(*channels(look["color"])) for look in (one, other))
+            assert min(abs(h1 - h2), 1 - abs(h1 - h2)) > 0.2 or min(s1, s2) < 0.15
+
+
+def test_the_methods_of_a_study_and_all_candidates_of_a_plan_look_different():
+    plans = [f"canonical, gamma = {gamma}" for gamma in ("1/3", "1/2", "2/3", "3/4", "7/8", "15/16", "1")]
+    plans += [
+        f"{name}, at most {n} items a user" for n in (1, 2, 3) for name in ("histogram", "canonical, gamma = 3/4")
+    ]
+    for methods in (list(METHODS), [*plans, "peeling", "core", "one-shot, exponential"]):
+        looks = {tuple(map(str, look.values())) for look in style_curves(methods).values()}
+        assert len(looks) == len(methods)
+        if len(methods) <= len(MARKERS):
+            assert len({look["marker"] for look in style_curves(methods).values()}) == len(methods)

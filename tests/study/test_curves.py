@@ -8,8 +8,7 @@ import pytest
 
 import discreet
 from discreet.analysis.meters import Precision, Shares
-from discreet.study.curves import find_plateau, refine, trace_curve
-from discreet.study.results import Point
+from discreet.study.curves import Point, find_plateau, refine, trace_curve
 from discreet.study.vectors import Vector
 
 STEEP = Vector("STEEP", np.arange(4000, 0, -10))

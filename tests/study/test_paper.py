@@ -48,7 +48,7 @@ def test_the_budgets_are_what_the_page_says(name, k):
 
 
 def test_the_commands_and_the_links_are_there():
-    from discreet.study.results import FIGURES
+    from discreet.study.curves import FIGURES
     from discreet.study.run import PAGE as NAME
 
     assert f"report/{NAME}" in PAGE

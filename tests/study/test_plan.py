@@ -1,5 +1,6 @@
 """`discreet plan`: a recommendation that follows from the table, a curve, and a page."""
 
+import base64
 import json
 import re
 import shlex
@@ -11,6 +12,7 @@ import pytest
 import discreet
 from discreet.analysis.meters import Precision
 from discreet.sources.arrays.array import array_source
+from discreet.study.charts import style_curves
 from discreet.study.curves import reader
 
 SCORES = (2e3 / np.arange(1, 61)).astype(np.int64)
@@ -86,28 +88,39 @@ def test_a_page_is_written_whole(scores, done, tmp_path):
     page = out.read_text(encoding="utf-8")
     assert "Recommended: Canonical" in page
     assert page.rstrip().endswith("</html>")
-    # Every candidate has a curve and a place in the legend, and the recommended point is marked on its own curve.
-    best = re.search(r"Recommended: Canonical\(gamma=&#x27;([\d/]+)&#x27;.*?epsilon&nbsp;=&nbsp;([\d.]+)\.", page)
-    legend = re.findall(r'data-m="(\d+)"><svg.*?</svg>([^<]+)</button>', page)
-    assert [name for _, name in legend] == [
+    # Every candidate has a curve and a place in the legend, and the recommended point is marked.
+    best = re.search(r"Recommended: Canonical\(gamma=&#39;([\d/]+)&#39;.*?epsilon\xa0=\xa0([\d.]+)\.", page)
+    picture = base64.b64decode(re.search('data:image/svg[+]xml;base64,([^"]+)', page)[1]).decode()
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", picture)
+    names = [
         *(f"canonical, gamma = {gamma}" for gamma in ("1/3", "1/2", "2/3", "3/4", "7/8", "15/16", "1")),
         "one-shot, exponential",
         "peeling",
         "joint, sequences",
     ]
-    assert len(re.findall(r'<polyline class="line ', page)) == 10
-    [(method, label)] = re.findall(
-        r'<circle class="chosen [^"]*" data-m="(\d+)".*?<text[^>]*>epsilon = ([\d.]+)</text>', page
-    )
-    assert dict(legend)[method] == f"canonical, gamma = {best[1]}"
-    assert label == best[2]
+    assert [text for text in texts if text in names] == names
+    assert f"epsilon = {best[2]}" in texts
+    colour = style_curves(names)[f"canonical, gamma = {best[1]}"]["color"]
+    assert re.search(f'style="fill: #ffffff; stroke: {colour}; stroke-width: 2;?', picture)
     table = page.partition('<table class="needs">')[2].partition("</table>")[0]
     assert re.findall(r'<th scope="col">([^<]+)</th>', table) == ["Mechanism", "Epsilon it needs", "Times the least"]
     rows = re.findall(r'<tr( class="best")?><th scope="row">([^<]+)</th><td>([^<]+)</td><td>([^<]+)</td></tr>', table)
-    assert {name for _, name, _, _ in rows} == {name for _, name in legend}
-    assert rows[0] == (' class="best"', f"canonical, gamma = {best[1]}", best[2], "1.00&times;")
+    assert {name for _, name, _, _ in rows} == set(names)
+    assert rows[0] == (' class="best"', f"canonical, gamma = {best[1]}", best[2], "1.00\N{MULTIPLICATION SIGN}")
     needs = [float(needed) for _, _, needed, _ in rows]
     assert needs == sorted(needs)
+
+
+def test_without_matplotlib_the_plan_is_told_and_a_page_is_refused_at_once(
+    scores, done, refused, monkeypatch, tmp_path
+):
+    told = done("plan", scores, "-k", "3")
+    monkeypatch.setattr("discreet.study.charts.find_spec", lambda name: None)
+    assert done("plan", scores, "-k", "3") == told
+    monkeypatch.setattr("discreet.study.plan.plan", None)  # nothing is computed
+    out = tmp_path / "plan.html"
+    assert refused("plan", scores, "-k", "3", "--out", str(out)).startswith("pictures need matplotlib, which the extra")
+    assert not out.exists()
 
 
 def test_a_page_says_what_an_epsilon_that_was_given_reaches(scores, done, tmp_path):

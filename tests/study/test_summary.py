@@ -4,9 +4,8 @@ from math import nan
 
 import numpy as np
 
-from discreet.study.results import NeededEpsilon, Point, Results, Time
-from discreet.study.summary import summarise
-from discreet.study.tasks import METHODS, left_out_tasks, study_tasks
+from discreet.study.curves import NeededEpsilon, Point, Results, Time
+from discreet.study.tasks import METHODS, left_out_tasks, study_tasks, summarise
 from discreet.study.vectors import Vector, make_vectors
 
 PAPERS, DEFAULT, PEELING, JOINT = "canonical, gamma = 1/2", "canonical, gamma = 3/4", "peeling", "joint, sequences"

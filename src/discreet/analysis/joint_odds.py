@@ -27,7 +27,7 @@ from discreet.mechanisms.registry import DEFAULT, check_mechanism
 from discreet.mechanisms.sampler import Sampler
 from discreet.mechanisms.tally import Tally
 from discreet.privacy import Sensitivity
-from discreet.release.grouped_draw import GroupedRequest, make_grouped_request
+from discreet.release.grouped_request import GroupedRequest, make_grouped_request
 from discreet.release.request import Request, make_request
 from discreet.sources.base import GroupedSource
 

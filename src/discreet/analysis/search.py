@@ -14,13 +14,11 @@ from itertools import chain, repeat
 from math import ceil, exp, floor, log, log10
 from typing import Any
 
-import numpy as np
-
 from discreet.analysis.goals import goals, log_odds
 from discreet.analysis.joint_odds import make_analysis_request, make_grouped_analysis_request
 from discreet.analysis.meters import Meter, meter
 from discreet.mechanisms.base import Form, Mechanism
-from discreet.mechanisms.tally import Selection, Tally
+from discreet.mechanisms.tally import Tally
 from discreet.privacy import Sensitivity
 from discreet.release.request import Request, find_items_per_user
 from discreet.sources.base import GroupedSource, Source
@@ -107,15 +105,8 @@ class Scores:
         """The scores of each list."""
         if not isinstance(self.source, GroupedSource):
             return [self.source.tally()]
-        tallies: list[Tally] = []
-
-        def keep(group: int, tally: Tally) -> Selection:
-            tallies.append(tally)
-            return Selection(np.zeros(1, np.int64))
-
-        # A source by group has the tallies of all groups in one snapshot; which items they are does not matter here.
-        self.source.select_items(keep, False)
-        return tallies
+        with self.source.snapshot() as snapshot:
+            return list(snapshot.tallies())
 
     @property
     def groups(self) -> int | None:

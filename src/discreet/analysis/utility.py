@@ -45,10 +45,10 @@ from discreet.exact.entropy import as_entropy
 from discreet.mechanisms import canonical, joint
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.sampler import Sampler
-from discreet.mechanisms.tally import Selection, Tally, to_float
+from discreet.mechanisms.tally import Tally, to_float
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.release.counts import MISS_PROBABILITY
-from discreet.release.grouped_draw import GroupedRequest, make_listed_request
+from discreet.release.grouped_request import GroupedRequest, make_listed_request
 from discreet.release.request import Request
 from discreet.sources.base import GroupedSource, Source
 
@@ -136,8 +136,8 @@ def utility(
         request = make_analysis_request(scores, *terms)
         return measure_list(request, request.source.tally, precision, enough)
 
-    def measure(one: Request, read: Callable[[], Tally], sure: Fraction) -> Utility:
-        return measure_list(one, read, replace(precision, confidence=sure), enough)
+    def measure(one: Request, tally: Tally, sure: Fraction) -> Utility:
+        return measure_list(one, lambda: tally, replace(precision, confidence=sure), enough)
 
     return GroupedUtility(measure_groups(make_grouped_analysis_request(scores, *terms), precision.confidence, measure))
 
@@ -157,18 +157,14 @@ Measured = TypeVar("Measured", Utility, Expected)
 def measure_groups(
     every: GroupedRequest,
     confidence: Fraction,
-    measure: Callable[[Request, Callable[[], Tally], Fraction], Measured],
+    measure: Callable[[Request, Tally, Fraction], Measured],
 ) -> dict[Any, Measured]:
     """Measure each group, with a confidence per group that makes all groups hold together (union bound)."""
     measured: dict[Any, Measured] = {}
     sure = 1 - (1 - confidence) / len(every.requests)
-
-    def choose(group: int, tally: Tally) -> Selection:
-        measured[every.source.keys[group]] = measure(every.requests[group], lambda: tally, sure)
-        return Selection(np.zeros(1, np.int64))
-
-    # A source by group has the tallies of all groups in one snapshot; which items they are does not matter here.
-    every.source.select_items(choose, False)
+    with every.source.snapshot() as snapshot:
+        for key, request, tally in zip(every.source.keys, every.requests, snapshot.tallies(), strict=True):
+            measured[key] = measure(request, tally, sure)
     drawn = any(one.confidence is not None for one in measured.values())
     # If any group was sampled, each states the confidence of all groups together.
     return {key: replace(one, confidence=confidence) for key, one in measured.items()} if drawn else measured
@@ -242,7 +238,9 @@ def expected(
     if isinstance(request, GroupedRequest):
         if own is not None:
             raise InvalidTypeError("scores must be of one list of items for a Sampler, not of several groups")
-        return GroupedExpected(measure_groups(request, sure, lambda one, read, surer: _expect(one, read, apart, surer)))
+        return GroupedExpected(
+            measure_groups(request, sure, lambda one, tally, surer: _expect(one, lambda: tally, apart, surer))
+        )
     asked = request if own is None else draw_by(request, own)
     found = _expect(asked, request.source.tally, apart, sure)
     return replace(found, origin=describe_origin(request.source, request.k))
@@ -379,11 +377,9 @@ def subset_probability(
     check_computed(chosen)
     if request.k == request.d:
         return Chance(1.0, 0.0)
-    with request.source.exclusive():
-        tally = request.source.tally()
+    with request.source.snapshot() as snapshot:
         ranks = _ranks(request.source, items)
-        request.source.close()
-    return _SET_FORMULAS[chosen.form](chosen, request.prepare(tally), ranks)
+    return _SET_FORMULAS[chosen.form](chosen, request.prepare(snapshot.tally), ranks)
 
 
 def _distinct(subset: Any) -> list[Any]:

@@ -2,56 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import options as shared
-from discreet.cli.discovery import DeltaOption, DiscoverOption, DiscoveryEpsilonOption, parse_discovery
-from discreet.cli.event_options import (
-    FINDING,
-    GROUPING,
-    TABLE,
-    ClipOption,
-    ConnectOption,
-    DelimiterOption,
-    DomainOption,
-    EncodingOption,
-    EscapeOption,
-    NameOption,
-    ResolutionOption,
-    UserOption,
-    ValueOption,
-    WhereOption,
-    gather_options,
-)
-from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
-from discreet.cli.input_kinds import EVENTS_ONLY, SCORES_ONLY, refuse_options
 from discreet.cli.options import (
-    check_input_format,
+    InputFormatOption,
+    JobsOption,
+    KOption,
+    OutputOptions,
+    QuietOption,
+    ScoreOptions,
+    make_option,
     parse_adjacency,
     parse_choice,
     parse_count,
     parse_format,
     parse_jobs,
     parse_sensitivity,
+    refuse_options,
+    spread,
 )
-from discreet.cli.output import OutputError, check_out, print_json, print_notes, print_text, progress_bar, save
-from discreet.cli.select import check_files, open_source
-from discreet.cli.stdin import input_files, input_name, name_input
-from discreet.errors import InvalidValueError
+from discreet.cli.output import OutputError, print_json, print_notes, print_text, progress_bar, save
+from discreet.cli.select import check_files, open_source, prepare_source
+from discreet.cli.stdin import Input
+from discreet.errors import InvalidValueError, MissingExtraError
 from discreet.jobs import show_progress, stage
 from discreet.mechanisms.registry import to_dict
+from discreet.publish.options import DiscoveryOptions, EventOptions, GroupOptions, ItemOptions, ReleaseOptions
 from discreet.release.sketch import Sketch, read_sketch
 from discreet.sources.base import GroupedSource, Source
 from discreet.sources.files import file_source
 
 if TYPE_CHECKING:
     from discreet.analysis.compare import Choice
-    from discreet.sources.discovered import Discovered
     from discreet.study.plan import Plan
 
 PLAN_HELP = """
@@ -77,9 +62,6 @@ Examples:
   discreet study --data films.csv --item title --score fans --out report
 """
 
-_NO_COLUMNS = "made-up vectors have no columns"
-
-
 app = typer.Typer(rich_markup_mode=None)
 
 
@@ -89,24 +71,30 @@ def _goals() -> list[str]:
     return list(GOALS)
 
 
-def _check_files(context: typer.Context, files: list[str] | None) -> list[str] | None:
-    """The scores must be named, unless only finding items is planned. Options have been parsed before this."""
+def _check_plan_files(context: typer.Context, files: list[str] | None) -> list[str] | None:
+    """Raise unless FILE is given for a plan of scores, and left out for a plan of finding items."""
     if not context.params.get("discover"):
-        return check_files(context, files, PLAN_HELP)
+        return check_files(context, files)
     if files:
         raise InvalidValueError("FILE must be left out with discover: what items need to be found is told by no scores")
     return files
 
 
 @app.command("plan", short_help="Tell which epsilon a release needs.", epilog=PLAN_HELP)
+@spread(without=["label", "kind", "spelling"])
 def plan(
-    context: typer.Context,
-    k: shared.KOption,
+    k: KOption,
+    events: EventOptions,
+    items: ItemOptions,
+    groups: GroupOptions,
+    discovery: DiscoveryOptions,
+    scores: ScoreOptions,
+    output: OutputOptions,
     files: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="FILE...",
-            callback=_check_files,
+            callback=_check_plan_files,
             show_default=False,
             help="Scores that need no protection: .npy, .csv, .tsv, .json or .parquet, or - for standard input. "
             "For scores that do need it: what 'discreet sketch' wrote. With --user, events that need none.",
@@ -130,128 +118,86 @@ def plan(
     epsilon: Annotated[
         str | None, typer.Option(metavar="E", help="Also tell what each mechanism reaches with this one.")
     ] = None,
-    item: shared.ItemOption = None,
-    score: shared.ScoreOption = None,
-    user: UserOption = None,
-    domain: DomainOption = None,
-    where: WhereOption = None,
-    value: ValueOption = None,
-    clip: ClipOption = None,
-    resolution: ResolutionOption = None,
-    by: ByOption = None,
-    groups: GroupsOption = None,
-    each_user: EachUserOption = None,
-    max_groups_per_user: MaxGroupsOption = None,
-    connect: ConnectOption = None,
-    name: NameOption = None,
-    delimiter: DelimiterOption = None,
-    escape: EscapeOption = None,
-    encoding: EncodingOption = None,
-    input_format: shared.InputFormatOption = None,
-    sensitivity: shared.SensitivityOption = None,
-    adjacency: shared.PlanAdjacencyOption = None,
-    form: shared.FormatOption = None,
-    as_json: shared.JsonOption = False,
+    input_format: InputFormatOption = None,
+    adjacency: Annotated[
+        str | None,
+        make_option(ReleaseOptions, "adjacency", more="By default add-remove, or that of a sketch."),
+    ] = None,
     out: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a page with the curves: a name that ends in .html.")
     ] = None,
-    quiet: shared.QuietOption = False,
-    discover: DiscoverOption = False,
-    delta: DeltaOption = None,
-    max_items_per_user: Annotated[
-        str | None,
-        typer.Option(
-            metavar="L",
-            help="With --user: score at most L items of each user; by default several are tried for a histogram, and "
-            "none otherwise. With --discover: how many items of a user count for finding them.",
-        ),
-    ] = None,
-    discovery_epsilon: DiscoveryEpsilonOption = None,
 ) -> None:
-    """Tells which epsilon and which mechanism a release needs, from scores that need no protection.
+    """Tell which epsilon and which mechanism a release needs, from scores that need no protection.
 
-    What it prints is computed from the scores, so it is NOT private: use last year's published counts, a sample that
-    may be shown, or made-up scores of the same kind. From a sketch it is as private as that, and says what it cost.
-    From events it also tells what noise on all scores needs where users are held to few items, and what that loses.
+    The plan is computed from the scores, so it is NOT private: use last year's published counts, a sample that may be
+    shown, or made-up scores of the same kind. From a sketch it is as private as that, and says what it cost. From
+    events it also tells what noise on all scores needs where users are held to few items, and what that loses; without
+    --max-items-per-user several numbers of items are tried for a histogram.
 
     With --discover it needs no scores: it tells how many people an item that nobody listed needs to be found.
     """
+    from discreet.cli.events import parse_discovery
+    from discreet.study.charts import check_matplotlib
     from discreet.study.plan import plan as make_plan
 
-    count, shape = parse_count(k), parse_format(form, as_json, shared.TABLE_OR_JSON)
-    terms = parse_discovery(gather_options(context, FINDING), max_items_per_user)
-    if terms is not None or discover:
-        _print_discovery(terms, count, epsilon, parse_adjacency(adjacency or "add-remove"), shape)
+    count, shape = parse_count(k), parse_format(output)
+    terms = parse_discovery(discovery, events.max_items_per_user)
+    if terms is not None:
+        neighbours = parse_adjacency(adjacency or "add-remove")
+        if epsilon is None:
+            raise InvalidValueError("epsilon must be given with discover: how many people an item needs depends on it")
+        needed = terms.plan(count, epsilon, adjacency=neighbours)
+        if shape == "json":
+            print_json({"k": count, "adjacency": neighbours, "delta": str(needed.delta), **needed.to_dict()})
+        else:
+            print_text(f"The threshold is {needed.threshold:,} people. {needed.describe_threshold()}")
         return
     parse_choice("goal", goal, _goals())
     if adjacency is not None:
         parse_adjacency(adjacency)
-    limits = None if sensitivity is None else parse_sensitivity(sensitivity)
+    sensitivity = parse_sensitivity(scores.sensitivity)
     if out is not None and Path(out).suffix.lower() not in (".html", ".htm"):
         raise InvalidValueError(f"out must be a page, with a name that ends in .html, not {out!r}")
-    options, grouping = gather_options(context, TABLE), gather_options(context, GROUPING)
-    file = name_input(files, events=user is not None)
-    check_input_format(file, input_format, events=user is not None)
-    source_of: Callable[[Any], Any]
-    if user is None:
-        refuse_options({**options, **grouping}, EVENTS_ONLY, "without user")
-        check_out(out, {"scores": input_files(file)})
-        source_of = partial(_read_scores, item=item, score=score)
-    else:
-        from discreet.cli.events import prepare_events
-
-        refuse_options({"score": score, "sensitivity": sensitivity}, SCORES_ONLY, "with user")
-        source_of = prepare_events(file, user, item, adjacency or "add-remove", options, None, grouping, out)
+    if out is not None:
+        check_matplotlib()
+    file = Input.parse(files, input_format, events=events.user is not None)
+    neighbours = adjacency or "add-remove"
+    open_table = prepare_source(file, _read_scores, events, items, discovery, None, groups, scores, neighbours, out)
     notes: list[str] = []
     with (
-        show_progress(not quiet),
-        open_source(file, input_format, source_of, notes) as scores,
+        show_progress(not output.quiet),
+        open_source(file, open_table, notes) as source,
         stage("computing what each mechanism needs"),
     ):
         found = make_plan(
-            scores, count, goal=goal, probability=probability, share=share, epsilon=epsilon,
-            sensitivity=limits, adjacency=adjacency, name=input_name(file, str(name)),
+            source, count, goal=goal, probability=probability, share=share, epsilon=epsilon,
+            sensitivity=sensitivity, adjacency=adjacency, name=file.name(str(events.name)),
         )  # fmt: skip
-    print_notes(notes, quiet)
+    print_notes(notes, output.quiet)
     if out is not None:
         save(found.page(), out)
     if shape == "json":
-        print_json(_plan_to_dict(found, scores))
+        print_json(_plan_to_dict(found, source))
     else:
         print_text(str(found), heading=True)
 
 
 def _read_scores(path: str, item: str | None, score: str | None) -> Source:
-    """The scores in a file, or a sketch of some."""
+    """Return the scores in a file, or the sketch that it holds."""
     return read_sketch(path, item, score) or file_source(path, item, score)
 
 
-def _print_discovery(terms: Discovered | None, k: int, epsilon: str | None, adjacency: str, shape: str) -> None:
-    """Prints how many people an item needs to be found."""
-    if terms is None or epsilon is None:
-        raise InvalidValueError("epsilon must be given with discover: how many people an item needs depends on it")
-    found = terms.plan(k, epsilon, adjacency=adjacency)
-    if shape == "json":
-        print_json({"k": k, "adjacency": adjacency, "delta": str(found.delta), **found.to_dict()})
-    else:
-        print_text(f"The threshold is {found.threshold:,} people. {found.describe_threshold()}")
-
-
-def _sketch_to_dict(sketch: Sketch, k: int) -> dict[str, Any]:
-    """What is to know of the sketch behind a plan."""
-    cost = str(sketch.guarantee.epsilon)
-    return {"epsilon": cost, "ranks": list(sketch.ranks), "doubtful": sketch.is_doubtful(k)}
-
-
 def _plan_to_dict(found: Plan, scores: Source | GroupedSource) -> dict[str, Any]:
-    """What a plan says, in terms that JSON can hold; exact numbers are strings, as in a release, beside a float."""
+    """Return a plan in terms of JSON; exact numbers are strings, as in a release, beside a float."""
     from discreet.exact.ball import float_above
 
-    table, best = found.comparison, found.best
-    sketch = scores if isinstance(scores, Sketch) else None
+    table, best, sketch = found.comparison, found.best, None
+    if isinstance(scores, Sketch):
+        cost = str(scores.guarantee.epsilon)
+        sketch = {"epsilon": cost, "ranks": list(scores.ranks), "doubtful": scores.is_doubtful(table.k)}
     return {
-        "private": sketch is not None and sketch.private,
-        "sketch": sketch and _sketch_to_dict(sketch, table.k),
+        "private": isinstance(scores, Sketch) and scores.private,
+        "sketch": sketch,
         "k": table.k,
         "d": found.d,
         "goal": found.goal,
@@ -282,7 +228,7 @@ def _plan_to_dict(found: Plan, scores: Source | GroupedSource) -> dict[str, Any]
 
 
 def _bound_to_dict(choice: Choice) -> dict[str, Any]:
-    """How many items of a user are scored where that was tried, and how many of the list it alone loses."""
+    """Return the contribution bound of a choice and the share of the list that it loses; nothing without a bound."""
     bound = choice.bound
     return {} if bound is None else {"max_items_per_user": bound.max_items_per_user, "lost": float(bound.lost)}
 
@@ -301,23 +247,27 @@ def study(
             "or what 'discreet sketch' wrote. By default made-up vectors are used.",
         ),
     ] = None,
-    item: shared.ItemOption = None,
-    score: shared.ScoreOption = None,
+    item: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help='The column of the items. By default "item", or the first of two.'),
+    ] = None,
+    score: Annotated[str | None, make_option(ScoreOptions, "score")] = None,
     full: Annotated[
         bool,
         typer.Option(
             "--full", help="Also what takes long: draws for every vector, and joint on scores that are not whole."
         ),
     ] = False,
-    jobs: shared.JobsOption = None,
-    quiet: shared.QuietOption = False,
+    jobs: JobsOption = None,
+    quiet: QuietOption = False,
 ) -> None:
-    """Compares all mechanisms on score vectors, and writes a page with charts, and the figures and tables as files.
+    """Compare all mechanisms on score vectors, and write a page with charts, and the figures and tables as files.
 
-    What it computes is NOT private: it is for vectors that need no protection. A study that was stopped goes on from
-    what it had.
+    The result is NOT private: it is for vectors that need no protection. A study that was stopped goes on from the
+    results that it had. Without matplotlib it writes the page and the tables, and no pictures.
     """
-    from discreet.study.run import study as studied
+    from discreet.study.charts import check_matplotlib
+    from discreet.study.run import study as run_study
     from discreet.study.tasks import left_out_tasks, study_tasks
     from discreet.study.vectors import load_vectors, make_vectors
 
@@ -325,16 +275,24 @@ def study(
     if folder.exists() and not folder.is_dir():
         raise InvalidValueError(f"out must be a directory, not {str(folder)!r}, a file")
     if data is None:
-        refuse_options({"item": item, "score": score}, dict.fromkeys(("item", "score"), _NO_COLUMNS), "without data")
+        given = [name for name, column in (("item", item), ("score", score)) if column is not None]
+        refuse_options(given, dict.fromkeys(given, "made-up vectors have no columns"), "without data")
     vectors = make_vectors(names or []) if data is None else load_vectors(Path(data), names or [], item, score)
+    can_draw = True
+    try:
+        check_matplotlib()
+    except MissingExtraError as error:
+        can_draw = False
+        print_notes([f"{error}; the study goes on without them"], quiet)
     try:
         with show_progress(not quiet):
-            files = studied(
+            files = run_study(
                 study_tasks(vectors, full),
                 folder,
                 jobs=processes,
                 progress=lambda total: progress_bar("studying", total, in_lines=True),
                 left_out=left_out_tasks(vectors, full),
+                draw=can_draw,
             )
     except OSError as error:
         raise OutputError(f"writing to {str(folder)!r} fails: {error.strerror}") from None

@@ -1,17 +1,19 @@
-"""The program: `app`, whose commands are imported when they are called, and the one way out.
+"""The program: `app`, which imports a command when it is called, and the one way in which errors leave it.
 
-An error is one line on standard error, and no password of a connection URL is in it. The exit code is 0 after success,
-2 after bad use, 1 after a failure, and 130 after Ctrl-C. Everything that is given as a number travels as text, so that
-0.1 is exactly one tenth.
+An error is one line on standard error, without the password of a connection URL. The exit code is 0 after success, 2
+after bad use, 1 after a failure, and 130 after Ctrl-C.
 
 `app` is an ordinary Typer application: `typer.testing.CliRunner().invoke(app, ["select", ...])` runs it in a test.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -19,8 +21,11 @@ import typer
 from typer.core import TyperGroup
 
 from discreet import __version__
-from discreet.cli.errors import INTERRUPTED, SUCCESS, report_error
-from discreet.cli.output import flush, print_text
+from discreet.cli.output import RED, OutputError, apply_style, flush, print_text
+from discreet.errors import Error, nearest
+from discreet.text import printable
+
+SUCCESS, FAILURE, BAD_USE, INTERRUPTED = 0, 1, 2, 130
 
 HELP = """
 \b
@@ -44,18 +49,18 @@ MODULES = {
     "verify": "evidence", "audit": "evidence", "budget": "budget", "statement": "statement",
     "publish": "publish",
 }  # fmt: skip
-"""Which module of this package has each command, in an `app` of its own."""
+"""The module of this package that has each command, in an `app` of its own."""
 
 
 class Program(TyperGroup):
-    """A group that imports a command when it is called or listed, and tells errors in the words of this program."""
+    """A group that imports a command when it is called or listed, and prints errors in the form of this program."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of all commands, in the order of the help."""
+        """Return the names of all commands, in the order of the help."""
         return list(MODULES)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of this name, or None."""
+        """Return the command of this name, or None."""
         if cmd_name in MODULES and cmd_name not in self.commands:
             module = import_module(f"discreet.cli.{MODULES[cmd_name]}")
             self.commands.update(typer.main.get_group(module.app).commands)
@@ -70,11 +75,11 @@ class Program(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Runs a command, and ends the process by its exit code unless `standalone_mode` is off."""
-        # What comes before, Python's start and the modules that are imported above, sees no data.
+        """Run a command, and end the process by its exit code unless `standalone_mode` is off."""
+        # The clock of --pad-to starts here: the start of Python and the imports above see no data.
         context = {"obj": time.monotonic(), **extra}
         try:
-            # Not standalone, so that the errors arrive here and none is printed in another form.
+            # In standalone mode the parser would print errors in its own form.
             code = int(super().main(args, prog_name, complete_var, False, windows_expand_args, **context) or SUCCESS)
             flush()
         except KeyboardInterrupt:
@@ -96,7 +101,7 @@ app = typer.Typer(
 
 
 def main() -> int:
-    """Runs the command line on the arguments of the process.
+    """Run the command line on the arguments of the process.
 
     Returns
     -------
@@ -119,6 +124,99 @@ def discreet(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Releases the top-k of scored items with pure epsilon-differential privacy, drawn exactly as in the proofs."""
+    """Release the top-k of scored items with pure epsilon-differential privacy, drawn exactly as in the proofs."""
     if context.invoked_subcommand is None:
         print_text(context.get_help())
+
+
+def report_error(error: Exception, arguments: Sequence[str]) -> int:
+    """Print an error of the program in one line and return its exit code.
+
+    Parameters
+    ----------
+    error
+        The error.
+    arguments
+        The arguments that the program was called with.
+    """
+    if isinstance(error, typer.Abort):
+        return INTERRUPTED
+    code = FAILURE
+    if isinstance(error, Error):
+        # An engine or a ledger that fails raises a RuntimeError too; every other error is about the arguments.
+        message, code = str(error), FAILURE if isinstance(error, RuntimeError) else BAD_USE
+    # The errors of the parser have no public base class before Typer 0.27.
+    elif callable(getattr(error, "format_message", None)):
+        message, code = _describe_usage_error(error, arguments), BAD_USE
+    elif isinstance(error, OutputError):
+        message = str(error)
+    # Errors of files are handled at the reader and the writer, so this is standard output.
+    elif isinstance(error, OSError):
+        # The buffered rest has nowhere to go, and Python would try to write it once more at its end.
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
+        if isinstance(error, BrokenPipeError):
+            return FAILURE
+        print_traceback(error)
+        message = f"writing to standard output fails: {error.strerror}"
+    else:
+        print_traceback(error)
+        message = describe_error(error)
+    if getattr(sys, "stderr", None) is not None:
+        line = printable(hide_urls(" ".join(message.split())))
+        with suppress(OSError):
+            print(f"{apply_style('discreet:', RED, sys.stderr)} {line}", file=sys.stderr, flush=True)
+    return code
+
+
+def _describe_usage_error(error: Any, arguments: Sequence[str]) -> str:
+    """Return an error of the parser in our form: the argument, what was given, and an example or the help to read."""
+    context, parameter = getattr(error, "ctx", None), getattr(error, "param", None)
+    example = None if context is None else first_example(context.command.epilog)
+    if type(error).__name__ == "MissingParameter" and parameter is not None and example:
+        name = parameter.metavar if parameter.param_type_name == "argument" else max(parameter.opts, key=len)
+        return f"{name} is missing; for example: {example}"
+    if context is not None:
+        called = context.command_path
+    else:
+        called = f"discreet {arguments[0]}" if arguments and arguments[0].isalpha() else "discreet"
+    # The suggestions of the parser, and their wording, differ between its versions; ours replace them.
+    text = re.split(r"\.? (?:Did you mean|\(Possible options)", error.format_message())[0].rstrip(".")
+    near = None
+    unknown = re.match("No such command '(.+?)'", str(getattr(error, "message", "")))
+    if unknown and context is not None:
+        near = nearest(unknown[1], context.command.list_commands(context), private=False)
+    elif type(error).__name__ == "NoSuchOption" and context is not None:
+        options = [name for each in context.command.params for name in each.opts]
+        near = nearest(error.option_name, options, private=False)
+    hint = "" if near is None else f" (did you mean {near}?)"
+    return f"{text[:1].lower()}{text[1:]}{hint}; see '{called} --help'"
+
+
+def first_example(text: str | None) -> str | None:
+    """Return the first command line in a help text."""
+    lines = (line.strip() for line in (text or "").splitlines())
+    return next((line for line in lines if line.startswith("discreet ")), None)
+
+
+def describe_error(error: Exception) -> str:
+    """Return an error in one line that may be shown: of an error that is not ours, only its type."""
+    if isinstance(error, Error):
+        return printable(hide_urls(" ".join(str(error).split())))
+    hint = "DISCREET_DEBUG=1 shows the traceback, which may contain private data"
+    return f"an internal error occurred ({type(error).__name__}); {hint}"
+
+
+def print_traceback(error: Exception) -> None:
+    """Print the traceback of an error if DISCREET_DEBUG asks for it."""
+    if os.environ.get("DISCREET_DEBUG") == "1" and getattr(sys, "stderr", None) is not None:
+        import traceback
+
+        print(hide_urls("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+
+
+def hide_urls(text: str) -> str:
+    """Return a text without what follows the scheme of a URL, which may hold a password, in whole or in part."""
+    return re.sub(r"(\w://)(?:.*@)?\S*?(?=['\")}\],;]*(?:\s|$))", r"\1...", text)

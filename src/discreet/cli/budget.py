@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import options as shared
-from discreet.cli.options import parse_adjacency, parse_format
+from discreet.cli.options import AdjacencyOption, OutputOptions, parse_adjacency, parse_format, spread
 from discreet.cli.output import check_out, print_json, print_text, save
 from discreet.privacy import spell_exactly
 from discreet.release.grouped import count_groups
 from discreet.text import printable, round_up
 
 if TYPE_CHECKING:
-    from discreet.ledger.account import Entry
     from discreet.ledger.ledger import Ledger
 
 EXAMPLES = {
@@ -33,58 +31,47 @@ EXAMPLES = {
 }
 
 
-def _examples_of(*names: str) -> str:
-    """The examples of some commands, as the end of a help text."""
+def _list_examples(*names: str) -> str:
+    """Return the examples of some commands, as the end of a help text."""
     lines = [line for name in names for line in EXAMPLES[name]]
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", show_default=False, help="The file of the budget.")]
-EpsilonOption = Annotated[
-    str, typer.Option(metavar="E", help="What may be spent in all, taken exactly: 3, 0.5 or 1/3.")
-]
-UnitOption = Annotated[str, typer.Option(metavar="TEXT", help='Whose privacy it is, such as "users of ratings".')]
-DeltaOption = Annotated[
-    str | None,
-    typer.Option(metavar="D", help="Promise (epsilon, delta); then many small releases cost less. By default none."),
-]
-ReleaseDeltaOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="D1",
-        help="How much of delta is for releases of items that nobody listed. By default none, and they are refused.",
-    ),
-]
-DatasetOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="The data that it is for; a release must give the same name. By default any."),
-]
-HeadOption = Annotated[
-    str | None, typer.Option(metavar="HASH", help="The head that 'discreet budget show' printed at some time.")
-]
-ReasonOption = Annotated[
-    str, typer.Option(metavar="TEXT", help="Why it is safe to go on; it is written to the ledger.")
-]
-OutOption = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Write to this file, whole or not at all; else it is printed.")
-]
 
-group = typer.Typer(help="Keeps a privacy budget in a file, which releases are charged to before they are drawn.")
+group = typer.Typer(help="Keep a privacy budget in a file, which releases are charged to before they are drawn.")
 app = typer.Typer(rich_markup_mode=None)
-app.add_typer(group, name="budget", short_help="Keep a privacy budget in a file.", epilog=_examples_of(*EXAMPLES))
+app.add_typer(group, name="budget", short_help="Keep a privacy budget in a file.", epilog=_list_examples(*EXAMPLES))
 
 
-@group.command("init", short_help="Make a new budget.", epilog=_examples_of("init"))
+@group.command("init", short_help="Make a new budget.", epilog=_list_examples("init"))
 def init(
     file: FileArgument,
-    epsilon: EpsilonOption,
-    unit: UnitOption,
-    delta: DeltaOption = None,
-    release_delta: ReleaseDeltaOption = None,
-    adjacency: shared.AdjacencyOption = "add-remove",
-    dataset: DatasetOption = None,
+    epsilon: Annotated[str, typer.Option(metavar="E", help="What may be spent in all, taken exactly: 3, 0.5 or 1/3.")],
+    unit: Annotated[str, typer.Option(metavar="TEXT", help='Whose privacy it is, such as "users of ratings".')],
+    delta: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D", help="Promise (epsilon, delta); then many small releases cost less. By default none."
+        ),
+    ] = None,
+    release_delta: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D1",
+            help="How much of delta is for releases of items that nobody listed. By default none, and they are "
+            "refused.",
+        ),
+    ] = None,
+    adjacency: AdjacencyOption = "add-remove",
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The data that it is for; a release must give the same name. By default any."
+        ),
+    ] = None,
 ) -> None:
-    """Makes a new budget in FILE, which must not exist yet. Only you may read it."""
+    """Make a new budget in FILE, which must not exist yet. Only you may read it."""
     from discreet.ledger.ledger import Ledger
 
     ledger = Ledger.create(
@@ -94,28 +81,47 @@ def init(
     print_text(_summarize(ledger, file), heading=True)
 
 
-@group.command("show", short_help="Show what is spent and what is left.", epilog=_examples_of("show"))
-def show(file: FileArgument, form: shared.FormatOption = None, as_json: shared.JsonOption = False) -> None:
-    """Shows the budget in FILE, what is spent of it by both ways of adding up, what is left, and the head.
+@group.command("show", short_help="Show what is spent and what is left.", epilog=_list_examples("show"))
+@spread(without=["quiet"])
+def show(file: FileArgument, output: OutputOptions) -> None:
+    """Show the budget in FILE, what is spent of it by both ways of adding up, what is left, and the head.
 
     Keep the head elsewhere, in a mail to yourself for example: 'discreet budget check' compares it.
     """
-    shape, ledger = parse_format(form, as_json, shared.TABLE_OR_JSON), _open_ledger(file)
+    shape, ledger = parse_format(output), _open_ledger(file)
     if shape == "json":
         print_json(_budget_to_dict(ledger))
     else:
         print_text(_summarize(ledger, file), heading=True)
 
 
-@group.command("history", short_help="List what the budget was spent on.", epilog=_examples_of("history"))
+@group.command("history", short_help="List what the budget was spent on.", epilog=_list_examples("history"))
 def history(file: FileArgument) -> None:
-    """Lists the charges to FILE in order. One without a stored release is spent all the same."""
-    print_text("\n".join(map(_describe_charge, _open_ledger(file).history())) or "nothing is spent yet")
+    """List the charges to FILE in order. One without a stored release is spent all the same."""
+    lines = []
+    for entry in _open_ledger(file).history():
+        each = "" if entry.groups is None else f" in each of {count_groups(entry.groups)}"
+        what = f"sketch of {entry.k:,} ranks" if entry.is_sketch else f"top {entry.k:,}"
+        words = [f"{entry.number:>5}", entry.time, f"epsilon {round_up(entry.epsilon)}"]
+        words += [f"delta {round_up(entry.delta)}"] if entry.delta else []
+        words += [f"{what} of {'those found' if entry.d is None else f'{entry.d:,}'}{each}"]
+        words += [entry.mechanism["name"], printable(entry.purpose or "no purpose given")]
+        words += [] if entry.request_id is None else [f"request {printable(entry.request_id)}"]
+        words += ["NO RELEASE STORED, SPENT"] if entry.stored is None else []
+        lines.append("  ".join(words))
+    print_text("\n".join(lines) or "nothing is spent yet")
 
 
-@group.command("check", short_help="Find records that were edited, removed or reordered.", epilog=_examples_of("check"))
-def check(file: FileArgument, head: HeadOption = None) -> None:
-    """Checks every record of FILE. With --head it also finds that records at the end were removed."""
+@group.command(
+    "check", short_help="Find records that were edited, removed or reordered.", epilog=_list_examples("check")
+)
+def check(
+    file: FileArgument,
+    head: Annotated[
+        str | None, typer.Option(metavar="HASH", help="The head that 'discreet budget show' printed at some time.")
+    ] = None,
+) -> None:
+    """Check every record of FILE. With --head it also finds that records at the end were removed."""
     ledger = _open_ledger(file)
     count = ledger.check(head)
     if head is None:
@@ -124,16 +130,24 @@ def check(file: FileArgument, head: HeadOption = None) -> None:
         print_text(f"no record was edited, removed or reordered; {count} came after the head given")
 
 
-@group.command("reopen", short_help="Allow releases again after a fault.", epilog=_examples_of("reopen"))
-def reopen(file: FileArgument, reason: ReasonOption) -> None:
-    """Allows releases from FILE again, after discreet found a fault in its own work and locked it."""
+@group.command("reopen", short_help="Allow releases again after a fault.", epilog=_list_examples("reopen"))
+def reopen(
+    file: FileArgument,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why it is safe to go on; it is written to the ledger.")],
+) -> None:
+    """Allow releases from FILE again, after discreet found a fault in its own work and locked it."""
     _open_ledger(file).reopen(reason)
     print_text(f"{printable(file)} is open again")
 
 
-@group.command("export", short_help="Write all records as JSON.", epilog=_examples_of("export"))
-def export(file: FileArgument, out: OutOption = None) -> None:
-    """Writes all records of FILE as JSON, with their hashes, so that others can check the chain."""
+@group.command("export", short_help="Write all records as JSON.", epilog=_list_examples("export"))
+def export(
+    file: FileArgument,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write to this file, whole or not at all; else it is printed.")
+    ] = None,
+) -> None:
+    """Write all records of FILE as JSON, with their hashes, so that others can check the chain."""
     check_out(out, {"budget": [file]})
     text = json.dumps(_open_ledger(file).export(), indent=2)
     if out is None:
@@ -157,9 +171,9 @@ def _summarize(ledger: Ledger, file: str) -> str:
 
 
 def _budget_to_dict(ledger: Ledger) -> dict[str, Any]:
-    """A budget in terms that JSON can hold; exact numbers are strings, as in a release, some with a float beside them.
+    """Return a budget in terms of JSON; exact numbers are strings, as in a release, two with a float beside them.
 
-    What is spent is never more than its float, and what is left never less.
+    The float of the spent budget is rounded up, and that of the rest is rounded down.
     """
     from discreet.exact.ball import float_above, float_below
 
@@ -184,14 +198,3 @@ def _budget_to_dict(ledger: Ledger) -> dict[str, Any]:
         "without_release": sum(entry.stored is None for entry in entries),
         "head": ledger.head,
     }
-
-
-def _describe_charge(entry: Entry) -> str:
-    each = "" if entry.groups is None else f" in each of {count_groups(entry.groups)}"
-    words = [f"{entry.number:>5}", entry.time, f"epsilon {round_up(entry.epsilon)}"]
-    words += [f"delta {round_up(entry.delta)}"] if entry.delta else []
-    what = f"sketch of {entry.k:,} ranks" if entry.is_sketch else f"top {entry.k:,}"
-    words += [f"{what} of {'those found' if entry.d is None else f'{entry.d:,}'}{each}"]
-    words += [entry.mechanism["name"], printable(entry.purpose or "no purpose given")]
-    words += [] if entry.request_id is None else [f"request {printable(entry.request_id)}"]
-    return "  ".join([*words, *(["NO RELEASE STORED, SPENT"] if entry.stored is None else [])])

@@ -1,4 +1,4 @@
-"""`discreet check`: whether columns, domain, condition and groups fit, before the first release. NOT private."""
+"""`discreet check`: do columns, domain, condition and groups fit, before the first release? NOT private."""
 
 from __future__ import annotations
 
@@ -7,42 +7,31 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli import options as shared
-from discreet.cli.discovery import (
-    DeltaOption,
-    DiscoverOption,
-    DiscoveryEpsilonOption,
-    KindOption,
-    SpellingOption,
-    parse_discovery,
+from discreet.cli.app import FAILURE
+from discreet.cli.options import (
+    InputFormatOption,
+    OutputOptions,
+    ScoreOptions,
+    list_given,
+    parse_adjacency,
+    parse_format,
+    refuse_options,
+    spread,
 )
-from discreet.cli.errors import FAILURE
-from discreet.cli.event_options import (
-    FINDING,
-    GROUPING,
-    TABLE,
-    ClipOption,
-    ConnectOption,
-    DelimiterOption,
-    DomainOption,
-    EncodingOption,
-    EscapeOption,
-    LabelOption,
-    NameOption,
-    ResolutionOption,
-    UserOption,
-    ValueOption,
-    WhereOption,
-    gather_options,
-)
-from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
-from discreet.cli.input_kinds import SCORES_ONLY, refuse_options
-from discreet.cli.options import check_input_format, parse_adjacency, parse_format
 from discreet.cli.output import FORMATS, OutputError, print_json, print_notes, print_text
-from discreet.cli.select import check_files, open_source
-from discreet.cli.stdin import name_input
+from discreet.cli.select import SCORES_ONLY, check_files, open_source
+from discreet.cli.stdin import Input
 from discreet.errors import InvalidValueError
 from discreet.jobs import show_progress
+from discreet.publish.options import (
+    DiscoveryOptions,
+    EventOptions,
+    GroupOptions,
+    ItemOptions,
+    LedgerOptions,
+    MechanismOptions,
+    ReleaseOptions,
+)
 
 if TYPE_CHECKING:
     from discreet.sources.events.check_report import Check
@@ -61,68 +50,29 @@ Examples:
 
 app = typer.Typer(rich_markup_mode=None)
 
-UnusedOption = Annotated[str | None, typer.Option(hidden=True, help="An option of select that a check does not need.")]
-UnusedKOption = Annotated[str | None, typer.Option("-k", hidden=True, help="As for select; a check does not need it.")]
-
-
-def _check_files(context: typer.Context, files: list[str] | None) -> list[str] | None:
-    return check_files(context, files, HELP)
-
 
 @app.command("check", short_help="See whether events and domain fit. NOT private.", epilog=HELP)
+@spread(without=["precision", "otherwise"], hidden=[ScoreOptions, ReleaseOptions, MechanismOptions, LedgerOptions])
 def check(
-    context: typer.Context,
+    events: EventOptions,
+    items: ItemOptions,
+    discovery: DiscoveryOptions,
+    groups: GroupOptions,
+    output: OutputOptions,
+    scores: ScoreOptions,
+    release: ReleaseOptions,
+    mechanism: MechanismOptions,
+    ledger: LedgerOptions,
     files: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="FILE...",
-            callback=_check_files,
+            callback=check_files,
             show_default=False,
             help="The events, as for select. - is standard input. Or the charts of 'discreet publish', a .toml file.",
         ),
     ] = None,
-    item: shared.ItemOption = None,
-    score: Annotated[str | None, typer.Option(hidden=True)] = None,
-    user: UserOption = None,
-    domain: DomainOption = None,
-    label: LabelOption = None,
-    where: WhereOption = None,
-    value: ValueOption = None,
-    clip: ClipOption = None,
-    resolution: ResolutionOption = None,
-    max_items_per_user: Annotated[
-        str | None, typer.Option(metavar="L", help="With --user: as for select; what is checked are all rows.")
-    ] = None,
-    discover: DiscoverOption = False,
-    delta: DeltaOption = None,
-    kind: KindOption = None,
-    spelling: SpellingOption = None,
-    discovery_epsilon: DiscoveryEpsilonOption = None,
-    by: ByOption = None,
-    groups: GroupsOption = None,
-    each_user: EachUserOption = None,
-    max_groups_per_user: MaxGroupsOption = None,
-    connect: ConnectOption = None,
-    name: NameOption = None,
-    delimiter: DelimiterOption = None,
-    escape: EscapeOption = None,
-    encoding: EncodingOption = None,
-    input_format: shared.InputFormatOption = None,
-    sensitivity: Annotated[str | None, typer.Option(hidden=True)] = None,
-    adjacency: shared.AdjacencyOption = "add-remove",
-    ledger: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Refused: a check is not private, and no budget covers it.")
-    ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            help="How to print: json, or as a table.",
-            autocompletion=shared.complete_from(shared.TABLE_OR_JSON),
-        ),
-    ] = None,
-    as_json: shared.JsonOption = False,
+    input_format: InputFormatOption = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -134,89 +84,82 @@ def check(
         str | None,
         typer.Option(metavar="TIME", help="With a charts file: check the periods that ended last before this time."),
     ] = None,
-    quiet: shared.QuietOption = False,
-    k: UnusedKOption = None,
-    epsilon: UnusedOption = None,
-    mechanism: UnusedOption = None,
-    gamma: UnusedOption = None,
-    noise: UnusedOption = None,
-    ceil: Annotated[bool, typer.Option("--ceil", hidden=True)] = False,
-    counts: UnusedOption = None,
-    split: UnusedOption = None,
-    purpose: UnusedOption = None,
-    request_id: UnusedOption = None,
-    dataset: UnusedOption = None,
-    pad_to: UnusedOption = None,
 ) -> None:
-    """Looks at the events before a release, to see whether the columns, the domain, the condition and the groups fit.
+    """Look at the events before a release, to see whether the columns, the domain, the condition and the groups fit.
 
-    NOT private, for the data holder alone: what it prints is read off the rows. It takes the options of select, so that
-    a command line can be checked by its first word, or a charts file without any. It counts rows that are dropped,
-    items outside the domain, items of it that nobody touched, spellings that differ in case or spaces, and dates that
-    are not read, and ends with what to change. The exit code is 1 where no row counts, so that a release would be noise
-    alone.
+    NOT private, for the data holder alone: the output is read off the rows, and no budget covers it. The command takes
+    the options of select, so that a command line can be checked by its first word, or a charts file without any. It
+    counts rows that are dropped, items outside the domain, items of it that nobody touched, spellings that differ in
+    case or spaces, and dates that are not read, and ends with advice. The exit code is 1 where no row counts, so that a
+    release would be noise alone.
     """
-    from discreet.cli.check_charts import check_charts, is_charts_file
-    from discreet.cli.events import prepare_events
+    from discreet.cli.events import parse_discovery, prepare_events
     from discreet.sources.events.check import check_events
 
-    if ledger is not None:
+    if ledger.ledger is not None:
         raise InvalidValueError(
             "ledger must be left out: a check is not private, so that no budget covers it, and nothing is charged"
         )
-    file = name_input(files, events=True)
-    if user is None and not is_charts_file(file):
+    is_charts_file = files is not None and len(files) == 1 and files[0].endswith(".toml")
+    if events.user is None and not is_charts_file:
         raise InvalidValueError(
             "user must be given: a check is for events, and a file of scores has no rows of users and no other domain"
         )
-    # Where select would print a list in another form, there is none to print.
-    shape = "json" if parse_format(form, as_json, FORMATS) == "json" else "table"
-    _check_new(out)
-    parse_adjacency(adjacency)
-    check_input_format(file, input_format, events=True)
-    refuse_options({"score": score, "sensitivity": sensitivity}, SCORES_ONLY, "with user")
-    options, grouping, finding = (gather_options(context, names) for names in (TABLE, GROUPING, FINDING))
+    # A check prints no list, so the other forms of select become a table.
+    shape = "json" if parse_format(output, FORMATS) == "json" else "table"
+    # Others may read a file that exists, and the --out of a select command may be published.
+    if out is not None and os.path.lexists(out):
+        raise InvalidValueError(f"out must be a new file, not {out!r}: a check is not private, and replaces nothing")
+    parse_adjacency(release.adjacency)
+    file = Input.parse(files, input_format, events=True)
+    refuse_options(list_given(scores), SCORES_ONLY, "with user")
     notes: list[str] = []
-    if user is None:
-        with show_progress(not quiet):
-            checks = check_charts(str(file), as_of, {"item": item, **options, **grouping, **finding}, notes)
-        print_notes(notes, quiet)
-        _deliver(checks, shape, out)
-        return
-    if as_of is not None:
-        raise InvalidValueError("as_of must be left out without a charts file, whose periods it is about")
-    source_of = prepare_events(
-        file, user, item, adjacency, options, parse_discovery(finding, max_items_per_user), grouping, out
-    )
-    with show_progress(not quiet), open_source(file, input_format, source_of, notes) as source:
-        found = check_events(source)
-    print_notes(notes, quiet)
-    _deliver({"": found}, shape, out)
-
-
-def _deliver(found: dict[str, Check], shape: str, out: str | None) -> None:
-    """Writes and prints checks, by the id of their chart where they are of charts."""
-    text = "\n\n".join(f"{name}: {one}" if name else str(one) for name, one in found.items())
+    if events.user is None:
+        for name in list_given(events, items, groups, discovery):
+            raise InvalidValueError(f"{name} must be left out with a charts file, which says it")
+        with show_progress(not output.quiet):
+            found = _check_charts(file.given[0], as_of, notes)
+        data = {name: one.to_dict() for name, one in found.items()}
+        text = "\n\n".join(f"{name}: {one}" for name, one in found.items())
+        is_noise = any(one.is_noise for one in found.values())
+    else:
+        if as_of is not None:
+            raise InvalidValueError("as_of must be left out without a charts file, whose periods it is about")
+        terms = parse_discovery(discovery, events.max_items_per_user)
+        open_table = prepare_events(file, events, items, terms, groups, release.adjacency, out)
+        with show_progress(not output.quiet), open_source(file, open_table, notes) as source:
+            one = check_events(source)
+        data, text, is_noise = one.to_dict(), str(one), one.is_noise
+    print_notes(notes, output.quiet)
     if out is not None:
-        _save_for_owner(text, out)
+        try:
+            with open(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as written:
+                written.write(f"{text}\n")
+        except OSError as error:
+            raise OutputError(f"writing {out!r} fails: {error.strerror}") from None
     if shape == "json":
-        print_json({name: one.to_dict() for name, one in found.items()} if "" not in found else found[""].to_dict())
+        print_json(data)
     else:
         print_text(text, heading=True)
-    if any(one.is_noise for one in found.values()):
+    if is_noise:
         raise typer.Exit(FAILURE)
 
 
-def _check_new(out: str | None) -> None:
-    """Refuses to replace a file: others may read it, and a command line of select may name one that is published."""
-    if out is not None and os.path.lexists(out):
-        raise InvalidValueError(f"out must be a new file, not {out!r}: a check is not private, and replaces nothing")
+def _check_charts(file: str, as_of: str | None, notes: list[str]) -> dict[str, Check]:
+    """Return the check of each chart of a file, by its id, for the period to release next; no ledger is opened."""
+    from discreet.publish.chart_source import open_chart_source
+    from discreet.publish.charts_file import name_place, read_charts
+    from discreet.publish.editions import check_is_past, find_due_periods, parse_moment
+    from discreet.sources.events.check import check_events
 
-
-def _save_for_owner(text: str, out: str) -> None:
-    """Writes a new file that its owner alone may read."""
-    try:
-        with open(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            file.write(f"{text}\n")
-    except OSError as error:
-        raise OutputError(f"writing {out!r} fails: {error.strerror}") from None
+    moment = parse_moment(as_of)
+    check_is_past(moment, "has rows to come, which no check has seen")
+    charts, found = read_charts(file), {}
+    for chart in charts.charts:
+        # A chart without a period that is due is checked for its first one.
+        period = (find_due_periods(chart, moment) or [chart.get("from")])[-1]
+        with name_place(f"{charts.path.name}, chart {chart.id!r}: "):
+            source = open_chart_source(chart, period)
+            found[chart.id] = check_events(source)
+            notes += [f"{chart.id}: {note}" for note in source.notes()]
+    return found

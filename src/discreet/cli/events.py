@@ -1,121 +1,216 @@
-"""The source of events that the options of `discreet select --user` describe."""
+"""The options of events, turned into the arguments of `discreet.events`."""
 
 from __future__ import annotations
 
+import os
+import re
+import warnings
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
-from discreet.cli.groups import parse_grouping
-from discreet.cli.options import parse_count
-from discreet.cli.output import check_out
-from discreet.cli.stdin import STANDARD, Input, input_files
-from discreet.errors import InvalidValueError, quote
-from discreet.sources.discovered import Discovered
+from discreet.cli.options import list_given, parse_choice, parse_count
+from discreet.cli.output import check_out, print_doubt
+from discreet.cli.stdin import STANDARD, Input
+from discreet.errors import InvalidValueError, quote, suggestion
+from discreet.publish.options import DiscoveryOptions, EventOptions, GroupOptions, ItemOptions, join_choices
+from discreet.sources.base import MANY, ONE, explain_each_user
+from discreet.sources.discovered import EXACT, KINDS, SPELLINGS, Discovered, discovered
 from discreet.sources.events.domain import parse_domain
+from discreet.sources.events.group_columns import Product
+from discreet.sources.events.group_keys import parse_by, parse_groups
 from discreet.sources.events.paths import is_remote, list_files
+from discreet.sources.events.periods import UNITS
 from discreet.sources.events.ranges import STRINGS, Integers
 from discreet.sources.events.source import events
 
 
 def prepare_events(
     file: Input,
-    user: str,
-    item: str | None,
-    adjacency: str,
-    options: dict[str, str | None],
+    columns: EventOptions,
+    items: ItemOptions,
     terms: Discovered | None,
-    grouping: dict[str, Any],
+    groups: GroupOptions,
+    adjacency: str,
     out: str | None,
 ) -> Callable[[Any], Any]:
-    """Opens the events in a file, or in the database of the options; all that is given is checked before.
+    """Check the options of events and return the function that opens the events, given the path of FILE.
 
-    `terms` says how items are found where there is no list of them.
+    Parameters
+    ----------
+    file
+        FILE; it names nothing where the events are in a database.
+    columns, items, groups, adjacency
+        The options.
+    terms
+        The terms of partition selection, which take the place of a list of items.
+    out
+        The file to write to, which must not be one of the inputs.
     """
+    connect, item, most = columns.connect, columns.item, columns.max_items_per_user
     if item is None:
         raise InvalidValueError("item must be given with user: the column that says what the user did it to")
-    domain, most = options["domain"], options["max_items_per_user"] if terms is None else None
-    _check_table(connect := options["connect"], options["name"])
-    items, clip, groups = _parse_items(domain, terms), _parse_clip(options["clip"]), parse_grouping(grouping)
-    inputs = [each for name in ([connect] if file is None else input_files(file)) for each in _list_files(name)]
-    lists = {"domain": [] if domain is None else [domain], "groups": grouping["groups"] or []}
-    check_out(out, {"events": inputs, **{role: _list_public_files(texts) for role, texts in lists.items()}})
-    return lambda path: events(
-        connect if path is None else path, user=user, item=item, domain=items, label=options["label"],
-        where=options["where"], value=options["value"], clip=clip, resolution=options["resolution"],
-        adjacency=adjacency, name=options["name"], escape=options["escape"], encoding=options.get("encoding"),
-        delimiter=_parse_character(options["delimiter"]),
-        max_items_per_user=None if most is None else parse_count(most, "max_items_per_user"), **groups,
-    )  # fmt: skip
-
-
-def _check_table(connect: str | None, name: str | None) -> None:
-    """Raises unless the URL of a database and the name of a table are both given, or neither."""
-    if connect is None:
-        if name is not None:
-            raise InvalidValueError("name must be left out without connect: it is the table of a database")
-        return
-    if not _is_url(connect):
+    if connect is None and columns.name is not None:
+        raise InvalidValueError("name must be left out without connect: it is the table of a database")
+    if connect is not None and not _is_database(connect):
         raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
-    if not name:
+    if connect is not None and not columns.name:
         raise InvalidValueError("name must be given with connect: the table of the events in the database")
+    domain = _parse_items(items.domain, terms)
+    clip = None
+    if columns.clip is not None:
+        clip = tuple(columns.clip.split(","))
+        if len(clip) != 2:
+            raise InvalidValueError(f"clip must be two numbers LOW,HIGH such as 0,5, not {quote(columns.clip)}")
+    grouping = parse_grouping(groups)
+    lists = {"domain": [] if items.domain is None else [items.domain], "groups": groups.groups or []}
+    # A public list may end with a column, which is no part of the path.
+    roles = {
+        role: [path for text in texts for path in (text, text.rpartition(":")[0])] for role, texts in lists.items()
+    }
+    inputs = {"events": file.files or [connect or ""], **roles}
+    check_out(out, {role: [path for text in texts for path in _list_paths(text)] for role, texts in inputs.items()})
+    limit = None if most is None or terms is not None else parse_count(most, "max_items_per_user")
+    arguments: dict[str, Any] = {
+        "user": columns.user,
+        "item": item,
+        "domain": domain,
+        "label": items.label,
+        "where": columns.where,
+        "value": columns.value,
+        "clip": clip,
+        "resolution": columns.resolution,
+        "max_items_per_user": limit,
+        "adjacency": adjacency,
+        "name": columns.name,
+        # A tab is hard to type in a shell.
+        "delimiter": "\t" if columns.delimiter == r"\t" else columns.delimiter,
+        "escape": columns.escape,
+        "encoding": columns.encoding,
+        **grouping,
+    }
+    return lambda path: events(connect if path is None else path, **arguments)
 
 
 def _parse_items(domain: str | None, terms: Discovered | None) -> Any:
-    """The list of items, or how they are found: one of the two must be given."""
-    if domain is not None and terms is not None:
-        raise InvalidValueError("domain must be left out with discover: the items come from a list, or they are found")
-    if domain is not None:
-        return _parse_domain(domain)
-    if terms is None:
+    """Return the list of items, or the terms for finding them: one of the two must be given."""
+    if terms is not None:
+        if domain is not None:
+            raise InvalidValueError(
+                "domain must be left out with discover: the items come from a list, or they are found"
+            )
+        return terms
+    if domain is None:
         raise InvalidValueError(
             "domain must be given with user: a public list of items, such as movies.csv:movie_id or integers:0:999, "
             "because a list made from the events would tell what somebody touched; without a list, give discover with "
             "a delta (docs/discovery.md)"
         )
-    return terms
-
-
-def _parse_domain(text: str) -> str | Integers:
-    if _is_url(text) and not text.startswith(STRINGS):
+    if _is_database(domain) and not domain.startswith(STRINGS):
         raise InvalidValueError(
             "domain must be FILE:COLUMN, connect:TABLE.COLUMN, integers:LO:HI or strings:ALPHABET:MAX, not the URL of "
             "a database"
         )
-    if text.partition(":")[0] == STANDARD:
+    if domain.partition(":")[0] == STANDARD:
         raise InvalidValueError(
             "domain must be FILE:COLUMN, integers:LO:HI or strings:ALPHABET:MAX: standard input is for FILE alone"
         )
-    return parse_domain(text)
+    return parse_domain(domain)
 
 
-def _parse_clip(text: str | None) -> tuple[str, str] | None:
-    if text is None:
-        return None
-    low, comma, high = text.partition(",")
-    if not comma or "," in high:
-        raise InvalidValueError(f"clip must be two numbers LOW,HIGH such as 0,5, not {quote(text)}")
-    return low, high
-
-
-def _parse_character(text: str | None) -> str | None:
-    """A character as the shell has it; a tab is hard to type there."""
-    return "\t" if text == r"\t" else text
-
-
-def _is_url(text: str) -> bool:
+def _is_database(text: str) -> bool:
+    """Return True for the URL of a database, False for a path or the URL of a file."""
     return "://" in text and not is_remote(text)
 
 
-def _list_public_files(lists: Sequence[str]) -> list[str]:
-    """The files behind public lists, each of which may end with a column."""
-    return [file for each in lists for file in _list_files(each) + _list_files(each.rpartition(":")[0])]
-
-
-def _list_files(table: str | None) -> list[str]:
-    """The files behind a path, a pattern of paths or the URL of a database in a file."""
-    if table is None:
+def _list_paths(text: str) -> list[str]:
+    """Return the local files behind a path, a pattern of paths or the URL of a database in a file."""
+    if not text or is_remote(text):
         return []
-    if is_remote(table):
-        return []
-    path = table.partition("://")[2].partition("?")[0] if _is_url(table) else table
+    path = text.partition("://")[2].partition("?")[0] if "://" in text else text
     return [path, *list_files(path)]
+
+
+def parse_discovery(options: DiscoveryOptions, max_items_per_user: str | None) -> Discovered | None:
+    """Return the terms of partition selection; None without --discover, where no other of its options may be given."""
+    if not options.discover:
+        for name in list_given(options):
+            raise InvalidValueError(f"{name} must be left out without discover: the items come from a list")
+        return None
+    if max_items_per_user is None:
+        raise InvalidValueError("max_items_per_user must be given with discover: how many items of a user count for it")
+    most = parse_count(max_items_per_user, "max_items_per_user")
+    kind = parse_choice("kind", options.kind or KINDS[0], KINDS)
+    spelling = parse_choice("spelling", options.spelling or EXACT, SPELLINGS)
+    delta: Any = options.delta  # None is refused below
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        terms = discovered(delta, most, options.discovery_epsilon, kind, spelling)
+    for warning in caught:
+        print_doubt(str(warning.message))
+    return terms
+
+
+def parse_grouping(options: GroupOptions) -> dict[str, Any]:
+    """Return the arguments of `discreet.events` for groups, none of them without --by."""
+    if options.by is None:
+        for name in list_given(options):
+            raise InvalidValueError(f"{name} must be left out without by: there are no groups")
+        return {}
+    columns = []
+    for text in options.by:
+        column = parse_by(text) if text.strip() else []
+        if isinstance(column, list):
+            raise InvalidValueError(f"by must be given once for each column, and names one, not {quote(text)}")
+        named, bracket, _ = text.partition("(")
+        hint = suggestion(named, list(UNITS), private=False)
+        if isinstance(column, str) and bracket and hint:
+            raise InvalidValueError(f"by must be a column or {join_choices(UNITS)} of one, not {quote(text)}{hint}")
+        columns.append(column)
+    groups = _parse_groups(options.groups or [], columns)
+    if options.each_user is None:
+        lists = groups.lists if isinstance(groups, Product) else [groups]
+        # The groups in a file are not counted before the file is read.
+        sizes = [
+            None if isinstance(each, str) else each.d if isinstance(each, Integers) else len(each) for each in lists
+        ]
+        count = "G" if None in sizes else f"{prod(size or 0 for size in sizes):,}"
+        # Quotes belong to Python; a shell would take them away.
+        prices = explain_each_user(count, "--max-groups-per-user").replace("'", "")
+        raise InvalidValueError(f"--each-user must be given with --by, one or many: {prices}")
+    most = options.max_groups_per_user
+    return {
+        "by": columns[0] if len(columns) == 1 else columns,
+        "groups": groups,
+        "each_user": parse_choice("each_user", options.each_user, (ONE, MANY)),
+        "max_groups_per_user": None if most is None else parse_count(most, "max_groups_per_user"),
+    }
+
+
+def _parse_groups(texts: Sequence[str], by: Sequence[Any]) -> Any:
+    """Parse the public lists of groups: one for each column, or one file of combinations."""
+    if not texts:
+        raise InvalidValueError(
+            "groups must be given with by: a public list of groups, such as countries.csv:code or 2026-01..2026-12, "
+            "because a list made from the events would tell where somebody was"
+        )
+    columns = len(by)
+    if len(texts) not in (1, columns):
+        ways = "" if columns == 1 else f", {columns} times, or once as a file of combinations"
+        raise InvalidValueError(f"groups must be given once for each by{ways}, not {len(texts)} times")
+    for text in texts:
+        if _is_database(text) or text.partition(":")[0] == STANDARD:
+            raise InvalidValueError(
+                "groups must be FILE:COLUMN or FIRST..LAST: neither the URL of a database nor standard input"
+            )
+        if not re.search(r"[.:/\\]", text) and not os.path.exists(text):
+            raise InvalidValueError(
+                f"groups must be FILE:COLUMN or FIRST..LAST, not {quote(text)}: put the list into a file, one group on "
+                "each line under a header, and name it FILE:COLUMN"
+            )
+    groups = parse_groups(texts, [getattr(column, "unit", None) for column in by])
+    if len(texts) < columns and not isinstance(groups, str):
+        raise InvalidValueError(
+            f"groups must be given once for each by, {columns} times, or once as a file of combinations, "
+            f"not as the one range {quote(texts[0])}"
+        )
+    return groups

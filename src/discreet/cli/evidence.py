@@ -6,21 +6,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import options as shared
-from discreet.cli.errors import FAILURE, SUCCESS
-from discreet.cli.options import parse_adjacency, parse_count, parse_format, parse_jobs, parse_mechanism, parse_numbers
+from discreet.cli.app import FAILURE, SUCCESS
+from discreet.cli.options import (
+    AdjacencyOption,
+    JobsOption,
+    OutputOptions,
+    SmallKOption,
+    list_given,
+    make_option,
+    parse_adjacency,
+    parse_count,
+    parse_format,
+    parse_jobs,
+    parse_mechanism,
+    parse_numbers,
+    spread,
+)
 from discreet.cli.output import print_json, print_text, progress_bar
 from discreet.errors import InvalidValueError
 from discreet.jobs import show_progress
 from discreet.mechanisms.registry import to_dict
-from discreet.privacy import ADJACENCIES
+from discreet.publish.options import MechanismOptions, ReleaseOptions
 
 if TYPE_CHECKING:
-    from discreet.evidence.audit import Audit
-    from discreet.evidence.counts import CountVerdict
-    from discreet.evidence.discovery import DiscoveryVerdict
-    from discreet.evidence.groups import GroupVerdict
-    from discreet.evidence.report import Failure, Verdict, Verification
+    from discreet.evidence.report import Failure, Verification
 
 VERIFY_HELP = """
 \b
@@ -40,62 +49,47 @@ Examples:
   discreet audit --scores 2,1,0 --neighbour 2,1,1 -k 1 --epsilon 0.5 --draws 1000 --confidence 0.99 --quiet
 """
 
-
 app = typer.Typer(rich_markup_mode=None)
 
 
 @app.command("verify", short_help="Verify epsilon exactly.", epilog=VERIFY_HELP)
+@spread()
 def verify(
+    mechanism: MechanismOptions,
+    output: OutputOptions,
     every: Annotated[
         bool, typer.Option("--all", help="Verify every mechanism, with every noise and several gammas.")
     ] = False,
-    mechanism: shared.MechanismOption = None,
-    noise: shared.NoiseOption = None,
-    gamma: shared.GammaOption = None,
-    ceil: shared.CeilOption = False,
-    precision: shared.PrecisionOption = None,
-    otherwise: shared.OtherwiseOption = None,
-    k: shared.SmallKOption = None,
+    k: SmallKOption = None,
     epsilon: Annotated[str, typer.Option(metavar="E", help="The budget of each release.")] = "1",
     scores: Annotated[
         list[str] | None,
         typer.Option(metavar="A,B,...", help="A vector of counts to verify on, more than once for more; 2 to 6 items."),
     ] = None,
-    adjacency: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help=f"What may differ by one user: {shared.join_choices(ADJACENCIES)}. By default both.",
-            autocompletion=shared.complete_from(ADJACENCIES),
-        ),
-    ] = None,
+    adjacency: Annotated[str | None, make_option(ReleaseOptions, "adjacency", more="By default both.")] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Many more inputs, which takes hours.")] = False,
     self_test: Annotated[
         bool,
         typer.Option("--self-test", help="Plant faults in the code, one after the other, and see that each is caught."),
     ] = False,
-    jobs: shared.JobsOption = None,
-    form: shared.FormatOption = None,
-    as_json: shared.JsonOption = False,
-    quiet: shared.QuietOption = False,
+    jobs: JobsOption = None,
 ) -> int:
-    """Verifies epsilon exactly: computes the law of what is released for small inputs and all their neighbours.
+    """Verify epsilon exactly: compute the law of a release for small inputs and all their neighbours.
 
-    The worst log ratio of two probabilities must not exceed epsilon, no Renyi divergence what the stated zCDP allows,
+    The worst log ratio of two probabilities must not exceed epsilon, no Renyi divergence may exceed the stated zCDP,
     and every probability must be the one that the definition gives. The exit code is 1 where something is not so, and
     the inputs are named. "Reachable" is how close to epsilon the best known inputs come. With --self-test the exit code
     is 1 where a planted fault is not caught, or where the code as it is is accused.
     """
     from discreet.evidence.verify import as_report, examine_each, plan
 
-    options = {"gamma": gamma, "noise": noise, "ceil": ceil or None, "precision": precision, "otherwise": otherwise}
     if self_test:
-        if every or deep or mechanism or any(options.values()) or k or scores or adjacency or epsilon != "1":
+        if every or list_given(mechanism) or k or epsilon != "1" or scores or adjacency or deep:
             raise InvalidValueError("self-test must be left out with options other than jobs, format, json and quiet")
-        return _run_self_test(parse_jobs(jobs), parse_format(form, as_json, shared.TABLE_OR_JSON), quiet)
-    chosen = None if every else parse_mechanism(mechanism, options)
-    shape = parse_format(form, as_json, shared.TABLE_OR_JSON)
-    if every and (mechanism is not None or any(value is not None for value in options.values())):
+        return _run_self_test(parse_jobs(jobs), output)
+    chosen = None if every else parse_mechanism(mechanism)
+    shape = parse_format(output)
+    if every and list_given(mechanism):
         raise InvalidValueError("all must be left out with a mechanism or one of its options")
     processes = parse_jobs(jobs)
     tasks = plan(
@@ -107,7 +101,7 @@ def verify(
         deep=deep,
     )
     verdicts = []
-    with show_progress(not quiet), progress_bar("verifying", len(tasks)) as step:
+    with show_progress(not output.quiet), progress_bar("verifying", len(tasks)) as step:
         for verdict in examine_each(tasks, processes):
             verdicts.append(verdict)
             step()
@@ -119,12 +113,12 @@ def verify(
     return SUCCESS if report.holds else FAILURE
 
 
-def _run_self_test(jobs: int, shape: str, quiet: bool) -> int:
-    """Plants every fault, and prints which were caught and by what."""
+def _run_self_test(jobs: int, output: OutputOptions) -> int:
+    """Plant every fault, print which were caught and by what, and return the exit code."""
     from discreet.evidence.selftest import SelfTest, cases, each_finding
 
-    findings, chosen = [], cases()
-    with show_progress(not quiet), progress_bar("planting", len(chosen)) as step:
+    shape, findings, chosen = parse_format(output), [], cases()
+    with show_progress(not output.quiet), progress_bar("planting", len(chosen)) as step:
         for finding in each_finding(chosen, jobs):
             findings.append(finding)
             step()
@@ -141,55 +135,65 @@ def _run_self_test(jobs: int, shape: str, quiet: bool) -> int:
 
 
 def _verification_to_dict(report: Verification) -> dict[str, Any]:
-    """A report in terms that JSON can hold; all but mechanisms is there where all is verified."""
-    more = {
-        "counts": [_counts_to_dict(verdict) for verdict in report.counts],
-        "groups": [_groups_to_dict(verdict) for verdict in report.groups],
-        "discovery": [_discovery_to_dict(verdict) for verdict in report.found],
-    }
+    """Return a report in terms of JSON; counts, groups and discovery are there where all is verified."""
+    verdicts = [
+        {
+            "mechanism": to_dict(verdict.mechanism),
+            "holds": verdict.holds,
+            "pairs": verdict.pairs,
+            "worst": verdict.worst,
+            "worst_pair": str(verdict.worst_pair),
+            "renyi": verdict.renyi,
+            "renyi_pair": str(verdict.renyi_pair),
+            "reachable": None if verdict.witness is None else verdict.witness.share,
+            "failures": _list_failures(verdict.failures),
+        }
+        for verdict in report.verdicts
+    ]
+    counts = [
+        {
+            "mechanism": None if verdict.mechanism is None else to_dict(verdict.mechanism),
+            "adjacency": verdict.adjacency,
+            "holds": verdict.holds,
+            "pairs": verdict.pairs,
+            "worst": verdict.worst,
+            "counts": float(verdict.counts),
+            "failures": _list_failures(verdict.failures),
+        }
+        for verdict in report.counts
+    ]
+    groups = [
+        {
+            "each_user": verdict.each_user,
+            "adjacency": verdict.adjacency,
+            "holds": verdict.holds,
+            "pairs": verdict.pairs,
+            "worst": verdict.worst,
+            "renyi": verdict.renyi,
+            "failures": _list_failures(verdict.failures),
+        }
+        for verdict in report.groups
+    ]
+    discovery = [
+        {
+            "max_items_per_user": verdict.tables.items,
+            "each_user": verdict.tables.each_user,
+            "adjacency": verdict.tables.adjacency,
+            "threshold": verdict.tables.threshold,
+            "holds": verdict.holds,
+            "pairs": verdict.pairs,
+            "kept": verdict.kept,
+            "worst": verdict.worst,
+            "failures": _list_failures(verdict.failures),
+        }
+        for verdict in report.found
+    ]
+    more = {"counts": counts, "groups": groups, "discovery": discovery}
     return {
         "holds": report.holds,
         "pairs": report.pairs,
-        "verdicts": [_verdict_to_dict(verdict) for verdict in report.verdicts],
+        "verdicts": verdicts,
         **{name: rows for name, rows in more.items() if rows},
-    }
-
-
-def _groups_to_dict(verdict: GroupVerdict) -> dict[str, Any]:
-    return {
-        "each_user": verdict.each_user,
-        "adjacency": verdict.adjacency,
-        "holds": verdict.holds,
-        "pairs": verdict.pairs,
-        "worst": verdict.worst,
-        "renyi": verdict.renyi,
-        "failures": _list_failures(verdict.failures),
-    }
-
-
-def _discovery_to_dict(verdict: DiscoveryVerdict) -> dict[str, Any]:
-    return {
-        "max_items_per_user": verdict.tables.items,
-        "each_user": verdict.tables.each_user,
-        "adjacency": verdict.tables.adjacency,
-        "threshold": verdict.tables.threshold,
-        "holds": verdict.holds,
-        "pairs": verdict.pairs,
-        "kept": verdict.kept,
-        "worst": verdict.worst,
-        "failures": _list_failures(verdict.failures),
-    }
-
-
-def _counts_to_dict(verdict: CountVerdict) -> dict[str, Any]:
-    return {
-        "mechanism": None if verdict.mechanism is None else to_dict(verdict.mechanism),
-        "adjacency": verdict.adjacency,
-        "holds": verdict.holds,
-        "pairs": verdict.pairs,
-        "worst": verdict.worst,
-        "counts": float(verdict.counts),
-        "failures": _list_failures(verdict.failures),
     }
 
 
@@ -197,58 +201,36 @@ def _list_failures(found: list[Failure]) -> list[dict[str, str]]:
     return [{"check": failure.check, "what": failure.what} for failure in found]
 
 
-def _verdict_to_dict(verdict: Verdict) -> dict[str, Any]:
-    """A verdict in terms that JSON can hold, with the pairs of inputs as the table spells them."""
-    return {
-        "mechanism": to_dict(verdict.mechanism),
-        "holds": verdict.holds,
-        "pairs": verdict.pairs,
-        "worst": verdict.worst,
-        "worst_pair": str(verdict.worst_pair),
-        "renyi": verdict.renyi,
-        "renyi_pair": str(verdict.renyi_pair),
-        "reachable": None if verdict.witness is None else verdict.witness.share,
-        "failures": _list_failures(verdict.failures),
-    }
-
-
 @app.command("audit", short_help="Audit the sampler by many draws.", epilog=AUDIT_HELP)
+@spread()
 def audit(
-    mechanism: shared.MechanismOption = None,
-    noise: shared.NoiseOption = None,
-    gamma: shared.GammaOption = None,
-    ceil: shared.CeilOption = False,
-    precision: shared.PrecisionOption = None,
-    otherwise: shared.OtherwiseOption = None,
-    k: shared.SmallKOption = None,
+    mechanism: MechanismOptions,
+    output: OutputOptions,
+    k: SmallKOption = None,
     epsilon: Annotated[str, typer.Option(metavar="E", help="The budget that each release promises.")] = "1",
     scores: Annotated[str | None, typer.Option(metavar="A,B,...", help="Counts of users for 2 to 26 items.")] = None,
     neighbour: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="With --scores: the same counts with one user changed.")
     ] = None,
-    adjacency: shared.AdjacencyOption = "add-remove",
+    adjacency: AdjacencyOption = "add-remove",
     draws: Annotated[
         str, typer.Option(metavar="N", help="How many releases of each input to draw, twice as many of the longer one.")
     ] = "50000",
     confidence: Annotated[
         str, typer.Option(metavar="P", help="The probability that a right sampler is not accused.")
     ] = "0.999",
-    form: shared.FormatOption = None,
-    as_json: shared.JsonOption = False,
-    quiet: shared.QuietOption = False,
 ) -> int:
-    """Audits the sampler as an outsider would: many releases of two neighbouring inputs, and what their counts tell.
+    """Audit the sampler as an outsider would, by the counts of many releases of two neighbouring inputs.
 
-    It prints a lower bound on the epsilon that was spent, and whether the counts fit the definition. Without --scores a
-    longer input is drawn from too. The exit code is 1 where a violation is found.
+    The command prints a lower bound on the epsilon that was spent, and whether the counts fit the definition. Without
+    --scores a longer input is drawn from too. The exit code is 1 where a violation is found.
     """
-    from discreet.evidence.audit import audit as audited
+    from discreet.evidence.audit import audit as run_audit
 
-    shape = parse_format(form, as_json, shared.TABLE_OR_JSON)
-    options = {"gamma": gamma, "noise": noise, "ceil": ceil or None, "precision": precision, "otherwise": otherwise}
-    with show_progress(not quiet):
-        found = audited(
-            parse_mechanism(mechanism, options),
+    shape = parse_format(output)
+    with show_progress(not output.quiet):
+        found = run_audit(
+            parse_mechanism(mechanism),
             None if k is None else parse_count(k),
             epsilon=epsilon,
             scores=None if scores is None else parse_numbers(scores, "scores"),
@@ -259,26 +241,23 @@ def audit(
             progress=lambda total: progress_bar("drawing", total),
         )
     if shape == "json":
-        print_json(_audit_to_dict(found))
+        pair = found.pair
+        print_json(
+            {
+                "mechanism": to_dict(found.mechanism),
+                "holds": found.holds,
+                "scores": [str(score) for score in pair.scores],
+                "neighbour": [str(score) for score in pair.neighbour],
+                "k": pair.k,
+                "epsilon": str(pair.epsilon),
+                "adjacency": pair.adjacency,
+                "draws": found.draws,
+                "confidence": str(found.confidence),
+                "spent": found.spent,
+                "fits": found.fits,
+                "longer": None if found.longer is None else [str(score) for score in found.longer.scores],
+            }
+        )
     else:
         print_text(str(found))
     return SUCCESS if found.holds else FAILURE
-
-
-def _audit_to_dict(found: Audit) -> dict[str, Any]:
-    """What an audit found, in terms that JSON can hold; exact numbers are strings, as in a release."""
-    pair = found.pair
-    return {
-        "mechanism": to_dict(found.mechanism),
-        "holds": found.holds,
-        "scores": [str(score) for score in pair.scores],
-        "neighbour": [str(score) for score in pair.neighbour],
-        "k": pair.k,
-        "epsilon": str(pair.epsilon),
-        "adjacency": pair.adjacency,
-        "draws": found.draws,
-        "confidence": str(found.confidence),
-        "spent": found.spent,
-        "fits": found.fits,
-        "longer": None if found.longer is None else [str(score) for score in found.longer.scores],
-    }

@@ -1,115 +1,148 @@
-"""The options that several commands share: how they are declared, what a shell completes, and what their text means.
+"""The options of the command line: their expansion into typer's parameters, and the parsers of their texts.
 
-Everything travels as text, so that 0.1 is exactly one tenth; the functions `parse_...` turn it into what the library
-takes. Each error names the option, and what may be meant.
+A command declares its options as dataclasses; `spread` turns each field into an option. Numbers travel as text, so that
+0.1 is exactly one tenth, and a `parse_` function turns a text into the value that the library takes. Each error names
+the option.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from fractions import Fraction
-from typing import Annotated, Any
+from functools import wraps
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from discreet.cli.stdin import STANDARD, Input
 from discreet.errors import InvalidValueError, quote, suggestion
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.noise import NOISES
 from discreet.mechanisms.registry import FALLBACKS, MECHANISMS, make_mechanism
 from discreet.privacy import ADJACENCIES, Sensitivity, check_adjacency, exact
+from discreet.publish.options import MechanismOptions, Option, ReleaseOptions, join_choices, option
 
 TABLE_OR_JSON = ("table", "json")
 INPUT_FORMATS = ("csv", "tsv", "json", "parquet", "npy")
 
+MAX_WAIT = 86_400
+"""The longest time to wait, in seconds: a day, after which the next run of a daily job is due."""
+
+MAX_JOBS = 256
+"""The largest number of processes: more than the cores of a large machine are a typing error."""
+
+
+def spread(without: Collection[str] = (), hidden: Collection[type] = ()) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator that gives a command one option for each field of its dataclasses.
+
+    typer reads the parameters of a command from `__signature__`.
+
+    Parameters
+    ----------
+    without
+        Names of fields that the command does not have; they keep their defaults.
+    hidden
+        Dataclasses whose options are accepted, and are not shown in the help. None of them is required.
+    """
+    annotated: Any = Annotated  # for the type checker, which takes no computed type
+    keyword = inspect.Parameter.KEYWORD_ONLY
+
+    def decorate(command: Callable[..., Any]) -> Any:
+        hints = get_type_hints(command, include_extras=True)
+        parameters: list[inspect.Parameter] = []
+        bundles: dict[str, Any] = {}
+        for parameter in inspect.signature(command).parameters.values():
+            kind = hints[parameter.name]
+            if not (isinstance(kind, type) and is_dataclass(kind)):
+                parameters.append(parameter.replace(kind=keyword, annotation=kind))
+                continue
+            bundles[parameter.name], types, is_hidden = kind, get_type_hints(kind), kind in hidden
+            for field in fields(kind):
+                if field.name not in without:
+                    default = field.default
+                    if default is MISSING:
+                        default = None if is_hidden else inspect.Parameter.empty
+                    annotation = annotated[types[field.name], make_option(kind, field.name, is_hidden)]
+                    parameters.append(inspect.Parameter(field.name, keyword, default=default, annotation=annotation))
+
+        @wraps(command)
+        def run(**given: Any) -> Any:
+            # An option that can be repeated may arrive as an empty list.
+            values = {name: None if value == [] else value for name, value in given.items()}
+            made = {}
+            for name, kind in bundles.items():
+                made[name] = kind(**{each.name: values.pop(each.name) for each in fields(kind) if each.name in given})
+            return command(**values, **made)
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
+
+
+def make_option(options: type, name: str, hidden: bool = False, more: str = "") -> Any:
+    """Return typer's declaration of a field of a dataclass of options; `more` ends its help."""
+    field = next(field for field in fields(options) if field.name == name)
+    declared: Option = field.metadata["option"]
+    text = declared.describe(f"{declared.cli} {more}".strip(), _spell)
+    if declared.needs is not None:
+        text = f"With {_spell(declared.needs)}: {text[0].lower()}{text[1:]}"
+    # Without a flag of its own, a switch would have a second one, --no-NAME.
+    flags = declared.flags or ((_spell(name),) if field.default is False else ())
+    return typer.Option(
+        *flags,
+        metavar=declared.metavar or None,
+        help=text,
+        hidden=hidden,
+        show_default=isinstance(field.default, str),
+        autocompletion=complete_from(declared.choices) if declared.choices else None,
+    )
+
+
+def _spell(name: str) -> str:
+    """Return the name of an option as the command line spells it; the table of a charts file is FILE there."""
+    return "FILE" if name == "table" else f"--{name.replace('_', '-')}"
+
 
 def complete_from(names: Iterable[str]) -> Callable[[], list[str]]:
-    """What a shell asks for the values of an option."""
+    """Return the function that a shell's completion calls for the values of an option."""
     return lambda: list(names)
 
 
-def join_choices(names: Iterable[str]) -> str:
-    """The values of an option in a sentence: a, b or c."""
-    *first, last = names
-    return f"{', '.join(first)} or {last}"
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreOptions:
+    """The options of a file of scores that events do not have."""
+
+    score: str | None = option('The column of the scores. By default "score", or the second of two.', "COLUMN")
+    sensitivity: str | None = option(
+        "How far adding one user can move a score down and up, and how many scores at most. By default 0,1 and all; "
+        "events know their own. Must be given for .npy and .parquet files of floats.",
+        "DOWN,UP[,L]",
+    )
 
 
-KOption = Annotated[str, typer.Option("-k", metavar="K", help="How many items to release.")]
-SmallKOption = Annotated[str | None, typer.Option("-k", metavar="K", help="How many items are released.")]
-ItemOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help='The column of the items. By default "item", or the first of two; with --user there is no default.',
-    ),
-]
-ScoreOption = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help='The column of the scores. By default "score", or the second of two.'),
-]
-SensitivityOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DOWN,UP[,L]",
-        help="How far adding one user can move a score down and up, and how many scores at most. By default 0,1 and "
-        "all; events know their own. Must be given for .npy and .parquet files of floats.",
-    ),
-]
-AdjacencyOption = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help=f"What may differ by one user: {join_choices(ADJACENCIES)}.",
-        autocompletion=complete_from(ADJACENCIES),
-    ),
-]
-PlanAdjacencyOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help=f"What may differ by one user: {join_choices(ADJACENCIES)}. By default add-remove, or that of a sketch.",
-        autocompletion=complete_from(ADJACENCIES),
-    ),
-]
-MechanismOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help=f"How to draw: {', '.join(MECHANISMS)}. By default canonical.",
-        autocompletion=complete_from(MECHANISMS),
-    ),
-]
-GammaOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="G", help="For canonical: the weight of the worst item taken, 0 to 1. By default 3/4, with --ceil 1/2."
-    ),
-]
-NoiseOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help=f"For canonical, one-shot and peeling: {', '.join(NOISES)}. By default gumbel, with one-shot exponential.",
-        autocompletion=complete_from(NOISES),
-    ),
-]
-PrecisionOption = Annotated[
-    str | None,
-    typer.Option(metavar="P", help="For core: the share of its items that should be right, up to 1. By default 0.6."),
-]
-OtherwiseOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help=f"For core: what to release where data support no core, {join_choices(FALLBACKS)}. By default the first.",
-        autocompletion=complete_from(FALLBACKS),
-    ),
-]
-CeilOption = Annotated[
-    bool, typer.Option("--ceil", help="For canonical: round losses up to multiples of the sensitivity.")
-]
+@dataclass(frozen=True, eq=False, repr=False)
+class OutputOptions:
+    """The form in which a result is printed, and silence about progress."""
+
+    form: str | None = option(
+        f"How to print: {join_choices(TABLE_OR_JSON)}. By default table.",
+        "NAME",
+        flags=("--format",),
+        choices=TABLE_OR_JSON,
+    )
+    as_json: bool = option("Short for --format json.", flags=("--json",), default=False)
+    quiet: bool = option("Show no progress: only the result and errors.", flags=("--quiet", "-q"), default=False)
+
+
+KOption = Annotated[str, make_option(ReleaseOptions, "k")]
+SmallKOption = Annotated[str | None, make_option(ReleaseOptions, "k")]
+AdjacencyOption = Annotated[str, make_option(ReleaseOptions, "adjacency")]
+PadToOption = Annotated[str | None, make_option(ReleaseOptions, "pad_to")]
 InputFormatOption = Annotated[
     str | None,
     typer.Option(
@@ -118,33 +151,35 @@ InputFormatOption = Annotated[
         autocompletion=complete_from(INPUT_FORMATS),
     ),
 ]
-FormatOption = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="NAME",
-        help=f"How to print: {join_choices(TABLE_OR_JSON)}. By default table.",
-        autocompletion=complete_from(TABLE_OR_JSON),
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress: only the result and errors.")]
+QuietOption = Annotated[bool, make_option(OutputOptions, "quiet")]
 JobsOption = Annotated[str | None, typer.Option(metavar="N", help="How many processes. By default one a core.")]
 
 
-def parse_mechanism(name: str | None, options: dict[str, Any]) -> Mechanism:
-    """The mechanism of this name with the options that were given, all of which must be its own."""
-    name = parse_choice("mechanism", name or "canonical", MECHANISMS)
-    given = {option: value for option, value in options.items() if value is not None}
+def list_given(*options: Any) -> dict[str, Any]:
+    """Return the options that were given, by name."""
+    pairs = ((field, getattr(each, field.name)) for each in options for field in fields(each))
+    return {field.name: value for field, value in pairs if value != field.default}
+
+
+def refuse_options(given: Iterable[str], reasons: Mapping[str, str], when: str) -> None:
+    """Raise if an option is given for which there is a reason to leave it out."""
+    for name in given:
+        if name in reasons:
+            raise InvalidValueError(f"{name} must be left out {when}: {reasons[name]}")
+
+
+def parse_mechanism(options: MechanismOptions) -> Mechanism:
+    """Return the mechanism with the parameters that were given, all of which must be its own."""
+    given = list_given(options)
+    name = parse_choice("mechanism", given.pop("mechanism", None) or "canonical", MECHANISMS)
     if "otherwise" in given:
         parse_choice("otherwise", given["otherwise"], FALLBACKS)
-    noise = given.get("noise")
-    with _suggest_on_error(None if noise in NOISES else noise, NOISES):
+    with _suggest_on_error(None if options.noise in NOISES else options.noise, NOISES):
         return make_mechanism(name, given)
 
 
 def parse_choice(name: str, given: str, allowed: Iterable[str]) -> str:
-    """One of the names that are allowed."""
+    """Return a value that must be one of those allowed."""
     names = list(allowed)
     if given not in names:
         hint = suggestion(given, names, private=False)
@@ -153,21 +188,25 @@ def parse_choice(name: str, given: str, allowed: Iterable[str]) -> str:
 
 
 def parse_adjacency(text: str) -> str:
-    """What two neighbouring inputs differ by."""
+    """Return the name of an adjacency."""
     with _suggest_on_error(text, ADJACENCIES):
         check_adjacency(text)
     return text
 
 
-def parse_format(given: str | None, as_json: bool, allowed: Iterable[str]) -> str:
-    """How to print the result: as --format says, or as JSON with --json; by default as a table."""
-    if as_json and given not in (None, "json"):
-        raise InvalidValueError(f"json must be left out with format {quote(given)}: it is short for --format json")
-    return parse_choice("format", "json" if as_json else given or "table", allowed)
+def parse_format(options: OutputOptions, allowed: Iterable[str] = TABLE_OR_JSON) -> str:
+    """Return the name of the form to print in: that of --format, json with --json, or table."""
+    if options.as_json and options.form not in (None, "json"):
+        raise InvalidValueError(
+            f"json must be left out with format {quote(options.form)}: it is short for --format json"
+        )
+    return parse_choice("format", "json" if options.as_json else options.form or "table", allowed)
 
 
-def parse_sensitivity(text: str) -> Sensitivity:
-    """DOWN,UP or DOWN,UP,L as a sensitivity."""
+def parse_sensitivity(text: str | None) -> Sensitivity | None:
+    """Parse DOWN,UP or DOWN,UP,L."""
+    if text is None:
+        return None
     parts = text.split(",")
     if len(parts) not in (2, 3):
         raise InvalidValueError(
@@ -178,46 +217,36 @@ def parse_sensitivity(text: str) -> Sensitivity:
 
 
 def parse_count(text: str, name: str = "k") -> int:
-    """A whole number."""
+    """Parse a whole number."""
     with suppress(ValueError):
         return int(text)
     raise InvalidValueError(f"{name} must be a whole number such as 10, not {quote(text)}")
 
 
 def parse_seconds(text: str, name: str = "wait") -> float:
-    """A time in seconds, of at most a day."""
+    """Parse a time in seconds."""
     seconds = exact(text, name)
-    if not 0 <= seconds <= 86_400:
-        raise InvalidValueError(f"{name} must be from 0 to 86400 seconds, not {quote(text)}")
+    if not 0 <= seconds <= MAX_WAIT:
+        raise InvalidValueError(f"{name} must be from 0 to {MAX_WAIT} seconds, not {quote(text)}")
     return float(seconds)
 
 
 def parse_jobs(text: str | None) -> int:
-    """How many processes to use: by default one a core."""
+    """Parse a number of processes; by default there is one for each core."""
     jobs = (os.cpu_count() or 1) if text is None else parse_count(text, "jobs")
-    if not 1 <= jobs <= 256:
-        raise InvalidValueError(f"jobs must be from 1 to 256, not {text!r}")
+    if not 1 <= jobs <= MAX_JOBS:
+        raise InvalidValueError(f"jobs must be from 1 to {MAX_JOBS}, not {text!r}")
     return jobs
 
 
 def parse_numbers(text: str, name: str) -> list[Fraction]:
-    """Numbers with commas between them."""
+    """Parse numbers with commas between them."""
     return [exact(number.strip(), name) for number in text.split(",")]
-
-
-def check_input_format(file: Input, kind: str | None, events: bool = False) -> None:
-    """Raises unless the format is given for standard input alone, and is one that can be read."""
-    if kind is None:
-        return
-    if file != STANDARD:
-        raise InvalidValueError("input_format must be left out unless FILE is -: the name of a file tells what it is")
-    # An array has no columns, so it cannot hold events.
-    parse_choice("input_format", kind, [name for name in INPUT_FORMATS if not (events and name == "npy")])
 
 
 @contextmanager
 def _suggest_on_error(given: str | None, names: Iterable[str]) -> Iterator[None]:
-    """Ends what the library complains about inside with the name that is most likely meant."""
+    """End the error of the library from inside with the name that is most likely meant."""
     try:
         yield
     except InvalidValueError as error:

@@ -1,4 +1,4 @@
-"""What the commands print and write: formats of a release, whole files, and what a terminal alone is shown.
+"""The output of the commands: forms of a release, whole files, and colours and progress for a terminal.
 
 Text is printed as standard output can spell it, and a file is written whole or not at all. Colours are left out where
 NO_COLOR is set and not empty (no-color.org) or TERM is dumb, and always in pipes and files.
@@ -28,11 +28,11 @@ BOLD, DIM, RED = "1", "2", "1;31"
 
 
 class OutputError(Exception):
-    """Something could not be handed over, because of a full disk, for example."""
+    """A result could not be written, because of a full disk, for example."""
 
 
 def check_out(out: str | None, inputs: dict[str, list[str]]) -> None:
-    """The release must not replace what it is made from."""
+    """Raise if `out` cannot be written, or would replace one of the inputs, which are listed by role."""
     if out is None:
         return
     from discreet.atomic_write import check_writable
@@ -46,9 +46,9 @@ def check_out(out: str | None, inputs: dict[str, list[str]]) -> None:
 
 
 def deliver(release: AnyRelease, shape: str, out: str | None) -> None:
-    """Writes the release to `out`, if given, and prints it.
+    """Write the release to `out`, if given, and print it.
 
-    A file has no table for people, but CSV where its name ends so, and else JSON.
+    A table is for people. A file has CSV in its place if its name ends so, and JSON otherwise.
     """
     if out is not None:
         by_name = "csv" if out.lower().endswith(".csv") else "json"
@@ -60,7 +60,7 @@ def deliver(release: AnyRelease, shape: str, out: str | None) -> None:
 
 
 def save(text: str, out: str) -> None:
-    """Writes the text to `out`, whole or not at all."""
+    """Write the text to `out`, whole or not at all."""
     from discreet.atomic_write import atomic_write
 
     try:
@@ -70,7 +70,7 @@ def save(text: str, out: str) -> None:
 
 
 def print_json(data: Any) -> None:
-    """Prints JSON; where standard output cannot spell a label, with escapes in place of it."""
+    """Print JSON, in ASCII if standard output cannot spell a label."""
     data = _replace_unbounded(data)
     text = json.dumps(data, indent=2, ensure_ascii=False)
     try:
@@ -81,7 +81,7 @@ def print_json(data: Any) -> None:
 
 
 def _replace_unbounded(data: Any) -> Any:
-    """The data with null for what is no number or an infinite one, which JSON does not have."""
+    """Return the data with null for NaN and infinity, which JSON does not have."""
     if isinstance(data, float):
         return data if math.isfinite(data) else None
     if isinstance(data, dict):
@@ -90,35 +90,35 @@ def _replace_unbounded(data: Any) -> Any:
 
 
 def print_text(text: str, heading: bool = False) -> None:
-    """Prints, with escapes for what standard output cannot spell; a heading is bold in a terminal."""
+    """Print a text, with escapes for characters that standard output cannot spell.
+
+    With `heading`, a terminal shows the first line bold, and the line about the mechanism dim.
+    """
     if getattr(sys, "stdout", None) is None:
         raise OutputError("standard output must be open, but is closed")
     text = text.encode(_encoding(), "backslashreplace").decode(_encoding())
     first, line, rest = text.partition("\n")
     if heading:
-        first, rest = apply_style(first, BOLD, sys.stdout), "\n".join(map(_dim_details, rest.split("\n")))
+        lines = rest.split("\n")
+        dimmed = [apply_style(one, DIM, sys.stdout) if one.startswith(DRAWN_BY) else one for one in lines]
+        first, rest = apply_style(first, BOLD, sys.stdout), "\n".join(dimmed)
     print(f"{first}{line}{rest}")
 
 
-def _dim_details(line: str) -> str:
-    """A line in a quiet colour, if it is the one that says how a release was drawn."""
-    return apply_style(line, DIM, sys.stdout) if line.startswith(DRAWN_BY) else line
-
-
 def print_doubt(sentence: str) -> None:
-    """Prints a sentence for whoever runs the command, on standard error; it depends on what was given alone."""
+    """Print a sentence on standard error for the person who runs the command; it depends on the arguments alone."""
     if getattr(sys, "stderr", None) is not None:
         print(f"discreet: {sentence}", file=sys.stderr)
 
 
 def print_notes(notes: Iterable[str], quiet: bool) -> None:
-    """Prints what there is to say about a source, unless the caller wants to hear of nothing but errors."""
+    """Print the notes about a source, unless the command is quiet."""
     for note in [] if quiet else notes:
         print_doubt(note)
 
 
 def flush() -> None:
-    """Prints what is buffered while an error still has a place to go; when Python ends, it has none."""
+    """Flush standard output while an error can still be reported; when Python ends, it cannot."""
     if getattr(sys, "stdout", None) is not None:
         sys.stdout.flush()
 
@@ -128,32 +128,31 @@ def _encoding() -> str:
 
 
 def format_items(release: AnyRelease) -> str:
-    r"""An item a line and nothing else; a backslash is written as \\ and a control character as \n or \x1b.
+    r"""Return the items, one on each line; a backslash is written as \\ and a control character as \n or \x1b.
 
-    Of a release by group, the group comes first, and tabs are between.
+    In a release by group the group comes first, and tabs are between.
     """
     listing = release.listing
     cells = 1 + len(listing.names)
     return "\n".join("\t".join(map(escape_line, row[:cells])) for row in listing.rows())
 
 
-def _format_json(release: AnyRelease) -> str:
-    return release.to_json(indent=2)
-
-
 FORMATS: dict[str, Callable[[AnyRelease], str]] = {
-    "table": str, "json": _format_json, "csv": format_csv, "items": format_items,
-}  # fmt: skip
-"""How a release can be printed: a table for people, JSON that reads back, CSV, or its items alone for a pipe."""
+    "table": str,
+    "json": lambda release: release.to_json(indent=2),
+    "csv": format_csv,
+    "items": format_items,
+}
+"""The forms of a release: a table for people, JSON that reads back, CSV, or its items alone for a pipe."""
 
 
 def apply_style(text: str, style: str, stream: Any) -> str:
-    """The text in a style, if the stream is a terminal that may have colours."""
+    """Return the text in a style if the stream is a terminal that may have colours."""
     return f"\x1b[{style}m{text}\x1b[0m" if text and supports_colour(stream) else text
 
 
 def supports_colour(stream: Any) -> bool:
-    """Whether colours may be written to a stream."""
+    """Return True if colours may be written to a stream."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
         return False
     return stream is not None and bool(stream.isatty())
@@ -161,9 +160,9 @@ def supports_colour(stream: Any) -> bool:
 
 @contextmanager
 def progress_bar(name: str, total: int, in_lines: bool = False) -> Iterator[Callable[[], Any]]:
-    """A progress bar on standard error, where progress is shown; gives what is to be called after each step.
+    """Show a progress bar on standard error, and give the function to call after each step.
 
-    With `in_lines`, for what takes minutes, a pipe gets a few plain lines in its place.
+    With `in_lines`, for work that takes minutes, a pipe gets a few plain lines in its place.
     """
     if not is_shown():
         with count_in_lines(name, total) if in_lines else nullcontext(lambda: None) as step:

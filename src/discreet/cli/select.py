@@ -4,66 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli import options as shared
-from discreet.cli.discovery import (
-    DeltaOption,
-    DiscoverOption,
-    DiscoveryEpsilonOption,
-    KindOption,
-    SpellingOption,
-    parse_discovery,
-)
-from discreet.cli.errors import first_example
-from discreet.cli.event_options import (
-    FINDING,
-    GROUPING,
-    TABLE,
-    ClipOption,
-    ConnectOption,
-    DatasetOption,
-    DelimiterOption,
-    DomainOption,
-    EncodingOption,
-    EscapeOption,
-    LabelOption,
-    LedgerOption,
-    NameOption,
-    PurposeOption,
-    RequestIdOption,
-    ResolutionOption,
-    UserOption,
-    ValueOption,
-    WhereOption,
-    gather_options,
-)
-from discreet.cli.groups import ByOption, EachUserOption, GroupsOption, MaxGroupsOption
-from discreet.cli.input_kinds import EVENTS_ONLY, SCORES_ONLY, refuse_options
+from discreet.cli.app import first_example
 from discreet.cli.options import (
-    check_input_format,
+    InputFormatOption,
+    OutputOptions,
+    ScoreOptions,
+    list_given,
     parse_adjacency,
     parse_count,
     parse_format,
     parse_mechanism,
     parse_sensitivity,
+    refuse_options,
+    spread,
 )
 from discreet.cli.output import FORMATS, check_out, deliver, print_notes
-from discreet.cli.stdin import Input, input_files, input_suffix, name_input, open_input
+from discreet.cli.stdin import Input
 from discreet.errors import InvalidValueError
 from discreet.jobs import show_progress
 from discreet.privacy import positive
+from discreet.publish.options import (
+    DiscoveryOptions,
+    EventOptions,
+    GroupOptions,
+    ItemOptions,
+    LedgerOptions,
+    MechanismOptions,
+    ReleaseOptions,
+    option,
+)
+from discreet.release.delivery import Delivery, plan_charge
 from discreet.release.padding import Padding, check_auto
-from discreet.release.topk import make_any_request, plan_charge, release_from
+from discreet.release.topk import make_any_request
 from discreet.sources.events.paths import is_remote
 from discreet.sources.files import TEXTS, file_source
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
+    from discreet.sources.discovered import Discovered
 
 HELP = """
 \b
@@ -112,18 +97,49 @@ Examples with events:
     --domain movies.csv:movie_id -k 3 --epsilon 1 --quiet
 """
 
+SCORES_ONLY = {
+    "score": "the scores are made from the events",
+    "sensitivity": "the events tell how far one user can move a score",
+}
+EVENTS_ONLY = {
+    **dict.fromkeys(
+        ("domain", "discover", "kind", "spelling", "discovery_epsilon"), "a file of scores lists its own items"
+    ),
+    **dict.fromkeys(("value", "clip", "resolution", "max_items_per_user"), "a file of scores is added up already"),
+    **dict.fromkeys(("groups", "each_user", "max_groups_per_user"), "a file of scores has no groups"),
+    "label": "a file of scores has its own labels",
+    "where": "a file of scores has no rows of users to choose from",
+    "delta": "a file of scores lists its own items, and none are to be found",
+    "by": "a file of scores has no rows of users to put into groups",
+    "connect": "a database is read as events, not as scores",
+    "name": "it is the table of a database, which is read as events",
+    "delimiter": "the header of a file of scores shows it",
+    "escape": "a file of scores doubles the quotes inside quotes",
+    "encoding": "a file of scores is UTF-8",
+}
+"""Options that belong to one kind of input, each with the reason why the other kind refuses it."""
+
 app = typer.Typer(rich_markup_mode=None)
 
 
-def _check_files(context: typer.Context, files: list[str] | None) -> list[str] | None:
-    return check_files(context, files, HELP)
+@dataclass(frozen=True, eq=False, repr=False)
+class ListOutputOptions(OutputOptions):
+    """The form in which a list of items is printed."""
+
+    form: str | None = option(
+        "How to print: table, for people; json, with the guarantee; csv; or items, a line each, with a backslash as "
+        "\\\\ and a line break as \\n, after the group and a tab with --by. By default table.",
+        "NAME",
+        flags=("--format",),
+        choices=FORMATS,
+    )
 
 
-def check_files(context: typer.Context, files: list[str] | None, examples: str) -> list[str] | None:
-    """The input must be named once. What was given on the command line has been parsed before this."""
+def check_files(context: typer.Context, files: list[str] | None) -> list[str] | None:
+    """Raise unless the input is named once, as FILE or by --connect; typer calls this after it parsed the options."""
     connect = context.params.get("connect")
     if not files and connect is None:
-        raise InvalidValueError(f"FILE is missing; for example: {first_example(examples)}")
+        raise InvalidValueError(f"FILE is missing; for example: {first_example(context.command.epilog)}")
     if files and connect is not None:
         raise InvalidValueError("connect must be left out with FILE: the input is one of the two")
     if any("://" in file and not is_remote(file) for file in files or []):
@@ -134,97 +150,29 @@ def check_files(context: typer.Context, files: list[str] | None, examples: str) 
 
 
 @app.command("select", short_help="Release the k items that score highest.", epilog=HELP)
+@spread()
 def select(
     context: typer.Context,
-    k: shared.KOption,
-    epsilon: Annotated[
-        str, typer.Option(metavar="E", help="The privacy budget to spend, taken exactly: 1, 0.5, 1/3 or 1e-2.")
-    ],
+    release: ReleaseOptions,
+    events: EventOptions,
+    items: ItemOptions,
+    discovery: DiscoveryOptions,
+    groups: GroupOptions,
+    scores: ScoreOptions,
+    mechanism: MechanismOptions,
+    ledger: LedgerOptions,
+    output: ListOutputOptions,
     files: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="FILE...",
-            callback=_check_files,
+            callback=check_files,
             show_default=False,
             help="The scores: .npy, .csv, .tsv, .json or .parquet. With --user the events: .parquet, .csv, .tsv or "
             ".json, compressed or not, several of them, a folder, a pattern or a URL. For either, - is standard input.",
         ),
     ] = None,
-    item: shared.ItemOption = None,
-    score: shared.ScoreOption = None,
-    user: UserOption = None,
-    domain: DomainOption = None,
-    label: LabelOption = None,
-    where: WhereOption = None,
-    value: ValueOption = None,
-    clip: ClipOption = None,
-    resolution: ResolutionOption = None,
-    max_items_per_user: Annotated[
-        str | None,
-        typer.Option(
-            metavar="L",
-            help="With --user: score at most L items of each user, so that counts need less noise and a histogram can "
-            "be had. With --discover: so many items of a user count for finding them.",
-        ),
-    ] = None,
-    discover: DiscoverOption = False,
-    delta: DeltaOption = None,
-    kind: KindOption = None,
-    spelling: SpellingOption = None,
-    discovery_epsilon: DiscoveryEpsilonOption = None,
-    by: ByOption = None,
-    groups: GroupsOption = None,
-    each_user: EachUserOption = None,
-    max_groups_per_user: MaxGroupsOption = None,
-    connect: ConnectOption = None,
-    name: NameOption = None,
-    delimiter: DelimiterOption = None,
-    escape: EscapeOption = None,
-    encoding: EncodingOption = None,
-    input_format: shared.InputFormatOption = None,
-    mechanism: shared.MechanismOption = None,
-    gamma: shared.GammaOption = None,
-    noise: shared.NoiseOption = None,
-    ceil: shared.CeilOption = False,
-    precision: shared.PrecisionOption = None,
-    otherwise: shared.OtherwiseOption = None,
-    sensitivity: shared.SensitivityOption = None,
-    adjacency: shared.AdjacencyOption = "add-remove",
-    counts: Annotated[
-        str | None,
-        typer.Option(metavar="E2", help="Release a noisy score for each item too, at this epsilon beside the other."),
-    ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto",
-            help="With 'auto': release noisy scores too, for half of epsilon.",
-            autocompletion=shared.complete_from(["auto"]),
-        ),
-    ] = None,
-    ledger: LedgerOption = None,
-    purpose: PurposeOption = None,
-    request_id: RequestIdOption = None,
-    dataset: DatasetOption = None,
-    pad_to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="S",
-            help="Print, write and end only at multiples of S seconds since the start, errors too. With 'auto', of a "
-            "period that fits; for scores in .npy and .parquet alone.",
-        ),
-    ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            help="How to print: table, for people; json, with the guarantee; csv; or items, a line each, with "
-            "a backslash as \\\\ and a line break as \\n, after the group and a tab with --by. By default table.",
-            autocompletion=shared.complete_from(FORMATS),
-        ),
-    ] = None,
-    as_json: shared.JsonOption = False,
+    input_format: InputFormatOption = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -232,77 +180,101 @@ def select(
             help="Write the release to this file too, whole or not at all: as JSON, or as --format says.",
         ),
     ] = None,
-    quiet: shared.QuietOption = False,
 ) -> None:
-    """Releases which K items score highest, with epsilon-differential privacy for each user behind the scores.
+    """Release which K items score highest, with epsilon-differential privacy for each user behind the scores.
 
-    FILE holds scores, or with --user events, from which scores are made: how many distinct users an item has, or what
-    they add to it. Scores are not shown, but for noisy ones with --counts or --split. With --by there is a list for
-    each of several groups, and epsilon is what all of them cost together.
+    FILE holds scores, or with --user events, from which scores are made: the number of distinct users of an item, or
+    the sum of what they add to it. Scores are not shown, but for noisy ones with --counts or --split. With --by there
+    is a list for each of several groups, and epsilon is the cost of all of them together.
 
     The list of items must be public. In a file of scores, keep items that no user touched, with a score of zero. In a
     .npy file and in a JSON list the items are positions, counted from 0; where the scores are sorted, positions are
     ranks and tell about scores. Where nobody has a list, --discover finds the items in events, for a delta.
     """
     # Everything public is checked before the scores or the events are read.
-    own = {"gamma": gamma, "noise": noise, "ceil": ceil or None, "precision": precision, "otherwise": otherwise}
-    drawn_by = parse_mechanism(mechanism, own)
-    count, shape = parse_count(k), parse_format(form, as_json, FORMATS)
-    positive(epsilon, "epsilon")
-    if counts is not None:
-        positive(counts, "counts")
-    parse_adjacency(adjacency)
-    padding = Padding(pad_to, context.obj, from_file=True)
-    file = name_input(files, events=user is not None)
-    check_input_format(file, input_format, events=user is not None)
-    book = open_ledger(ledger, out)
+    drawn_by = parse_mechanism(mechanism)
+    k, shape, epsilon = parse_count(release.k), parse_format(output, FORMATS), positive(release.epsilon, "epsilon")
+    counts = None if release.counts is None else positive(release.counts, "counts")
+    adjacency = parse_adjacency(release.adjacency)
+    padding = Padding(release.pad_to, context.obj, from_file=True)
+    file = Input.parse(files, input_format, events=events.user is not None)
+    book = open_ledger(ledger.ledger, out)
     if padding.is_auto:
-        check_auto(user is None and input_suffix(file, input_format) not in TEXTS)
-    limits = None if sensitivity is None else parse_sensitivity(sensitivity)
-    options, grouping, finding = (gather_options(context, names) for names in (TABLE, GROUPING, FINDING))
-    terms = None if user is None else parse_discovery(finding, max_items_per_user)
-    source_of: Callable[[Any], Any]
-    if user is None:
-        refuse_options({**options, **finding, **grouping}, EVENTS_ONLY, "without user")
-        check_out(out, {"scores": input_files(file)})
-        source_of = partial(file_source, item=item, score=score)
-    else:
-        from discreet.cli.events import prepare_events
+        check_auto(events.user is None and file.suffix not in TEXTS)
+    sensitivity = parse_sensitivity(scores.sensitivity)
+    terms = None
+    if events.user is not None:
+        from discreet.cli.events import parse_discovery
 
-        refuse_options({"score": score, "sensitivity": sensitivity}, SCORES_ONLY, "with user")
-        source_of = prepare_events(file, user, item, adjacency, options, terms, grouping, out)
-    # Progress would show when a stage ends.
-    with show_progress(not quiet and pad_to is None):
-        ask = partial(
-            make_any_request, k=count, epsilon=epsilon, mechanism=drawn_by, adjacency=adjacency,
-            sensitivity=limits, counts=counts, split=split,
-        )  # fmt: skip
-        charge = plan_charge(book, purpose, request_id, dataset, delta=Fraction(0) if terms is None else terms.delta)
+        terms = parse_discovery(discovery, events.max_items_per_user)
+    open_table = prepare_source(file, file_source, events, items, discovery, terms, groups, scores, adjacency, out)
+    # The progress display would show when a stage ends, which padding hides.
+    with show_progress(not output.quiet and release.pad_to is None):
+        delta = Fraction(0) if terms is None else terms.delta
+        charge = plan_charge(book, ledger.purpose, ledger.request_id, ledger.dataset, delta=delta)
         notes: list[str] = []
-        opened = partial(open_source, file, input_format, source_of, notes)
-        release = release_from(opened, ask, padding, charge)
-    print_notes(notes, quiet)
-    deliver(release, shape, out)
+        with Delivery(padding, charge) as delivery, open_source(file, open_table, notes) as source:
+            request = make_any_request(
+                source, k, epsilon, mechanism=drawn_by, adjacency=adjacency, sensitivity=sensitivity, counts=counts,
+                split=release.split,
+            )  # fmt: skip
+            delivery.draw(request)
+            del source, request
+    print_notes(notes, output.quiet)
+    deliver(delivery.release, shape, out)
+
+
+def prepare_source(
+    file: Input,
+    read_scores: Callable[..., Any],
+    events: EventOptions,
+    items: ItemOptions,
+    discovery: DiscoveryOptions,
+    terms: Discovered | None,
+    groups: GroupOptions,
+    scores: ScoreOptions,
+    adjacency: str,
+    out: str | None,
+) -> Callable[[Any], Any]:
+    """Check the options of the input and return the function that opens it, given the path of FILE.
+
+    Parameters
+    ----------
+    file
+        FILE.
+    read_scores
+        The function that opens a file of scores, given its path and the names of its columns.
+    events, items, discovery, groups, scores, adjacency
+        The options.
+    terms
+        The terms of partition selection that `discovery` stands for; None where the items are listed.
+    out
+        The file to write to, which must not be one of the inputs.
+    """
+    if events.user is None:
+        refuse_options(list_given(items, events, discovery, groups), EVENTS_ONLY, "without user")
+        check_out(out, {"scores": file.files})
+        return partial(read_scores, item=events.item, score=scores.score)
+    refuse_options(list_given(scores), SCORES_ONLY, "with user")
+    from discreet.cli.events import prepare_events
+
+    return prepare_events(file, events, items, terms, groups, adjacency, out)
 
 
 @contextmanager
-def open_source(
-    file: Input, kind: str | None, source_of: Callable[[Any], Any], notes: list[str] | None = None
-) -> Iterator[Any]:
-    """The source behind FILE; a copy of standard input is there until it is let go.
+def open_source(file: Input, open_table: Callable[[Any], Any], notes: list[str]) -> Iterator[Any]:
+    """Give the source behind FILE, and add its notes to `notes`.
 
-    What there is to say about the source is added to `notes`, for `print_notes` to print when nothing can be told from
-    the time: opening takes as long as the data ask for.
+    `print_notes` prints them later: printed at once they would tell how long opening took, which depends on the data.
     """
-    with open_input(file, kind) as path:
-        source = source_of(path)
-        if notes is not None:
-            notes += source.notes()
+    with file.open() as path:
+        source = open_table(path)
+        notes += source.notes()
         yield source
 
 
 def open_ledger(ledger: str | None, out: str | None) -> Ledger | None:
-    """The ledger that a release is charged to, which `out` must not replace."""
+    """Return the ledger that a release is charged to, which `out` must not replace."""
     check_out(out, {"ledger": [] if ledger is None else [ledger]})
     if ledger is None:
         return None

@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from discreet.cli import options as shared
-from discreet.cli.event_options import (
-    GROUPING,
-    TABLE,
-    ClipOption,
-    ConnectOption,
-    DatasetOption,
-    DelimiterOption,
-    DomainOption,
-    EncodingOption,
-    EscapeOption,
-    LedgerOption,
-    NameOption,
-    PurposeOption,
-    RequestIdOption,
-    ResolutionOption,
-    UserOption,
-    ValueOption,
-    WhereOption,
-    gather_options,
+from discreet.cli.options import (
+    AdjacencyOption,
+    InputFormatOption,
+    OutputOptions,
+    PadToOption,
+    ScoreOptions,
+    parse_adjacency,
+    parse_count,
+    parse_format,
+    parse_sensitivity,
+    spread,
 )
-from discreet.cli.input_kinds import EVENTS_ONLY, SCORES_ONLY, refuse_options
-from discreet.cli.options import check_input_format, parse_adjacency, parse_count, parse_format, parse_sensitivity
-from discreet.cli.output import check_out, print_json, print_notes, print_text, save
-from discreet.cli.select import check_files, open_ledger, open_source
-from discreet.cli.stdin import input_files, name_input
+from discreet.cli.output import print_json, print_notes, print_text, save
+from discreet.cli.select import check_files, open_ledger, open_source, prepare_source
+from discreet.cli.stdin import Input
 from discreet.jobs import show_progress
 from discreet.privacy import positive
+from discreet.publish.options import DiscoveryOptions, EventOptions, GroupOptions, ItemOptions, LedgerOptions
+from discreet.release.delivery import Delivery, plan_charge
 from discreet.release.padding import Padding
-from discreet.release.sketch_draw import make_sketch_request
-from discreet.release.topk import plan_charge, release_from
+from discreet.release.sketch_request import make_sketch_request
 from discreet.sources.files import file_source
 
 HELP = """
@@ -54,21 +42,23 @@ Examples:
 app = typer.Typer(rich_markup_mode=None)
 
 
-def _check_files(context: typer.Context, files: list[str] | None) -> list[str] | None:
-    return check_files(context, files, HELP)
-
-
 @app.command("sketch", short_help="Buy the shape of the scores, to plan by.", epilog=HELP)
+@spread(without=["label"])
 def sketch(
     context: typer.Context,
     epsilon: Annotated[
         str, typer.Option(metavar="E", help="What the sketch may cost, taken exactly: 0.05, 1/20 or 5e-2.")
     ],
+    events: EventOptions,
+    items: ItemOptions,
+    scores: ScoreOptions,
+    ledger: LedgerOptions,
+    output: OutputOptions,
     files: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="FILE...",
-            callback=_check_files,
+            callback=check_files,
             show_default=False,
             help="The scores, or with --user the events, as for select. For either, - is standard input.",
         ),
@@ -85,75 +75,40 @@ def sketch(
         str | None,
         typer.Option(metavar="G", help="What to round scores to that are floats in a .npy or .parquet file."),
     ] = None,
-    item: shared.ItemOption = None,
-    score: shared.ScoreOption = None,
-    user: UserOption = None,
-    domain: DomainOption = None,
-    where: WhereOption = None,
-    value: ValueOption = None,
-    clip: ClipOption = None,
-    resolution: ResolutionOption = None,
-    max_items_per_user: Annotated[
-        str | None,
-        typer.Option(metavar="L", help="With --user: score at most L items of each user; then the noise is less."),
-    ] = None,
-    connect: ConnectOption = None,
-    name: NameOption = None,
-    delimiter: DelimiterOption = None,
-    escape: EscapeOption = None,
-    encoding: EncodingOption = None,
-    input_format: shared.InputFormatOption = None,
-    sensitivity: shared.SensitivityOption = None,
-    adjacency: shared.AdjacencyOption = "add-remove",
-    ledger: LedgerOption = None,
-    purpose: PurposeOption = None,
-    request_id: RequestIdOption = None,
-    dataset: DatasetOption = None,
-    pad_to: Annotated[
-        str | None,
-        typer.Option(metavar="S", help="Print, write and end only at multiples of S seconds since the start."),
-    ] = None,
-    form: shared.FormatOption = None,
-    as_json: shared.JsonOption = False,
+    input_format: InputFormatOption = None,
+    adjacency: AdjacencyOption = "add-remove",
+    pad_to: PadToOption = None,
     out: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the sketch to this file, for 'discreet plan': NAME.json.")
     ] = None,
-    quiet: shared.QuietOption = False,
 ) -> None:
-    """Tells noisy scores at a few public ranks, with epsilon-differential privacy for each user behind the scores.
+    """Tell noisy scores at a few public ranks, with epsilon-differential privacy for each user behind the scores.
 
-    That is enough to plan a release by: 'discreet plan' and the library take the file in place of scores, and what they
-    tell is then as private as the sketch. The ranks say nothing about which items they are.
+    The noisy scores are enough to plan a release: 'discreet plan' and the library take the file in place of scores, and
+    their answers are then as private as the sketch. The ranks say nothing about which items they are.
     """
     # Everything public is checked before the scores or the events are read.
-    shape = parse_format(form, as_json, shared.TABLE_OR_JSON)
+    shape = parse_format(output)
     positive(epsilon, "epsilon")
     parse_adjacency(adjacency)
     places = None if ranks is None else [parse_count(rank.strip(), "ranks") for rank in ranks.split(",")]
     padding = Padding(pad_to, context.obj, from_file=True)
-    file = name_input(files, events=user is not None)
-    check_input_format(file, input_format, events=user is not None)
-    book = open_ledger(ledger, out)
-    options = gather_options(context, TABLE)
-    source_of: Callable[[Any], Any]
-    if user is None:
-        refuse_options(options, EVENTS_ONLY, "without user")
-        check_out(out, {"scores": input_files(file)})
-        source_of = partial(file_source, item=item, score=score)
-    else:
-        from discreet.cli.events import prepare_events
-
-        refuse_options({"score": score, "sensitivity": sensitivity}, SCORES_ONLY, "with user")
-        source_of = prepare_events(file, user, item, adjacency, options, None, gather_options(context, GROUPING), out)
-    ask = partial(
-        make_sketch_request, epsilon=epsilon, ranks=places, grid=grid, adjacency=adjacency,
-        sensitivity=None if sensitivity is None else parse_sensitivity(sensitivity),
-    )  # fmt: skip
-    with show_progress(not quiet and pad_to is None):
-        charge = plan_charge(book, purpose, request_id, dataset)
+    file = Input.parse(files, input_format, events=events.user is not None)
+    book = open_ledger(ledger.ledger, out)
+    open_table = prepare_source(
+        file, file_source, events, items, DiscoveryOptions(), None, GroupOptions(), scores, adjacency, out
+    )
+    # The progress display would show when a stage ends, which padding hides.
+    with show_progress(not output.quiet and pad_to is None):
+        charge = plan_charge(book, ledger.purpose, ledger.request_id, ledger.dataset)
         notes: list[str] = []
-        made = release_from(partial(open_source, file, input_format, source_of, notes), ask, padding, charge)
-    print_notes(notes, quiet)
+        with Delivery(padding, charge) as delivery, open_source(file, open_table, notes) as source:
+            sensitivity = parse_sensitivity(scores.sensitivity)
+            request = make_sketch_request(source, epsilon, places, grid, sensitivity, adjacency)
+            delivery.draw(request)
+            del source, request
+    made = delivery.release
+    print_notes(notes, output.quiet)
     if out is not None:
         save(made.to_json(indent=2), out)
     if shape == "json":

@@ -1,21 +1,17 @@
-"""`discreet statement`: what a release in a file promises, for readers, lawyers and the registry of deployments."""
+"""`discreet statement`: the promise of a release in a file, for readers, lawyers and the registry of deployments."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from discreet.cli import options as shared
-from discreet.cli.options import parse_choice
+from discreet.cli.options import complete_from, parse_choice
 from discreet.cli.output import check_out, print_text, save
-from discreet.cli.stdin import input_files, open_input
+from discreet.cli.stdin import Input
 from discreet.errors import InvalidValueError
-
-if TYPE_CHECKING:
-    from discreet.release.statement import Statable
 
 FORMATS = ("text", "json", "yaml")
 HELP = """
@@ -62,53 +58,47 @@ def statement(
             metavar="NAME",
             help="text, which is Markdown; or an entry of the public registry of deployments of differential privacy, "
             "as json or as yaml, in which what discreet cannot know is empty, with the question beside it.",
-            autocompletion=shared.complete_from(FORMATS),
+            autocompletion=complete_from(FORMATS),
         ),
     ] = "text",
     out: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write it to this file, whole or not at all, and print nothing.")
     ] = None,
 ) -> None:
-    """Says what a release promises to each person, for how many releases together, and what it does not protect.
+    """Say what a release promises to each person, for how many releases together, and what it does not protect.
 
-    Nothing is drawn, spent or read but the release and its budget.
+    Nothing is drawn or spent, and nothing is read but the release and its budget.
     """
+    from discreet.ledger.account import read_stored
+
     shape = parse_choice("format", form, FORMATS)
     if answers is not None and shape == "text":
         raise InvalidValueError("answers must be left out with format 'text': they are for the registry, json or yaml")
-    inputs = {"release": input_files(file), "ledger": [ledger or ""], "answers": [answers or ""]}
-    check_out(out, inputs)
-    with open_input(file, "json") as path:
-        release = _read_release(path)
-    text = _format(release, shape, ledger, None if answers is None else _read_json(answers, "answers"))
+    source = Input((file,), "json")
+    check_out(out, {"release": source.files, "ledger": [ledger or ""], "answers": [answers or ""]})
+    with source.open() as path:
+        data = _read_json(path, "FILE")
+        try:
+            release = read_stored(data)
+        except InvalidValueError:
+            raise InvalidValueError(
+                f"FILE must be a release or a sketch as --out writes it, and {path!r} is not"
+            ) from None
+    if shape == "text":
+        text = release.statement(ledger)
+    else:
+        from discreet.release.registry import entry_to_yaml
+
+        entry = release.registry(ledger, None if answers is None else _read_json(answers, "answers"))
+        text = entry_to_yaml(entry).removesuffix("\n") if shape == "yaml" else json.dumps(entry, indent=2)
     if out is None:
         print_text(text, heading=shape == "text")
     else:
         save(text, out)
 
 
-def _format(release: Statable, shape: str, ledger: str | None, answers: Any) -> str:
-    if shape == "text":
-        return release.statement(ledger)
-    from discreet.release.registry import entry_to_yaml
-
-    entry = release.registry(ledger, answers)
-    return entry_to_yaml(entry).removesuffix("\n") if shape == "yaml" else json.dumps(entry, indent=2)
-
-
-def _read_release(path: str) -> Statable:
-    from discreet.ledger.account import read_stored
-
-    try:
-        return read_stored(_read_json(path, "FILE"))
-    except InvalidValueError as error:
-        if "FILE" in str(error):
-            raise
-        raise InvalidValueError(f"FILE must be a release or a sketch as --out writes it, and {path!r} is not") from None
-
-
 def _read_json(path: str, name: str) -> Any:
-    """What a JSON file holds; all that can be wrong with it is public."""
+    """Return the contents of a JSON file, which is public."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:

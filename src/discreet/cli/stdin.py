@@ -1,6 +1,6 @@
-"""Standard input as a file, which `-` stands for.
+"""FILE of a command: files, a database in their place, or standard input, which `-` stands for.
 
-What reads a file may seek in it or read it twice, so standard input is copied to a file of its own, in a folder for
+A reader may seek in a file or read it twice, so standard input is copied to a file of its own, in a folder for
 temporary files (TMPDIR) that nobody else may enter. The copy is removed when the command ends, by success, an error,
 Ctrl-C, SIGTERM or SIGHUP; only SIGKILL or a crash of the machine leaves it.
 """
@@ -11,8 +11,10 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn, TypeAlias
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
+from discreet.cli.options import INPUT_FORMATS, parse_choice
 from discreet.cli.output import OutputError
 from discreet.errors import Error, InvalidValueError, redact_url
 from discreet.jobs import is_shown
@@ -20,69 +22,93 @@ from discreet.sources.events.paths import is_remote
 
 STANDARD = "-"
 _NAME = "standard input"
-_KIND = "csv"
+
 _PART = 1 << 20
+"""Bytes of standard input that are copied at a time: a megabyte keeps the number of calls small."""
 
 
-Input: TypeAlias = str | list[str] | None
-"""What FILE is: one file, or - for standard input; several, which are events; or none, where it is a database."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Input:
+    """FILE of a command.
 
+    Attributes
+    ----------
+    given
+        The files as they were given: several only for events, none where a database is read.
+    format
+        The format of standard input.
+    """
 
-def name_input(files: list[str] | None, events: bool) -> Input:
-    """What the files on the command line stand for; scores, and standard input, are by themselves."""
-    if not events and any(map(is_remote, files or [])):
-        raise InvalidValueError("FILE must be a file of scores on this machine: a URL is read as events, with --user")
-    if not files or len(files) == 1:
-        return files[0] if files else None
-    if not events:
-        raise InvalidValueError(f"FILE must be one file of scores, not {len(files)}; with --user there may be several")
-    if STANDARD in files:
-        raise InvalidValueError("FILE must be - alone, or files: standard input is not read beside others")
-    return files
+    given: tuple[str, ...]
+    format: str = "csv"
 
+    @classmethod
+    def parse(cls, files: list[str] | None, input_format: str | None, events: bool) -> Input:
+        """Return the input that the arguments stand for; scores, and standard input, are one file."""
+        given = tuple(files or ())
+        if not events and any(map(is_remote, given)):
+            raise InvalidValueError(
+                "FILE must be a file of scores on this machine: a URL is read as events, with --user"
+            )
+        if not events and len(given) > 1:
+            raise InvalidValueError(
+                f"FILE must be one file of scores, not {len(given)}; with --user there may be several"
+            )
+        if STANDARD in given and len(given) > 1:
+            raise InvalidValueError("FILE must be - alone, or files: standard input is not read beside others")
+        if input_format is None:
+            return cls(given)
+        if given != (STANDARD,):
+            raise InvalidValueError(
+                "input_format must be left out unless FILE is -: the name of a file tells what it is"
+            )
+        # An array has no columns, so it cannot hold events.
+        allowed = [name for name in INPUT_FORMATS if not (events and name == "npy")]
+        return cls(given, parse_choice("input_format", input_format, allowed))
 
-def input_files(file: Input) -> list[str]:
-    """The files that FILE stands for, as far as it names some."""
-    if file is None or isinstance(file, list):
-        return file or []
-    return ["/dev/stdin"] if file == STANDARD else [file]
+    @property
+    def is_standard(self) -> bool:
+        """True for standard input."""
+        return self.given == (STANDARD,)
 
+    @property
+    def files(self) -> list[str]:
+        """The paths behind the input, which no output may replace."""
+        return ["/dev/stdin"] if self.is_standard else list(self.given)
 
-def input_name(file: Input, otherwise: str = "") -> str:
-    """What to call FILE, or a table where there is none; several files are called by the first."""
-    if file == STANDARD:
-        return _NAME
-    named = input_files(file)
-    return os.path.basename(os.path.normpath(redact_url(named[0]))) if named else otherwise
+    @property
+    def suffix(self) -> str:
+        """The ending that tells the format."""
+        return f".{self.format}" if self.is_standard else os.path.splitext(self.given[0])[1].lower()
 
+    def name(self, table: str) -> str:
+        """Return the name for a title: that of the first file, or of the table of a database."""
+        if self.is_standard:
+            return _NAME
+        return os.path.basename(os.path.normpath(redact_url(self.given[0]))) if self.given else table
 
-def input_suffix(file: Input, kind: str | None) -> str:
-    """The ending that tells what FILE holds."""
-    return f".{kind or _KIND}" if file == STANDARD else os.path.splitext(input_files(file)[0])[1].lower()
-
-
-@contextmanager
-def open_input(file: Input, kind: str | None) -> Iterator[Any]:
-    """The path of FILE, if there is one, or for `-` that of a copy of standard input that is there inside only."""
-    if file != STANDARD:
-        # An engine may have written rows to a folder of its own by then, which goes as the process ends in order.
-        with _exit_on_signals():
-            yield file
-        return
-    with _exit_on_signals(), _private_folder() as folder:
-        path = os.path.join(folder, f"stdin{input_suffix(file, kind)}")
-        _copy_to(path)
-        try:
-            yield path
-        except Error as error:
-            # Readers name the file; where the copy lay is no help.
-            error.args = tuple(str(part).replace(repr(path), _NAME) for part in error.args)
-            raise
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        """Give the path, the list of paths, or None for a database; a copy of standard input exists inside only."""
+        if not self.is_standard:
+            # An engine may write rows to a folder of its own, which is removed where the process ends in order.
+            with _exit_on_signals():
+                yield list(self.given) if len(self.given) > 1 else self.given[0] if self.given else None
+            return
+        with _exit_on_signals(), _private_folder() as folder:
+            path = os.path.join(folder, f"stdin{self.suffix}")
+            _copy_to(path)
+            try:
+                yield path
+            except Error as error:
+                # Readers name the file; the path of the copy is no help.
+                error.args = tuple(str(part).replace(repr(path), _NAME) for part in error.args)
+                raise
 
 
 @contextmanager
 def _private_folder() -> Iterator[str]:
-    """A new folder that only the user may enter, there inside only."""
+    """Give a new folder that only the user may enter, and remove it afterwards."""
     import shutil
     import tempfile
 
@@ -103,30 +129,30 @@ def _copy_to(path: str) -> None:
         print("discreet: reading what you type, until Ctrl-D on a line of its own", file=sys.stderr)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with _name_failure(f"copying {_NAME} to a temporary file"), open(os.open(path, flags, 0o600), "wb") as copy:
-        # Not read(), which at a keyboard waits for a second Ctrl-D.
+        # At a keyboard, read() would wait for a second Ctrl-D.
         while part := source.read1(_PART):
             copy.write(part)
 
 
 @contextmanager
-def _name_failure(what: str) -> Iterator[None]:
-    """Tells what failed where the system refuses something inside."""
+def _name_failure(step: str) -> Iterator[None]:
+    """Raise an error of the system from inside as a sentence that names the step."""
     try:
         yield
     except OSError as error:
-        raise OutputError(f"{what} fails: {error.strerror or type(error).__name__}") from None
+        raise OutputError(f"{step} fails: {error.strerror or type(error).__name__}") from None
 
 
 @contextmanager
 def _exit_on_signals() -> Iterator[None]:
-    """Lets signals that end a process end it as Ctrl-C does, so that what is inside is cleaned up."""
+    """Turn the signals that end a process into SystemExit, so that the code inside cleans up."""
     import signal
     import threading
 
     caught = []
     if threading.current_thread() is threading.main_thread():
         numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-        # Under nohup, for example, a signal is ignored, and stays so.
+        # A signal that is ignored, as under nohup, stays ignored.
         caught = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
     for number in caught:
         signal.signal(number, _exit_by_signal)

@@ -22,13 +22,13 @@ from discreet.evidence.neighbours import Family, Scores, whole
 from discreet.evidence.report import SLACK, Failure, OverTrials, Pair, share, verdict_word
 from discreet.evidence.visible_laws import Laws, label_scores, log_ratios
 from discreet.evidence.walk import walk
+from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Form, Mechanism, Prepared
 from discreet.mechanisms.registry import DEFAULT, all_variants
 from discreet.mechanisms.tally import Selection
 from discreet.privacy import ADJACENCIES, Sensitivity
-from discreet.release import topk
 from discreet.release.release import Release
-from discreet.release.request import Request, make_request
+from discreet.release.request import Randomness, Request, make_request
 from discreet.sources.arrays.array import ArraySource
 
 # The rows of `verify --all` on values: those that a histogram releases with its items, for one epsilon.
@@ -341,7 +341,7 @@ class CountedLaws(Laws):
         # Without the floor, which could only hide a difference.
         counted = None if counted is None else replace(counted, floor=False)
         request = replace(self.request, source=source, count_mechanism=counted)
-        return topk.draw_release(request, draw, scripted_noise)
+        return request.draw(Randomness(draw, scripted_noise))
 
     def _steps(self, value: int | Fraction) -> Fraction:
         return Fraction(value) / self._grid
@@ -493,9 +493,15 @@ def _find_failures(trial: CountTrial, found: Counted) -> list[Failure]:
     return failures
 
 
+def _draw_noise(entropy: Entropy, rate: Fraction) -> int:
+    draw = Randomness.of(entropy).noise
+    assert draw is not None  # a release has noise to draw
+    return draw(rate)
+
+
 def misdrawn(rate: Fraction) -> list[Failure]:
     """The noise that `top_k` draws at a rate, judged on short strings of bits: no probability outside its bounds."""
-    decided, undecided = walk(lambda entropy: topk.count_noise(entropy)(rate), _RUNS)
+    decided, undecided = walk(lambda entropy: _draw_noise(entropy, rate), _RUNS)
     for steps in dict.fromkeys([*range(-3, 4), *decided]):
         low, defined = float(decided.get(steps, 0)), math.exp(definition.discrete_laplace_log(steps, rate))
         if not low - 1e-12 <= defined <= low + float(undecided) + 1e-12:

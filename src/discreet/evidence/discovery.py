@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -33,12 +34,12 @@ from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.registry import DEFAULT
 from discreet.mechanisms.tally import Selection
 from discreet.privacy import ADJACENCIES, Sensitivity
-from discreet.release import topk
-from discreet.release.discovery import DiscoveryRequest, make_discovery_request
+from discreet.release.discovery_request import DiscoveryRequest, make_discovery_request
 from discreet.release.grouped import GroupedRelease
 from discreet.release.release import Release
+from discreet.release.request import Randomness
 from discreet.sources.base import MANY, ONE
-from discreet.sources.discovered import Discovered, FoundItems, KeepItems, UnlistedGroups, UnlistedSource
+from discreet.sources.discovered import Discovered, FoundItems, UnlistedGroups, UnlistedSource
 
 # The exact law of a release of items that nobody listed, and the delta that two of them need.
 #
@@ -62,6 +63,19 @@ Law = dict[Seen, tuple[float, Centres]]
 _BITS = 112
 
 
+@dataclass(frozen=True)
+class HeldSnapshot:
+    """Items that are found in each group, whatever is drawn to be kept."""
+
+    held: list[FoundItems]
+
+    def runs(self) -> list[tuple[Ranks, Ranks]]:
+        return [(np.empty(0, np.int64), np.empty(0, np.int64))] * len(self.held)
+
+    def items(self, kept: list[Ranks]) -> list[FoundItems]:
+        return self.held
+
+
 class HeldItems(UnlistedSource):
     """Items that count as found, whatever is drawn."""
 
@@ -69,8 +83,8 @@ class HeldItems(UnlistedSource):
         self.terms, self.adjacency, self.held = terms, adjacency, held
         self.sensitivity, self.grid = Sensitivity(), Fraction(1)
 
-    def find_items(self, key: str, keep: KeepItems) -> list[FoundItems]:
-        return [self.held]
+    def snapshot(self, key: str) -> AbstractContextManager[HeldSnapshot]:
+        return nullcontext(HeldSnapshot([self.held]))
 
 
 class HeldGroups(HeldItems, UnlistedGroups):
@@ -81,8 +95,8 @@ class HeldGroups(HeldItems, UnlistedGroups):
         self.keys, self.names = tuple(range(groups)), ("group",)
         self.each_user, self.groups_per_user = each_user, most
 
-    def find_items(self, key: str, keep: KeepItems) -> list[FoundItems]:
-        return [FoundItems([], [])] * (len(self.keys) - 1) + [self.held]
+    def snapshot(self, key: str) -> AbstractContextManager[HeldSnapshot]:
+        return nullcontext(HeldSnapshot([FoundItems([], [])] * (len(self.keys) - 1) + [self.held]))
 
 
 def hold(source: HeldItems, held: FoundItems) -> HeldItems:
@@ -183,7 +197,7 @@ class ReleaseLaws:
         ranked = sorted(held, key=lambda each: (-each[1], each[0]))
         found = FoundItems([item for item, _, _ in ranked], [score for _, _, score in ranked])
         request = replace(self.request, source=hold(self._source, found), count_mechanism=self._counted)
-        made = topk.draw_any(request, draw, self._draw_no_noise)
+        made = request.draw(Randomness(draw, self._draw_no_noise))
         if isinstance(made, GroupedRelease):
             made = list(made.values())[-1]
         assert isinstance(made, Release)
@@ -373,13 +387,10 @@ def _open_events(rows: list[tuple[int, str, int, str]], terms: Discovered, **opt
 
 def list_touched(source: UnlistedSource) -> list[Touched]:
     """What a source finds in each group: every item that counts, with both of its numbers."""
-    users: list[list[int]] = []
-
-    def keep_all(counts: Ranks, items: Ranks) -> Ranks:
-        users.append(np.repeat(counts, items).tolist())
-        return np.arange(items.sum())
-
-    found = source.find_items(_KEY, keep_all)
+    with source.snapshot(_KEY) as snapshot:
+        runs = snapshot.runs()
+        found = snapshot.items([np.arange(items.sum()) for _, items in runs])
+    users = [np.repeat(counts, items).tolist() for counts, items in runs]
     return [tuple(sorted(zip(each.items, n, each.scores, strict=True))) for each, n in zip(found, users, strict=True)]
 
 

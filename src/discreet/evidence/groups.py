@@ -26,8 +26,9 @@ from discreet.mechanisms.base import Form, Mechanism, Prepared
 from discreet.mechanisms.registry import DEFAULT, all_variants
 from discreet.mechanisms.tally import Selection
 from discreet.privacy import ADJACENCIES
-from discreet.release.grouped_draw import draw_grouped_release, make_grouped_request
+from discreet.release.grouped_request import make_grouped_request
 from discreet.release.release import Release
+from discreet.release.request import Randomness
 from discreet.sources.arrays.array import ArraySource
 from discreet.sources.base import MANY, ONE, check_each_user
 from discreet.sources.scores import MemberGroups
@@ -149,7 +150,7 @@ class GroupLaws(Laws):
         def choose(prepared: Prepared) -> Selection:
             return draw(prepared) if next(turns) == self._place else Selection(np.arange(self.k))
 
-        return draw_grouped_release(replace(self.grouped, source=asked, requests=requests), choose)[self._place]
+        return replace(self.grouped, source=asked, requests=requests).draw(Randomness(choose))[self._place]
 
     def apart(self, inputs: list[Scores]) -> tuple[Floats, Floats]:
         """How far each input is above each other: the largest log ratio, and the Renyi divergence of each order."""

@@ -40,7 +40,7 @@ from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.registry import MECHANISMS, all_variants
 from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
-from discreet.release import counts, discovery, grouped_draw, request, topk
+from discreet.release import counts, discovery_request, grouped_request, request
 from discreet.sources.arrays.positions import PositionFinder
 from discreet.sources.arrays.sorting import LARGE, BucketColumn
 from discreet.sources.events.unlisted import UnlistedScoring
@@ -212,7 +212,7 @@ def drawn_with_half_the_noise() -> AbstractContextManager[None]:
     def double_rate(right: Any) -> Any:
         return lambda entropy, rate: right(entropy, 2 * rate)
 
-    return replace_attribute(topk, "sample_discrete_laplace", double_rate)
+    return replace_attribute(request, "sample_discrete_laplace", double_rate)
 
 
 def left_in_all_groups() -> AbstractContextManager[None]:
@@ -222,7 +222,7 @@ def left_in_all_groups() -> AbstractContextManager[None]:
 
 def whole_epsilon_for_each_group() -> AbstractContextManager[None]:
     """Each group is released with epsilon in place of its share, and the whole says that it costs epsilon."""
-    return replace_attribute(grouped_draw, "GroupShare", lambda right: lambda key, groups_per_user: right(key, 1))
+    return replace_attribute(grouped_request, "GroupShare", lambda right: lambda key, groups_per_user: right(key, 1))
 
 
 def swap_counted_once_in_groups() -> AbstractContextManager[None]:
@@ -284,7 +284,7 @@ def counts_bounded_like_discovery() -> AbstractContextManager[None]:
 
         return make_count_mechanism
 
-    return replace_attribute(discovery, "make_count_mechanism", bound)
+    return replace_attribute(discovery_request, "make_count_mechanism", bound)
 
 
 def whole_delta_for_each_group() -> AbstractContextManager[None]:

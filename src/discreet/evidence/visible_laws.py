@@ -36,7 +36,7 @@ from discreet.privacy import Sensitivity
 from discreet.release import topk
 from discreet.release.guarantee import Guarantee
 from discreet.release.release import Release
-from discreet.release.request import Request, make_request
+from discreet.release.request import Randomness, Request, make_request
 from discreet.sources.arrays.array import ArraySource, array_source
 from discreet.sources.arrays.sorting import LARGE
 from discreet.sources.base import Source
@@ -109,7 +109,7 @@ class Laws:
 
     def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Selection]) -> Release:
         """What is released of the input behind `source` where `draw` selects."""
-        return topk.draw_release(replace(self.request, source=source), draw)
+        return replace(self.request, source=source).draw(Randomness(draw))
 
     def _visible(self, scores: Scores) -> dict[Outcome, tuple[float, float]]:
         source = self.source(scores)
@@ -319,7 +319,7 @@ def _batch(drawn_from: Input, form: str, entropy: Entropy) -> Iterator[Outcome]:
     yield _observe_draw(front_door, form)
     request, draw = drawn_from.request(source), _draw_from_first(entropy)
     for _ in range(_BATCH - 1):
-        yield _observe_draw(topk.draw_release(request, draw), form)
+        yield _observe_draw(request.draw(Randomness(draw)), form)
 
 
 def _draw_from_first(entropy: Entropy) -> Callable[[Prepared], Selection]:

@@ -1,1 +1,1 @@
-"""Numbers and bits: exact uniform draws, balls, envelopes and races. Nothing here has heard of scores or epsilon."""
+"""Exact sampling from random bits: uniforms, balls, envelopes and races, without reference to scores or epsilon."""

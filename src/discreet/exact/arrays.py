@@ -1,4 +1,4 @@
-"""The arrays that pass between modules, by what they hold."""
+"""Array types named by content, and three NumPy helpers that several modules share."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-"""Reals as NumPy has them: proposals, and bounds."""
+"""Approximate reals: proposals and bounds."""
 
 Ranks = NDArray[np.int64]
-"""Places in the descending order of scores, from 0; or other whole numbers."""
+"""Ranks in descending order of score, from 0; or other whole numbers."""
 
 Words = NDArray[np.uint64]
-"""Random bits, so many at a time."""
+"""Words of random bits."""
 
 Mask = NDArray[np.bool_]
-"""Which of some things are meant."""
+"""A boolean index into another array."""
 
 
-def freeze(*shared: NDArray[Any]) -> None:
-    """Makes arrays that are kept for others read-only."""
-    for each in shared:
-        each.setflags(write=False)
+def freeze(*arrays: NDArray[Any]) -> None:
+    """Make arrays read-only, because several callers share them."""
+    for array in arrays:
+        array.setflags(write=False)
 
 
 def sorted_distinct(values: Ranks) -> Ranks:
-    """The different values, in ascending order."""
+    """Return the distinct values in ascending order."""
     ordered = np.sort(values)
     kept: Ranks = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     return kept
 
 
 def count_up(counts: Ranks) -> Ranks:
-    """0, 1, ... up to before each of some counts."""
+    """Return 0, 1, ..., n - 1 for each n in `counts`, concatenated."""
     return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)

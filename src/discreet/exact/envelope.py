@@ -1,7 +1,7 @@
-"""Draws from a mixture by rejection: parts get integer weights above their mass, and what is drawn is accepted.
+"""Draws from a mixture by rejection with an envelope of integer weights (docs/proofs.md, section 9.1).
 
-Part j has the integer weight w_j, which stands for the mass w_j * exp(reference) / 2^scale, at least its own. The
-weight that is drawn from and the weight that the acceptance divides by are the same integer, so nothing is lost.
+Part j has the integer weight w_j, which stands for the mass w_j * exp(reference) / 2^scale, at least that of the part.
+Proposals are drawn by the same integers that the acceptance probability divides by, so no rounding enters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import is_less
 from discreet.exact.entropy import Entropy
 
-SCALE = 40
+WEIGHT_BITS = 40
+"""Bits of the heaviest weight: rounding a weight up then adds at most 2^-40 of the heaviest one."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,7 +34,7 @@ class Envelope:
     cumulative
         Running sums of the weights.
     scale
-        How many bits the heaviest weight has.
+        The number of bits of the heaviest weight.
     """
 
     reference: float
@@ -41,47 +42,48 @@ class Envelope:
     scale: int
 
     @classmethod
-    def over(cls, log_mass: Floats, scale: int = SCALE) -> Envelope:
-        """The envelope of parts whose log masses are at most `log_mass`.
-
-        exp(log_mass - reference) * 2^scale, raised by a relative 2^-20 and rounded up, is above the mass: the float
-        difference is off by at most 2^-53 of itself, which matters only where it is above -scale and is then below
-        2^-40; and below that the weight of at least 1 is above the mass anyhow. A part with a log mass of -inf has no
-        weight.
-        """
+    def over(cls, log_mass: Floats, scale: int = WEIGHT_BITS) -> Envelope:
+        """Return an envelope over parts whose log masses are at most `log_mass`; -inf gives the weight 0."""
+        # w = ceil((1 + 2^-20) 2^scale exp(log_mass - reference)) is above the mass: the float difference is off by at
+        # most 2^-53 of itself, which is below 2^-40 where it is above -scale, and elsewhere w >= 1 is enough.
         reference = float(log_mass[log_mass.argmax()])
-        return cls(reference, np.add.accumulate(_weigh(log_mass, reference, scale)), scale)
+        shares = log_mass - reference
+        # NumPy needs many times as long for an exponential that underflows.
+        np.maximum(shares, -700.0, out=shares)
+        np.exp(shares, out=shares)
+        shares *= (1.0 + 2.0**-20) * 2.0**scale
+        weights: Ranks = np.ceil(shares, out=shares).astype(np.int64)
+        weights *= log_mass > -np.inf
+        return cls(reference, np.add.accumulate(weights), scale)
 
     def pick(self, entropy: Entropy) -> int:
-        """Returns part j with probability exactly proportional to its weight."""
+        """Draw part j with probability exactly proportional to its weight."""
         return entropy.uniform().position(self.cumulative)
 
     def weight(self, j: int) -> int:
-        """The integer weight of part j."""
+        """Return the integer weight of part j."""
         return int(self.cumulative[j]) - (int(self.cumulative[j - 1]) if j else 0)
 
     def log_weight(self, j: int) -> arb:
-        """A ball around the logarithm of the mass that part j's weight stands for."""
+        """Return a ball around the log mass that the weight of part j stands for."""
         return arb(self.weight(j)).log() + arb(self.reference) - self.scale * arb(2).log()
 
     def log_share(self, j: int) -> arb:
-        """A ball around the logarithm of the probability that `pick` returns part j."""
+        """Return a ball around the log probability that `pick` returns part j."""
         return arb(self.weight(j)).log() - arb(int(self.cumulative[-1])).log()
 
     def log_weight_float(self, j: int) -> float:
-        """The same as a float, right to a relative 2^-50 of its terms."""
+        """Return `log_weight` as a float with a relative error of 2^-50 of its terms."""
         return math.log(self.weight(j)) + self.reference - self.scale * math.log(2.0)
 
     def log_share_float(self, j: int) -> float:
-        """The logarithm of the probability that `pick` returns part j as a float, right to an absolute 2^-45."""
+        """Return `log_share` as a float with an absolute error of 2^-45."""
         return math.log(self.weight(j)) - math.log(int(self.cumulative[-1]))
 
 
 def scan_weights(entropy: Entropy, log_weights: Callable[[], list[arb]]) -> int:
-    """Return j with probability exactly proportional to exp(log_weights()[j]), from balls alone, without an envelope.
-
-    It is the first j at which the running sum of the weights is above U times their total, for a uniform U.
-    """
+    """Draw j with probability exactly proportional to exp(log_weights()[j]), from balls alone, without an envelope."""
+    # With U uniform, j is the first index at which the running sum of the weights exceeds U times their total.
     uniform, sums = entropy.uniform(), dict[int, list[arb]]()
 
     def total_up_to(j: int) -> arb:
@@ -97,15 +99,3 @@ def scan_weights(entropy: Entropy, log_weights: Callable[[], list[arb]]) -> int:
         else:
             low = middle + 1
     return low
-
-
-def _weigh(log_masses: Floats, reference: float, scale: int) -> Ranks:
-    """Return the integer weights of some parts."""
-    # NumPy takes many times as long for an exponential that is too small for a float.
-    shares = log_masses - reference
-    np.maximum(shares, -700.0, out=shares)
-    np.exp(shares, out=shares)
-    shares *= (1.0 + 2.0**-20) * 2.0**scale
-    weights: Ranks = np.ceil(shares, out=shares).astype(np.int64)
-    weights *= log_masses > -np.inf
-    return weights

@@ -1,7 +1,7 @@
-"""Where cells and levels around nested classes are: few, and such that their bounds waste little.
+"""The choice of cells and levels around nested classes: few of them, with bounds that exceed the masses by little.
 
-They begin where k and m alone say, and are cut while the bounds exceed what they likely bound by much. Floats choose,
-and any choice is valid.
+They start from a plan that depends on k and m alone, and are refined while the bounds exceed the likely masses by too
+much. Floats choose, and every choice is valid (docs/proofs.md, section 9.3).
 """
 
 from __future__ import annotations
@@ -15,40 +15,59 @@ from discreet.exact.arrays import Floats, Ranks, count_up, freeze, sorted_distin
 from discreet.exact.boxes import choose_wasteful
 from discreet.exact.nested import Cells, Enclosure, Levels, Places, Side, Sums, log_sizes, log_sum_exp
 
-# Where cells and levels around nested classes begin before anything is known of their masses: k and m alone decide.
-#
-# What is planned is kept, and lists of many lengths share most of it.
-
 RISE = 0.6
-"""About how much the bound may rise inside a cell that matters."""
-
-ALL = 1024
-"""Up to how many a each is a cell of its own at first."""
-
-FEW, SOME, MANY = 128, 512, 1024
-"""How many cells of b there are at first: twice as many as it takes up to the first of these, as many up to the second,
-and half as many up to the last; where that is not enough, the second, because those that matter are cut anyhow."""
+"""The target rise of the log bound, in nats, within a cell that matters."""
 
 SAG = 0.3
-"""About how far a chord may be above log R between planned levels, where R is the size of the largest a."""
+"""The target distance, in nats, of a planned chord above log C(k+b, k)."""
+
+MAX_SINGLE_CELLS = 1024
+"""Up to this many a each is a cell of its own at first."""
+
+FEW, SOME, MANY = 128, 512, 1024
+"""Numbers of planned cells of b: twice as many as needed up to FEW, as many up to SOME, half as many up to MANY, and
+SOME where that does not suffice, because the heavy ones are cut later."""
+
+WASTE = 0.6
+"""The share of the total mass by which bounds may exceed it for each of three reasons: wide cells of a, wide cells of
+b, and distant levels."""
+
+MAX_EASY_MASS = 3.0
+"""Cells need no refinement if their bounds add up to at most this; the top-k alone has the mass 1."""
+
+FLAT_LOG_SHARE = 1.0
+"""All a form one cell if the largest has more than exp(-FLAT_LOG_SHARE) of their mass: bounds that put all mass there
+are then at most e times too high."""
+
+MAX_PIECES = 32
+"""The most pieces that a cell is cut into at a time."""
+
+TARGET_CELLS = 2048
+"""The target number of cells of b after the first cut of the heavy ones."""
+
+_LIGHT = 8.0
+"""Cells whose bound is more than this many nats below the heaviest cell are not cut at first."""
+
+_MAX_REFINEMENTS = 64
+"""The most rounds of refinement; each makes cells several times smaller."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Line:
-    """What plans for one k and any number of items up to some share.
+    """The part of a plan that all m up to some power of two share, for one k.
 
     Attributes
     ----------
     a
-        Where cells of a begin and end.
+        The first and last indices of the cells of a.
     b
-        Where cells of b begin.
+        The first indices of the cells of b.
     pieces
-        Into how many pieces a cell of b has to be cut where it matters.
+        The number of pieces that a heavy cell of b is cut into.
     largest
-        Levels, with R where all mass is at the largest a.
+        The levels, with R for all mass at the largest a.
     sums
-        The sums over a at each of them.
+        The sums over a at each level.
     """
 
     a: tuple[Ranks, Ranks]
@@ -60,18 +79,18 @@ class Line:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """Where cells and levels begin.
+    """The planned cells and levels for one k and m.
 
     Attributes
     ----------
     line
-        What other plans have too.
+        The part shared with other m.
     b
-        Where cells of b begin and end, and log C(k+b, k) at the end of each.
+        The first and last indices of the cells of b, and log C(k+b, k) at the last index of each.
     at_last
-        Where the last of each cell of b is among the levels.
+        The positions of these last indices among the levels.
     every_a
-        All a as one cell, which has a mass of 1.
+        All a as one cell, of mass 1.
     """
 
     line: Line
@@ -80,90 +99,8 @@ class Plan:
     every_a: Cells
 
 
-@lru_cache(maxsize=256)
-def make_plan(k: int, m: int) -> Plan:
-    """The plan for 1..k and 0..m."""
-    # Lists of many lengths share what is laid out for the next power of two. Where levels are far apart, the last has
-    # to be m, where the largest classes are.
-    line = lay_out(k, max(1, (1 << m.bit_length()) - 1 if k <= ALL else m))
-    first = line.b[: line.b.searchsorted(m, side="right")]
-    last = np.append(first[1:] - 1, m)
-    every_a = Cells(np.ones(1, np.int64), np.array([k]), np.zeros(1))
-    sizes = log_sizes(every_a.last, last)
-    places = line.largest.place(last)
-    freeze(last, sizes, every_a.first, every_a.last, every_a.log_mass, places.level, places.next, places.way)
-    return Plan(line, (first, last, sizes), places, every_a)
-
-
-@lru_cache(maxsize=64)
-def lay_out(k: int, m: int) -> Line:
-    """Where cells of a and of b begin, and levels."""
-    first = np.arange(1, k + 1) if k <= ALL else _towards_both_ends(k)
-    last = np.append(first[1:] - 1, k)
-    (b, pieces), levels = _even_rises(k, m), _even_sags(k, m)
-    sizes = log_sizes(last, levels[:, None])
-    largest = sizes[:, -1].copy()
-    found = Levels(levels, largest)
-    freeze(first, last, b, levels, largest, found.width)
-    return Line((first, last), b, pieces, found, Sums.over(sizes))
-
-
-def _even_sags(k: int, m: int) -> Ranks:
-    """Levels between which chords to log C(k+b, k) are about SAG too high, and no further apart than a factor of e."""
-    if k > ALL:
-        return _spread(m, int(1.5 * np.log1p(m)) + 2)
-    points = _spread(m, 200)
-    at = np.log1p(points.astype(np.float64))
-    # The slope by log(b+1) is about (b+1) log(1 + k/(b+1/2)); a chord of width w sags by its bend times w^2/8.
-    slope = (points + 1.0) * np.log1p(k / (points + 0.5))
-    bends = np.maximum(np.diff(slope) / np.diff(at), 0.0)
-    steps = np.append(0.0, np.cumsum(np.diff(at) * (np.sqrt(bends / (8.0 * SAG)) + 1.0)))
-    chosen = np.interp(np.linspace(0.0, steps[-1], int(steps[-1]) + 2), steps, at)
-    return sorted_distinct(np.append(np.expm1(chosen[:-1]).astype(np.int64), m))
-
-
-def _spread(last: int, count: int) -> Ranks:
-    """About so many whole numbers from 0 to the last, evenly spread by their logarithm."""
-    points = np.expm1(np.linspace(0.0, np.log1p(float(last)), count)[:-1]).astype(np.int64)
-    return sorted_distinct(np.append(points, last))
-
-
-def _towards_both_ends(k: int) -> Ranks:
-    """Some of 1..k, close together at both ends."""
-    steps = _spread(k - 1, 100)
-    return sorted_distinct(np.concatenate([1 + steps, k - steps]))
-
-
-def _even_rises(k: int, m: int) -> tuple[Ranks, int]:
-    """Where cells of b begin, after equal steps of log C(k+b, k), and into how many pieces they are to be cut."""
-    points = _spread(m, 200)
-    height = log_sizes(np.array([k]), points)
-    wanted = int(np.ceil(height[-1] / RISE))
-    half = (wanted + 1) // 2
-    count = max(min(2 * wanted, FEW), min(wanted, SOME), half if half <= MANY else 0)
-    at = np.interp(np.arange(1, count) * (height[-1] / count), height, points).astype(np.int64)
-    return sorted_distinct(np.append(0, 1 + at)), -(-wanted // count) if wanted > 2 * count else 1
-
-
-WASTE = 0.6
-"""By which share of all the bounds may exceed it for each of three reasons: wide cells of a or of b, and far levels."""
-
-PIECES = 32
-"""Into how many pieces a cell is cut at most at once."""
-
-MOST = 2048
-"""How many there are at most after those that matter are cut for the first time."""
-
-EASY = 3.0
-"""Up to which bound on the mass of all classes, where the top-k alone weighs 1, cells need not be cut."""
-
-EVEN = 1.0
-"""Down to which log mass of the largest a alone, beside all a together, they may be one cell: bounds with all mass at
-the largest a are then at most e times too high."""
-
-
 def begin(top: Side, bottom: Side) -> Enclosure:
-    """Return the planned cells around all classes; their bounds are little above the masses for nearly all scores."""
+    """Return the planned cells around all classes; their bounds are close to the masses for nearly all scores."""
     plan = make_plan(top.last, bottom.last)
     first, last, bounds = plan.b
     b = Cells.in_a_row(bottom, first, last)
@@ -172,7 +109,7 @@ def begin(top: Side, bottom: Side) -> Enclosure:
         a = Cells.in_a_row(top, *plan.line.a)
         levels = Levels(levels.b, plan.line.sums.log_sums(a.log_mass))
         bounds = levels.bound(plan.at_last)
-        # Equal scores leave many cells without a mass.
+        # Equal scores leave many cells without mass.
         if 2 * np.count_nonzero(has_mass := a.log_mass > -np.inf) <= len(has_mass):
             a = a[has_mass]
     log_masses = b.log_mass + bounds
@@ -182,72 +119,51 @@ def begin(top: Side, bottom: Side) -> Enclosure:
     return Enclosure.of(a, _cut_in_a_row(b, *heavy, plan.line.pieces, bottom), levels)
 
 
-def is_flat(top: Side) -> bool:
-    """Whether the largest a has so much of the mass of all a, which are not many, that they need not be told apart."""
-    return top.last <= ALL and top.is_last_above(-EVEN)
+def _find_heavy(log_masses: Floats, heaviest: float) -> tuple[int, int]:
+    """Return the half-open range of cells whose upper bound is within `_LIGHT` nats of the heaviest cell."""
+    found = (log_masses > min(heaviest, float(log_masses[log_masses.argmax()])) - _LIGHT).nonzero()[0]
+    return int(found[0]), int(found[-1]) + 1
 
 
 def _heaviest(b: Cells, bounds: Floats) -> float:
-    """About the largest log mass of a cell of b, by what bounds it where the one before it ends.
+    """Return an estimate of the largest log mass of a cell of b, by the bound at the end of the cell before it.
 
     The first cell is the top-k alone.
     """
     return max(float(b.log_mass[0]), float((b.log_mass[1:] + bounds[:-1]).max(initial=-np.inf)))
 
 
-def _find_heavy(log_masses: Floats, heaviest: float) -> tuple[int, int]:
-    """From which to before which cell all are that may have a mass to speak of."""
-    found = (log_masses > min(heaviest, float(log_masses[log_masses.argmax()])) - _LIGHT).nonzero()[0]
-    return int(found[0]), int(found[-1]) + 1
-
-
-_LIGHT = 8.0
-"""By how much the bound on a cell is below what the heaviest one likely has, if it does not matter."""
-
-
 def _cut_in_a_row(b: Cells, begin: int, end: int, pieces: int, bottom: Side) -> Cells:
-    """Planned cells of b, a range of them in so many pieces or fewer, where there would be too many."""
-    count = min(pieces, max(2, MOST // (end - begin)))
+    """Return the cells of b with those in a range cut into `pieces`, or fewer to keep about TARGET_CELLS cells."""
+    count = min(pieces, max(2, TARGET_CELLS // (end - begin)))
     first, number = b.first[begin:end, None], np.arange(count)
     width = b.last[begin:end, None] - first + 1
-    # Without passing 2^63.
+    # first + width i / count, without overflow beyond 2^63.
     starts = (first + width // count * number + width % count * number // count).ravel()
-    # A cell of fewer indices than pieces begins where the one before it does, and is none.
+    # A cell of fewer indices than pieces gives empty pieces, which begin where the next one does.
     starts = np.concatenate([b.first[:begin], starts[:-1][starts[1:] > starts[:-1]], starts[-1:], b.first[end:]])
     return Cells.in_a_row(bottom, starts, np.append(starts[1:] - 1, bottom.last))
 
 
 def tighten(found: Enclosure, top: Side, bottom: Side, waste: float = WASTE) -> Enclosure:
-    """Return an enclosure whose bounds exceed the masses by about three times `waste` of all at most.
+    """Return an enclosure whose bounds exceed the masses by at most about three times `waste` of the total.
 
-    The levels are computed anew, because those of a plan may stand for all mass at the largest a.
+    R is computed anew, because planned levels may assume all mass at the largest a.
     """
     if _are_easy(found.log_masses):
         return found
     found = found.drop_empty()
     found = Enclosure.of(found.a, found.b, Levels.at(found.levels.b, found.a))
     keeps_a = waste == WASTE and is_flat(top)
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_REFINEMENTS):
         found, is_fine = _refine(found, top, bottom, waste, keeps_a)
         if is_fine:
             break
     return found
 
 
-def _are_easy(log_masses: Floats) -> bool:
-    """Whether all bounds are little above the mass of the top-k alone, which is 1."""
-    # One that is above that as a logarithm is above it as it is, and may be beyond all floats.
-    if log_masses.item(log_masses.argmax()) > EASY:
-        return False
-    return float(np.exp(np.maximum(log_masses, -80.0)).sum()) <= EASY
-
-
-_ROUNDS = 64
-"""How often cells are cut at most: each time they are several times smaller."""
-
-
 def _refine(found: Enclosure, top: Side, bottom: Side, waste: float, keeps_a: bool) -> tuple[Enclosure, bool]:
-    """The same, cut where most is wasted, and whether little is by then; cells of a may have to be kept."""
+    """Return the enclosure refined where it wastes most, and True if it is then tight; `keeps_a` leaves cells of a."""
     a, b, levels = found.a, found.b, found.levels
     upper, at_last = found.log_masses, levels.place(b.last)
     level, way = at_last.level, at_last.way
@@ -270,20 +186,20 @@ def _refine(found: Enclosure, top: Side, bottom: Side, waste: float, keeps_a: bo
         levels, is_fine = _add_levels(a, levels, far), False
     if wide.any():
         parts = np.ceil(rise / RISE)
-        is_fine &= float(parts[wide].max()) <= PIECES
-        b = b.cut(bottom, np.where(wide, parts.clip(2, PIECES), 1).astype(np.int64))
+        is_fine &= float(parts[wide].max()) <= MAX_PIECES
+        b = b.cut(bottom, np.where(wide, parts.clip(2, MAX_PIECES), 1).astype(np.int64))
     return Enclosure.of(a, b, levels), is_fine
 
 
 def _pieces_of_a(a: Cells, levels: Levels, in_block: Floats, waste: float) -> Ranks | None:
-    """Into how many pieces to cut cells of a, some of which are wide, or None where they waste little."""
+    """Return the number of pieces to cut each cell of a into, or None if the wide ones waste little."""
     wide = np.flatnonzero(a.last > a.first)
     near = np.flatnonzero(in_block > 2.0**-20 * in_block.sum())
     b = levels.b[near + 1, None]
     sizes = log_sizes(a.last[wide], b)
     row, rises = a.log_mass[wide] + sizes, sizes - log_sizes(a.first[wide], b)
     masses, wasted = np.exp(row - levels.log_r[near + 1, None]), -np.expm1(-np.maximum(rises, 0.0))
-    # Beside what cells weigh at least: the bound of a wide one may be far above all others, which count all the same.
+    # Relative to a lower bound on the mass: the bound of one wide cell may be far above all others, which count too.
     at_least = np.maximum(1.0 - (masses * wasted).sum(axis=1), (masses * (1.0 - wasted)).sum(axis=1)) + 1e-200
     excess = np.zeros(len(a.last))
     excess[wide] = (in_block[near] / (in_block[near].sum() * at_least)) @ (masses * wasted)
@@ -291,17 +207,17 @@ def _pieces_of_a(a: Cells, levels: Levels, in_block: Floats, waste: float) -> Ra
     if not chosen.any():
         return None
     pieces = np.ones(len(a.last), np.int64)
-    pieces[wide] = np.ceil(rises.max(axis=0) / RISE).clip(2, PIECES)
+    pieces[wide] = np.ceil(rises.max(axis=0) / RISE).clip(2, MAX_PIECES)
     return np.where(chosen, pieces, 1)
 
 
 def _add_levels(a: Cells, levels: Levels, pieces: Floats) -> Levels:
-    """More levels, so many times as close where they are."""
+    """Return the levels with each interval between them divided into `pieces`."""
     whole: Ranks = np.minimum(pieces, np.diff(levels.b)).astype(np.int64)
     number, count = count_up(whole), np.repeat(whole, whole)
     low, width = np.repeat(levels.b[:-1], whole), np.repeat(levels.width, whole)
     between = low + ((low + 1.0) * np.expm1(width * number / count)).astype(np.int64)
-    # None is too close to the level before it, or the same would be asked for again.
+    # A new level differs from the one before it, so that every round makes progress.
     between = np.maximum(between, low + number)
     new = sorted_distinct(between)
     new = new[levels.b[levels.b.searchsorted(new)] != new]
@@ -311,5 +227,83 @@ def _add_levels(a: Cells, levels: Levels, pieces: Floats) -> Levels:
 
 
 def _add_up(block: Ranks, share: Floats, count: int) -> Floats:
-    """The shares in each block."""
+    """Return the sum of the shares in each block."""
     return np.bincount(block, share, count).astype(np.float64)
+
+
+def is_flat(top: Side) -> bool:
+    """Return True if there are few a and the largest has so much of their mass that all may form one cell."""
+    return top.last <= MAX_SINGLE_CELLS and top.is_last_above(-FLAT_LOG_SHARE)
+
+
+def _are_easy(log_masses: Floats) -> bool:
+    """Return True if the bounds add up to at most MAX_EASY_MASS; the top-k alone has the mass 1."""
+    # A log mass above MAX_EASY_MASS is enough to decide, and its exponential may overflow.
+    if log_masses.item(log_masses.argmax()) > MAX_EASY_MASS:
+        return False
+    return float(np.exp(np.maximum(log_masses, -80.0)).sum()) <= MAX_EASY_MASS
+
+
+@lru_cache(maxsize=256)
+def make_plan(k: int, m: int) -> Plan:
+    """Return the plan for 1 <= a <= k and 0 <= b <= m."""
+    # Many m share the line for the next power of two. Where levels are far apart, the last one has to be m, because the
+    # largest classes are there.
+    line = lay_out(k, max(1, (1 << m.bit_length()) - 1 if k <= MAX_SINGLE_CELLS else m))
+    first = line.b[: line.b.searchsorted(m, side="right")]
+    last = np.append(first[1:] - 1, m)
+    every_a = Cells(np.ones(1, np.int64), np.array([k]), np.zeros(1))
+    sizes = log_sizes(every_a.last, last)
+    places = line.largest.place(last)
+    freeze(last, sizes, every_a.first, every_a.last, every_a.log_mass, places.level, places.next, places.way)
+    return Plan(line, (first, last, sizes), places, every_a)
+
+
+@lru_cache(maxsize=64)
+def lay_out(k: int, m: int) -> Line:
+    """Return the cells of a, the cells of b and the levels for 1 <= a <= k and 0 <= b <= m."""
+    first = np.arange(1, k + 1) if k <= MAX_SINGLE_CELLS else _towards_both_ends(k)
+    last = np.append(first[1:] - 1, k)
+    (b, pieces), levels = _even_rises(k, m), _even_sags(k, m)
+    sizes = log_sizes(last, levels[:, None])
+    largest = sizes[:, -1].copy()
+    found = Levels(levels, largest)
+    freeze(first, last, b, levels, largest, found.width)
+    return Line((first, last), b, pieces, found, Sums.over(sizes))
+
+
+def _even_rises(k: int, m: int) -> tuple[Ranks, int]:
+    """Return the first indices of cells of b at equal steps of log C(k+b, k), and the pieces to cut each into."""
+    points = _spread(m, 200)
+    height = log_sizes(np.array([k]), points)
+    wanted = int(np.ceil(height[-1] / RISE))
+    half = (wanted + 1) // 2
+    count = max(min(2 * wanted, FEW), min(wanted, SOME), half if half <= MANY else 0)
+    at = np.interp(np.arange(1, count) * (height[-1] / count), height, points).astype(np.int64)
+    return sorted_distinct(np.append(0, 1 + at)), -(-wanted // count) if wanted > 2 * count else 1
+
+
+def _even_sags(k: int, m: int) -> Ranks:
+    """Return levels at most a factor of e apart, between which chords exceed log C(k+b, k) by about SAG."""
+    if k > MAX_SINGLE_CELLS:
+        return _spread(m, int(1.5 * np.log1p(m)) + 2)
+    points = _spread(m, 200)
+    at = np.log1p(points.astype(np.float64))
+    # The slope in log(b+1) is about (b+1) log(1 + k/(b+1/2)); a chord of width w sags by (second derivative) w^2 / 8.
+    slope = (points + 1.0) * np.log1p(k / (points + 0.5))
+    bends = np.maximum(np.diff(slope) / np.diff(at), 0.0)
+    steps = np.append(0.0, np.cumsum(np.diff(at) * (np.sqrt(bends / (8.0 * SAG)) + 1.0)))
+    chosen = np.interp(np.linspace(0.0, steps[-1], int(steps[-1]) + 2), steps, at)
+    return sorted_distinct(np.append(np.expm1(chosen[:-1]).astype(np.int64), m))
+
+
+def _towards_both_ends(k: int) -> Ranks:
+    """Return some of 1..k, close together at both ends."""
+    steps = _spread(k - 1, 100)
+    return sorted_distinct(np.concatenate([1 + steps, k - steps]))
+
+
+def _spread(last: int, count: int) -> Ranks:
+    """Return about `count` whole numbers from 0 to `last`, evenly spaced in log(b + 1)."""
+    points = np.expm1(np.linspace(0.0, np.log1p(float(last)), count)[:-1]).astype(np.int64)
+    return sorted_distinct(np.append(points, last))

@@ -1,9 +1,9 @@
-"""Races: elements arrive as Poisson processes, each arrival has the value gain + G(arrival time), the best values win.
+"""Exponential races: elements arrive as Poisson processes, with the value gain + G(E) at time E, and the best win.
 
-Elements come in streams that share one process. An arrival of a stream draws one of its members uniformly (and may be
-thinned), and its value is at most the stream's bound plus G(E). The outcome is a function of the arrivals alone, so
-they may be looked at in any order, and looking at more of them than needed changes nothing. Floats choose where to look
-and, with their error added, when a stream can hold no winner any more; two values are compared as balls.
+G is a decreasing function, the noise. Elements are grouped in streams that share one process, whose arrivals draw an
+element uniformly and may be thinned (docs/proofs.md, section 9.2). The winners are a function of the arrivals alone, so
+arrivals may be inspected in any order and in excess. Floats with proven error bounds choose the next stream to inspect
+and decide when no stream can hold a winner any more; values whose bounds overlap are compared as balls.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
 from discreet.errors import InternalError
 from discreet.exact.arrays import Floats, Ranks, Words
 from discreet.exact.ball import (
+    FLOAT_MARGIN,
     LARGEST,
     MAX_SCANNED,
-    RELATIVE,
-    START,
+    START_PRECISION,
     EnvelopeError,
     ball,
     bound_above,
@@ -42,30 +41,9 @@ from discreet.exact.times import BallTime, NoiseFormula, StreamTimes, bound_expo
 Member = TypeVar("Member")
 
 
-class Streams(Protocol[Member]):
-    """Streams of thinned arrivals, for `sample_winner`."""
-
-    @property
-    def bound(self) -> Floats:
-        """At least the gain of every member of each stream."""
-
-    @property
-    def log_rate(self) -> Floats:
-        """The logarithm of each stream's rate, to a relative (or absolute) 2^-41."""
-
-    def rate(self, j: int) -> arb:
-        """A ball around the rate of stream j."""
-
-    def arrive(self, j: int, entropy: Entropy) -> Member | None:
-        """Returns the member that arrives, or None where the arrival is thinned."""
-
-    def gain(self, member: Member) -> arb:
-        """A ball around the gain of a member."""
-
-
 @dataclass(eq=False, repr=False)
 class _Contender(Generic[Member]):
-    """An arrival with its exact value: the gain of a member plus the noise of the time of its arrival."""
+    """An arrival with its exact value: the gain of a member plus the noise at the time of its arrival."""
 
     member: Member
     uniforms: list[Uniform]
@@ -82,8 +60,12 @@ class _Contender(Generic[Member]):
         both = list(dict.fromkeys([*self.uniforms, *other.uniforms]))
         return is_less(self.value, other.value, lambda words: reveal_all(both, words))
 
+    def certainly_beats(self, reach: float) -> bool:
+        with precision(START_PRECISION):
+            return bool(self.value() > arb(reach))
+
     def round_noise(self, scale: Fraction, base: Fraction, times: StreamTimes) -> int:
-        """Return floor(base + scale noise + 1/2), decided exactly; the times are those of the stream."""
+        """Return floor(base + scale noise + 1/2), decided exactly; `times` are those of the stream."""
         count = len(self.uniforms)
 
         def value() -> arb:
@@ -92,36 +74,42 @@ class _Contender(Generic[Member]):
 
         return find_floor(value, lambda words: reveal_all(self.uniforms, words))
 
-    def certainly_beats(self, reach: float) -> bool:
-        with precision(START):
-            return bool(self.value() > arb(reach))
+
+def _compare(one: _Contender[Any], other: _Contender[Any]) -> int:
+    """Order contenders by falling value."""
+    return 1 if one.loses_to(other) else -1
 
 
-def scan_best(
-    members: Iterable[Member],
-    places: int,
-    gain: Callable[[Member], arb],
-    rate: Callable[[Member], arb],
-    noise: NoiseFormula,
-    entropy: Entropy,
-) -> list[_Contender[Member]]:
-    """Return the members with the largest values, best first, after giving every member its noise.
+# One winner
 
-    A member of rate n has the largest noise of n elements. The scan relies on no bound and visits all members.
-    """
-    contenders = [
-        _Contender(member, [entropy.uniform()], partial(gain, member), partial(rate, member), noise)
-        for member in members
-    ]
-    return heapq.nlargest(places, contenders, key=cmp_to_key(_compare_upwards))
+
+class Streams(Protocol[Member]):
+    """Streams of thinned arrivals, for `sample_winner`."""
+
+    @property
+    def bound(self) -> Floats:
+        """An upper bound on the gain of every member of each stream."""
+
+    @property
+    def log_rate(self) -> Floats:
+        """The logarithm of the rate of each stream, to a relative (or absolute) 2^-41."""
+
+    def rate(self, j: int) -> arb:
+        """Return a ball around the rate of stream j."""
+
+    def arrive(self, j: int, entropy: Entropy) -> Member | None:
+        """Draw the member that arrives next in stream j, or None if the arrival is thinned out."""
+
+    def gain(self, member: Member) -> arb:
+        """Return a ball around the gain of a member."""
 
 
 def sample_winner(streams: Streams[Member], noise: NoiseFormula, entropy: Entropy) -> Member:
-    """Return the member with the largest value, where every member arrives as a Poisson process of its own rate.
+    """Draw the member with the largest value, where every member arrives as a Poisson process of its own rate.
 
-    Only the first arrival of a member matters, because later ones have less noise; so the law is that of one value
-    per element, with as many elements behind a member as its rate says. Raise EnvelopeError if a member turns out to
-    gain more than the bound of its stream.
+    Only the first arrival of a member matters, because later ones have less noise. A member of rate n therefore has
+    the distribution of the best of n elements, each with one independent noise. Raise EnvelopeError if the gain of a
+    member exceeds the bound of its stream.
     """
     words = entropy.words(len(streams.bound))
     total, _ = bound_exponentials(words, entropy.word)
@@ -133,16 +121,19 @@ def sample_winner(streams: Streams[Member], noise: NoiseFormula, entropy: Entrop
         if best is not None and (reach[j] == -np.inf or best.certainly_beats(float(reach[j]))):
             return best.member
         uniforms = arrivals.setdefault(j, [Uniform(entropy, int(words[j]))])
-        if best is not None and _ceiling(streams, j, uniforms, noise).loses_to(best):
-            # This stream is out; the others are still to be held against the best.
-            reach[j] = -np.inf
-            continue
+        rate = partial(streams.rate, j)
+        if best is not None:
+            # The largest value that stream j can still reach, exactly: floats cannot see noise below their error.
+            ceiling = _Contender(None, uniforms, partial(arb, float(streams.bound[j])), rate, noise)
+            if ceiling.loses_to(best):
+                reach[j] = -np.inf
+                continue
         member = streams.arrive(j, entropy)
         if member is not None:
-            with precision(START):
+            with precision(START_PRECISION):
                 if streams.gain(member) > arb(float(streams.bound[j])):
                     raise EnvelopeError
-            rival = _contender(streams, j, member, list(uniforms), noise)
+            rival = _Contender(member, list(uniforms), partial(streams.gain, member), rate, noise)
             if best is None or best.loses_to(rival):
                 best = rival
         uniforms.append(following := entropy.uniform())
@@ -152,28 +143,37 @@ def sample_winner(streams: Streams[Member], noise: NoiseFormula, entropy: Entrop
         reach[here] = _bound_values_ahead(streams.bound[here], total[here], streams.log_rate[here], noise)
 
 
-def _contender(
-    streams: Streams[Member], j: int, member: Member, uniforms: list[Uniform], noise: NoiseFormula
-) -> _Contender[Member]:
-    return _Contender(member, uniforms, lambda: streams.gain(member), lambda: streams.rate(j), noise)
-
-
-def _ceiling(
-    streams: Streams[Member], j: int, uniforms: list[Uniform], noise: NoiseFormula
-) -> _Contender[Member | None]:
-    """The most that stream j can still reach, as an exact value: floats cannot see noise below their error."""
-    bound = float(streams.bound[j])
-    return _Contender(None, uniforms, lambda: arb(bound), lambda: streams.rate(j), noise)
-
-
 def _bound_values_ahead(bound: Floats, total: Floats, log_rate: Floats, noise: NoiseFormula) -> Floats:
-    """At least the value of any member of the streams from their current arrival on."""
-    value, off = evaluate_noise(noise, total * (1.0 - RELATIVE), log_rate)
-    return bound + value + off + RELATIVE * (np.abs(bound) + np.abs(value))
+    """Return upper bounds on the values of the current and all later arrivals of the streams."""
+    value, off = evaluate_noise(noise, total * (1.0 - FLOAT_MARGIN), log_rate)
+    return bound + value + off + FLOAT_MARGIN * (np.abs(bound) + np.abs(value))
 
 
-class Runners(Protocol):
-    """Elements in a row, cut into streams of neighbours, for `sample_best`."""
+def scan_best(
+    members: Iterable[Member],
+    places: int,
+    gain: Callable[[Member], arb],
+    rate: Callable[[Member], arb],
+    noise: NoiseFormula,
+    entropy: Entropy,
+) -> list[_Contender[Member]]:
+    """Draw the noise of every member and return the `places` members with the largest values, best first.
+
+    A member of rate n has the largest noise of n elements. The scan visits all members and relies on no bound.
+    """
+    contenders = [
+        _Contender(member, [entropy.uniform()], partial(gain, member), partial(rate, member), noise)
+        for member in members
+    ]
+    by_value: Callable[[_Contender[Member]], Any] = cmp_to_key(lambda one, other: _compare(other, one))
+    return heapq.nlargest(places, contenders, key=by_value)
+
+
+# Several winners
+
+
+class UniformStreams(Protocol):
+    """Elements in a row, cut into streams of neighbours that arrive with equal probability, for `sample_best`."""
 
     @property
     def start(self) -> Ranks:
@@ -181,20 +181,56 @@ class Runners(Protocol):
 
     @property
     def cells(self) -> Ranks:
-        """How many elements each stream has."""
+        """The number of elements of each stream."""
 
     @property
     def bound(self) -> Floats:
-        """At least the gain of every element of each stream."""
+        """An upper bound on the gain of every element of each stream."""
 
     def gain_float(self, elements: Ranks, above: int | None = None) -> Floats:
-        """Return the gain of elements, to a relative (or absolute) 2^-41; infinity stands for all beyond the floats.
+        """Return the gains of elements, to a relative (or absolute) 2^-41; infinity stands for all beyond the floats.
 
-        `above` is an element from which gains are counted; without one they are as `gain` has them.
+        With `above`, gains are relative to that of the element `above`.
         """
 
     def gain(self, element: int) -> arb:
-        """A ball around the gain of an element."""
+        """Return a ball around the gain of an element."""
+
+
+class NoisyWinners(Protocol):
+    """The winners of a race, best first, with their noise."""
+
+    @property
+    def elements(self) -> Ranks:
+        """The elements that won."""
+
+    def round_noises(self, scale: Fraction, base: Callable[[int], Fraction]) -> list[int]:
+        """Return floor(base(element) + scale noise + 1/2) for each winner, exactly; scale is above zero."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _ScannedWinners:
+    """The winners of a scan."""
+
+    contenders: list[_Contender[int]]
+
+    @property
+    def elements(self) -> Ranks:
+        return np.array([each.member for each in self.contenders], np.int64)
+
+    def round_noises(self, scale: Fraction, base: Callable[[int], Fraction]) -> list[int]:
+        return [each.round_noise(scale, base(each.member), StreamTimes(each.uniforms)) for each in self.contenders]
+
+
+@dataclass(eq=False, repr=False)
+class _RaceForBest:
+    """The state of a race for several winners: the first word of each arrival, and the uniforms made of these."""
+
+    streams: UniformStreams
+    noise: NoiseFormula
+    entropy: Entropy
+    words: dict[int, Words] = field(default_factory=dict)
+    times: dict[int, StreamTimes] = field(default_factory=dict)
 
 
 @dataclass(eq=False, repr=False)
@@ -210,44 +246,8 @@ class _Arrivals:
     noise_high: Floats
 
 
-@dataclass(eq=False, repr=False)
-class _RaceForBest:
-    """The state of a race for several winners."""
-
-    runners: Runners
-    noise: NoiseFormula
-    entropy: Entropy
-    words: dict[int, Words] = field(default_factory=dict)
-    times: dict[int, StreamTimes] = field(default_factory=dict)
-
-
-class Podium(Protocol):
-    """The winners of a race, best first, and their values."""
-
-    @property
-    def elements(self) -> Ranks:
-        """The elements that won."""
-
-    def round_noises(self, scale: Fraction, base: Callable[[int], Fraction]) -> list[int]:
-        """Return floor(base(element) + scale noise + 1/2) for each winner, exactly; scale is above zero."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class _ScannedPodium:
-    """The winners of a scan."""
-
-    contenders: list[_Contender[int]]
-
-    @property
-    def elements(self) -> Ranks:
-        return np.array([each.member for each in self.contenders], np.int64)
-
-    def round_noises(self, scale: Fraction, base: Callable[[int], Fraction]) -> list[int]:
-        return [each.round_noise(scale, base(each.member), StreamTimes(each.uniforms)) for each in self.contenders]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _RacedPodium:
+class _RacedWinners:
     """The winners of a race by streams."""
 
     _race: _RaceForBest
@@ -260,91 +260,85 @@ class _RacedPodium:
         return self._pool.element[self._winners]
 
     def round_noises(self, scale: Fraction, base: Callable[[int], Fraction]) -> list[int]:
-        # The noise comes from the uniforms of the race, extended where floats and what is known of them do not decide.
-        factor, pool = float_above(scale), self._pool
+        # Floats round where their bounds agree; elsewhere the uniforms of the race are extended until balls decide.
+        race, pool, factor = self._race, self._pool, float_above(scale)
         bases = [base(element) for element in self.elements.tolist()]
         wholes = [each.__floor__() for each in bases]
         rest = np.array([float(each - whole) for each, whole in zip(bases, wholes, strict=True)]) + 0.5
         with np.errstate(over="ignore", invalid="ignore"):
             low = np.floor(bound_below(pool.noise_low[self._winners] * factor + rest))
             high = np.floor(bound_above(pool.noise_high[self._winners] * factor + rest))
-        # Whole numbers beyond 2^52 have no floats between them that would show a doubt.
+        # Beyond 2^52 neighbouring floats are whole numbers, so that equal floors prove nothing.
         sure = (low == high) & (np.abs(low) < 2.0**52)
-        each_winner = zip(self._winners.tolist(), bases, wholes, low.tolist(), sure.tolist(), strict=True)
-        return [
-            whole + int(near) if plain else self._round_exactly(arrival, scale, own)
-            for arrival, own, whole, near, plain in each_winner
-        ]
-
-    def _round_exactly(self, arrival: int, scale: Fraction, base: Fraction) -> int:
-        contender = _contender_of(self._race, self._first, self._pool, arrival)
-        return contender.round_noise(scale, base, self._race.times[int(self._pool.stream[arrival])])
+        rounded = [whole + int(near) if is_sure else 0 for whole, near, is_sure in zip(wholes, low, sure, strict=True)]
+        for i in np.flatnonzero(~sure).tolist():
+            arrival = int(self._winners[i])
+            contender = _contender_at(race, self._first, *_locate(pool, arrival))
+            rounded[i] = contender.round_noise(scale, bases[i], race.times[int(pool.stream[arrival])])
+        return rounded
 
 
-def sample_best(runners: Runners, places: int, noise: NoiseFormula, entropy: Entropy) -> list[int]:
-    """Returns the elements with the largest values, best first, where each element has one arrival at rate 1."""
-    best: list[int] = sample_podium(runners, places, noise, entropy).elements.tolist()
+def sample_best(streams: UniformStreams, places: int, noise: NoiseFormula, entropy: Entropy) -> list[int]:
+    """Draw the `places` elements with the largest values, best first, where each element has one independent noise."""
+    best: list[int] = sample_noisy_best(streams, places, noise, entropy).elements.tolist()
     return best
 
 
-def sample_podium(runners: Runners, places: int, noise: NoiseFormula, entropy: Entropy) -> Podium:
-    """Return the elements with the largest values, best first, and these, where each has one arrival at rate 1.
+def sample_noisy_best(streams: UniformStreams, places: int, noise: NoiseFormula, entropy: Entropy) -> NoisyWinners:
+    """Draw the elements of `sample_best` together with their noise.
 
-    If the bound of a stream turns out to be too low, all elements are scanned instead, where they are not too many.
+    If the bound of a stream turns out to be too low, all elements are scanned instead, up to MAX_SCANNED.
     """
     try:
-        return _race_by_streams(runners, places, noise, entropy)
+        return _race_by_streams(streams, places, noise, entropy)
     except EnvelopeError:
-        d = int(runners.start[-1]) + int(runners.cells[-1])
+        d = int(streams.start[-1]) + int(streams.cells[-1])
         if d > MAX_SCANNED:
             raise InternalError from None
-        return _ScannedPodium(scan_best(range(d), places, runners.gain, lambda _: arb(1), noise, entropy))
+        return _ScannedWinners(scan_best(range(d), places, streams.gain, lambda _: arb(1), noise, entropy))
 
 
-def _race_by_streams(runners: Runners, places: int, noise: NoiseFormula, entropy: Entropy) -> _RacedPodium:
-    """Return the winners, relying on the bounds of the streams.
+def _race_by_streams(streams: UniformStreams, places: int, noise: NoiseFormula, entropy: Entropy) -> _RacedWinners:
+    """Draw the winners, relying on the bounds of the streams, of which there are at least `places`.
 
-    A stream of n elements is a process of rate n whose arrivals pick an element uniformly; an element's value is that
-    of its first arrival. There must be at least as many streams as places.
+    A stream of n elements is a process of rate n whose arrivals draw an element uniformly; the value of an element is
+    that of its first arrival.
     """
-    race = _RaceForBest(runners, noise, entropy)
-    streams = np.arange(len(runners.start))
-    first = entropy.words(len(streams))
+    race = _RaceForBest(streams, noise, entropy)
+    every = np.arange(len(streams.start))
+    first = entropy.words(len(every))
     total_low, total_high = bound_exponentials(first, entropy.word)
-    element = runners.start + entropy.upto_each(runners.cells - 1)
-    pool = _bound_arrivals(race, streams, np.zeros_like(streams), element, total_low, total_high)
-    log_rate = np.log(runners.cells.astype(np.float64))
-    race.words = {int(j): first[j : j + 1] for j in np.flatnonzero(runners.cells > 1)}
-    open_streams = runners.cells > 1
+    element = streams.start + entropy.upto_each(streams.cells - 1)
+    pool = _bound_arrivals(race, every, np.zeros_like(every), element, total_low, total_high)
+    log_rate = np.log(streams.cells.astype(np.float64))
+    race.words = {int(j): first[j : j + 1] for j in np.flatnonzero(streams.cells > 1)}
+    open_streams = streams.cells > 1
     while True:
+        # Only a stream that can still exceed the lower bound of the last place is inspected further.
         bar = np.partition(pool.low, -places)[-places]
-        reach = _bound_values_ahead(runners.bound, total_low, log_rate, noise)
+        reach = _bound_values_ahead(streams.bound, total_low, log_rate, noise)
         behind = np.flatnonzero(open_streams & (reach >= bar))
         if not len(behind):
-            return _RacedPodium(race, first, pool, _rank_best(race, first, pool, float(bar), places))
-        fresh = [_draw_more(race, int(j), pool, total_low, total_high) for j in behind]
-        pool = _Arrivals(*(np.concatenate(parts) for parts in zip(*map(_fields, [pool, *fresh]), strict=True)))
-        arrived = np.bincount(pool.stream, minlength=len(streams))
-        open_streams &= arrived < runners.cells
-
-
-def _fields(arrivals: _Arrivals) -> tuple[NDArray[np.generic], ...]:
-    return tuple(vars(arrivals).values())
+            return _RacedWinners(race, first, pool, _rank_best(race, first, pool, float(bar), places))
+        pools = [pool, *(_draw_more(race, int(j), pool, total_low, total_high) for j in behind)]
+        pool = _Arrivals(*map(np.concatenate, zip(*(vars(each).values() for each in pools), strict=True)))
+        arrived = np.bincount(pool.stream, minlength=len(every))
+        open_streams &= arrived < streams.cells
 
 
 def _draw_more(race: _RaceForBest, j: int, pool: _Arrivals, total_low: Floats, total_high: Floats) -> _Arrivals:
-    """As many further arrivals of stream j as it has had; elements that arrived before are dropped."""
+    """Draw as many further arrivals of stream j as it has had, and drop elements that have arrived before."""
     before = race.words[j]
     words = race.entropy.words(len(before))
     race.words[j] = np.concatenate([before, words])
     step_low, step_high = bound_exponentials(words, race.entropy.word)
-    # A running sum of n positive terms is off by a relative n / 2^53 at most.
+    # A running sum of n positive terms has a relative error of at most n / 2^53.
     rounding = len(words) * 2.0**-52
     low = (total_low[j] + np.cumsum(step_low)) * (1.0 - rounding)
     high = (total_high[j] + np.cumsum(step_high)) * (1.0 + rounding)
     total_low[j], total_high[j] = low[-1], high[-1]
-    last = np.full(len(words), race.runners.cells[j] - 1)
-    element = race.runners.start[j] + race.entropy.upto_each(last)
+    last = np.full(len(words), race.streams.cells[j] - 1)
+    element = race.streams.start[j] + race.entropy.upto_each(last)
     _, firsts = np.unique(element, return_index=True)
     firsts = np.sort(firsts[~np.isin(element[firsts], pool.element[pool.stream == j])])
     stream = np.full(len(firsts), j)
@@ -354,22 +348,23 @@ def _draw_more(race: _RaceForBest, j: int, pool: _Arrivals, total_low: Floats, t
 def _bound_arrivals(
     race: _RaceForBest, stream: Ranks, turn: Ranks, element: Ranks, low: Floats, high: Floats
 ) -> _Arrivals:
-    """Arrivals with bounds on their values, from bounds on the sums of exponentials before them."""
-    gain = race.runners.gain_float(element)
-    log_rate = np.log(race.runners.cells[stream].astype(np.float64))
+    """Return arrivals with bounds on their values; `low` and `high` bound the sums of exponentials before them."""
+    gain = race.streams.gain_float(element)
+    log_rate = np.log(race.streams.cells[stream].astype(np.float64))
     most, most_off = evaluate_noise(race.noise, low, log_rate)
     least, least_off = evaluate_noise(race.noise, high, log_rate)
     gain_low, gain_high = np.minimum(gain, LARGEST), np.maximum(gain, -LARGEST)
-    if (bound_below(gain_low) > race.runners.bound[stream]).any():
+    if (bound_below(gain_low) > race.streams.bound[stream]).any():
         raise EnvelopeError
-    noise_low, noise_high = least - least_off - RELATIVE * np.abs(least), most + most_off + RELATIVE * np.abs(most)
+    noise_low = least - least_off - FLOAT_MARGIN * np.abs(least)
+    noise_high = most + most_off + FLOAT_MARGIN * np.abs(most)
     noise_low = np.where(np.isnan(noise_low), -np.inf, noise_low)
     low, high = bound_below(gain_low) + noise_low, bound_above(gain_high) + noise_high
     return _Arrivals(stream, turn, element, np.where(np.isnan(low), -np.inf, low), high, noise_low, noise_high)
 
 
 def _rank_best(race: _RaceForBest, first: Words, pool: _Arrivals, bar: float, places: int) -> Ranks:
-    """Return where in the pool the best are, in order."""
+    """Return the indices of the best arrivals in the pool, best first."""
     near = np.flatnonzero(pool.high >= bar)
     return _rank(race, first, pool, near, pool.low[near], pool.high[near], places)[:places]
 
@@ -377,10 +372,11 @@ def _rank_best(race: _RaceForBest, first: Words, pool: _Arrivals, bar: float, pl
 def _rank(
     race: _RaceForBest, first: Words, pool: _Arrivals, some: Ranks, low: Floats, high: Floats, places: int
 ) -> Ranks:
-    """Return arrivals best first, at least so many in order: by floats where their bounds are apart.
+    """Return arrivals best first, of which at least the first `places` are in order.
 
-    Floats are coarse for scores far from the k-th. Where bounds overlap, gains are therefore counted anew from one of
-    the group, so that equal scores are told apart by their noise; and only what overlaps even then is left to balls.
+    Floats decide where their bounds are disjoint. They are coarse for scores far from the k-th: where bounds overlap,
+    gains are therefore recomputed relative to one member of the group, so that the noise separates equal scores. Balls
+    compare arrivals whose bounds overlap even then.
     """
     order = np.argsort(-high)
     ranked, lowest = some[order], np.minimum.accumulate(low[order])
@@ -389,38 +385,26 @@ def _rank(
     for j in np.flatnonzero((np.diff(cuts) > 1) & (cuts[:-1] < places)).tolist():
         place = slice(cuts[j], cuts[j + 1])
         group = ranked[place]
-        gain = race.runners.gain_float(pool.element[group], int(pool.element[group[0]]))
+        gain = race.streams.gain_float(pool.element[group], int(pool.element[group[0]]))
         closer_low = bound_below(np.minimum(gain, LARGEST)) + pool.noise_low[group]
         closer_high = bound_above(np.maximum(gain, -LARGEST)) + pool.noise_high[group]
         if (closer_high - closer_low).max() < 0.5 * (high - low)[order][place].max():
             ranked[place] = _rank(race, first, pool, group, closer_low, closer_high, places - int(cuts[j]))
         else:
-            ranked[place] = _sort_exactly(race, first, pool, group)
+            contenders = {i: _contender_at(race, first, *_locate(pool, i)) for i in group.tolist()}
+            key = cmp_to_key(_compare)
+            ranked[place] = sorted(contenders, key=lambda i: key(contenders[i]))
     return ranked
 
 
-def _sort_exactly(race: _RaceForBest, first: Words, pool: _Arrivals, group: Ranks) -> list[int]:
-    """The arrivals of a group whose float bounds overlap, best first, by exact comparison."""
-    contenders = {i: _contender_of(race, first, pool, i) for i in group.tolist()}
-    order = cmp_to_key(_compare)
-    return sorted(contenders, key=lambda i: order(contenders[i]))
-
-
-def _compare_upwards(one: _Contender[Any], other: _Contender[Any]) -> int:
-    return _compare(other, one)
-
-
-def _compare(one: _Contender[Any], other: _Contender[Any]) -> int:
-    return 1 if one.loses_to(other) else -1
-
-
-def _contender_of(race: _RaceForBest, first: Words, pool: _Arrivals, arrival: int) -> _Contender[int]:
-    """An arrival of the pool with its exact value."""
-    return _contender_at(race, first, int(pool.stream[arrival]), int(pool.turn[arrival]), int(pool.element[arrival]))
+def _locate(pool: _Arrivals, arrival: int) -> tuple[int, int, int]:
+    """Return the stream of an arrival, its turn in the stream, and its element."""
+    return int(pool.stream[arrival]), int(pool.turn[arrival]), int(pool.element[arrival])
 
 
 def _contender_at(race: _RaceForBest, first: Words, j: int, turn: int, element: int) -> _Contender[int]:
+    """Return an arrival with its exact value."""
     words = race.words.get(j, first[j : j + 1])
     uniforms = race.times.setdefault(j, StreamTimes()).first(turn + 1, words, race.entropy)
-    cells = int(race.runners.cells[j])
-    return _Contender(element, uniforms, lambda: race.runners.gain(element), lambda: arb(cells), race.noise)
+    cells = int(race.streams.cells[j])
+    return _Contender(element, uniforms, lambda: race.streams.gain(element), lambda: arb(cells), race.noise)

@@ -1,7 +1,7 @@
-"""Arrival times of a Poisson process, as balls and as floats with bounds, in one shape.
+"""Arrival times of Poisson processes, as balls and as floats with error bounds (docs/proofs.md, section 9.2).
 
-A process of rate r has its i-th arrival at E = (sum of i standard exponentials) / r. A noise is a falling function of
-E (the arrival with the smaller E has the larger noise), written once for both shapes: see `discreet.mechanisms.noise`.
+The i-th arrival of a process of rate r is at E = (sum of i standard exponentials) / r. A noise is a decreasing function
+of E, written once in `discreet.mechanisms.noise` and evaluated on both representations.
 """
 
 from __future__ import annotations
@@ -16,49 +16,49 @@ import numpy as np
 from flint import arb, ctx
 
 from discreet.exact.arrays import Floats, Words
-from discreet.exact.ball import RELATIVE, ball
+from discreet.exact.ball import FLOAT_MARGIN, ball
 from discreet.exact.entropy import Entropy, Uniform
 
 Real = TypeVar("Real")
 
 
 class Time(Protocol[Real]):
-    """What a noise may ask about a time E."""
+    """A time E, with the functions of E that noises are made of."""
 
     @property
     def value(self) -> Real:
-        """E itself."""
+        """The time E."""
 
     @property
     def log2(self) -> Real:
         """The constant log 2."""
 
     def log(self) -> Real:
-        """Log E."""
+        """Return log E."""
 
     def tail(self) -> Real:
-        """-log(1 - exp(-E))."""
+        """Return -log(1 - exp(-E))."""
 
     def lift(self) -> Real:
-        """log(1 + exp(-E))."""
+        """Return log(1 + exp(-E))."""
 
     def before_log2(self, early: Real, late: Real) -> Real:
-        """`early` where E < log 2, `late` elsewhere; the two must agree at log 2."""
+        """Return `early` where E < log 2 and `late` elsewhere; the two must agree at log 2."""
 
     def scale_by(self, factor: Fraction) -> Time[Real]:
-        """The time E times a factor; `before_log2` is not for it."""
+        """Return the time E times a factor; `before_log2` does not apply to it."""
 
 
 class NoiseFormula(Protocol):
-    """What a race asks of a noise."""
+    """The part of a noise that a race uses."""
 
     @property
     def inverse(self) -> Callable[[Time[Any]], Any]:
-        """The noise at a time E, falling in E."""
+        """The noise as a decreasing function of the time E."""
 
     @property
     def steepness(self) -> float:
-        """A number c such that the noise moves by at most c (1 + E) times the change of log E."""
+        """A number c such that the noise changes by at most c (1 + E) times the change of log E."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,7 +93,7 @@ class BallTime:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FloatTime:
-    """Times as floats, by their logarithms, which may be far below what exp can reach."""
+    """Times as floats, by their logarithms, because the times themselves may underflow."""
 
     logarithm: Floats
 
@@ -126,23 +126,23 @@ class FloatTime:
 
 @dataclass(eq=False, repr=False)
 class StreamTimes:
-    """The uniforms behind the arrivals of a stream, and running sums of -log U at each precision asked for.
+    """The uniforms U behind the arrivals of a stream, and running sums of -log U for each precision.
 
-    Many winners can be of one stream: without running sums, each of them would add up all arrivals before it.
+    Many winners can come from one stream; without running sums each of them would add up all arrivals before it.
     """
 
     uniforms: list[Uniform] = field(default_factory=list)
     sums: dict[int, list[arb]] = field(default_factory=dict)
 
     def first(self, count: int, words: Words, entropy: Entropy) -> list[Uniform]:
-        """The uniforms of the first arrivals; `words` are the first word of each."""
+        """Return the uniforms of the first `count` arrivals; `words` holds the first word of each arrival."""
         self.uniforms += [Uniform(entropy, int(word)) for word in words[len(self.uniforms) : count]]
         return self.uniforms[:count]
 
     def total(self, count: int) -> arb:
-        """A ball around the sum of the first exponentials.
+        """Return a ball around the sum of the first `count` exponentials, at the precision in force.
 
-        Sums are kept for each precision; one that grows with the bits revealed brings the ball to a point.
+        A precision that grows with the revealed bits shrinks the ball to a point.
         """
         sums = self.sums.setdefault(ctx.prec, [arb(0)])
         for uniform in self.uniforms[len(sums) - 1 : count]:
@@ -151,33 +151,29 @@ class StreamTimes:
 
 
 def reveal_all(uniforms: Sequence[Uniform], words: int) -> int:
-    """Extend each number to so many words, where it has fewer, and return how many bits that is."""
+    """Extend each number to at least `words` words and return the number of bits in `words` words."""
     return max(uniform.reveal(words) for uniform in uniforms)
 
 
 def evaluate_noise(noise: NoiseFormula, total: Floats, log_rate: Floats) -> tuple[Floats, Floats]:
-    """The noise of arrivals whose exponentials add up to `total`, and how far it may be off.
-
-    log E = log(total) - log_rate is off by a relative 2^-41 of its terms at most. The noise moves by at most
-    steepness (1 + E) times the change of log E, and computing it adds a relative 2^-41 of log E, E and itself.
-    """
+    """Return the noise at the times E = total / exp(log_rate), and a bound on its error."""
+    # log E = log(total) - log_rate has an error of at most a relative 2^-41 of its terms. The noise changes by at most
+    # steepness (1 + E) times the change of log E, and computing it adds a relative 2^-41 of log E, E and itself.
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
         log_total = np.log(total)
         time = FloatTime(log_total - log_rate)
         value = noise.inverse(time)
-        off = noise.steepness * RELATIVE * (np.abs(log_total) + np.abs(log_rate) + 64.0) * (1.0 + time.value)
+        off = noise.steepness * FLOAT_MARGIN * (np.abs(log_total) + np.abs(log_rate) + 64.0) * (1.0 + time.value)
     return value, off
 
 
 def bound_exponentials(words: Words, word: int) -> tuple[Floats, Floats]:
-    """Bounds on -log U for uniforms U of which the first word is known: the smaller one, the larger one.
-
-    U lies in [w, w + 1] / 2^word. Where U > 1/2 its distance from 1 is what must not be rounded away.
-    """
+    """Return lower and upper bounds on -log U for uniforms U whose first word is known."""
+    # U lies in [w, w + 1] / 2^word. For U > 1/2 the distance from 1 is computed exactly, because -log U is close to it.
     from_one = np.uint64(2**word - 1) - words
     unit = 2.0**-word
     near_one = words >= np.uint64(2 ** (word - 1))
     with np.errstate(divide="ignore"):
         below = np.where(near_one, -np.log1p(-(from_one * unit)), -np.log((words + 1.0) * unit))
         beyond = np.where(near_one, -np.log1p(-(from_one + 1.0) * unit), -np.log(words * unit))
-    return np.maximum(below, 0.0) * (1.0 - RELATIVE), beyond * (1.0 + RELATIVE)
+    return np.maximum(below, 0.0) * (1.0 - FLOAT_MARGIN), beyond * (1.0 + FLOAT_MARGIN)

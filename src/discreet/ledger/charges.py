@@ -21,12 +21,11 @@ from discreet.ledger.account import Account, Composition, Entry, Stored, read_st
 from discreet.ledger.store import CHARGE, Record, canonical, check_chain, damage_error, digest, next_record, record_at
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
 from discreet.privacy import spell_exactly
-from discreet.release.discovery import DiscoveryRequest
-from discreet.release.grouped_draw import GroupedRequest
+from discreet.release.discovery_request import DiscoveryRequest
+from discreet.release.grouped_request import GroupedRequest
 from discreet.release.guarantee import Guarantee
-from discreet.release.request import Request
-from discreet.release.sketch_draw import SketchRequest
-from discreet.release.topk import AnyRequest
+from discreet.release.request import AnyRequest, Request
+from discreet.release.sketch_request import SketchRequest
 from discreet.sources.base import Source
 from discreet.text import round_down, round_up
 
@@ -70,16 +69,17 @@ class Query:
         return digest(canonical({"k": self.k, "d": self.d, "guarantee": promised, "source": self.source, **named}))
 
 
-def query_of(request: AnyRequest | SketchRequest, dataset: str | None = None) -> Query:
+def query_of(request: AnyRequest, dataset: str | None = None) -> Query:
     """Return the public query of a request."""
     if isinstance(request, DiscoveryRequest):
         return Query(request.k, None, request.guarantee, request.source.description(), dataset, request.groups)
     if isinstance(request, SketchRequest):
         return _query_of_sketch(request, dataset)
-    if not isinstance(request, GroupedRequest):
-        return Query(request.k, request.d, request.guarantee, _describe(request.source), dataset)
-    described = {**request.source.description(), "members": _digest_members(request.requests)}
-    return Query(request.k, request.d, request.guarantee, described, dataset, len(request.requests))
+    if isinstance(request, GroupedRequest):
+        described = {**request.source.description(), "members": _digest_members(request.requests)}
+        return Query(request.k, request.d, request.guarantee, described, dataset, len(request.requests))
+    assert isinstance(request, Request), "there is no other kind of request"
+    return Query(request.k, request.d, request.guarantee, _describe(request.source), dataset)
 
 
 def _query_of_sketch(request: SketchRequest, dataset: str | None) -> Query:
@@ -138,7 +138,7 @@ class Charge:
     dataset: str | None
     edition: dict[str, str | None] | None = None
 
-    def query(self, request: AnyRequest | SketchRequest) -> Query:
+    def query(self, request: AnyRequest) -> Query:
         """Return the public query of a request, which is what is charged."""
         return query_of(request, self.dataset)
 

@@ -1,8 +1,8 @@
-"""What a mechanism is to the rest of the library.
+"""The interface of a mechanism: the only thing that other code knows of it.
 
-A mechanism is a small frozen value. It turns a tally, k, epsilon and a sensitivity into something `Prepared`, from
-which ranks can be drawn, and which holds the formulas that sampler, analysis and verifier all read. Whatever else they
-need to know of a mechanism stands here too, with a default that is safe: nobody asks which class it is of.
+A mechanism is a frozen value. Given a tally, k, epsilon and a sensitivity it returns a `Prepared`, which draws ranks
+and holds the formulas that sampler, analysis and verifier share. Other code never checks a mechanism's class; it calls
+the interface below, whose defaults are safe.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class Prepared(Protocol):
     """A mechanism applied to a tally."""
 
     def select(self, entropy: Entropy) -> Selection:
-        """Returns what is selected, the ranks of a large part perhaps still to be drawn."""
+        """Draw a selection; the ranks of a large part may still have to be drawn."""
 
     def draw(self, entropy: Entropy) -> Ranks:
-        """Returns k ranks: in the released order where the mechanism has one, in any order otherwise."""
+        """Draw k ranks: in the released order if the mechanism has one, in any order otherwise."""
 
 
 class Form(Enum):
-    """How the probabilities of releases follow from the scores, and so which formula the analysis uses."""
+    """The form of the distribution of releases, by which the analysis chooses its formula."""
 
     CLASSES = "classes of equally likely sets, each with a weight"
     RACE = "the k largest of all noisy values, by an integral"
@@ -47,9 +47,9 @@ class Mechanism(ABC):
     Attributes
     ----------
     name
-        What files and the command line call it.
+        The name in files and on the command line.
     ordered
-        Whether a release says which item was drawn in which place.
+        True if a release contains the order in which its items were drawn.
     """
 
     name: ClassVar[str]
@@ -57,82 +57,82 @@ class Mechanism(ABC):
 
     @abstractmethod
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
-        """The mechanism on these scores; `sensitivity` is that of the adjacency in force."""
+        """Return the mechanism on these scores; `sensitivity` is that of the adjacency in force."""
 
     @abstractmethod
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
-        """The rho for which an epsilon release of k items is rho-zCDP."""
+        """Return the rho for which an epsilon-private release of k items is rho-zCDP."""
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """What makes this value of the mechanism, in terms that JSON can hold."""
+        """Return the parameters of this mechanism as JSON values."""
 
     @abstractmethod
     def unit_cost(self, s: Fraction, k: int) -> Fraction:
-        """What one unit of score of the worst item costs, in units of noise, where one unit of loss costs s."""
+        """Return the worth, in units of noise, of one unit of score of the worst item, if a unit of loss is worth s."""
 
     @classmethod
     def variants(cls) -> Sequence[Mechanism]:
-        """Every value of this mechanism that `verify --all` covers."""
+        """Return the mechanisms of this class that `verify --all` covers."""
         return [cls()]
 
     @classmethod
     def contenders(cls) -> Sequence[Mechanism]:
-        """The values of this mechanism that are compared with others."""
+        """Return the mechanisms of this class that take part in comparisons."""
         return [cls()]
 
     @property
     def label(self) -> str:
-        """What the legend of a figure calls it."""
+        """The name in the legend of a figure."""
         return self.name
 
     @property
     def form(self) -> Form:
-        """Which formula gives the probabilities of its releases."""
+        """The form of the distribution of releases."""
         return Form.UNKNOWN
 
     @property
     def is_drawable(self) -> bool:
-        """Whether it has a sampler; one that has none can be compared with others, and that is all."""
+        """True if the mechanism has a sampler; without one it only takes part in comparisons."""
         return True
 
     @property
     def releases_values(self) -> bool:
-        """Whether the noisy scores themselves are private, and not only which of them are the largest.
+        """True if the noisy scores themselves are private, not only the identity of the largest.
 
-        Its noise is then for how far all scores together move, so that it must be known how many of them one user can
-        move; a release has the values, and one of all items costs what one of few does.
+        The noise is then scaled to the L1 sensitivity of all scores, so the number of scores that one user can move
+        must be known. A release contains the values, and releasing all items costs as much as releasing few.
         """
         return False
 
     @property
     def may_release_fewer(self) -> bool:
-        """Whether a release may have fewer than k items, so that only the goal "recall" can be asked of it."""
+        """True if a release may have fewer than k items; only the goal "recall" applies to it."""
         return False
 
     def doubt(self, k: int, d: int | None) -> str | None:
-        """Why it is hardly the right one for k of d items, in a line for people; None where it may well be."""
+        """Return a warning if the mechanism is a poor choice for k of d items, else None."""
         return None
 
     @property
     def is_linear(self) -> bool:
-        """Whether scores that move by x times the sensitivity cost x epsilon; if not, x is rounded up."""
+        """True if scores that move by x times the sensitivity cost x epsilon; otherwise x is rounded up."""
         return False
 
     @property
     def needs_integrals(self) -> bool:
-        """Whether exact probabilities are integrals over the noise; with a max-stable one they are sums."""
+        """True if exact probabilities are integrals over the noise; with a max-stable noise they are sums."""
         return not noise_of(self).max_stable
 
     @property
     def longest_exact_order(self) -> int | None:
-        """How many items at most have an order whose exact probability can be computed; None for any number."""
+        """The longest order whose exact probability can be computed; None for any length."""
         return None
 
 
 @dataclass(frozen=True, repr=False)
 class NoisyItems(Mechanism):
-    """A mechanism that adds noise to the items one by one, each with a k-th of epsilon, and releases them in order.
+    """A mechanism that adds noise to each item at epsilon / k and releases the items in order.
 
     Attributes
     ----------
@@ -166,5 +166,5 @@ class NoisyItems(Mechanism):
 
 
 def scale(epsilon: Fraction, sensitivity: Sensitivity) -> Fraction:
-    """S = epsilon / (2 delta): how much log weight one unit of loss costs."""
+    """Return s = epsilon / (2 delta), the log weight that one unit of loss costs (docs/proofs.md, section 1.1)."""
     return epsilon / (2 * sensitivity.delta)

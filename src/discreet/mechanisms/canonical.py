@@ -1,12 +1,9 @@
-"""The canonical mechanism: one k-subset drawn by a loss that looks at its weakest link (Shekelyan and Loukides, 2022).
+"""The canonical mechanism (Shekelyan and Loukides, 2022): a k-subset drawn by its worst item and the best left out.
 
-For a subset y with smallest score m inside and largest score M outside, loss(y) = (1-gamma) max(M, m) - gamma m. Sort
-the items, ranks from 0. A subset other than the top-k holds ranks 0..h-1, lacks rank h < k, and has a worst rank
-t >= k; all C(t-h-1, k-1-h) subsets of the class (h, t) have the same loss. The paper's printed class size is another
-one, which breaks epsilon; this is the number of ways to choose the k-1-h ranks strictly between h and t.
-
-The top-k is the reference: its weight is 1, and every other loss is counted from its loss. With x[k-1] subtracted
-exactly, both parts of that excess are non-negative, so that floats meet no cancellation.
+For a subset y with smallest score m inside and largest score M outside, loss(y) = (1-gamma) max(M, m) - gamma m, which
+one user moves by at most delta (docs/proofs.md, section 4). With ranks from 0, every subset other than the top-k holds
+ranks 0..h-1, lacks rank h < k and has a worst rank t >= k; all C(t-h-1, k-1-h) subsets of the class (h, t) have the
+same loss. (The class size printed in the paper is another one, with which the mechanism is not epsilon-private.)
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import MAX_SCANNED, EnvelopeError, ball, log_binomial, sample_bernoulli_exp
 from discreet.exact.boxes import Boxes, enclose
 from discreet.exact.entropy import Entropy
-from discreet.exact.envelope import SCALE, Envelope
+from discreet.exact.envelope import WEIGHT_BITS, Envelope
 from discreet.exact.race import sample_winner, scan_best
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.mechanisms.canonical_classes import Class, Classes, Losses, TailClasses
@@ -36,13 +33,13 @@ from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Number, Sensitivity, exact
 
 DEFAULT_GAMMA = "3/4"
-"""Over many shapes of scores it needs least epsilon, or little more than the gamma that does (docs/choosing.md)."""
+"""Over many shapes of scores it needs the least epsilon, or little more than the best gamma (docs/choosing.md)."""
 
 _ROUNDED_GAMMA = "1/2"
-"""The one that losses can be rounded up with."""
+"""The only gamma with which losses can be rounded up."""
 
 CONTENDERS = ("1/3", "1/2", "2/3", "3/4", "7/8", "15/16", "1")
-"""The gammas among which the best one is looked for: no other needs 3% less anywhere that we looked."""
+"""The gammas that comparisons try; no other gamma tried needs 3% less epsilon for any scores tried."""
 
 GAMMAS = ("0", "1/3", "1/2", "3/4", "1")
 """The gammas that `verify --all` covers."""
@@ -50,17 +47,17 @@ GAMMAS = ("0", "1/3", "1/2", "3/4", "1")
 
 @dataclass(frozen=True, init=False, repr=False)
 class Canonical(Mechanism):
-    """Releases a set of k items at once, by its weakest member and the best item left out.
+    """A mechanism that releases a set of k items at once, by its worst item and the best item left out.
 
     Parameters
     ----------
     gamma
-        How the loss weighs the worst item taken against the best item left: a rational in [0, 1]. None stands for
-        3/4, and with `ceil` for 1/2, which is what the paper's mechanism has.
+        The weight in the loss of the worst item taken against the best item left out: a rational in [0, 1]. None stands
+        for 3/4, and with `ceil` for 1/2, the value of the paper.
     noise
         The name of a noise; "gumbel" makes it the exponential mechanism over subsets.
     ceil
-        Round the loss up to whole multiples of the sensitivity; only with gamma = 1/2.
+        Round the loss up to multiples of the sensitivity; only with gamma = 1/2.
 
     Examples
     --------
@@ -128,12 +125,12 @@ class Canonical(Mechanism):
 
     @property
     def is_linear(self) -> bool:
-        # Where losses are rounded up to multiples of the sensitivity, half of it can move a loss by all of it.
+        # A loss that is rounded up to multiples of the sensitivity can move by all of it if scores move by half of it.
         return not self.ceil
 
 
 def check_gamma(gamma: Number) -> Fraction:
-    """The weight of the worst item taken, exactly; it must be from 0 to 1."""
+    """Return gamma as an exact rational; raise unless it is from 0 to 1."""
     share = exact(gamma, "gamma")
     if not 0 <= share <= 1:
         raise InvalidValueError(f"gamma must be from 0 to 1, not {quote(gamma)}")
@@ -142,11 +139,14 @@ def check_gamma(gamma: Number) -> Fraction:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prepared:
-    """The canonical mechanism on a tally: cells or boxes around its classes, built once, and draws from them."""
+    """The canonical mechanism on a tally: cells or boxes around its classes, built once, and draws from them.
+
+    Losses are relative to that of the top-k, which has the weight 1.
+    """
 
     classes: Classes
     noise: Noise = GUMBEL
-    bits: int = field(default=SCALE, repr=False)
+    bits: int = field(default=WEIGHT_BITS, repr=False)
 
     @property
     def top(self) -> Class:
@@ -154,13 +154,13 @@ class Prepared:
         return self.classes.losses.k, self.classes.losses.k - 1
 
     def draw(self, entropy: Entropy) -> Ranks:
-        """Returns a k-subset of the ranks, distributed as the mechanism says."""
+        """Draw a k-subset y of the ranks; with Gumbel noise its probability is proportional to exp(-s loss(y))."""
         return self.select(entropy).draw_ranks()
 
     def select(self, entropy: Entropy) -> Selection:
-        """Return a k-subset of the ranks, distributed as the mechanism says; all but the class may be open.
+        """Draw a k-subset as `draw` does, of which all but the class may still have to be drawn.
 
-        A draw that finds a bound too low is thrown away, and all classes are scanned instead.
+        A draw that finds a bound too low is discarded, and all classes are scanned instead.
         """
         try:
             return self.nested.select(entropy) if self.is_nested else self._choose(self.draw_class(entropy), entropy)
@@ -173,15 +173,21 @@ class Prepared:
         return self.classes.choice(*cell, entropy)
 
     def draw_class(self, entropy: Entropy) -> Class:
-        """Return the class of the subset that is released, by boxes around all classes."""
-        if self.noise.max_stable:
-            return self._draw_by_weight(entropy)
-        return sample_winner(_Streams(self), self.noise, entropy)
+        """Draw the class of the released subset, by boxes around all classes."""
+        if not self.noise.max_stable:
+            return sample_winner(_Streams(self), self.noise, entropy)
+        # Rejection: the class that is kept has a probability exactly proportional to its weight.
+        while True:
+            part = self.envelope.pick(entropy)
+            cell = self.top if part == 0 else self.boxes.cell(part - 1, entropy)
+            if sample_bernoulli_exp(entropy, partial(self.log_acceptance, part, cell)):
+                return cell
 
     def scan_classes(self, entropy: Entropy) -> Class:
-        """Return the class of the subset that is released, after giving every class its noise.
+        """Draw the class of the released subset by drawing the noise of every class.
 
-        The scan is the definition of the mechanism, and relies on no bound. Raise InternalError for too many classes.
+        The scan is the definition of the mechanism and relies on no bound. Raise InternalError for more classes than
+        MAX_SCANNED.
         """
         h1, h2, t1, t2 = self.classes.corners
         if (h2 - h1 + 1) * (t2 - t1 + 1) > MAX_SCANNED:
@@ -197,59 +203,51 @@ class Prepared:
         return scan_best(cells, 1, gain, rate, self.noise, entropy)[0].member
 
     def log_weight(self, cell: Class) -> arb:
-        """A ball around the log weight of a whole class under a max-stable noise, that of the top-k being 0."""
+        """Return a ball around the log weight of a whole class under a max-stable noise; that of the top-k is 0."""
         return -ball(self.excess(cell)) + self.log_size(cell)
 
     def excess(self, cell: Class) -> Fraction:
-        """S times the loss of a class above that of the top-k."""
+        """Return s (loss(cell) - loss(top-k))."""
         return Fraction(0) if cell == self.top else self.classes.losses.excess(*cell)
 
     def size(self, cell: Class) -> int:
-        """The number of subsets in a class."""
+        """Return the number of subsets in a class."""
         return 1 if cell == self.top else comb(*self.classes.members(*cell))
 
     def log_size(self, cell: Class) -> arb:
-        """A ball around the logarithm of the number of subsets in a class."""
+        """Return a ball around the logarithm of the number of subsets in a class."""
         return arb(0) if cell == self.top else log_binomial(*self.classes.members(*cell))
 
     @property
     def is_nested(self) -> bool:
-        """Whether the noise is max-stable and no loss is rounded, so that nested classes are drawn from."""
+        """True if the noise is max-stable and no loss is rounded, so that nested classes can be drawn from."""
         return self.noise.max_stable and self.classes.losses.is_sum
 
     @cached_property
     def nested(self) -> NestedClasses:
-        """What is drawn from in that case."""
+        """The nested classes."""
         return NestedClasses(self.classes.losses, self.bits)
 
     @cached_property
     def boxes(self) -> Boxes:
-        # Under a noise without a floor the top-k may have any low value, with probability exp(-v) for -v, and a box
-        # is asked for the more arrivals the more mass it wastes: then what the top-k weighs must not excuse waste.
+        # Under a noise without a floor the top-k may have any low value, below -v with probability about exp(-v), and
+        # the arrivals inspected in a box grow with the mass it wastes: the mass of the top-k must not excuse waste.
         tight = not (self.noise.max_stable or self.noise.has_floor)
         return enclose(self.classes, outside=-30.0 if tight else 0.0)
 
     @cached_property
     def envelope(self) -> Envelope:
-        """Part 0 is the top-k, part j + 1 is box j."""
+        """The envelope of the classes: part 0 is the top-k, part j + 1 is box j."""
         return Envelope.over(np.append(0.0, self.boxes.log_mass()), self.bits)
 
     def log_acceptance(self, part: int, cell: Class) -> arb:
-        """A ball around the log probability that a cell drawn from a part is kept: mass / (weight / cells)."""
+        """Return a ball around the log acceptance probability of a cell of a part: mass / (weight / cells)."""
         cells = 1 if part == 0 else self.boxes.cells(part - 1)
         return self.log_weight(cell) + arb(cells).log() - self.envelope.log_weight(part)
 
-    def _draw_by_weight(self, entropy: Entropy) -> Class:
-        """Returns a class with probability exactly proportional to its weight."""
-        while True:
-            part = self.envelope.pick(entropy)
-            cell = self.top if part == 0 else self.boxes.cell(part - 1, entropy)
-            if sample_bernoulli_exp(entropy, partial(self.log_acceptance, part, cell)):
-                return cell
-
 
 class _Streams:
-    """The top-k and the boxes as streams of a race: an arrival is a cell, kept with probability size / bound."""
+    """The top-k and the boxes as streams of a race: an arrival is a uniform cell, kept with probability size/bound."""
 
     def __init__(self, prepared: Prepared) -> None:
         self.prepared, self.boxes = prepared, prepared.boxes

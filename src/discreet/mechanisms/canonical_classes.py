@@ -1,7 +1,8 @@
-"""The classes of subsets that the canonical mechanism draws from: their losses, their sizes and their members.
+"""The classes (h, t) of subsets of the canonical mechanism: losses, sizes and uniform members.
 
-What a class (h, t) is, and why all of its subsets have the same loss, stands in `canonical.py`. With x[k-1] subtracted
-exactly, both parts of the excess over the top-k are non-negative, so that floats meet no cancellation.
+`canonical.py` defines a class, and docs/proofs.md, section 4.2, proves its size and its loss. Both terms of the excess
+over the loss of the top-k are non-negative, once the score at rank k-1 has been subtracted exactly, so floats do not
+cancel.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from math import ceil
 import numpy as np
 
 from discreet.exact.arrays import Floats, Ranks
-from discreet.exact.ball import log_binomial_upper
+from discreet.exact.ball import LARGEST, log_binomial_upper
 from discreet.exact.boxes import Sizes
 from discreet.exact.entropy import Entropy
-from discreet.mechanisms.tally import LARGEST, IntegerColumn, Selection, Tally, UniformSubset, to_float
+from discreet.mechanisms.tally import IntegerColumn, Selection, Tally, UniformSubset, to_float
 
 Class = tuple[int, int]
 """A class of subsets (h, t). The top-k is the class (k, k-1): it lacks no rank below k, and its worst rank is k-1."""
@@ -25,9 +26,9 @@ Class = tuple[int, int]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Losses:
-    """The loss of a class above that of the top-k, times s: as a rational, and as a float for proposals.
+    """The excess s (loss - loss(top-k)) of a class, as a rational and as a float.
 
-    `step` is delta where the loss is rounded up to multiples of it, else None.
+    `step` is delta if the loss is rounded up to multiples of delta, else None.
     """
 
     tally: Tally
@@ -37,8 +38,8 @@ class Losses:
     step: Fraction | None = None
 
     def excess(self, h: int, t: int) -> Fraction:
-        """S * (loss(h, t) - loss(top-k)), where M is the score at rank h and m the one at rank t."""
-        # (1-gamma) x[h] - gamma x[t] less (1-2 gamma) x[k-1]
+        """Return s (loss(h, t) - loss(top-k)), where M is the score at rank h and m that at rank t."""
+        # (1-gamma) (x[h] - x[k-1]) + gamma (x[k-1] - x[t])
         above, below = self.tally.gap(h, self.k - 1), self.tally.gap(self.k - 1, t)
         loss = (1 - self.gamma) * above + self.gamma * below
         if self.step is not None:
@@ -46,19 +47,19 @@ class Losses:
         return self.s * loss
 
     def height_h(self, h: Ranks) -> Floats:
-        """What the best score left out adds to the excess, in units of s or, where the loss is rounded, of steps."""
+        """Return the term of the best score left out in the excess, or in the loss in steps if that is rounded."""
         if self.gamma == 1:
             return np.zeros(len(h))
         return self.tally.gaps(h, np.full_like(h, self.k - 1), self._units[0])
 
     def height_t(self, t: Ranks) -> Floats:
-        """What the worst score taken adds to the excess, in the same units."""
+        """Return the term of the worst score taken, likewise."""
         if self.gamma == 0:
             return np.zeros(len(t))
         return self.tally.gaps(np.full_like(t, self.k - 1), t, self._units[1])
 
     def heights(self, h: Ranks, t: Ranks) -> tuple[Floats, Floats]:
-        """Both heights, by one look-up where they have one unit."""
+        """Return both terms, by one look-up if they have the same unit."""
         if self._units[0] != self._units[1]:
             return self.height_h(h), self.height_t(t)
         edge = np.full(max(len(h), len(t)), self.k - 1)
@@ -67,14 +68,14 @@ class Losses:
         return both[: len(h)], both[len(h) :]
 
     def gain(self, height_h: Floats, height_t: Floats, h: Ranks, t: Ranks) -> Floats:
-        """Minus the excess: a sum of two terms of one sign, and so right to a relative 2^-48."""
+        """Return minus the excess, a sum of two terms of one sign and so right to a relative 2^-48."""
         with np.errstate(all="ignore"):
             total = height_h + height_t
             if self.step is None:
                 return -np.minimum(total, LARGEST)
             weight = min(to_float(self.s * self.step), LARGEST)
             rounded = (np.rint(total) if self._is_whole else np.ceil(total)) * weight
-            # Where a float cannot tell on which side of a whole number of steps the loss is, it is counted exactly.
+            # A loss so close to a multiple of the step that a float cannot decide the rounding is computed exactly.
             close = ~(np.abs(total - np.rint(total)) > 2.0**-40 * total) & (not self._is_whole) | (total > 1e300)
         for i in np.flatnonzero(close).tolist():
             rounded[i] = to_float(self.excess(int(h[i]), int(t[i])))
@@ -82,25 +83,25 @@ class Losses:
 
     @property
     def is_sum(self) -> bool:
-        """Whether the excess is the sum of its two heights, which rounding up would change."""
+        """True if the excess is the sum of its two terms, so that rounding up does not change it."""
         return self.step is None or self._is_whole
 
     @cached_property
     def _is_whole(self) -> bool:
-        """Whether losses are whole numbers of steps anyhow, which rounding up does not change."""
+        """True if losses are multiples of the step anyway."""
         column = self.tally.column
         return isinstance(column, IntegerColumn) and all((unit * column.unit).denominator == 1 for unit in self._units)
 
     @cached_property
     def _units(self) -> tuple[Fraction, Fraction]:
-        """What one unit of score adds to either height."""
+        """The factors of the two score differences in the two terms."""
         unit = self.s if self.step is None else 1 / self.step
         return unit * (1 - self.gamma), unit * self.gamma
 
 
 @dataclass(frozen=True)
 class ClassSizes:
-    """At least the logarithm of the number of subsets in some classes, or a little less, for k items."""
+    """Upper bounds, up to rounding, on the log number of subsets in classes (h, t), for k items."""
 
     k: int
 
@@ -110,7 +111,7 @@ class ClassSizes:
 
 @dataclass(frozen=True)
 class TailSizes:
-    """The same for classes by their worst rank alone."""
+    """Upper bounds, up to rounding, on the log number of subsets with worst rank t, for k items."""
 
     k: int
 
@@ -139,21 +140,21 @@ class Classes:
         return ClassSizes(self.losses.k)
 
     def members(self, h: int, t: int) -> tuple[int, int]:
-        """(n, r) such that the class has C(n, r) subsets."""
+        """Return (n, r) such that the class has C(n, r) subsets."""
         return t - h - 1, self.losses.k - 1 - h
 
     def choice(self, h: int, t: int, entropy: Entropy) -> Selection:
-        """A uniform subset of the class, to be drawn: ranks 0..h-1, rank t, and some of the ranks between h and t."""
+        """Return a uniform subset of the class, still to be drawn: ranks 0..h-1, t, and k-1-h between h and t."""
         return _select_with_some(h, self.losses.k - 1 - h, h + 1, t, entropy)
 
     def subset(self, h: int, t: int, entropy: Entropy) -> Ranks:
-        """Returns a uniform subset of the class."""
+        """Draw a uniform subset of the class."""
         return self.choice(h, t, entropy).draw_ranks()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TailClasses(Classes):
-    """All classes by their worst rank t alone, for gamma = 1, where the loss sees nothing else; h is always 0."""
+    """All classes by their worst rank t alone, for gamma = 1, where the loss does not depend on h; h is always 0."""
 
     @property
     def corners(self) -> tuple[int, int, int, int]:
@@ -167,10 +168,10 @@ class TailClasses(Classes):
         return t, self.losses.k - 1
 
     def choice(self, h: int, t: int, entropy: Entropy) -> Selection:
-        """A uniform subset of the class, to be drawn: rank t and any k-1 of the ranks before it."""
+        """Return a uniform subset of the class, still to be drawn: rank t and any k-1 of the ranks before it."""
         return _select_with_some(0, self.losses.k - 1, 0, t, entropy)
 
 
 def _select_with_some(h: int, count: int, first: int, t: int, entropy: Entropy) -> Selection:
-    """Returns ranks 0..h-1, rank t, and so many of the ranks from `first` to before t."""
+    """Return ranks 0..h-1, rank t, and a uniform subset of `count` of the ranks first..t-1."""
     return Selection(np.array([t]), h, UniformSubset(count, first, t - 1, entropy) if count else None)

@@ -1,11 +1,9 @@
-"""Core: as many of the k as the data support at this epsilon, chosen privately, and drawn by canonical.
+"""Core: as many of the top k as the data support at this epsilon, chosen privately and drawn by canonical.
 
-Below some epsilon canonical releases noise for k items, and would release k' < k of them nearly perfectly. A share
-sigma of epsilon chooses between candidates: a fallback, and cores of k' items for several k' up to k. With the rest,
-e2, the one that was chosen is drawn. Each core has log odds of being good (`core_odds`), which one user moves by at
-most e2. Let s_j be their running minimum from the smallest core up, less 1/sigma; then u_j = min(s_j, 0) +
-min(-s_{j+1}, 0) has at most one term that is not zero, so that it moves by at most e2 too. Candidate j is drawn with a
-weight of exp(sigma u_j / (2 (1 - sigma))), the exponential mechanism at sigma epsilon (docs/proofs.md, section 4.3).
+Below some epsilon canonical releases mostly noise for k items, and would release k' < k of them nearly perfectly. A
+share sigma of epsilon chooses between a fallback and cores of k' items for several k' up to k; the rest, e2, draws the
+candidate that was chosen. Each core has log odds of being good, which one user moves by at most e2 (docs/proofs.md,
+section 4.3).
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Mask, Ranks
 from discreet.exact.ball import (
     LARGEST,
-    START,
+    START_PRECISION,
     EnvelopeError,
     ball,
     bound_above,
@@ -44,279 +42,44 @@ from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.tally import CORE, OTHERWISE, Selection, Tally
 from discreet.privacy import Number, Sensitivity, exact
 
-# How well the data support a list of fewer items: the odds that it is good, from a public grid of boxes.
-#
-# A core is the list of the k' best, for some k' <= k, drawn by canonical. A subset in its class (h, t), ranks from 0,
-# has
-# on average h + [t < k] + (k'-1-h) max(min(t, k) - h - 1, 0) / (t-h-1) members among the true k. The classes are laid
-# in
-# boxes that grow away from (k'-1, k'), by rank alone. All subsets of a box count with the weight of one class, the one
-# in its middle, and count as good or not as that class does. So the log odds of good against not good have the privacy
-# that the weights have (docs/proofs.md, section 4.3), and cost a look at a few hundred scores, however many there are.
-#
-# Floats bound the odds from below and from above; balls have them as exactly as anybody asks.
-
-_PART_H, _PART_T = 4, 2
-"""What part of its distance from the top-k' a box is long: h decides more than t whether a class is good."""
-
-_ROUNDING = 2.0**-44
-"""How far, relative to it, the logarithm of a binomial is off at most."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Grid:
-    """The boxes of one core, which depend on public numbers alone.
-
-    Attributes
-    ----------
-    size
-        How many items the core has.
-    corners
-        Of each box: h1, h2, t1, t2.
-    h, t
-        The class in the middle of each box, by which it counts.
-    is_good
-        Whether that class has enough members among the true k.
-    log_count, off
-        The logarithm of how many subsets a box has, and what it may be off by.
-    """
-
-    size: int
-    corners: Ranks
-    h: Ranks
-    t: Ranks
-    is_good: Mask
-    log_count: Floats
-    off: Floats
-
-
-def lay_grid(size: int, k: int, d: int, precision: Fraction) -> Grid:
-    """The boxes of a core of so many of the k best of d items, which is good where this share is among them."""
-    ends = np.array([*_box_starts(size - 1, _PART_H)[1:], size])
-    lines = size - ends[::-1], size + np.array(_box_starts(d - 1 - size, _PART_T))
-    corners = Layout.between(*lines, size - 1, d - 1).corners
-    h1, h2, t1, t2 = corners
-    # The middle, without passing 2^63.
-    h, t = h1 + (h2 - h1) // 2, t1 + (t2 - t1) // 2
-    return Grid(size, corners, h, t, _are_good(size, k, h, t, precision), *_log_counts(size, corners))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Grids:
-    """The grids of several cores, and all their boxes one after the other.
-
-    Attributes
-    ----------
-    parts
-        The grid of each core.
-    starts, lengths
-        Where the boxes of each begin, and how many they are.
-    upper, lower
-        The pairs of ranks whose gaps are looked up, each once: first those of h, then those of t.
-    above, below
-        Which of these pairs the h and the t of each box is in.
-    is_good, log_count, off
-        As of a grid.
-    """
-
-    parts: list[Grid]
-    starts: Ranks
-    lengths: Ranks
-    upper: tuple[Ranks, Ranks]
-    lower: tuple[Ranks, Ranks]
-    above: Ranks
-    below: Ranks
-    is_good: Mask
-    log_count: Floats
-    off: Floats
-
-    @classmethod
-    def of(cls, parts: list[Grid]) -> Grids:
-        """The grids of some cores."""
-        lengths = np.array([len(grid.h) for grid in parts])
-        edge = np.repeat([grid.size - 1 for grid in parts], lengths)
-        (h, of_h, above), (t, of_t, below) = (
-            _distinct_pairs(np.concatenate([getattr(grid, name) for grid in parts]), edge) for name in ("h", "t")
-        )
-        masses = (np.concatenate([getattr(grid, name) for grid in parts]) for name in ("is_good", "log_count", "off"))
-        return cls(parts, np.cumsum(lengths) - lengths, lengths, (h, of_t), (of_h, t), above, below, *masses)
-
-
-@lru_cache(maxsize=256)
-def lay_grids(sizes: tuple[int, ...], k: int, d: int, precision: Fraction) -> Grids:
-    """The boxes of cores of some sizes; kept, because the lists of many groups have the same."""
-    return Grids.of([lay_grid(size, k, d, precision) for size in sizes])
-
-
-def _distinct_pairs(ranks: Ranks, edges: Ranks) -> tuple[Ranks, Ranks, Ranks]:
-    """The different pairs of a rank and an edge, and which of them each one is."""
-    order = np.lexsort((edges, ranks))
-    rank, edge = ranks[order], edges[order]
-    is_new = np.append(True, (rank[1:] != rank[:-1]) | (edge[1:] != edge[:-1]))
-    which = np.empty(len(ranks), np.int64)
-    which[order] = np.cumsum(is_new) - 1
-    return rank[is_new], edge[is_new], which
-
-
-def _box_starts(last: int, part: int) -> list[int]:
-    """How far from the top-k' boxes begin: one that begins at a distance is one rank and a part of that long."""
-    starts = [0]
-    while (following := starts[-1] + 1 + starts[-1] // part) <= last:
-        starts.append(following)
-    return starts
-
-
-def _are_good(size: int, k: int, h: Ranks, t: Ranks, precision: Fraction) -> Mask:
-    """Whether this share of a core is among the k best, class by class: by floats, and exactly where it is close."""
-    between, right = np.maximum(t - h - 1, 1), np.maximum(np.minimum(t, k) - h - 1, 0)
-    spare = h + (t < k) + (size - 1 - h) * (right / between) - float(precision * size)
-    is_good = np.asarray(spare >= 0.0)
-    for box in np.flatnonzero(np.abs(spare) < 2.0**-30 * size).tolist():
-        is_good[box] = expect_held(size, k, int(h[box]), int(t[box])) >= precision * size
-    return is_good
-
-
-def expect_held(size: int, k: int, h: int, t: int) -> Fraction:
-    """How many members of a subset of class (h, t) are among the k best, on average."""
-    # Ranks below h, rank t, and of those strictly between each with the same chance.
-    between, right = t - h - 1, max(min(t, k) - h - 1, 0)
-    return h + (t < k) + (Fraction((size - 1 - h) * right, between) if between else Fraction(0))
-
-
-def count_subsets(size: int, corners: Ranks) -> arb:
-    """A ball around how many subsets of so many ranks one box has."""
-    h1, h2, t1, t2 = (int(corner) for corner in corners)
-
-    def count_within(h: int, t: int) -> arb:
-        """How many hold all ranks below h and none beyond t: C(t-h+1, size-h)."""
-        return log_binomial(t - h + 1, size - h).exp()
-
-    upto, before = (count_within(h1, t) - count_within(h2 + 1, t) for t in (t2, t1 - 1))
-    return upto - before
-
-
-def _log_counts(size: int, corners: Ranks) -> tuple[Floats, Floats]:
-    """The logarithms of how many subsets boxes have, and what they may be off by."""
-    h1, h2, t1, t2 = corners
-    upto = _subtract(*_log_count_within(size, h1, t2), *_log_count_within(size, h2 + 1, t2))
-    before = _subtract(*_log_count_within(size, h1, t1 - 1), *_log_count_within(size, h2 + 1, t1 - 1))
-    value, off = _subtract(*upto, *before)
-    for box in np.flatnonzero(np.isinf(off)).tolist():
-        with precise(int(t2[box])):
-            value[box] = float(count_subsets(size, corners[:, box]).log())
-        off[box] = _ROUNDING * (value[box] + 64.0)
-    return value, off
-
-
-def _log_count_within(size: int, h: Ranks, t: Ranks) -> tuple[Floats, Floats]:
-    value = log_binomial_float(size - h, t - size + 1)
-    return value, _ROUNDING * (value + 64.0)
-
-
-def _subtract(log_a: Floats, off_a: Floats, log_b: Floats, off_b: Floats) -> tuple[Floats, Floats]:
-    """The logarithm of a - b, of logarithms, and what it may be off by; infinitely where that might be too much."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = -np.expm1(np.where(log_b == -np.inf, -np.inf, log_b - log_a))
-        value = np.where(share > 0.0, log_a + np.log(share), -np.inf)
-        # d log(a - b) = (a d log a - b d log b) / (a - b)
-        off = 2.0 * (off_a + np.where(log_b == -np.inf, 0.0, off_b)) / share
-        # Nothing less nothing is nothing, and that is certain where both are the one subset.
-        none = (share <= 0.0) & (log_a == 0.0)
-    return value, np.where(none, 0.0, np.where(off < 2.0**-10, off, np.inf))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Odds:
-    """The log odds of cores on a tally; `s` and `gamma` are what canonical weighs a loss by."""
-
-    grids: Grids
-    tally: Tally
-    s: Fraction
-    gamma: Fraction
-
-    def bounds(self) -> tuple[Floats, Floats]:
-        """Return floats below and above the log odds of each core."""
-        low, high = self._log_masses()
-        is_good, lines = self.grids.is_good, (self.grids.starts, self.grids.lengths)
-        # The top of a core weighs 1, is good, and is in no box.
-        good_low, good_high = (np.logaddexp(0.0, _log_sums(mass, is_good, *lines)) for mass in (low, high))
-        bad_low, bad_high = (_log_sums(mass, ~is_good, *lines) for mass in (low, high))
-        return widen(bound_below, good_low - bad_high), widen(bound_above, good_high - bad_low)
-
-    def exactly(self, core: int) -> arb:
-        """A ball around the log odds of a core; infinite where every box is good."""
-        return weigh_grid(self.grids.parts[core], self.tally, self.s, self.gamma)
-
-    def _log_masses(self) -> tuple[Floats, Floats]:
-        """Return bounds on the log mass of each box."""
-        grids = self.grids
-        (h, edge_t), (edge_h, t) = grids.upper, grids.lower
-        above = self.tally.gaps(h, edge_h, self.s * (1 - self.gamma))[grids.above]
-        below = self.tally.gaps(edge_t, t, self.s * self.gamma)[grids.below]
-        with np.errstate(over="ignore"):
-            loss = np.minimum(above + below, LARGEST)
-            value, room = grids.log_count - loss, grids.off + 2.0**-40 * (loss + 1.0)
-            low, high = value - room, value + room
-        # The largest float stands for all beyond.
-        low[loss == LARGEST] = -np.inf
-        return low, high
-
-
-def weigh_grid(grid: Grid, tally: Tally, s: Fraction, gamma: Fraction) -> arb:
-    """A ball around the log odds of a core: the mass of its good boxes and of the top, against that of the others."""
-    losses = Losses(tally, grid.size, s, gamma)
-    good, bad = arb(1), arb(0)
-    for box, (h, t) in enumerate(zip(grid.h.tolist(), grid.t.tolist(), strict=True)):
-        mass = count_subsets(grid.size, grid.corners[:, box]) * (-ball(losses.excess(h, t))).exp()
-        good, bad = (good + mass, bad) if grid.is_good[box] else (good, bad + mass)
-    return arb("inf") if grid.is_good.all() else good.log() - bad.log()
-
-
-def _log_sums(logs: Floats, chosen: Mask, starts: Ranks, lengths: Ranks) -> Floats:
-    """The logarithm of the sum of the chosen ones of each stretch."""
-    kept = np.where(chosen, logs, -np.inf)
-    largest = np.maximum.reduceat(kept, starts)
-    level = np.where(np.isfinite(largest), largest, 0.0)
-    with np.errstate(divide="ignore", under="ignore"):
-        return np.asarray(level + np.log(np.add.reduceat(np.exp(kept - np.repeat(level, lengths)), starts)))
-
-
-def widen(bound: Callable[[Floats], Floats], values: Floats) -> Floats:
-    """A bound on values, of which those that are infinite stay so."""
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isfinite(values), bound(values), values)
-
-
 FEW = 50
-"""Below this k the share for the choice costs more than the choice gains (docs/choosing.md)."""
+"""Below this k the share of epsilon for the choice costs more than the choice gains (docs/choosing.md)."""
 
 CROWDED = 10
-"""Where there are fewer than so many times k items, those that are left out might have been right by chance."""
+"""With fewer than this many times k items, the items left out are likely to be right by chance."""
 
-_STEPS = 13
-"""How many sizes cores have at most: each is a sixth smaller than the one before, down to a ninth of k or so."""
+_MAX_CORES = 13
+"""The most sizes of cores: each is a sixth smaller than the next, down to about a ninth of k."""
 
-_UNIT = 10_000
-"""The share is a whole number of these parts."""
+_SHARE_UNIT = 10_000
+"""The share of epsilon for the choice is a multiple of one over this."""
 
-_UNLIKELY, _NEVER = 50.0, 1e300
-"""Log weights this far below the largest do not count in a sum; the second number stands for minus infinity."""
+_PART_H, _PART_T = 4, 2
+"""A box is about its distance from the top-k' divided by this long; h decides more than t whether a class is good."""
+
+_LOG_BINOMIAL_ERROR = 2.0**-44
+"""The largest relative error of `log_binomial_float`."""
+
+_NEGLIGIBLE = 50.0
+"""Log weights more than this many nats below the largest do not count in the error of a sum."""
+
+_NEVER = 1e300
+"""Minus this stands for a log weight of minus infinity."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Core(Mechanism):
-    """Releases as many of the k best as the data support at this epsilon, and says how many that is.
+    """A mechanism that releases as many of the top k as the data support at this epsilon, and how many these are.
 
-    The release has k' <= k items, drawn by canonical with gamma = 3/4; `Release.chosen` says whether they are a core or
-    what is released otherwise. It is for k from 50 or so on, and for recall: it is never the surest way to the exact
-    top-k.
+    The release has k' <= k items, drawn by canonical with gamma = 3/4; `Release.chosen` says if they are a core or the
+    fallback. Core is for k from about 50 on, and for recall: it is never the surest way to the exact top-k.
 
     Parameters
     ----------
     precision
-        The share of a core that should be among the true k, above 0 and at most 1: with more of it cores are smaller.
+        The share of a core that should be among the true k, above 0 and at most 1; a larger share makes cores smaller.
     otherwise
-        What is released where the data support no core: all k items by a `OneShot`, or None for nothing.
+        The fallback if the data support no core: all k items by a `OneShot`, or None for nothing.
 
     Examples
     --------
@@ -353,7 +116,7 @@ class Core(Mechanism):
 
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
         share = choice_share(k)
-        # The choice has a bounded range of sigma epsilon; after it, the worst candidate counts.
+        # The privacy loss of the choice has range sigma epsilon (docs/proofs.md, 6.1); the worst candidate follows.
         candidates = [Canonical(), *([] if self.otherwise is None else [self.otherwise])]
         rest = (1 - share) * epsilon
         return (share * epsilon) ** 2 / 8 + max(candidate.zcdp(rest, k) for candidate in candidates)
@@ -366,7 +129,7 @@ class Core(Mechanism):
         }
 
     def unit_cost(self, s: Fraction, k: int) -> Fraction:
-        # How many items there are decides the boxes, so that even hopeless ones change what is chosen.
+        # The number of items decides the boxes, so even items without a chance change the choice.
         return Fraction(0)
 
     @classmethod
@@ -397,53 +160,9 @@ class Core(Mechanism):
         return None
 
 
-def choice_share(k: int) -> Fraction:
-    """The share sigma of epsilon that the choice costs: min(0.12, 0.1 (100/k)^0.3), rounded down to 1/10000.
-
-    Examples
-    --------
-    >>> choice_share(10), choice_share(100), choice_share(1000)
-    (Fraction(3, 25), Fraction(1, 10), Fraction(501, 10000))
-    """
-    # n / 10^4 <= 0.1 (100/k)^0.3, both sides to the tenth power
-    low, high = 1, 12 * _UNIT // 100
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if middle**10 * k**3 <= 10**36 else (low, middle - 1)
-    return Fraction(low, _UNIT)
-
-
-def core_sizes(k: int) -> list[int]:
-    """How many items the cores have, ascending: k / 1.2^i, rounded to the nearest, for i from 0 to 12, and at least 1.
-
-    Examples
-    --------
-    >>> core_sizes(100)
-    [11, 13, 16, 19, 23, 28, 33, 40, 48, 58, 69, 83, 100]
-    """
-    return sorted({max(1, (2 * k * 5**i + 6**i) // (2 * 6**i)) for i in range(_STEPS)})
-
-
-def exponents(odds: Sequence[arb], share: Fraction) -> list[arb]:
-    """The log weights of the candidates, the fallback first, from the log odds of the cores."""
-    lowest: list[arb] = []
-    for one in odds:
-        lowest.append(one.min(lowest[-1]) if lowest else one)
-    supported = [one - ball(1 / share) for one in lowest]
-    return [ball(share / (2 * (1 - share))) * score for score in score_candidates(supported)]
-
-
-def score_candidates(supported: Sequence[arb]) -> list[arb]:
-    """Min(s_j, 0) + min(-s_{j+1}, 0), without the first term at the bottom and the second at the top."""
-    nothing = arb(0)
-    own = [nothing, *(one.min(nothing) for one in supported)]
-    following = [*((-one).min(nothing) for one in supported), nothing]
-    return [one + other for one, other in zip(own, following, strict=True)]
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Prepared:
-    """Core on a tally: candidate 0 is the fallback, candidate j is core j-1. `epsilon` is what these have."""
+    """Core on a tally: candidate 0 is the fallback, candidate j is core j-1. `epsilon` is e2, of the candidates."""
 
     core: Core
     tally: Tally
@@ -453,22 +172,22 @@ class Prepared:
     sensitivity: Sensitivity
 
     def draw(self, entropy: Entropy) -> Ranks:
-        """Returns the ranks of k' <= k items."""
+        """Draw the ranks of k' <= k items."""
         return self.select(entropy).draw_ranks()
 
     def select(self, entropy: Entropy) -> Selection:
-        """Returns what is selected by the candidate that is drawn."""
+        """Draw a candidate, and a selection by its mechanism."""
         drawn = self.draw_candidate(entropy)
         candidate = self.candidate(drawn)
         nothing = Selection(np.empty(0, np.int64))
         return self.label(drawn, nothing if candidate is None else candidate.select(entropy))
 
     def label(self, candidate: int, selection: Selection) -> Selection:
-        """A selection by a candidate, which says whose it is."""
+        """Return a selection labelled with its kind of candidate."""
         return replace(selection, chosen=CORE if candidate else OTHERWISE)
 
     def draw_candidate(self, entropy: Entropy) -> int:
-        """Returns candidate j with probability exactly proportional to the exponential of its log weight."""
+        """Draw candidate j with probability exactly proportional to exp(log_weights()[j])."""
         try:
             while True:
                 part = self.envelope.pick(entropy)
@@ -478,16 +197,16 @@ class Prepared:
             return scan_weights(entropy, self.log_weights)
 
     def candidate(self, j: int) -> base.Prepared | None:
-        """What draws candidate j, None for one that is nothing."""
+        """Return candidate j applied to the tally, or None for one that releases nothing."""
         mechanism, terms = self.mechanism(j), (self.size(j), self.epsilon, self.sensitivity)
         return None if mechanism is None else mechanism.prepare(self.tally, *terms)
 
     def mechanism(self, j: int) -> Mechanism | None:
-        """The mechanism of candidate j."""
+        """Return the mechanism of candidate j."""
         return Canonical() if j else self.core.otherwise
 
     def size(self, j: int) -> int:
-        """How many items candidate j releases."""
+        """Return the number of items that candidate j releases."""
         return self.sizes[j - 1] if j else self.k if self.core.otherwise is not None else 0
 
     @cached_property
@@ -495,7 +214,7 @@ class Prepared:
         return core_sizes(self.k)
 
     def log_weights(self) -> list[arb]:
-        """Balls around the log weights of all candidates, at the precision in force."""
+        """Return balls around the log weights of all candidates, at the precision in force."""
         return exponents([self._odds.exactly(core) for core in range(len(self.sizes))], self.share)
 
     @cached_property
@@ -504,17 +223,17 @@ class Prepared:
         low, high = (np.minimum.accumulate(each) - float(1 / self.share) for each in self._odds.bounds())
         low, high = widen(bound_below, low), widen(bound_above, high)
         factor = float(self.share / (2 * (1 - self.share)))
-        # A large odds of a core lowers the weight of the candidate below it.
+        # Large odds of a core lower the weight of the candidate before it.
         least = np.minimum(np.append(0.0, low), 0.0) + np.minimum(np.append(-high, 0.0), 0.0)
         most = np.minimum(np.append(0.0, high), 0.0) + np.minimum(np.append(-low, 0.0), 0.0)
         return widen(bound_below, factor * least), widen(bound_above, factor * most)
 
     def chances(self) -> tuple[Floats, float]:
-        """The probability of each candidate as a float, and what a sum of them may be off by."""
+        """Return the probability of each candidate as a float, and a bound on the error of any sum of them."""
         low, high = (np.maximum(bound, -_NEVER) for bound in self.log_bounds)
         with np.errstate(under="ignore"):
             weights = np.exp(0.5 * (low + high))
-        likely = high > low.max() - _UNLIKELY
+        likely = high > low.max() - _NEGLIGIBLE
         return weights / weights.sum(), float(2.0 * (high - low)[likely].max() + 1e-15)
 
     @cached_property
@@ -522,8 +241,8 @@ class Prepared:
         return Envelope.over(self.log_bounds[1])
 
     def _log_acceptance(self, part: int) -> arb:
-        """A ball around the log probability that a candidate is kept: by floats, and as exactly as it takes after."""
-        if ctx.prec > START:
+        """Return a ball around the log acceptance probability of a candidate; at the first precision from floats."""
+        if ctx.prec > START_PRECISION:
             return self.log_weights()[part] - self.envelope.log_weight(part)
         low, high = (float(bound[part]) for bound in self.log_bounds)
         return arb(low).union(arb(high)) - self.envelope.log_weight(part)
@@ -532,3 +251,272 @@ class Prepared:
     def _odds(self) -> Odds:
         grids = lay_grids(tuple(self.sizes), self.k, self.tally.d, self.core.precision)
         return Odds(grids, self.tally, scale(self.epsilon, self.sensitivity), Canonical().gamma)
+
+
+def choice_share(k: int) -> Fraction:
+    """Return sigma, the share of epsilon that the choice costs: min(0.12, 0.1 (100/k)^0.3), rounded down to 1/10000.
+
+    Examples
+    --------
+    >>> choice_share(10), choice_share(100), choice_share(1000)
+    (Fraction(3, 25), Fraction(1, 10), Fraction(501, 10000))
+    """
+    # n / 10^4 <= 0.1 (100/k)^0.3, both sides to the tenth power
+    low, high = 1, 12 * _SHARE_UNIT // 100
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if middle**10 * k**3 <= 10**36 else (low, middle - 1)
+    return Fraction(low, _SHARE_UNIT)
+
+
+def core_sizes(k: int) -> list[int]:
+    """Return the numbers of items of the cores, ascending: k / 1.2^i, rounded and at least 1, for i from 0 to 12.
+
+    Examples
+    --------
+    >>> core_sizes(100)
+    [11, 13, 16, 19, 23, 28, 33, 40, 48, 58, 69, 83, 100]
+    """
+    return sorted({max(1, (2 * k * 5**i + 6**i) // (2 * 6**i)) for i in range(_MAX_CORES)})
+
+
+def exponents(odds: Sequence[arb], share: Fraction) -> list[arb]:
+    """Return the log weights of the candidates, the fallback first, from the log odds of the cores."""
+    # Let s_j be the running minimum of the odds, from the smallest core up, less 1/sigma. At most one term of u_j =
+    # min(s_j, 0) + min(-s_{j+1}, 0) is not zero, so u_j moves by at most e2 as well, and the weights
+    # exp(sigma u_j / (2 (1 - sigma))) are those of the exponential mechanism at sigma epsilon.
+    lowest: list[arb] = []
+    for one in odds:
+        lowest.append(one.min(lowest[-1]) if lowest else one)
+    supported = [one - ball(1 / share) for one in lowest]
+    return [ball(share / (2 * (1 - share))) * score for score in score_candidates(supported)]
+
+
+def score_candidates(supported: Sequence[arb]) -> list[arb]:
+    """Return min(s_j, 0) + min(-s_{j+1}, 0), without the first term for the fallback and the second for the last."""
+    nothing = arb(0)
+    own = [nothing, *(one.min(nothing) for one in supported)]
+    following = [*((-one).min(nothing) for one in supported), nothing]
+    return [one + other for one, other in zip(own, following, strict=True)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Odds:
+    """The log odds of cores on a tally; `s` and `gamma` are those of canonical."""
+
+    grids: Grids
+    tally: Tally
+    s: Fraction
+    gamma: Fraction
+
+    def bounds(self) -> tuple[Floats, Floats]:
+        """Return floats below and above the log odds of each core."""
+        grids = self.grids
+        (h, edge_t), (edge_h, t) = grids.upper, grids.lower
+        above = self.tally.gaps(h, edge_h, self.s * (1 - self.gamma))[grids.above]
+        below = self.tally.gaps(edge_t, t, self.s * self.gamma)[grids.below]
+        with np.errstate(over="ignore"):
+            loss = np.minimum(above + below, LARGEST)
+            value, room = grids.log_count - loss, grids.off + 2.0**-40 * (loss + 1.0)
+            low, high = value - room, value + room
+        # The largest float stands for all beyond.
+        low[loss == LARGEST] = -np.inf
+        is_good, lines = grids.is_good, (grids.starts, grids.lengths)
+        # The top-k' of a core has the mass 1, is good, and is in no box.
+        good_low, good_high = (np.logaddexp(0.0, _log_sums(mass, is_good, *lines)) for mass in (low, high))
+        bad_low, bad_high = (_log_sums(mass, ~is_good, *lines) for mass in (low, high))
+        return widen(bound_below, good_low - bad_high), widen(bound_above, good_high - bad_low)
+
+    def exactly(self, core: int) -> arb:
+        """Return a ball around the log odds of a core; infinite if every box is good."""
+        return weigh_grid(self.grids.parts[core], self.tally, self.s, self.gamma)
+
+
+def weigh_grid(grid: Grid, tally: Tally, s: Fraction, gamma: Fraction) -> arb:
+    """Return a ball around the log odds of a core: good boxes and the top-k' against the other boxes, by mass."""
+    losses = Losses(tally, grid.size, s, gamma)
+    good, bad = arb(1), arb(0)
+    for box, (h, t) in enumerate(zip(grid.h.tolist(), grid.t.tolist(), strict=True)):
+        mass = count_subsets(grid.size, grid.corners[:, box]) * (-ball(losses.excess(h, t))).exp()
+        good, bad = (good + mass, bad) if grid.is_good[box] else (good, bad + mass)
+    return arb("inf") if grid.is_good.all() else good.log() - bad.log()
+
+
+def _log_sums(logs: Floats, chosen: Mask, starts: Ranks, lengths: Ranks) -> Floats:
+    """Return the logarithm of the sum of the chosen entries of each segment."""
+    kept = np.where(chosen, logs, -np.inf)
+    largest = np.maximum.reduceat(kept, starts)
+    level = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore", under="ignore"):
+        return np.asarray(level + np.log(np.add.reduceat(np.exp(kept - np.repeat(level, lengths)), starts)))
+
+
+def widen(bound: Callable[[Floats], Floats], values: Floats) -> Floats:
+    """Return bounds on values; infinite values stay infinite."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(values), bound(values), values)
+
+
+# The classes (h, t) of a core are grouped in boxes that grow with the distance from (k'-1, k'), by rank alone. All
+# subsets of a box get the weight of the class in its middle, and are good or not as that class is. The scores enter
+# only in the weights, so the log odds have the sensitivity of the weights (docs/proofs.md, section 4.3). A few hundred
+# scores are looked up, however many there are.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Grid:
+    """The boxes of one core, which depend on public numbers alone.
+
+    Attributes
+    ----------
+    size
+        The number of items k' of the core.
+    corners
+        The rows h1, h2, t1, t2 of all boxes.
+    h, t
+        The class in the middle of each box, whose loss all subsets of the box get.
+    is_good
+        True for boxes whose middle class has enough members among the true k.
+    log_count, off
+        The logarithm of the number of subsets of each box, and a bound on its error.
+    """
+
+    size: int
+    corners: Ranks
+    h: Ranks
+    t: Ranks
+    is_good: Mask
+    log_count: Floats
+    off: Floats
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Grids:
+    """The grids of several cores, with all their boxes concatenated.
+
+    Attributes
+    ----------
+    parts
+        The grid of each core.
+    starts, lengths
+        The first box and the number of boxes of each core.
+    upper, lower
+        The distinct pairs of ranks whose score differences are looked up: first those of h, then those of t.
+    above, below
+        The index of the pair of h, and of the pair of t, of each box.
+    is_good, log_count, off
+        As in `Grid`.
+    """
+
+    parts: list[Grid]
+    starts: Ranks
+    lengths: Ranks
+    upper: tuple[Ranks, Ranks]
+    lower: tuple[Ranks, Ranks]
+    above: Ranks
+    below: Ranks
+    is_good: Mask
+    log_count: Floats
+    off: Floats
+
+    @classmethod
+    def of(cls, parts: list[Grid]) -> Grids:
+        """Return the grids of some cores."""
+        lengths = np.array([len(grid.h) for grid in parts])
+        edge = np.repeat([grid.size - 1 for grid in parts], lengths)
+        (h, of_h, above), (t, of_t, below) = (
+            _distinct_pairs(np.concatenate([getattr(grid, name) for grid in parts]), edge) for name in ("h", "t")
+        )
+        masses = (np.concatenate([getattr(grid, name) for grid in parts]) for name in ("is_good", "log_count", "off"))
+        return cls(parts, np.cumsum(lengths) - lengths, lengths, (h, of_t), (of_h, t), above, below, *masses)
+
+
+@lru_cache(maxsize=256)
+def lay_grids(sizes: tuple[int, ...], k: int, d: int, precision: Fraction) -> Grids:
+    """Return the boxes of cores of some sizes; cached by public numbers, because many groups share them."""
+    return Grids.of([lay_grid(size, k, d, precision) for size in sizes])
+
+
+def _distinct_pairs(ranks: Ranks, edges: Ranks) -> tuple[Ranks, Ranks, Ranks]:
+    """Return the distinct pairs of a rank and an edge, and the index of the pair of each entry."""
+    order = np.lexsort((edges, ranks))
+    rank, edge = ranks[order], edges[order]
+    is_new = np.append(True, (rank[1:] != rank[:-1]) | (edge[1:] != edge[:-1]))
+    which = np.empty(len(ranks), np.int64)
+    which[order] = np.cumsum(is_new) - 1
+    return rank[is_new], edge[is_new], which
+
+
+def lay_grid(size: int, k: int, d: int, precision: Fraction) -> Grid:
+    """Return the boxes of a core of `size` of d items; a good one has this share of members among the true k."""
+    ends = np.array([*_box_starts(size - 1, _PART_H)[1:], size])
+    lines = size - ends[::-1], size + np.array(_box_starts(d - 1 - size, _PART_T))
+    corners = Layout.between(*lines, size - 1, d - 1).corners
+    h1, h2, t1, t2 = corners
+    # The middle, without overflow beyond 2^63.
+    h, t = h1 + (h2 - h1) // 2, t1 + (t2 - t1) // 2
+    # `expect_held` by floats, and exactly where these are too close to decide.
+    between, right = np.maximum(t - h - 1, 1), np.maximum(np.minimum(t, k) - h - 1, 0)
+    spare = h + (t < k) + (size - 1 - h) * (right / between) - float(precision * size)
+    is_good = np.asarray(spare >= 0.0)
+    for box in np.flatnonzero(np.abs(spare) < 2.0**-30 * size).tolist():
+        is_good[box] = expect_held(size, k, int(h[box]), int(t[box])) >= precision * size
+    return Grid(size, corners, h, t, is_good, *_log_counts(size, corners))
+
+
+def _box_starts(last: int, part: int) -> list[int]:
+    """Return the distances from the top-k' at which boxes begin; a box at distance x is 1 + x // part long."""
+    starts = [0]
+    while (following := starts[-1] + 1 + starts[-1] // part) <= last:
+        starts.append(following)
+    return starts
+
+
+def expect_held(size: int, k: int, h: int, t: int) -> Fraction:
+    """Return the expected number of members of a uniform subset of class (h, t) among the true k."""
+    # h + [t < k] + (size-1-h) max(min(t, k) - h - 1, 0) / (t-h-1): ranks strictly between h and t are equally likely.
+    between, right = t - h - 1, max(min(t, k) - h - 1, 0)
+    return h + (t < k) + (Fraction((size - 1 - h) * right, between) if between else Fraction(0))
+
+
+def count_subsets(size: int, corners: Ranks) -> arb:
+    """Return a ball around the number of subsets of `size` ranks in one box."""
+    h1, h2, t1, t2 = (int(corner) for corner in corners)
+
+    def count_within(h: int, t: int) -> arb:
+        """Return the number of subsets that hold all ranks below h and none beyond t: C(t-h+1, size-h)."""
+        return log_binomial(t - h + 1, size - h).exp()
+
+    upto, before = (count_within(h1, t) - count_within(h2 + 1, t) for t in (t2, t1 - 1))
+    return upto - before
+
+
+def _log_counts(size: int, corners: Ranks) -> tuple[Floats, Floats]:
+    """Return the logarithms of the numbers of subsets of boxes, and bounds on their errors."""
+    h1, h2, t1, t2 = corners
+    upto = _subtract(*_log_count_within(size, h1, t2), *_log_count_within(size, h2 + 1, t2))
+    before = _subtract(*_log_count_within(size, h1, t1 - 1), *_log_count_within(size, h2 + 1, t1 - 1))
+    value, off = _subtract(*upto, *before)
+    for box in np.flatnonzero(np.isinf(off)).tolist():
+        with precise(int(t2[box])):
+            value[box] = float(count_subsets(size, corners[:, box]).log())
+        off[box] = _LOG_BINOMIAL_ERROR * (value[box] + 64.0)
+    return value, off
+
+
+def _log_count_within(size: int, h: Ranks, t: Ranks) -> tuple[Floats, Floats]:
+    """Return log C(t-h+1, size-h), and a bound on its error."""
+    value = log_binomial_float(size - h, t - size + 1)
+    return value, _LOG_BINOMIAL_ERROR * (value + 64.0)
+
+
+def _subtract(log_a: Floats, off_a: Floats, log_b: Floats, off_b: Floats) -> tuple[Floats, Floats]:
+    """Return log(a - b) from log a and log b, and a bound on its error; infinite where that might be large."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = -np.expm1(np.where(log_b == -np.inf, -np.inf, log_b - log_a))
+        value = np.where(share > 0.0, log_a + np.log(share), -np.inf)
+        # d log(a - b) = (a d log a - b d log b) / (a - b)
+        off = 2.0 * (off_a + np.where(log_b == -np.inf, 0.0, off_b)) / share
+        # The difference of two counts that are both 1 is certainly 0.
+        none = (share <= 0.0) & (log_a == 0.0)
+    return value, np.where(none, 0.0, np.where(off < 2.0**-10, off, np.inf))

@@ -1,8 +1,8 @@
 """Histogram: Laplace noise on all scores, for users who move few of them; items, order and values for one epsilon.
 
-Let L be how far one user can move all d scores together. Noise of scale L / epsilon on every score makes the vector of
-noisy scores epsilon-private, whatever is read off it (docs/proofs.md, section 8.2): here the k largest, their order and
-their values. It is the race of one-shot with the weight epsilon / L, so that it visits no item that has no chance.
+Let L be the L1 sensitivity of all d scores. Laplace noise of scale L / epsilon on every score makes the vector of noisy
+scores epsilon-private, and the k largest, their order and their values are post-processing (docs/proofs.md, section
+8.2). The draw is the race of one-shot with the weight epsilon / L, so items without a chance are never visited.
 """
 
 from __future__ import annotations
@@ -14,19 +14,17 @@ from typing import Any, ClassVar
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy
-from discreet.exact.race import Podium, sample_podium
+from discreet.exact.race import NoisyWinners, sample_noisy_best
 from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import Form, Mechanism, Prepared
 from discreet.mechanisms.noise import noise_of
 from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
 
-# Noise on scores that are released themselves: what a sketch is made by.
-
 
 @dataclass(frozen=True)
 class DiscreteLaplace(Mechanism):
-    """Discrete Laplace noise on scores: a guarantee names it, and as it selects no items nothing draws by it."""
+    """Discrete Laplace noise on scores that are released themselves, as in a sketch; it selects no items."""
 
     name: ClassVar[str] = "discrete-laplace"
     ordered: ClassVar[bool] = False
@@ -55,12 +53,12 @@ class DiscreteLaplace(Mechanism):
 
 @dataclass(frozen=True)
 class Histogram(Mechanism):
-    """Adds Laplace noise to all scores and releases the k largest, their order and their values, for one epsilon.
+    """A mechanism that adds Laplace noise to all scores and releases the k largest, their order and their values.
 
-    It is for users who move few scores: events with `max_items_per_user`, or scores with
-    `Sensitivity(down, up, items=...)`. The values are in `Release.counts`, where scores are whole numbers or sums in
-    steps: each with an interval that holds for all items at once. A value by itself is likely too high, because the
-    items that are released are those with the luckiest noise.
+    It is for users who move few scores: events with `max_items_per_user`, or scores with `Sensitivity(down, up,
+    items=...)`. The values are in `Release.counts` if scores are whole numbers or sums in steps, each with an interval
+    that holds for all items at once. A single value tends to be too high, because items with large noise are more
+    likely to be released.
 
     Examples
     --------
@@ -88,7 +86,7 @@ class Histogram(Mechanism):
         return {}
 
     def unit_cost(self, s: Fraction, k: int) -> Fraction:
-        # For counts of users who touch one item, where L is 1, or 2 under swap; more items make it less.
+        # For counts of users with one item each, where L is 1, or 2 under swap; more items make it less.
         return s
 
     @property
@@ -109,7 +107,7 @@ class Histogram(Mechanism):
 
 
 def scale(epsilon: Fraction, sensitivity: Sensitivity) -> Fraction:
-    """Epsilon / L: what one unit of score adds to a value, in units of noise."""
+    """Return epsilon / L, the value of one unit of score in units of noise."""
     if sensitivity.l1 is None:
         raise InvalidValueError("sensitivity must say how far all scores together can move, for noise on all of them")
     return epsilon / sensitivity.l1
@@ -122,11 +120,11 @@ class PreparedHistogram(oneshot.Prepared):
     tally: Tally
 
     def select(self, entropy: Entropy) -> Selection:
-        podium = sample_podium(self, self.k, self.noise, entropy)
-        return Selection(podium.elements, values=Values(self, podium))
+        winners = sample_noisy_best(self, self.k, self.noise, entropy)
+        return Selection(winners.elements, values=Values(self, winners))
 
     def draw(self, entropy: Entropy) -> Ranks:
-        """Returns the ranks of the k largest noisy scores, largest first."""
+        """Draw the ranks of the k largest noisy scores, largest first."""
         return self.select(entropy).ranks
 
 
@@ -135,8 +133,8 @@ class Values:
     """The noisy scores of the winners: their scores, and the noise of the race in its own unit."""
 
     prepared: PreparedHistogram
-    podium: Podium
+    winners: NoisyWinners
 
     def to_steps(self, grid: Fraction) -> list[int]:
         tally = self.prepared.tally
-        return self.podium.round_noises(1 / (self.prepared.weight * grid), lambda rank: tally.exact(rank) / grid)
+        return self.winners.round_noises(1 / (self.prepared.weight * grid), lambda rank: tally.exact(rank) / grid)

@@ -1,14 +1,12 @@
-"""The joint exponential mechanism over sequences (Gillenwater et al., 2022): the rival, released with its order.
+"""The joint exponential mechanism over sequences (Gillenwater et al., 2022): a sequence of k items, released in order.
 
-The loss of a sequence of distinct items is the most by which the true i-th score exceeds the score of its i-th item,
-of sensitivity 2 delta, so the weight of a sequence is exp(-c loss) with c = s/2.
+The loss of a sequence of distinct items is the largest amount by which the true i-th score exceeds that of its i-th
+item. It has sensitivity 2 delta, so the weight of a sequence is exp(-c loss) with c = s/2 (docs/proofs.md, section 5).
 
-Such a weight is the chance that an exponential variable of rate c exceeds the loss. So cut the half line into parts
-[a, b): a sequence y has in each part the mass exp(-c max(a, loss(y))) - exp(-c b) where its loss is below b, and these
-add up to its weight. The sequences with loss below b are those whose i-th rank is among the n_i(b) ranks less than b
-below the i-th; the n_i do not decrease, so there are prod (n_i - i) of them (i from 0) and a uniform one is drawn place
-by place. A part is drawn by weight, then a sequence, which is kept with the probability that makes its mass right.
-Whether a uniform number allows that is asked for a loss of 0 first: if not even that, no sequence need be drawn.
+A weight is the probability that an exponential variable of rate c exceeds the loss. So the half line is cut into parts
+[a, b): in each part a sequence y with loss below b has the mass exp(-c max(a, loss(y))) - exp(-c b), and the masses of
+y telescope to its weight (section 9.1). A part is drawn by an envelope, then a uniform sequence of loss below b, which
+is accepted with the probability that makes its mass right.
 """
 
 from __future__ import annotations
@@ -27,23 +25,46 @@ from flint import arb, ctx
 
 from discreet.errors import InternalError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks, count_up
-from discreet.exact.ball import MAX_SCANNED, RELATIVE, START, EnvelopeError, ball, bound_above, is_below_exp
+from discreet.exact.ball import (
+    FLOAT_MARGIN,
+    MAX_SCANNED,
+    START_PRECISION,
+    EnvelopeError,
+    ball,
+    bound_above,
+    is_below_exp,
+)
 from discreet.exact.boxes import choose_loose
-from discreet.exact.entropy import Entropy, Uniform
-from discreet.exact.envelope import SCALE, Envelope, scan_weights
+from discreet.exact.entropy import Entropy
+from discreet.exact.envelope import WEIGHT_BITS, Envelope, scan_weights
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.mechanisms.tally import ExactColumn, Selection, Tally, to_float
 from discreet.privacy import Sensitivity
 
+_WASTE = 8.0
+"""Edges are close enough if their bounds add up to at most (1 + _WASTE) times the mass."""
+
+_RISE = 0.25
+"""The target rise of the log count per part, in nats."""
+
+_MAX_PIECES = 32
+"""The most parts between two counted edges."""
+
+_NEGLIGIBLE = 10.0
+"""An interval whose bound is more than this many nats below the largest is one part."""
+
+_MAX_LOOKUPS = 1 << 15
+"""The number of ranks looked up at a time, so that they stay in the cache."""
+
 
 @dataclass(frozen=True)
 class Joint(Mechanism):
-    """Releases a sequence of k items at once, by how far each is below the true score of its place.
+    """A mechanism that releases a sequence of k items at once, by the distance of each below the true score there.
 
     Parameters
     ----------
     over
-        "sequences". Deprecated: "sets" stands for `discreet.analysis.JointOverSets()`, which says the same.
+        "sequences". Deprecated: "sets" stands for `discreet.analysis.JointOverSets()`.
 
     Examples
     --------
@@ -69,12 +90,12 @@ class Joint(Mechanism):
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
         rate = self.unit_cost(scale(epsilon, sensitivity), k)
         if isinstance(tally.column, ExactColumn) or not 2.0**-900 < to_float(rate) < 2.0**900:
-            # Scores that floats may not reach are brought to the scale on which one unit of loss matters.
+            # Scores that may be beyond the floats are brought to the scale on which one unit of loss matters.
             return Prepared(tally.scale_by(rate), k, Fraction(1))
         return Prepared(tally, k, rate)
 
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
-        # An exponential mechanism over sequences, of range epsilon.
+        # An exponential mechanism over sequences has a privacy loss of range epsilon (docs/proofs.md, 6.2).
         return epsilon**2 / 8
 
     def parameters(self) -> dict[str, Any]:
@@ -107,38 +128,36 @@ class Prepared:
     tally: Tally
     k: int
     rate: Fraction
-    bits: int = SCALE
+    bits: int = WEIGHT_BITS
 
     def select(self, entropy: Entropy) -> Selection:
         return Selection(self.draw(entropy))
 
     def draw(self, entropy: Entropy) -> Ranks:
-        """Return a sequence of k ranks with probability exactly proportional to exp(-rate * loss)."""
+        """Draw a sequence of k ranks with probability exactly proportional to exp(-rate loss)."""
         try:
-            return self._draw_by_envelope(entropy)
+            while True:
+                part = self.envelope.pick(entropy)
+                last, uniform = self.last_ranks(float(self.edges[part + 1])), entropy.uniform()
+                log_acceptance = partial(self.log_acceptance, part, last)
+                # The acceptance probability is largest for a loss of 0. Most rejections happen here, before a sequence
+                # is drawn; the same uniform decides again once its loss is known.
+                if is_below_exp(uniform, partial(log_acceptance, Fraction(0))):
+                    sequence = np.array(entropy.arrangement(last.tolist()), np.int64)
+                    loss = self.loss(sequence)
+                    if loss < self.edges[part + 1] and is_below_exp(uniform, partial(log_acceptance, loss)):
+                        return sequence
         except EnvelopeError:
-            return self._draw_by_scan(entropy)
+            return self._scan(entropy)
 
-    def _draw_by_envelope(self, entropy: Entropy) -> Ranks:
-        while True:
-            part = self.envelope.pick(entropy)
-            last, uniform = self.last_ranks(float(self.edges[part + 1])), entropy.uniform()
-            accepts = partial(self._accepts, uniform, part, last)
-            # No loss is kept more often than 0. Most of what is refused is refused here, before there is a sequence.
-            if accepts(Fraction(0)):
-                sequence = np.array(entropy.arrangement(last.tolist()), np.int64)
-                loss = self.loss(sequence)
-                if loss < self.edges[part + 1] and accepts(loss):
-                    return sequence
-
-    def _draw_by_scan(self, entropy: Entropy) -> Ranks:
-        """Return the same by parts that end at every possible loss, in which all sequences have the same mass."""
+    def _scan(self, entropy: Entropy) -> Ranks:
+        """Draw as `draw` does, without bounds: by parts that end at each possible loss, in which all masses agree."""
         d, k = self.tally.d, self.k
         if k * k * d > MAX_SCANNED:
             raise InternalError
         scores = [self.tally.exact(rank) for rank in range(d)]
         losses = sorted({max(high - low, Fraction(0)) for high in scores[:k] for low in scores})
-        # Ascending, because that is how bisection looks things up.
+        # Bisection needs ascending order.
         below = scores[::-1]
         last = [np.array([d - 1 - bisect_left(below, high - loss) for high in scores[:k]]) for loss in losses]
 
@@ -151,16 +170,12 @@ class Prepared:
         part = scan_weights(entropy, log_masses)
         return np.array(entropy.arrangement(last[part].tolist()), np.int64)
 
-    def _accepts(self, uniform: Uniform, part: int, last: Ranks, loss: Fraction) -> bool:
-        """Whether a sequence of this loss, drawn in this part, is kept, by a uniform number."""
-        return is_below_exp(uniform, partial(self.log_acceptance, part, last, loss))
-
     def loss(self, sequence: Ranks) -> Fraction:
-        """The most by which the score at rank i exceeds that of the i-th item of the sequence."""
+        """Return the largest amount, at least 0, by which the score at rank i exceeds that of the i-th item."""
         return self.tally.largest_gap(np.arange(self.k), sequence)
 
     def log_acceptance(self, part: int, last: Ranks, loss: Fraction) -> arb:
-        """A ball around the log probability that a sequence of this loss, drawn in this part, is kept."""
+        """Return a ball around the log acceptance probability of a sequence of this loss drawn in this part."""
         a, b = float(self.edges[part]), float(self.edges[part + 1])
         log_mass = -ball(self.rate * max(loss, Fraction(a)))
         if b < inf:
@@ -169,12 +184,12 @@ class Prepared:
         return log_mass + log_count(last) - self.envelope.log_weight(part)
 
     def last_ranks(self, reach: float) -> Ranks:
-        """For each place, the last rank whose score is less than `reach` below that of the place."""
+        """Return, for each place, the last rank whose score is less than `reach` below that of the place."""
         return last_ranks(self.tally, self.k, np.array([reach])).ravel()
 
     @cached_property
     def edges(self) -> Floats:
-        """Where the parts begin, and infinity."""
+        """The first points of the parts, and infinity."""
         return self._parts[0]
 
     @cached_property
@@ -185,29 +200,29 @@ class Prepared:
     def _parts(self) -> tuple[Floats, Floats]:
         """The edges, and upper bounds on the log masses of the parts between them.
 
-        Sequences are counted at few edges, and what is between two of them is cut into parts of one bound: a part can
-        then be turned down by a count of its own, which takes less than drawing a sequence in vain.
+        Sequences are counted at few edges, and each interval between two of these is cut into parts with the same
+        bound. A part can then be rejected by its own count, before a sequence is drawn.
         """
         rate, everything = to_float(self.rate), float(self._log_counts(np.array([inf]))[0])
         counted, below = self._counted_edges(rate, everything)
         upper = below[1:] - rate * counted[:-1] + _log_width(rate, counted)
         pieces = np.where(upper > upper.max() - _NEGLIGIBLE, np.diff(below) / _RISE, 1.0)
-        edges, which = _cut_evenly(rate, counted, np.ceil(np.clip(pieces, 1.0, _PIECES)).astype(np.int64))
-        # Each term of a bound is raised on its own, because they nearly cancel.
+        edges, which = _cut_evenly(rate, counted, np.ceil(np.clip(pieces, 1.0, _MAX_PIECES)).astype(np.int64))
+        # Each term is raised separately, because the terms nearly cancel.
         log_counts = np.append(below[1:][which], everything)
         log_width = np.append(_log_width(rate, edges), 0.0)
         return np.append(edges, inf), bound_above(log_counts) + bound_above(-rate * edges) + bound_above(log_width)
 
     def _counted_edges(self, rate: float, everything: float) -> tuple[Floats, Floats]:
-        """Edges from 0 on, and the log number of sequences below each."""
-        # Beyond this, even all sequences together weigh next to nothing.
+        """Return edges from 0 on, and the log number of sequences with a loss below each."""
+        # Beyond this edge all sequences together have a mass below exp(-40).
         end = np.exp2(np.ceil(np.log2((everything + 40.0) / rate)))
         edges = np.array([0.0, min(float(end), 2.0**1020)])
         below = self._log_counts(edges)
         while True:
             height, log_width = -rate * edges, _log_width(rate, edges)
             upper, lower = (log_count + height[:-1] + log_width for log_count in (below[1:], below[:-1]))
-            # All sequences below an edge weigh at least as much as at it, which finds the peak early.
+            # All sequences below an edge weigh at least as much as they would at it; this finds the peak early.
             heaviest = max(float((below + height).max()), everything + float(height[-1]))
             middle = edges[:-1] + np.diff(edges) / 2.0
             divisible = (middle > edges[:-1]) & (middle < edges[1:])
@@ -218,37 +233,17 @@ class Prepared:
             below = np.insert(below, chosen + 1, self._log_counts(middle[chosen]))
 
     def _log_counts(self, reaches: Floats) -> Floats:
-        """The log number of sequences whose loss is below each reach."""
-        size = max(1, _CELLS // self.k)
+        """Return the log number of sequences whose loss is below each reach."""
+        size = max(1, _MAX_LOOKUPS // self.k)
         rows = np.split(np.maximum(reaches, np.nextafter(0.0, 1.0)), range(size, len(reaches), size))
         return np.concatenate([log_count_float(last_ranks(self.tally, self.k, some)) for some in rows])
 
 
-_WASTE = 8.0
-"""Edges are good enough when their bounds add up to at most (1 + _WASTE) times the mass."""
-
-_RISE, _PIECES, _NEGLIGIBLE = 0.25, 32, 10.0
-"""Between two counted edges the log count rises by about 0.25 a part; at most 32 parts, and one beyond exp(-10)."""
-
-_CELLS = 1 << 15
-"""How many ranks are looked up at once: as many as stay in the cache."""
-
-
-def _cut_evenly(rate: float, edges: Floats, pieces: Ranks) -> tuple[Floats, Ranks]:
-    """The edges with each part cut into so many pieces of about one mass, or fewer, and the part of each piece."""
-    part = np.repeat(np.arange(len(pieces)), pieces)
-    share = count_up(pieces) / pieces[part]
-    begin = edges[part] - np.log1p(share * np.expm1(-rate * np.diff(edges))[part]) / rate
-    begin = np.maximum.accumulate(np.minimum(begin, edges[part + 1]))
-    kept = (share == 0.0) | ((np.diff(begin, prepend=-1.0) > 0.0) & (begin < edges[part + 1]))
-    return np.append(begin[kept], edges[-1]), part[kept]
-
-
 def last_ranks(tally: Tally, k: int, reaches: Floats) -> Ranks:
-    """For each reach a row: for each place, the last rank whose score is less than that below the one of the place."""
+    """Return, for each reach and place, the last rank whose score is less than the reach below that of the place."""
     finite = np.isfinite(reaches)
     if finite.all():
-        # Scores are looked up fastest in ascending order.
+        # Look-ups are fastest in ascending order of score.
         return tally.within(np.arange(k - 1, -1, -1), reaches[:, None])[:, ::-1]
     last = np.full((len(reaches), k), tally.d - 1)
     if finite.any():
@@ -256,29 +251,40 @@ def last_ranks(tally: Tally, k: int, reaches: Floats) -> Ranks:
     return last
 
 
+def log_count(last: Ranks) -> arb:
+    """Return a ball around the log number of sequences of distinct ranks with the i-th in 0..last[i].
+
+    At START_PRECISION it is a sum of float logarithms, all non-negative and each right to a relative 2^-41, so the sum
+    is right to a relative 2^-40; at higher precision it is the logarithm of the product.
+    """
+    choices = (last - np.arange(len(last))).astype(np.uint64) + np.uint64(1)
+    if ctx.prec <= START_PRECISION:
+        total = float(np.log(choices.astype(np.float64)).sum())
+        return arb(total, FLOAT_MARGIN * total)
+    product = arb(1)
+    for choice in choices.tolist():
+        product *= choice
+    return product.log()
+
+
 def log_count_float(last: Ranks) -> Floats:
-    """The log number of sequences of distinct ranks with the i-th in 0..last[i], for each row, in floats."""
+    """Return the log number of sequences of distinct ranks with the i-th in 0..last[i], for each row, in floats."""
+    # prod (last[i] - i + 1): `last` does not decrease, so the i ranks chosen before are all among 0..last[i].
     free = (last - np.arange(last.shape[1])).astype(np.float64)
     free += 1.0
     return np.asarray(np.log(free, out=free).sum(axis=1), np.float64)
 
 
 def _log_width(rate: float, edges: Floats) -> Floats:
-    """log(1 - exp(-rate * width)) of each part."""
+    """Return log(1 - exp(-rate width)) for each part."""
     return np.log(-np.expm1(-rate * np.diff(edges)))
 
 
-def log_count(last: Ranks) -> arb:
-    """A ball around the log number of sequences of distinct ranks with the i-th in 0..last[i].
-
-    At first a sum of float logarithms, each right to a relative 2^-41 and all non-negative, so that their sum is right
-    to a relative 2^-40; at higher precision the product itself.
-    """
-    choices = (last - np.arange(len(last))).astype(np.uint64) + np.uint64(1)
-    if ctx.prec <= START:
-        total = float(np.log(choices.astype(np.float64)).sum())
-        return arb(total, RELATIVE * total)
-    product = arb(1)
-    for choice in choices.tolist():
-        product *= choice
-    return product.log()
+def _cut_evenly(rate: float, edges: Floats, pieces: Ranks) -> tuple[Floats, Ranks]:
+    """Return the edges with each part cut into at most `pieces` of about equal mass, and the part of each piece."""
+    part = np.repeat(np.arange(len(pieces)), pieces)
+    share = count_up(pieces) / pieces[part]
+    begin = edges[part] - np.log1p(share * np.expm1(-rate * np.diff(edges))[part]) / rate
+    begin = np.maximum.accumulate(np.minimum(begin, edges[part + 1]))
+    kept = (share == 0.0) | ((np.diff(begin, prepend=-1.0) > 0.0) & (begin < edges[part + 1]))
+    return np.append(begin[kept], edges[-1]), part[kept]

@@ -1,12 +1,9 @@
-"""The noises, each one small value that holds all that is known about it. To add one is to write it here.
+"""The noise distributions, each a value that holds all that is known of it. A new noise is added here.
 
-A noise is given by G(E) = F^-1(exp(-E)), its inverse distribution function in the race time E = -log U of an element
-(design: section 3). The smaller the time, the larger the noise, and the first of n arrivals comes at Exp(1)/n. The
-formula is written once and runs on floats, which only propose, and on balls, which decide.
-
-The slope of the log density of every noise is at least -1, which is what makes selections and their order private
-(docs/proofs.md, section 2). The other facts are optional: code that needs one that a noise does not have, refuses.
-`discreet.mechanisms.noise` holds the facts of a noise against each other, and takes noises from outside.
+A noise is given by G(E) = F^-1(exp(-E)), its inverse distribution function in the race time E = -log U of an element;
+the formula is written once and evaluated on floats, which propose, and on balls, which decide. The slope of the log
+density of every noise is at least -1, which makes selections and their order private (docs/proofs.md, section 2). All
+other facts are optional: code that needs a missing one refuses. `register_noise` adds a noise from outside.
 """
 
 from __future__ import annotations
@@ -29,14 +26,25 @@ from discreet.exact.ball import precision
 from discreet.exact.times import BallTime, Time
 
 _RADIUS, _NODES = 0.25, 64
+"""The radius of the circle on which log F is expanded, and the number of points on it."""
+
+_TIMES = [2.0 ** (i / 4) for i in range(-160, 21)]
+"""Race times from 1e-12 to 32, beyond which there is one element in 1e12 or 1e13."""
+
+_STEP = 1 / 64
+_GRID = np.arange(-60.0, 60.0, _STEP) + _STEP / 2
+"""Values of noise at midpoints, none at a seam; all but a share of exp(-45) lie in between."""
+
+_MIDDLES, _SIZES = (0.125, 0.5, 1.0), (0.25, 0.5, 1.0, 2.0, 4.0)
+"""The centres and half widths of the squares on which formulas must be analytic."""
 
 Formula = Callable[[Any, Any], Any]
-"""A function of x = exp(-w), given as p and q with x = p/q so that x may be infinite: on floats, or on balls."""
+"""A function of x = exp(-w), given as p and q with x = p/q so that x may be infinite; on floats or on balls."""
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """F(w) where exp(-w) = p/q; 1 - F(w); and the slope -dF/dx there, times 1/q^2: slope * (q dp - p dq) is -dF."""
+    """F(w) at exp(-w) = p/q; 1 - F(w); and the slope -dF/dx times 1/q^2, so that slope (q dp - p dq) is -dF."""
 
     below: Formula
     above: Formula
@@ -48,7 +56,7 @@ class Distribution:
     """The distribution function F in x = exp(-w), with one formula for w >= 0 and one for w <= 0; None stands for zero.
 
     Every integral over a race of such noises is then one of an analytic function between few points. The density must
-    be log-concave, log F analytic in x for |x| <= 1/4, and where the formulas differ without a floor, F(0) = 1/2.
+    be log-concave, log F analytic in x for |x| <= 1/4, and F(0) = 1/2 if the formulas differ and there is no floor.
     """
 
     upper: Piece
@@ -56,15 +64,15 @@ class Distribution:
 
     @property
     def has_seam(self) -> bool:
-        """Whether the formula changes at zero."""
+        """True if the formula changes at zero."""
         return self.upper is not self.lower
 
     def evaluate(self, w: Floats) -> tuple[Floats, Floats, Floats]:
-        """F(w), 1 - F(w) and the density, in floats."""
+        """Return F(w), 1 - F(w) and the density, in floats."""
         p, q = np.exp(np.minimum(-w, 0.0)), np.exp(np.minimum(w, 0.0))
         if not self.has_seam or (w.size and w.min() > 0.0):
             return _evaluate_piece(self.upper, p, q)
-        # Each formula is used on its own side of zero alone, and put at zero elsewhere.
+        # Each formula is evaluated on its own side of zero, and at zero for the other side.
         one = np.ones_like(w)
         upper = _evaluate_piece(self.upper, p, one)
         if self.lower is None:
@@ -75,14 +83,14 @@ class Distribution:
 
     @cached_property
     def log_series(self) -> Floats:
-        """The coefficients of log F(w) as a series in exp(-w), from the power 0 on."""
+        """The coefficients of log F(w) as a power series in exp(-w)."""
         powers = np.arange(_NODES // 2)
         return np.asarray(self.circle_coefficients()[powers].real / _RADIUS**powers, np.float64)
 
     def circle_coefficients(self) -> NDArray[np.complex128]:
-        """The Fourier coefficients of log F on a circle around x = 0: the first half are those of its series.
+        """Return the Fourier coefficients of log F on a circle around x = 0; the first half gives its power series.
 
-        The second half belongs to negative powers, and is zero where log F is analytic inside (Cauchy).
+        The second half belongs to negative powers, and is zero if log F is analytic inside (Cauchy).
         """
         x = _RADIUS * np.exp(2j * np.pi * np.arange(_NODES) / _NODES)
         return np.fft.fft(np.log(self.upper.below(x, np.ones(_NODES)))) / _NODES
@@ -90,14 +98,14 @@ class Distribution:
 
 @dataclass(frozen=True, eq=False)
 class PairwiseTail:
-    """Bounds on p(v), the chance of an element that is v behind another to have the larger noisy value.
+    """Bounds on p(v), the probability that an element v behind another has the larger noisy value.
 
     With Z the noise of the one in front, p(v) = E[1 - F(Z + v)].
 
     Attributes
     ----------
     chance
-        A ball around a number that is at least p(v), for v >= 0.
+        A ball around an upper bound on p(v), for v >= 0.
     height
         For L >= log 2, a ball around a v such that exp(L) p(v) <= 1.
     """
@@ -113,19 +121,19 @@ class Noise:
     Attributes
     ----------
     name
-        What mechanisms, files and the command line call it.
+        The name in mechanisms, in files and on the command line.
     inverse
         G(E), as a formula on times.
     distribution
-        F, for what is integrated and not drawn; None where it is not known in this form.
+        F, for integrals; None if it is not known in this form.
     pairwise_tail
-        Bounds on who wins among two, for bounds without data; None where none are known.
+        Bounds on the winner of two, for bounds without data; None if none are known.
     max_stable
-        Whether the largest of n noises is one noise raised by log n. Then an element wins with probability
-        proportional to exp(value), n equal ones count n times, and the values left after the largest is taken away are
-        as good as fresh ones: a race is the exponential mechanism, and the noise is Gumbel's (Yellott, 1977).
+        True if the largest of n noises is one noise plus log n. An element then wins with probability proportional to
+        exp(value), n equal elements count n times, and the values that remain after the largest is removed are
+        distributed like fresh ones: a race is the exponential mechanism, and the noise is Gumbel's (Yellott, 1977).
     steepness
-        A number c such that G moves by at most c (1 + E) times the change of log E.
+        A number c such that G changes by at most c (1 + E) times the change of log E.
     """
 
     name: str
@@ -137,26 +145,26 @@ class Noise:
 
     @property
     def has_floor(self) -> bool:
-        """Whether it is known that no value is below zero."""
+        """True if it is known that no value is below zero."""
         return self.distribution is not None and self.distribution.lower is None
 
     def zcdp(self, epsilon: Fraction) -> Fraction:
-        """The rho for which one winner, drawn with epsilon, is rho-zCDP."""
-        # An exponential mechanism has range epsilon (Cesar and Rogers, 2021); of others only epsilon is known.
+        """Return the rho for which one winner, drawn with epsilon, is rho-zCDP."""
+        # The privacy loss of an exponential mechanism has range epsilon (Cesar and Rogers, 2021), of others 2 epsilon.
         return epsilon**2 / (8 if self.max_stable else 2)
 
     def __reduce__(self) -> tuple[Callable[[Any], Noise], tuple[str]]:
-        """A copy, and what comes out of a pickle, is the noise of that name: formulas do not travel."""
+        """Pickle a noise by its name, because formulas cannot be pickled."""
         return check_noise, (self.name,)
 
     def require_distribution(self) -> Distribution:
-        """Its distribution function; raises where it is not known."""
+        """Return the distribution function; raise if it is not known."""
         if self.distribution is None:
             raise InvalidValueError(f"noise must be one whose distribution function is known, not {quote(self.name)}")
         return self.distribution
 
     def require_pairwise_tail(self) -> PairwiseTail:
-        """Its bounds on who wins among two; raises where none are known."""
+        """Return the bounds on the winner of two; raise if none are known."""
         if self.pairwise_tail is None:
             raise InvalidValueError(f"noise must be one whose tail is bounded, not {quote(self.name)}")
         return self.pairwise_tail
@@ -164,29 +172,26 @@ class Noise:
 
 def _evaluate_piece(piece: Piece, p: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
     with np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore"):
-        # Rounding may carry a formula past 1, where there is no logarithm of what is left.
+        # Rounding may carry 1 - F above 1, and the logarithm of the rest would not exist.
         above = np.minimum(piece.above(p, q), 1.0)
         return piece.below(p, q), above, np.nan_to_num(piece.slope(p, q) * p * q)
 
 
-def _exp(value: Any) -> Any:
-    return np.exp(value) if isinstance(value, np.ndarray) else value.exp()
-
-
-def _expm1(value: Any) -> Any:
-    return np.expm1(value) if isinstance(value, np.ndarray) else value.expm1()
+def _apply(function: str, value: Any) -> Any:
+    """Return a function of floats, by NumPy, or of balls, by their method."""
+    return getattr(np, function)(value) if isinstance(value, np.ndarray) else getattr(value, function)()
 
 
 def _decaying_chance(v: arb) -> arb:
-    """(1+v) e^-v, which is at least the p(v) of each noise below."""
+    """Return (1+v) e^-v, which is at least p(v) for each noise below."""
     return (1 + v) * (-v).exp()
 
 
 # Gumbel: -log E; F = exp(-x)
 _GUMBEL = Piece(
-    lambda p, q: _exp(-p / q),
-    lambda p, q: -_expm1(-p / q),
-    lambda p, q: _exp(-p / q) / q**2,
+    lambda p, q: _apply("exp", -p / q),
+    lambda p, q: -_apply("expm1", -p / q),
+    lambda p, q: _apply("exp", -p / q) / q**2,
 )
 GUMBEL = Noise(
     "gumbel",
@@ -240,33 +245,19 @@ NOISES = {noise.name: noise for noise in (GUMBEL, EXPONENTIAL, LAPLACE, LOGISTIC
 
 
 def check_noise(name: Any) -> Noise:
-    """The noise of this name, which must be one."""
+    """Return the noise of this name; raise if there is none."""
     if not isinstance(name, str) or name not in NOISES:
         raise InvalidValueError(f"noise must be one of {', '.join(NOISES)}, not {quote(name)}")
     return NOISES[name]
 
 
 def noise_of(mechanism: Any) -> Noise:
-    """The noise that a mechanism draws by: that of the exponential mechanism where it has no choice of noises."""
+    """Return the noise of a mechanism: Gumbel if it has no choice of noises."""
     return NOISES[getattr(mechanism, "noise", GUMBEL.name)]
 
 
-# Takes a noise from outside, after its facts have been held against each other at some points.
-#
-# The checks find a slip and prove nothing: privacy rests on whoever writes a noise to have shown that the slope of its
-# log density is at least -1. With x = exp(-w) that slope is at least -1 where F is a convex function of x, for
-# -dF/dx = f(w) exp(w): so a noise that is too narrow has three points (x, F) that are not convex.
-
-_TIMES = [2.0 ** (i / 4) for i in range(-160, 21)]
-"""From 1e-12 to 32: beyond, there is one element in 1e12 or 1e13."""
-
-_STEP = 1 / 64
-_GRID = np.arange(-60.0, 60.0, _STEP) + _STEP / 2
-"""Values of noise: all but one in exp(45) are between, and none is at a seam."""
-
-
 def register_noise(noise: Noise) -> None:
-    """Adds a noise to those that mechanisms take by name; raises where two of its facts do not agree."""
+    """Add a noise to those that mechanisms take by name; raise if two of its facts contradict each other."""
     if not isinstance(noise, Noise):
         raise InvalidTypeError(f"noise must be a Noise, not {quote(noise)}")
     if not isinstance(noise.name, str) or not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", noise.name):
@@ -278,7 +269,11 @@ def register_noise(noise: Noise) -> None:
 
 
 def check_facts(noise: Noise) -> None:
-    """Raises where facts of a noise contradict each other, or what every noise must be."""
+    """Raise if facts of a noise contradict each other, or the requirements on every noise.
+
+    The checks at some points find slips and prove nothing: whoever writes a noise must have shown that the slope of its
+    log density is at least -1.
+    """
     with precision(256):
         points = [(arb(time), noise.inverse(BallTime(arb(time)))) for time in _TIMES]
         _check_inverse(noise, points)
@@ -301,7 +296,8 @@ def _check_inverse(noise: Noise, points: list[tuple[arb, arb]]) -> None:
         _require(small < large, "have an inverse that falls with the time")
         most = arb(noise.steepness) * (late / early).log() * (1 + late)
         _require(not large - small > most, f"move by at most its steepness, which {noise.steepness} is not")
-    # (F(x') - F(x)) / (x' - x) of neighbouring points does not fall where F is convex in x.
+    # The slope of the log density is at least -1 if F is convex in x = exp(-w), as -dF/dx = f(w) exp(w). Then the
+    # difference quotients (F(x') - F(x)) / (x' - x) of neighbouring points do not decrease.
     slopes = [
         ((-late).exp() - (-early).exp()) / ((-small).exp() - (-large).exp())
         for (early, large), (late, small) in pairwise(points)
@@ -314,7 +310,7 @@ def _check_inverse(noise: Noise, points: list[tuple[arb, arb]]) -> None:
 
 
 def _check_agreement(distribution: Distribution, points: list[tuple[arb, arb]]) -> None:
-    """F(G(E)) = exp(-E), with 1 - F and the slope to it."""
+    """Check F(G(E)) = exp(-E), 1 - F and the slope."""
     known = []
     for time, value in points:
         piece = distribution.lower if value < 0 else distribution.upper
@@ -331,63 +327,46 @@ def _check_agreement(distribution: Distribution, points: list[tuple[arb, arb]]) 
 
 
 def _check_analytic(distribution: Distribution) -> None:
-    """Where a formula has a finite value on a square of the plane, it must be analytic there: integrals rely on that.
+    """Check that each formula is analytic wherever it has a finite value on a square; integrals rely on that.
 
-    Then its mean over a circle in the square is the value in the middle, which a root or a logarithm with a cut through
-    the circle does not have.
+    Its mean over a circle in the square is then its value in the middle; a root or a logarithm with a branch cut
+    through the circle fails.
     """
     pieces = [piece for piece in (distribution.upper, distribution.lower) if piece is not None]
     formulas = [formula for piece in pieces for formula in (piece.below, piece.above, piece.slope)]
     with precision(256):
+        # Evenly spaced points of the unit circle, none of them real.
+        circle = [acb(arb(2 * i + 1) / 64).exp_pi_i() for i in range(64)]
         for formula, middle, size in product(formulas, _MIDDLES, _SIZES):
+            on_square = formula(acb(arb(middle, size), arb(0, size)), acb(1))
+            if not (on_square.real.is_finite() and on_square.imag.is_finite()):
+                continue
+            around = [formula(acb(middle) + size / 2 * turn, acb(1)) for turn in circle]
+            off = abs(sum(around, acb(0)) / len(around) - formula(acb(middle), acb(1)))
             _require(
-                _has_mean_value(formula, middle, size),
+                not off > 1e-12 * (1.0 + max(float(abs(value).upper()) for value in around)),
                 "have a distribution function that is analytic wherever it has a value: a root or a logarithm of "
                 "complex balls takes analytic=True",
             )
 
 
-def _has_mean_value(formula: Formula, middle: float, size: float) -> bool:
-    """Whether a formula has no value on a square, or one in its middle that is the mean over a circle."""
-    if not _is_finite(formula(acb(arb(middle, size), arb(0, size)), acb(1))):
-        return True
-    around = [formula(acb(middle) + size / 2 * turn, acb(1)) for turn in _turns()]
-    off = abs(sum(around, acb(0)) / len(around) - formula(acb(middle), acb(1)))
-    return not off > 1e-12 * (1.0 + max(float(abs(value).upper()) for value in around))
-
-
-_MIDDLES, _SIZES = (0.125, 0.5, 1.0), (0.25, 0.5, 1.0, 2.0, 4.0)
-
-
-def _turns(count: int = 64) -> list[acb]:
-    """Points on the circle around zero, evenly spaced and none of them real."""
-    return [acb(arb(2 * i + 1) / count).exp_pi_i() for i in range(count)]
-
-
-def _is_finite(value: acb) -> bool:
-    return bool(value.real.is_finite() and value.imag.is_finite())
-
-
 def _check_shape(distribution: Distribution) -> None:
-    """What integrals over the distribution rely on: see `Distribution`."""
+    """Check the requirements of `Distribution`."""
     below, above, density = distribution.evaluate(_GRID)
     light = below[_GRID < -45.0].max() < np.exp(-42.0) and above[_GRID > 45.0].max() < np.exp(-42.0)
     _require(light, "have a distribution whose tails fall as fast as exp(-|w|)")
     logs = np.log(density[density > 0.0])
     _require(np.diff(logs, 2).max() < 1e-9, "have a distribution whose density is log-concave")
-    negative = np.abs(distribution.circle_coefficients())[_POWERS:]
+    # The second half of the coefficients belongs to negative powers.
+    negative = np.abs(distribution.circle_coefficients())[_NODES // 2 :]
     _require(negative.max() < 1e-12, "have a distribution whose logarithm is a series in exp(-w)")
     if distribution.has_seam and distribution.lower is not None:
         middle = distribution.evaluate(np.array([-1e-12, 1e-12]))[0]
         _require(np.abs(middle - 0.5).max() < 1e-9, "have a distribution that is 1/2 where its formula changes")
 
 
-_POWERS = 32
-"""How many coefficients belong to powers from 0 on."""
-
-
 def _check_pairwise_tail(tail: PairwiseTail, distribution: Distribution) -> None:
-    """The bounds on the chance of one element to beat another, at some distances, by a sum over the grid."""
+    """Check the bounds on the winner of two at some distances, by a sum over the grid."""
     _, _, density = distribution.evaluate(_GRID)
     for distance in range(0, 31, 2):
         stated = float(tail.chance(arb(distance)).upper())
@@ -399,6 +378,6 @@ def _check_pairwise_tail(tail: PairwiseTail, distribution: Distribution) -> None
 
 
 def _beats(distribution: Distribution, density: Floats, distance: float) -> float:
-    """About the chance of an element to beat another that is so far in front."""
+    """Return the approximate probability that an element beats another that is `distance` in front."""
     _, above, _ = distribution.evaluate(_GRID + distance)
     return float((density * above).sum() * _STEP)

@@ -1,11 +1,9 @@
-"""One-shot: every item gets its score times s/k plus noise once, and the k largest values are released.
+"""One-shot: every item gets its score times s/k plus noise once, and the k largest values are released in order.
 
-With k = 1 this is the exponential mechanism (Gumbel), permute-and-flip (exponential) and report-noisy-max (Laplace).
-The order is private too: raise the noise of every selected item so that all selected values rise by the same amount;
-each density ratio is at most exp(epsilon/k), because (log density)' >= -1 for every noise.
-
-Items are cut into streams (design: section 4): the k best one by one, the others by how far they are below, in steps
-of one unit of noise, and all that is hopelessly far below in one. Their number grows with k and log d, not with d.
+With k = 1 this is the exponential mechanism (Gumbel), permute-and-flip (exponential noise) and report-noisy-max
+(Laplace). The order is private too, because (log density)' >= -1 for every noise (docs/proofs.md, section 2.2). The
+draw is a race (section 9.2) over streams: the k best items one by one, the others by distance below the k-th in units
+of noise, and all that are hopelessly far below in one stream. Their number grows with k and log d, not with d.
 """
 
 from __future__ import annotations
@@ -20,18 +18,18 @@ import numpy as np
 from flint import arb
 
 from discreet.exact.arrays import Floats, Ranks, sorted_distinct
-from discreet.exact.ball import ball, bound_above
+from discreet.exact.ball import LARGEST, ball, bound_above
 from discreet.exact.entropy import Entropy
 from discreet.exact.race import sample_best
 from discreet.mechanisms.base import Form, NoisyItems, scale
 from discreet.mechanisms.noise import Noise, noise_of
-from discreet.mechanisms.tally import LARGEST, Remaining, Selection, Tally, to_float
+from discreet.mechanisms.tally import Remaining, Selection, Tally, to_float
 from discreet.privacy import Sensitivity
 
 
 @dataclass(frozen=True, repr=False)
 class OneShot(NoisyItems):
-    """Adds noise to every score once and releases the k largest, in order.
+    """A mechanism that adds noise to every score once and releases the k largest, in order.
 
     Parameters
     ----------
@@ -52,7 +50,7 @@ class OneShot(NoisyItems):
         return Prepared(tally, k, self.unit_cost(scale(epsilon, sensitivity), k), noise_of(self))
 
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
-        # With a max-stable noise it is k rounds of epsilon/k; the k values of others are not known to be apart.
+        # With a max-stable noise it is k rounds of epsilon / k (docs/proofs.md, 6.2); with others it is one round.
         noise = noise_of(self)
         return k * noise.zcdp(epsilon / k) if noise.max_stable else noise.zcdp(epsilon)
 
@@ -66,13 +64,13 @@ class OneShot(NoisyItems):
 
     @property
     def longest_exact_order(self) -> int | None:
-        # The order of two is one integral over the second largest value; that of more would be several.
+        # The probability of an order of two is one integral over the second largest value; longer orders need several.
         return 2 if self.needs_integrals else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prepared:
-    """One-shot on a tally; `weight` is what one unit of score adds to a value."""
+    """One-shot on a tally, as the streams of a race; `weight` is the value of one unit of score in units of noise."""
 
     tally: Tally | Remaining
     k: int
@@ -83,11 +81,11 @@ class Prepared:
         return Selection(self.draw(entropy))
 
     def draw(self, entropy: Entropy) -> Ranks:
-        """Returns the ranks of the k largest values, largest first."""
+        """Draw the ranks of the k largest values, largest first."""
         return np.array(sample_best(self, self.k, self.noise, entropy), np.int64)
 
     def excess(self, rank: int) -> Fraction:
-        """How far the value at a rank is below that at rank k-1, before noise."""
+        """Return the distance of the value at a rank below that at rank k-1, before noise."""
         return self.weight * self.tally.gap(self.k - 1, rank)
 
     def gain(self, element: int) -> arb:
@@ -101,7 +99,7 @@ class Prepared:
     @cached_property
     def start(self) -> Ranks:
         d, k = self.tally.d, self.k
-        # A value below the k-th by more than this has a chance of one in e^10 or so against all d others.
+        # Beyond this depth below the k-th, the probability that any of the d items wins is about e^-10.
         depth = int(log(d) + log(k) + 10.0)
         unit = min(to_float(1 / self.weight), 1e300)
         steps = self.tally.within(np.full(depth, k - 1), unit * np.arange(1.0, depth + 1.0, dtype=np.float64))
@@ -118,5 +116,5 @@ class Prepared:
 
 
 def _with_infinity(gaps: Floats) -> Floats:
-    """Gaps with the largest float, which stands for all beyond, as infinity."""
+    """Return gaps with the largest float, which stands for all beyond, replaced by infinity."""
     return np.where(gaps < LARGEST, gaps, np.inf)

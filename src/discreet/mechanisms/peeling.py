@@ -1,7 +1,7 @@
-"""Peeling: k rounds at epsilon/k, each of which releases one item and takes it out.
+"""Peeling: k rounds at epsilon / k, each of which releases one item and removes it (docs/proofs.md, section 3).
 
-With a max-stable noise (Gumbel's) the k rounds have the same law as one-shot, order included: the largest of the values
-left is the largest of fresh ones, because such a race has no memory. The others draw round by round.
+With a max-stable noise (Gumbel's) the k rounds have the distribution of one-shot, order included, because the remaining
+values are distributed like fresh ones. With other noises the rounds are drawn one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from discreet.privacy import Sensitivity
 
 @dataclass(frozen=True, repr=False)
 class Peeling(NoisyItems):
-    """Releases one item at a time, k times, each with a k-th of epsilon, in order.
+    """A mechanism that releases one item at a time, k times, each at epsilon / k, in order.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Peeling(NoisyItems):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prepared:
-    """Peeling on a tally; `weight` is what one unit of score adds to a value."""
+    """Peeling on a tally; `weight` is the value of one unit of score in units of noise."""
 
     tally: Tally
     k: int
@@ -69,7 +69,7 @@ class Prepared:
         return Selection(self.draw(entropy))
 
     def draw(self, entropy: Entropy) -> Ranks:
-        """Returns the ranks released, in the order of the rounds."""
+        """Draw the released ranks, in the order of the rounds."""
         if self.noise.max_stable:
             return oneshot.Prepared(self.tally, self.k, self.weight, self.noise).draw(entropy)
         gone = np.empty(0, np.int64)

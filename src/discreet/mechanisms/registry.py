@@ -19,14 +19,14 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 }
 
 FALLBACKS = (OneShot.name, "none")
-"""What core may release otherwise."""
+"""The names of the fallbacks of Core."""
 
 DEFAULT: Mechanism = Canonical()
-"""What draws where the caller names no mechanism."""
+"""The mechanism of a caller who names none."""
 
 
 def make_mechanism(name: str, options: dict[str, Any]) -> Mechanism:
-    """The mechanism of a name with the options that were given, all of which must be its own."""
+    """Return the mechanism of a name with the given options; raise for an option that it does not have."""
     own = list(MECHANISMS[name]().parameters())
     for option in options:
         if option not in own:
@@ -41,38 +41,36 @@ def make_mechanism(name: str, options: dict[str, Any]) -> Mechanism:
 
 
 def check_mechanism(mechanism: Any) -> Mechanism:
-    """The mechanism, which must be one to draw from."""
+    """Return a mechanism; raise unless it can be drawn from."""
     if isinstance(mechanism, Mechanism) and not mechanism.is_drawable:
         raise InvalidValueError(
             f"mechanism must be one to draw from, and {mechanism!r} is only there to be compared with; "
             "Canonical() releases a set"
         )
     if not isinstance(mechanism, Mechanism) or not isinstance(mechanism, tuple(MECHANISMS.values())):
+        from difflib import get_close_matches
+
         names = ", ".join(f"{kind.__name__}()" for kind in MECHANISMS.values())
-        raise InvalidTypeError(f"mechanism must be one of {names}, not {_describe_given(mechanism)}")
+        given, near = quote(mechanism), None
+        if isinstance(mechanism, type) and mechanism in MECHANISMS.values():
+            given, near = f"the class {mechanism.__name__}", mechanism
+        elif isinstance(mechanism, str) and (names_near := get_close_matches(mechanism.lower(), MECHANISMS, 1)):
+            near = MECHANISMS[names_near[0]]
+        hint = f"; did you mean {near.__name__}()?" if near else ""
+        raise InvalidTypeError(f"mechanism must be one of {names}, not {given}{hint}")
     return mechanism
 
 
-def _describe_given(mechanism: Any) -> str:
-    """What was given as a mechanism, and which is meant where that is plain."""
-    from difflib import get_close_matches
-
-    if isinstance(mechanism, type) and mechanism in MECHANISMS.values():
-        return f"the class {mechanism.__name__}; did you mean {mechanism.__name__}()?"
-    near = get_close_matches(mechanism.lower(), MECHANISMS, 1) if isinstance(mechanism, str) else []
-    return quote(mechanism) + (f"; did you mean {MECHANISMS[near[0]].__name__}()?" if near else "")
-
-
 def all_variants() -> list[Mechanism]:
-    """Every mechanism with every noise, and canonical with several gammas: what `verify --all` covers."""
+    """Return every mechanism with every noise, and canonical with several gammas, as `verify --all` covers them."""
     return [variant for kind in MECHANISMS.values() for variant in kind.variants()]
 
 
 def all_contenders(few_items: bool = False, goal: str = "top") -> list[Mechanism]:
-    """The mechanisms that are compared with each other, each as its defaults make it and where else it is good.
+    """Return the mechanisms that comparisons try: each with its defaults, and with other parameters that do well.
 
-    `few_items` says whether it is known how many scores one user can move, which some need. For another `goal` than
-    "recall" a list must have k items.
+    `few_items` tells that a bound on the number of scores one user can move is known, which some mechanisms need. Only
+    the goal "recall" admits mechanisms that may release fewer than k items.
     """
     every = [contender for kind in MECHANISMS.values() for contender in kind.contenders()]
     every = [contender for contender in every if goal == "recall" or not contender.may_release_fewer]
@@ -80,12 +78,12 @@ def all_contenders(few_items: bool = False, goal: str = "top") -> list[Mechanism
 
 
 def to_dict(mechanism: Mechanism) -> dict[str, Any]:
-    """The name and the parameters of a mechanism."""
+    """Return the name and the parameters of a mechanism."""
     return {"name": mechanism.name, **mechanism.parameters()}
 
 
 def from_dict(data: dict[str, Any]) -> Mechanism:
-    """The mechanism that `to_dict` wrote."""
+    """Return the mechanism that `to_dict` wrote."""
     # A parameter may be a mechanism itself.
     parts: dict[str, Any] = {key: from_dict(part) if isinstance(part, dict) else part for key, part in data.items()}
     return check_mechanism(MECHANISMS[parts.pop("name")](**parts))

@@ -1,4 +1,4 @@
-"""A mechanism that somebody else wrote, as a function that draws: to be compared with ours, never to release by."""
+"""A mechanism written by the caller, as a function that draws: for comparisons with ours, never for a release."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
 
 _MOST_ITEMS = 10**7
+"""The most items that a Sampler gets: its scores are an array of floats."""
 
 Draw = Callable[[Floats, int, float, np.random.Generator], Any]
-"""From scores, k, epsilon and a random generator to k positions in the scores."""
+"""A function from scores, k, epsilon and a random generator to k positions in the scores."""
 
 
 @dataclass(frozen=True, repr=False)
 class Sampler(Mechanism):
     """A mechanism of your own, for `utility`, `expected`, `compare` and `audit`; `top_k` refuses it.
 
-    Nothing is known of it but what it draws: how good it is gets estimated from draws, and what it promises is yours to
-    prove.
+    Only its draws are known: its utility is estimated from them, and its privacy is yours to prove.
 
     Parameters
     ----------
     title
-        What tables call it.
+        The name in tables.
     draw
         A function of the scores as an array, k, epsilon as a float and a NumPy generator, that returns k positions.
 
@@ -87,7 +87,7 @@ class Sampler(Mechanism):
         return False
 
     def draw_positions(self, scores: Floats, k: int, epsilon: Fraction, rng: np.random.Generator) -> Ranks:
-        """Returns what the function draws, which must be k different positions."""
+        """Draw by the function of the caller; raise unless it returns k distinct positions."""
         positions = np.asarray(self.draw(scores, k, float(epsilon), rng))
         d = len(scores)
         if positions.shape != (k,) or positions.dtype.kind not in "iu" or len(np.unique(positions)) < k:
@@ -98,7 +98,7 @@ class Sampler(Mechanism):
 
 
 def make_generator(entropy: Entropy) -> np.random.Generator:
-    """Returns a generator with a seed of its own, for functions that are not ours."""
+    """Return a NumPy generator with a random seed, for functions of the caller."""
     return np.random.default_rng(entropy.bits(128))
 
 
@@ -112,11 +112,10 @@ class PreparedSampler:
     epsilon: Fraction
 
     def select(self, entropy: Entropy) -> Selection:
-        """Returns the ranks that are drawn."""
         return Selection(self.draw(entropy))
 
     def draw(self, entropy: Entropy) -> Ranks:
-        """Returns the ranks that are drawn; the items come in a random order, so that no position tells a rank."""
+        """Draw ranks; the items are permuted at random, so that no position reveals a rank."""
         rng = make_generator(entropy)
         order = rng.permutation(len(self.scores))
         return order[self.sampler.draw_positions(self.scores[order], self.k, self.epsilon, rng)]

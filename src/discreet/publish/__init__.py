@@ -1,1 +1,1 @@
-"""Charts that are published again and again: a file of them, what they cost, their releases and their site."""
+"""Publish charts again and again: read a charts file, price its releases, draw them and write their site."""

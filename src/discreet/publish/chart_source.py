@@ -1,4 +1,4 @@
-"""From a chart and a period to the arguments of `discreet.events` and `top_k`: what the keys of the file stand for."""
+"""The arguments of `discreet.events` and `top_k` for a chart of a charts file and a period."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from discreet.errors import InvalidValueError, quote
 from discreet.publish.charts_file import Chart
-from discreet.sources.discovered import Discovered, discovered
+from discreet.sources.discovered import discovered
 from discreet.sources.events.connect import PREFIX, is_url
-from discreet.sources.events.csv_files import DELIMITERS
+from discreet.sources.events.csv_format import DELIMITERS
 from discreet.sources.events.dialects.base import dialect_named
 from discreet.sources.events.domain import parse_domain, split_column
 from discreet.sources.events.group_columns import Product, product
@@ -20,34 +20,32 @@ from discreet.sources.events.paths import ending_of
 from discreet.sources.events.periods import OnePeriod, period_column
 from discreet.sources.events.source import events
 
-_AS_THEY_ARE = (
-    *("user", "item", "value", "resolution", "max_items_per_user"),
-    *("where", "name", "delimiter", "escape", "encoding"),
-)
+_COLUMNS = ("user", "item", "value", "resolution", "max_items_per_user")
+_TEXT_FORMAT = ("delimiter", "escape", "encoding")
+"""Keys of a chart's events that are arguments of `discreet.events` as they are."""
 
 
 def open_chart_source(chart: Chart, period: str | None) -> Any:
-    """The source of one release of a chart: its events, of one period where it has periods."""
-    options = {name: chart.settings["events"].get(name) for name in _AS_THEY_ARE}
+    """Return the source of one release of a chart: its events, of one period if the chart has periods."""
+    options = {name: chart.settings["events"].get(name) for name in (*_COLUMNS, "where", "name", *_TEXT_FORMAT)}
     return events(find_table(chart), **options, **list_public_options(chart), during=find_period(chart, period))
 
 
 def open_stand_in(chart: Chart, table: Any, label: str | None) -> Any:
-    """The same source on another table, of the events' columns, each row of which is kept and in the period.
+    """Return the source of a chart on another table, which has the columns of the events.
 
-    It knows what a release costs, and reads nothing of the events.
+    Every row of the table counts, without a condition or a period. The source tells what a release costs, and reads
+    nothing of the events.
     """
-    options = {name: chart.settings["events"].get(name) for name in ("user", "item", "value", "resolution")}
-    options["max_items_per_user"] = chart.settings["events"].get("max_items_per_user")
     public = list_public_options(chart)
     lists = [split_column(each)[0] for each in (public["domain"], public.get("groups")) if isinstance(each, str)]
-    if any(ending_of(each) in DELIMITERS for each in lists):
-        options |= {name: chart.settings["events"].get(name) for name in ("delimiter", "escape", "encoding")}
+    names = (*_COLUMNS, *(_TEXT_FORMAT if any(ending_of(each) in DELIMITERS for each in lists) else ()))
+    options = {name: chart.settings["events"].get(name) for name in names}
     return events(table, **options, **{**public, "label": label})
 
 
 def has_lists_in_database(chart: Chart) -> bool:
-    """Whether a public list of a chart is a table beside its events."""
+    """Return True if a public list of a chart is a table beside its events."""
     public = list_public_options(chart)
     groups = public.get("groups")
     lists = [public["domain"], *(groups.lists if isinstance(groups, Product) else [groups])]
@@ -55,32 +53,79 @@ def has_lists_in_database(chart: Chart) -> bool:
 
 
 def list_terms(chart: Chart) -> dict[str, Any]:
-    """The arguments of `top_k` but for the source and what a ledger is told."""
+    """Return the arguments of `top_k` without the source and those of a ledger."""
     terms = {name: chart.get(name) for name in ("k", "epsilon", "counts", "split", "pad_to")}
     return {**terms, "mechanism": chart.mechanism}
 
 
 def list_public_options(chart: Chart) -> dict[str, Any]:
-    """The arguments of `discreet.events` that come from public lists, and what belongs to them."""
-    clip = chart.settings["events"].get("clip")
+    """Return the arguments of `discreet.events` that name public lists, and those that belong to them."""
+    terms, clip, by = chart.get("discover"), chart.settings["events"].get("clip"), chart.get("by")
+    if terms is not None:
+        # The warning about a large delta is printed with the price.
+        with warnings.catch_warnings(action="ignore"):
+            domain: Any = discovered(**terms)
+    else:
+        given = chart.get("domain")
+        domain = given if isinstance(given, list) else _find_list(chart, parse_domain(given))
     return {
-        "domain": _find_domain(chart),
+        "domain": domain,
         "label": chart.get("label"),
         "clip": None if clip is None else tuple(clip),
         "adjacency": chart.get("adjacency") or "add-remove",
-        **_find_groups(chart),
+        **({} if by is None else _find_groups(chart, by)),
     }
 
 
+def _find_groups(chart: Chart, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments for groups: of one column, of all combinations of several, or in a file that has several."""
+    named, groups = given["column"], given["groups"]
+    columns = [parse_by(each) for each in ([named] if isinstance(named, str) else named)]
+    if any(isinstance(each, list) for each in columns):
+        raise InvalidValueError("column must be a list of texts where several columns make a group")
+    units = [getattr(each, "unit", None) for each in columns]
+    if isinstance(groups, str):
+        groups = _find_list(chart, parse_groups(groups, units))
+    elif len(units) > 1:
+        if len(groups) != len(units):
+            raise InvalidValueError(
+                f"groups must be a file, or a list with one list for each of the {len(units)} columns"
+            )
+        groups = product(
+            *(
+                _find_list(chart, parse_groups(each, [unit])) if isinstance(each, str) else each
+                for each, unit in zip(groups, units, strict=True)
+            )
+        )
+    return {
+        "by": columns[0] if len(columns) == 1 else columns,
+        "groups": groups,
+        "each_user": given["each_user"],
+        "max_groups_per_user": given.get("max_groups_per_user"),
+    }
+
+
+def _find_list(chart: Chart, given: Any) -> Any:
+    """Return a public list; the path of its file is relative to the charts file."""
+    if not isinstance(given, str):
+        return given
+    if is_url(given):
+        raise InvalidValueError(f"a public list must be in a file, not at a URL like {quote(given.partition(':')[0])}")
+    if given.startswith(PREFIX):
+        return given
+    path, column = split_column(given)
+    return chart.find_path(path) + ("" if column is None else f":{column}")
+
+
 def find_period(chart: Chart, period: str | None) -> OnePeriod | None:
-    """The period whose events a release is of."""
+    """Return the period of the events of a release; None for a chart that is released once."""
     if period is None or chart.unit is None:
         return None
     return period_column(chart.unit.name, chart.get("time"), chart.get("zone")).only(period)
 
 
 def find_table(chart: Chart) -> str | list[str]:
-    """The files of the events, or the URL of their database with the variables of the environment in it."""
+    """Return the files of the events, or the URL of their database with the variables of the environment in it."""
     given = chart.settings["events"]
     if given.get("table") is not None:
         named = given["table"] if isinstance(given["table"], list) else [given["table"]]
@@ -101,61 +146,3 @@ def _find_variable(found: re.Match[str]) -> str:
     if not os.environ.get(name):
         raise InvalidValueError(f"connect must name variables of the environment that are set, and {name} is not")
     return os.environ[name]
-
-
-def _find_domain(chart: Chart) -> Any:
-    given, terms = chart.get("domain"), chart.get("discover")
-    if terms is not None:
-        return _find_discovery(terms)
-    return given if isinstance(given, list) else _find_list(chart, parse_domain(given))
-
-
-def _find_discovery(terms: dict[str, Any]) -> Discovered:
-    # What there is to say about a large delta is said with the price.
-    with warnings.catch_warnings(action="ignore"):
-        return discovered(**terms)
-
-
-def _find_list(chart: Chart, given: Any) -> Any:
-    """A public list, whose file is found from the charts file."""
-    if not isinstance(given, str):
-        return given
-    if is_url(given):
-        raise InvalidValueError(f"a public list must be in a file, not at a URL like {quote(given.partition(':')[0])}")
-    if given.startswith(PREFIX):
-        return given
-    path, column = split_column(given)
-    return chart.find_path(path) + ("" if column is None else f":{column}")
-
-
-def _find_groups(chart: Chart) -> dict[str, Any]:
-    given = chart.get("by")
-    if given is None:
-        return {}
-    named = given["column"]
-    columns = [parse_by(each) for each in ([named] if isinstance(named, str) else named)]
-    if any(isinstance(each, list) for each in columns):
-        raise InvalidValueError("column must be a list of texts where several columns make a group")
-    units = [getattr(each, "unit", None) for each in columns]
-    most = given.get("max_groups_per_user")
-    return {
-        "by": columns[0] if len(columns) == 1 else columns,
-        "groups": _find_group_list(chart, given["groups"], units),
-        "each_user": given["each_user"],
-        "max_groups_per_user": most,
-    }
-
-
-def _find_group_list(chart: Chart, given: Any, units: list[str | None]) -> Any:
-    """The public list of groups: of one column, of all combinations of several, or a file that has several."""
-    if isinstance(given, str):
-        return _find_list(chart, parse_groups(given, units))
-    if len(units) == 1:
-        return given
-    if len(given) != len(units):
-        raise InvalidValueError(f"groups must be a file, or a list with one list for each of the {len(units)} columns")
-    return product(*(_find_member_list(chart, each, unit) for each, unit in zip(given, units, strict=True)))
-
-
-def _find_member_list(chart: Chart, given: Any, unit: str | None) -> Any:
-    return _find_list(chart, parse_groups(given, [unit])) if isinstance(given, str) else given

@@ -1,44 +1,121 @@
-"""A charts file: read by tomllib, and checked whole before anything else is read.
+"""A charts file: its keys, the reader that checks it whole before any other file is opened, and its JSON Schema.
 
-Paths are relative to the file. Nothing here opens what a path names. What is wrong with one chart is said with its id
-and its key.
+The file is TOML, read by tomllib with exact decimals. Paths are relative to the file. An error names the chart and the
+key. `python -m discreet.publish.charts_file` prints the schema, which is shipped as `charts.schema.json` for editors.
 """
 
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, quote, redact_url
+from discreet.errors import InvalidTypeError, InvalidValueError, quote, redact_url, suggestion
 from discreet.ledger.charges import check_text
 from discreet.ledger.store import canonical, digest
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import DEFAULT, make_mechanism
 from discreet.privacy import positive, whole_number
-from discreet.publish.keys import CHART, FILE, TERMS, check_keys
+from discreet.publish.options import (
+    NAMES,
+    TABLE,
+    TEXT,
+    WHOLE,
+    DiscoveryOptions,
+    EventOptions,
+    GroupOptions,
+    ItemOptions,
+    Kind,
+    LedgerOptions,
+    MechanismOptions,
+    ReleaseOptions,
+)
 from discreet.publish.site_folder import is_in_site
 from discreet.sources.events.paths import is_remote
 from discreet.sources.events.periods import UNITS, Unit, open_zone
 
 RESERVED = {"index", "statement", "data"}
-"""What the site has pages of its own for."""
+"""Names of the site's own pages, which no chart may have as its id."""
 
-_ELSEWHERE = {"id", "title", "note", "from", "dataset", "pad_to"}
+MAX_TITLE = 200
+"""The number of characters that a title or a note may have: more does not fit the head of a page."""
+
+_TABLES = Kind("one or more tables, each under [[chart]]", (list,), {"type": "array", "minItems": 1}, TABLE)
+_PERIOD = Kind("a period such as '2026-01'", (str, int, date), {"type": ["string", "integer"]})
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of the file: its name, the kind of its value, its purpose, and the values or keys allowed in it."""
+
+    name: str
+    kind: Kind
+    says: str
+    choices: tuple[str, ...] = ()
+    keys: tuple[Key, ...] = ()
+    is_required: bool = False
+
+
+def _make_keys(options: type, *names: str) -> tuple[Key, ...]:
+    """Return the keys made from the fields of a dataclass of options: of all fields, or of those named."""
+    declared = {field.name: field.metadata["option"] for field in fields(options)}
+    return tuple(
+        Key(one.key or name, one.kind, one.describe(one.charts, str), tuple(one.choices), (), one.is_required)
+        for name, one in ((name, declared[name]) for name in names or declared)
+    )
+
+
+EVENTS = (
+    Key("table", NAMES, "The events: a file, a pattern, a folder, or a list of these, relative to the charts file."),
+    *_make_keys(EventOptions),
+)
+DISCOVER = (
+    *_make_keys(DiscoveryOptions, "delta"),
+    Key("max_items_per_user", WHOLE, "How many items of a user count for finding them.", is_required=True),
+    *_make_keys(DiscoveryOptions, "discovery_epsilon", "kind", "spelling"),
+)
+TERMS = (
+    Key("note", TEXT, "A sentence below the title."),
+    Key("events", TABLE, "The events that the chart is made of.", keys=EVENTS, is_required=True),
+    *_make_keys(ItemOptions),
+    replace(*_make_keys(DiscoveryOptions, "discover"), keys=DISCOVER),
+    Key("by", TABLE, "Release a list for each group.", keys=_make_keys(GroupOptions)),
+    *_make_keys(ReleaseOptions, "k", "epsilon", "counts", "split"),
+    *_make_keys(MechanismOptions),
+    *_make_keys(ReleaseOptions, "adjacency"),
+    Key("every", TEXT, "A release for each period of this length; without it there is one release.", tuple(UNITS)),
+    Key("time", TEXT, "With every: the column of dates or times that says which period an event is in."),
+    Key("zone", TEXT, "With every: the time zone of the periods, such as Europe/Berlin; by default UTC."),
+    Key("from", _PERIOD, "With every: the first period to release; without it only the one that ended last is."),
+    *_make_keys(LedgerOptions, "dataset"),
+    *_make_keys(ReleaseOptions, "pad_to"),
+)
+CHART = (
+    Key("id", TEXT, "A short name of small letters, digits and hyphens, which never changes.", is_required=True),
+    Key("title", TEXT, "What people call it.", is_required=True),
+    *TERMS,
+)
+FILE = (
+    Key("title", TEXT, "The title of the site.", is_required=True),
+    Key("note", TEXT, "A sentence below the title."),
+    *_make_keys(LedgerOptions, "ledger"),
+    Key("out", TEXT, "The folder of the site.", is_required=True),
+    Key("defaults", TABLE, "What holds for every chart that says nothing else.", keys=TERMS),
+    Key("chart", _TABLES, "The charts.", keys=CHART, is_required=True),
+)
+
+_NOT_ASKED = {"id", "title", "note", "from", "dataset", "pad_to"}
 _PLACES = {"table", "connect", "name", "delimiter", "escape", "encoding"}
-"""Keys that do not change what is asked: where events are, and when and under which name they are asked."""
-
-_OF_MECHANISMS = ("gamma", "noise", "ceil", "precision", "otherwise")
-
-_LONGEST = 200
+"""Keys outside the fingerprint of a chart: its names, the time of a release, and the place of the events."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +125,11 @@ class Chart:
     Attributes
     ----------
     id, title, note
-        What it is called, for programs and for people, and a sentence about it.
+        The name for programs, the name for people, and a sentence about the chart.
     settings
         The keys of the chart and of the defaults, as the file has them.
     folder
-        That of the file, which paths are relative to.
+        The folder of the file, which paths are relative to.
     """
 
     id: str
@@ -62,34 +139,35 @@ class Chart:
     folder: Path
 
     def get(self, key: str) -> Any:
-        """The value of a key, None where it is not given."""
+        """Return the value of a key, None where it is not given."""
         return self.settings.get(key)
 
     @property
     def unit(self) -> Unit | None:
-        """How long its periods are; None where it is released once."""
+        """The length of its periods; None for a chart that is released once."""
         return None if self.get("every") is None else UNITS[self.get("every")]
 
     @property
     def first(self) -> date | None:
-        """The first day of the first period to release, where that is said."""
+        """The first day of the first period to release; None where the file does not say it."""
         return None if self.unit is None or self.get("from") is None else self.unit.parse(self.get("from"))
 
     @property
     def mechanism(self) -> Mechanism:
-        """How to draw."""
-        options = {name: self.get(name) for name in _OF_MECHANISMS if self.get(name) is not None}
+        """The mechanism with its parameters."""
+        _, *own = (field.name for field in fields(MechanismOptions))
+        options = {name: self.get(name) for name in own if self.get(name) is not None}
         return make_mechanism(self.get("mechanism") or DEFAULT.name, options)
 
     @property
     def fingerprint(self) -> str:
-        """A few digits that change with what the chart asks, and not with where its events are or what it is called."""
-        asked = {name: value for name, value in self.settings.items() if name not in _ELSEWHERE}
+        """Eight digits that change with the question of the chart, not with its names or the place of its events."""
+        asked = {name: value for name, value in self.settings.items() if name not in _NOT_ASKED}
         asked["events"] = {name: value for name, value in asked["events"].items() if name not in _PLACES}
-        return digest(canonical(_as_json(asked)))[:8]
+        return digest(canonical(_to_json(asked)))[:8]
 
     def find_path(self, text: str) -> str:
-        """A path of the file as one from anywhere; a folder with brackets in its name is no pattern."""
+        """Return a path of the file as an absolute one; brackets in the name of its folder are no pattern."""
         if os.path.isabs(text) or is_remote(text):
             return text
         folder = str(self.folder)
@@ -109,27 +187,46 @@ class ChartsFile:
 
     @property
     def dummy_out(self) -> Path:
-        """The folder of a rehearsal, which leaves alone what is published."""
+        """The folder of a rehearsal, which leaves the published site alone."""
         return self.out.with_name(f"{self.out.name}-dummy")
 
 
 def read_charts(given: str | os.PathLike[str]) -> ChartsFile:
-    """Reads a charts file and checks all of it; no other file is opened."""
+    """Read a charts file and check all of it; no other file is opened.
+
+    Parameters
+    ----------
+    given
+        The path of the file.
+
+    Returns
+    -------
+    ChartsFile
+        The file with its charts; each has the defaults that it leaves open.
+    """
     path = Path(given)
     data = _read_toml(path)
-    place = f"{path.name}: "
-    check_keys(data, FILE, place)
+    check_keys(data, FILE, f"{path.name}: ")
     defaults, folder = data.get("defaults", {}), Path(os.path.abspath(path)).parent
     check_keys(defaults, TERMS, f"{path.name}, defaults: ", partial=True)
-    charts = [
-        _read_chart(each, number, defaults, folder, path.name)
-        for number, each in enumerate(data["chart"], 1)
-    ]  # fmt: skip
-    _check_ids([chart.id for chart in charts], place)
+    charts = []
+    for number, given_chart in enumerate(data["chart"], 1):
+        name = given_chart.get("id")
+        place = f"{path.name}, chart {quote(name) if isinstance(name, str) else number}: "
+        settings = _merge(defaults, given_chart)
+        check_keys(settings, CHART, place)
+        chart = Chart(settings["id"], settings["title"], settings.get("note"), settings, folder)
+        with name_place(place):
+            _check_chart(chart)
+        charts.append(chart)
+    ids = [chart.id for chart in charts]
+    for name in ids:
+        if ids.count(name) > 1:
+            raise InvalidValueError(f"{path.name}: id must be another for each chart, and {quote(name)} is there twice")
     ledger, out = folder / data["ledger"], folder / data["out"]
     file = ChartsFile(path, data["title"], data.get("note"), ledger, out, tuple(charts))
     if is_in_site(ledger, out) or is_in_site(ledger, file.dummy_out):
-        raise InvalidValueError(f"{place}ledger must be outside of out, which is published and replaced")
+        raise InvalidValueError(f"{path.name}: ledger must be outside of out, which is published and replaced")
     return file
 
 
@@ -143,38 +240,63 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise InvalidValueError(f"{path.name} must be UTF-8 text") from None
     except tomllib.TOMLDecodeError as error:
-        # The words of tomllib may quote the file, and what is quoted may be a password.
+        # The message of tomllib may quote the file, and the quoted text may be a password.
         at = re.search(r"at (line \d+, column \d+|end of document)", str(error))
         raise InvalidValueError(f"{path.name} must be TOML, and is not{f' {at[0]}' if at else ''}") from None
 
 
-def _read_chart(given: dict[str, Any], number: int, defaults: dict[str, Any], folder: Path, file: str) -> Chart:
-    name = given.get("id")
-    place = f"{file}, chart {quote(name) if isinstance(name, str) else number}: "
-    settings = _merge(defaults, given)
-    check_keys(settings, CHART, place)
-    chart = Chart(settings["id"], settings["title"], settings.get("note"), settings, folder)
-    with name_place(place):
-        _check_chart(chart)
-    return chart
-
-
 def _merge(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The keys of a chart and those of the defaults that it leaves open; tables are merged key by key."""
+    """Return the keys of a chart and the defaults that it leaves open; tables are merged key by key."""
     merged = {**defaults, **given}
     for name, value in given.items():
         if isinstance(value, dict) and isinstance(defaults.get(name), dict):
             merged[name] = {**defaults[name], **value}
-    # One takes the place of the other.
+    # Of two keys that exclude each other, the chart's own wins.
     for one, other in (("domain", "discover"), ("discover", "domain"), ("counts", "split"), ("split", "counts")):
         if one in given and other not in given:
             merged.pop(other, None)
     return merged
 
 
+def check_keys(given: dict[str, Any], keys: tuple[Key, ...], place: str, partial: bool = False) -> None:
+    """Raise unless all keys are known, their values are of their kinds, and no required key is missing.
+
+    Parameters
+    ----------
+    given
+        A table of the file.
+    keys
+        The keys that the table may have.
+    place
+        The name of the table in messages: a prefix that ends with a colon and a space.
+    partial
+        True if required keys may be missing, as in defaults.
+    """
+    known = {key.name: key for key in keys}
+    for name, value in given.items():
+        if name not in known:
+            hint = suggestion(name, list(known), private=False) or f"; there are {', '.join(known)}"
+            raise InvalidValueError(f"{place}{quote(name)} is no key here{hint}")
+        key = known[name]
+        # A URL may hold a password, so the value of connect is not quoted.
+        told = "" if name == "connect" else f", not {quote(value)}"
+        if not key.kind.fits(value):
+            raise InvalidTypeError(f"{place}{name} must be {key.kind.words}{told}")
+        if value in ("", []):
+            raise InvalidValueError(f"{place}{name} must not be empty")
+        if key.choices and value not in key.choices:
+            hint = suggestion(value, list(key.choices), private=False)
+            raise InvalidValueError(f"{place}{name} must be one of {', '.join(key.choices)}{told}{hint}")
+        if key.kind is TABLE and name != "defaults":
+            check_keys(value, key.keys, f"{place.removesuffix(': ')}, {name}: ", partial)
+    for key in keys:
+        if key.is_required and key.name not in given and not partial:
+            raise InvalidValueError(f"{place}{key.name} is missing. {key.says}")
+
+
 @contextmanager
 def name_place(place: str) -> Iterator[None]:
-    """What is raised inside says which chart it is about."""
+    """Begin the errors from inside with a place, such as the id of a chart."""
     try:
         yield
     except (InvalidValueError, InvalidTypeError) as error:
@@ -185,43 +307,34 @@ def name_place(place: str) -> Iterator[None]:
 
 
 def _check_chart(chart: Chart) -> None:
-    """Raises where keys are wrong by themselves or do not go together."""
+    """Raise if a key of a chart is wrong by itself or does not fit another."""
     if not re.fullmatch("[a-z0-9][a-z0-9-]{0,49}", chart.id) or chart.id in RESERVED:
         raise InvalidValueError(
             f"id must be of up to 50 small letters, digits and hyphens, and none of {', '.join(sorted(RESERVED))}, "
             f"not {quote(chart.id)}"
         )
     for name in ("title", "note"):
-        if chart.get(name) is not None and len(check_text(chart.get(name), name)) > _LONGEST:
-            raise InvalidValueError(f"{name} must have at most {_LONGEST} characters")
+        if chart.get(name) is not None and len(check_text(chart.get(name), name)) > MAX_TITLE:
+            raise InvalidValueError(f"{name} must have at most {MAX_TITLE} characters")
     for name in ("epsilon", "counts"):
         if chart.get(name) is not None:
             positive(chart.get(name), name)
     whole_number(chart.get("k"), "k", 1)
-    _check_pair(chart, "domain", "discover", "the items come from a list, or they are found")
-    _check_pair(chart.settings["events"], "table", "connect", "the events are in files, or in a database")
+    events = chart.settings["events"]
+    for given, one, other, why in (
+        (chart, "domain", "discover", "the items come from a list, or they are found"),
+        (events, "table", "connect", "the events are in files, or in a database"),
+    ):
+        if (given.get(one) is None) == (given.get(other) is None):
+            raise InvalidValueError(f"either {one} or {other} must be given, and not both: {why}")
     if chart.get("counts") is not None and chart.get("split") is not None:
         raise InvalidValueError("split must be left out with counts")
-    chart.mechanism  # noqa: B018  # made to be checked
-    _check_where(chart.settings["events"].get("where"))
-    _check_periods(chart)
+    chart.mechanism  # noqa: B018  # an error in its parameters shows here
+    if events.get("where") is not None:
+        from discreet.sources.events.where.grammar import parse_expression, silence_sqlglot
 
-
-def _check_pair(given: Any, one: str, other: str, why: str) -> None:
-    if (given.get(one) is None) == (given.get(other) is None):
-        raise InvalidValueError(f"either {one} or {other} must be given, and not both: {why}")
-
-
-def _check_where(where: str | None) -> None:
-    if where is None:
-        return
-    from discreet.sources.events.where.grammar import parse_expression, silence_sqlglot
-
-    with silence_sqlglot():
-        parse_expression(where)
-
-
-def _check_periods(chart: Chart) -> None:
+        with silence_sqlglot():
+            parse_expression(events["where"])
     unit = chart.unit
     if unit is None:
         for name in ("time", "zone", "from"):
@@ -236,21 +349,45 @@ def _check_periods(chart: Chart) -> None:
         raise InvalidValueError(f"from must be a {unit.name} like {unit.example}, not {quote(chart.get('from'))}")
 
 
-def _check_ids(ids: list[str], place: str) -> None:
-    for name in ids:
-        if ids.count(name) > 1:
-            raise InvalidValueError(f"{place}id must be another for each chart, and {quote(name)} is there twice")
+def _to_json(value: Any) -> Any:
+    """Return a value of the file in terms of JSON; two spellings of one number stay two.
 
-
-def _as_json(value: Any) -> Any:
-    """A value of the file in terms that JSON can hold; what spells one number in two ways counts as two.
-
-    The signature of a URL is left out, which may change every time.
+    The signature of a URL is left out, because it may change every time.
     """
     if isinstance(value, dict):
-        return {name: _as_json(each) for name, each in value.items()}
+        return {name: _to_json(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [_as_json(each) for each in value]
+        return [_to_json(each) for each in value]
     if isinstance(value, str):
         return redact_url(value)
     return str(value) if isinstance(value, Decimal) else value
+
+
+def format_schema() -> str:
+    """Return the JSON Schema of a charts file, as the text that is shipped."""
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Charts of discreet publish"}
+    return json.dumps({**head, **_make_schema(FILE)}, indent=2) + "\n"
+
+
+def _make_schema(keys: tuple[Key, ...], partial: bool = False) -> dict[str, Any]:
+    """Return the schema of a table; a partial one requires nothing."""
+    properties = {}
+    for key in keys:
+        value = {"description": key.says, **key.kind.schema, **({"enum": list(key.choices)} if key.choices else {})}
+        if key.name == "chart":
+            # The defaults may hold every other required key of a chart.
+            value["items"] = _make_schema(key.keys, partial=True) | {"required": ["id", "title"]}
+        elif key.keys:
+            value |= _make_schema(key.keys, partial or key.name == "defaults")
+        properties[key.name] = value
+    required = [key.name for key in keys if key.is_required and not partial]
+    return {
+        "type": "object",
+        "properties": properties,
+        **({"required": required} if required else {}),
+        "additionalProperties": False,
+    }
+
+
+if __name__ == "__main__":
+    print(format_schema(), end="")

@@ -1,22 +1,25 @@
-"""What a ledger holds of a chart: the release of each period, under request ids such as songs/2026-10.
+"""Read the releases of a chart from a ledger, and find the periods that are due.
 
-A charge whose release was never stored is spent, and the period is charged again as songs/2026-10/2: once, because what
-fails every time would else spend all of a budget. A period has one stored release at most, and it is that, whatever the
-chart says by now. A charge is of a chart if its `edition` says so, which only publishing writes. Request ids and
-purposes are the callers' own texts and are never parsed.
+A period of a chart is charged under a request id such as songs/2026-10. If a charge has no stored release, its budget
+is spent all the same, and the period is charged once more, as songs/2026-10/2. A period has at most one stored release,
+and that release stays even if the chart is edited later. The `edition` of a charge names its chart, and only publishing
+writes an `edition`. Request ids and purposes are the caller's own text and are never parsed.
+
+A period is due once it is over on the calendar of the chart's time zone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 
+from discreet.errors import InvalidValueError, quote
 from discreet.ledger.account import Entry
 from discreet.publish.charts_file import Chart
 from discreet.release.grouped import AnyRelease
 from discreet.release.sketch import Sketch
-from discreet.sources.events.periods import UNITS
+from discreet.sources.events.periods import UNITS, Unit, list_periods, open_zone
 
 
 @dataclass(frozen=True)
@@ -26,11 +29,11 @@ class Edition:
     Attributes
     ----------
     period
-        The period, None where the chart has none.
+        The period; None if the chart has no periods.
     release
-        What was released.
+        The release of the period.
     entry
-        Its charge; None where it is made up.
+        Its charge in the ledger; None in a rehearsal.
     """
 
     period: str | None
@@ -39,25 +42,26 @@ class Edition:
 
     @property
     def fingerprint(self) -> str | None:
-        """That of the chart at the time, None where it is not known."""
+        """The fingerprint of the chart at the time of the release, None if unknown."""
         return None if self.entry is None or self.entry.edition is None else self.entry.edition["settings"]
 
     @property
-    def first(self) -> date:
+    def first_day(self) -> date:
         """The first day of the period, by which editions are sorted."""
-        return parse_period(self.period) or date.min
+        days = (unit.parse(self.period) for unit in UNITS.values())
+        return next((day for day in days if day is not None), date.min)
 
 
 @dataclass(frozen=True)
 class ChartRecord:
-    """What a ledger holds of one chart.
+    """The charges and releases of one chart in a ledger.
 
     Attributes
     ----------
     editions
-        The released periods, the oldest first.
+        The released periods, oldest first.
     charged
-        The period of each charge for the chart, by its request id.
+        The period of each charge for the chart, keyed by request id.
     other_ids
         Request ids that were charged for something else.
     """
@@ -72,39 +76,24 @@ class ChartRecord:
         return {edition.period for edition in self.editions}
 
     def next_request_id(self, chart: str, period: str | None) -> str:
-        """Return the first id of a period not charged yet: after a charge without a release, one with a number."""
+        """Return the first id of a period that is not charged yet; ids after the first end in a number."""
         base, tried = name_request(chart, period), 1
         while (found := base if tried == 1 else f"{base}/{tried}") in self.charged:
             tried += 1
         return found
 
     def count_lost(self, period: str | None) -> int:
-        """Return how often a period was charged, where it has no release."""
+        """Return the number of charges for a period without a release, 0 if the period has one."""
         return 0 if period in self.periods else list(self.charged.values()).count(period)
-
-    def find_other(self, chart: str, period: str | None) -> str | None:
-        """Return the next request id of a period if it was charged for something else, or None."""
-        wanted = self.next_request_id(chart, period)
-        return wanted if wanted in self.other_ids else None
 
 
 def name_request(chart: str, period: str | None) -> str:
-    """Return the request id of the first attempt at a period."""
+    """Return the request id of the first charge for a period."""
     return chart if period is None else f"{chart}/{period}"
 
 
-def describe_purpose(chart: Chart, period: str | None) -> str:
-    """Return the purpose of a charge, for people."""
-    return chart.title if period is None else f"{chart.title}, {period}"
-
-
-def name_edition(chart: Chart, period: str | None) -> dict[str, str | None]:
-    """Return what a charge says for `read_record`: the chart, the period, and the fingerprint of the settings."""
-    return {"chart": chart.id, "period": period, "settings": chart.fingerprint}
-
-
 def read_record(entries: Iterable[Entry], chart: Chart) -> ChartRecord:
-    """Return what the entries of a ledger hold of a chart."""
+    """Return the charges and releases of a chart among the entries of a ledger."""
     editions, charged, others = [], {}, set()
     for entry in entries:
         if entry.request_id is None:
@@ -116,9 +105,66 @@ def read_record(entries: Iterable[Entry], chart: Chart) -> ChartRecord:
         charged[entry.request_id] = period
         if release is not None and not isinstance(release, Sketch):
             editions.append(Edition(period, release, entry))
-    return ChartRecord(tuple(sorted(editions, key=lambda each: each.first)), charged, frozenset(others))
+    return ChartRecord(tuple(sorted(editions, key=lambda each: each.first_day)), charged, frozenset(others))
 
 
-def parse_period(period: str | None) -> date | None:
-    """The first day of a period of any length, None where it is none."""
-    return next((day for unit in UNITS.values() if (day := unit.parse(period)) is not None), None)
+def find_due_periods(chart: Chart, moment: datetime) -> list[str | None]:
+    """Return the periods that must have a release at a moment, in order.
+
+    They begin with the period that the chart names in `from`, by default the last one that is over. A chart without
+    periods has one release, whose period is None.
+    """
+    unit = chart.unit
+    if unit is None:
+        return [None]
+    last = find_last_ended(unit, moment, chart.get("zone"))
+    first = chart.first or last
+    if first > last:
+        return []
+    return [str(each) for each in list_periods(unit.name, unit.spell(first), unit.spell(last))]
+
+
+def find_last_ended(unit: Unit, moment: datetime, zone: str | None) -> date:
+    """Return the first day of the last period that is over at a moment, on the calendar of a zone, by default UTC."""
+
+    def find_first_day(day: date) -> date:
+        return unit.parse(unit.spell(day)) or day
+
+    today = moment.astimezone(UTC if zone is None else open_zone(zone)).date()
+    return find_first_day(find_first_day(today) - timedelta(1))
+
+
+def find_day_after(unit: Unit, first: date) -> date:
+    """Return the day after a period, given the first day of the period."""
+    return unit.last_day(first) + timedelta(1)
+
+
+def check_is_past(moment: datetime, otherwise: str, unless: str = "") -> None:
+    """Raise if a moment is in the future, because periods that end before it may not be over.
+
+    Parameters
+    ----------
+    moment
+        The moment that `as_of` names.
+    otherwise
+        The consequence for a period that is not over, for the message.
+    unless
+        The options that allow a future moment, for the message.
+    """
+    if moment > datetime.now(UTC):
+        raise InvalidValueError(
+            f"as_of must not be after now{unless}, not {moment.isoformat()}: a period that is not over {otherwise}"
+        )
+
+
+def parse_moment(text: str | None) -> datetime:
+    """Parse a day, which stands for its first moment, or a time; UTC unless it has an offset. None is now."""
+    if text is None:
+        return datetime.now(UTC)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidValueError(
+            f"as_of must be a day or a time such as 2026-11-01 or 2026-11-01T06:00+01:00, not {quote(text)}"
+        ) from None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment

@@ -1,40 +1,255 @@
-"""Releases what is due: each period of each chart once, charged before it is drawn and stored before it is shown.
+"""Price a run of publishing, release the periods that are due, or rehearse with made-up events.
 
-A chart that fails does not stop the others. What is reported are public facts: charts, periods, request ids and costs.
+A period is charged before it is drawn and stored before it is shown, and a chart that fails does not stop the others.
+The cost of a release is that of the same request on an empty table, so pricing reads the charts file, the ledger and
+public lists, and no events. A rehearsal reads neither the events nor the ledger: made-up events follow from the charts
+file and public lists alone. They all meet the condition and lie in the period, so a rehearsal tests neither;
+`discreet check` does. Reports hold public facts only: charts, periods, request ids and costs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+import heapq
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any
 
+import numpy as np
+
+from discreet.errors import Error, InvalidValueError, LedgerError, quote
+from discreet.ledger.account import Budget, Composition
 from discreet.ledger.charges import open_charge
 from discreet.ledger.ledger import Ledger
-from discreet.publish.chart_source import list_terms, open_chart_source
-from discreet.publish.charts_file import Chart
-from discreet.publish.editions import ChartRecord, describe_purpose, name_edition
-from discreet.publish.price import ChartPrice, Price
+from discreet.mechanisms.discovery import delta_warning
+from discreet.publish.chart_source import (
+    has_lists_in_database,
+    list_public_options,
+    list_terms,
+    open_chart_source,
+    open_stand_in,
+)
+from discreet.publish.charts_file import Chart, ChartsFile, name_place
+from discreet.publish.editions import (
+    ChartRecord,
+    Edition,
+    find_day_after,
+    find_due_periods,
+    find_last_ended,
+    name_request,
+    read_record,
+)
+from discreet.publish.pages import ChartPages, Site
+from discreet.release.delivery import Delivery
 from discreet.release.padding import Padding
-from discreet.release.topk import make_any_request, release_from
+from discreet.release.topk import make_any_request, top_k
+from discreet.sources.base import GroupedSource
+from discreet.sources.discovered import UnlistedGroups
+from discreet.sources.events.group_columns import read_by
+from discreet.sources.events.periods import UNITS, Unit
+from discreet.sources.events.ranges import Integers
 from discreet.text import number_for_programs
 
+MOST_PERIODS = 1000
+"""The budget is followed for at most this many periods of a chart, almost three years of days."""
+
+MOST_CHARGES = 2
+"""A period is charged at most this often unless the caller asks for more: what failed twice is likely to fail again."""
+
+_USERS, _ROWS = 20_000, 60_000
+"""Size of a made-up table: large enough that lists look real, small enough that a period takes about a second."""
+
+_ITEMS = 5_000
+"""Made-up events hold at most this many items of the domain, because a domain can have millions."""
+
+_PERIODS = 3
+"""A rehearsal shows at most this many periods of a chart, enough for links and for changes since the one before."""
+
 Report = Callable[..., None]
-"""What is told of a run: the name of an event, and public facts about it by name."""
+"""Takes the name of an event, and public facts about the event by keyword."""
+
+
+@dataclass(frozen=True)
+class ChartPrice:
+    """The cost of one chart in a run.
+
+    Attributes
+    ----------
+    chart, record
+        The chart, and its charges and releases in the ledger.
+    due
+        The periods to release, in order, up to the first that must not be charged.
+    cost
+        The cost of one period; None if it cannot be computed.
+    error
+        The reason for a missing cost, or for a period that is not released.
+    lasts
+        The number of further periods that the budget allows after this run if all charts go on; None for a chart
+        without periods.
+    """
+
+    chart: Chart
+    record: ChartRecord
+    due: tuple[str | None, ...]
+    cost: Composition | None
+    error: Error | None = None
+    lasts: int | None = None
+
+    @property
+    def charged_again(self) -> list[str]:
+        """The request ids of due periods that were charged before and have no release."""
+        lost = [period for period in self.due if self.record.count_lost(period)]
+        return [self.record.next_request_id(self.chart.id, period) for period in lost]
+
+    @property
+    def warning(self) -> str | None:
+        """A warning about a large delta, None if there is no reason for one."""
+        return None if self.cost is None else delta_warning(self.cost.delta)
+
+
+@dataclass(frozen=True)
+class Price:
+    """The cost of a run: its charts, the budget, and the cost of all earlier releases."""
+
+    charts: tuple[ChartPrice, ...]
+    budget: Budget
+    spent: Composition
+
+    @property
+    def run(self) -> Composition:
+        """The composed cost of all releases of this run."""
+        total = Composition()
+        for row in self.charts:
+            if row.cost is not None:
+                times, cost = len(row.due), row.cost
+                total = total.plus(Composition(times * cost.epsilon, times * cost.rho, times * cost.delta))
+        return total
+
+    @property
+    def fits(self) -> bool:
+        """True if the budget allows all releases of this run."""
+        return self.budget.fits(self.spent.plus(self.run))
+
+    @property
+    def left(self) -> Fraction:
+        """The epsilon that is left after this run."""
+        after = self.spent.plus(self.run).spent(self.budget.conversion_delta)
+        return max(Fraction(0), self.budget.epsilon - after)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A chart that could not be released: why, and for which period."""
+    """A chart that could not be released, with the period, if one is to blame, and the error."""
 
     chart: str
     period: str | None
     error: Exception
 
 
+def make_price(charts: Sequence[Chart], ledger: Ledger, moment: datetime, charge_again: Collection[str] = ()) -> Price:
+    """Compute the cost of a run at a moment from the ledger and public lists, without reading events.
+
+    `charge_again` holds ids of charts. One period of each may be charged once more than `MOST_CHARGES` times.
+    """
+    for name in charge_again:
+        if name not in [chart.id for chart in charts]:
+            raise InvalidValueError(f"charge_again must be the id of a chart of the file, not {quote(name)}")
+    entries = ledger.history()
+    rows = [_price_chart(chart, read_record(entries, chart), moment, chart.id in charge_again) for chart in charts]
+    price = Price(tuple(rows), ledger.budget, ledger.composition)
+    return replace(price, charts=_follow_budget(price, moment))
+
+
+def _price_chart(chart: Chart, record: ChartRecord, moment: datetime, charge_again: bool) -> ChartPrice:
+    """Compute the cost of a chart, and stop its due periods at the first that must not be charged."""
+    due = tuple(each for each in find_due_periods(chart, moment) if each not in record.periods)
+    try:
+        row = ChartPrice(chart, record, due, find_cost(chart))
+    except Error as error:
+        return ChartPrice(chart, record, due, None, error)
+
+    def name_times(count: int) -> str:
+        return "twice" if count == 2 else f"{count} times"
+
+    stuck = [period for period in due if record.count_lost(period) >= MOST_CHARGES]
+    if charge_again and not stuck:
+        raise InvalidValueError(
+            f"charge_again must be a chart that was charged {name_times(MOST_CHARGES)} for a period and not stored, "
+            f"which {quote(chart.id)} was not"
+        )
+    # With `charge_again` the first stuck period is charged, and the second stops the chart.
+    if len(stuck) > charge_again:
+        period = stuck[charge_again]
+        lost = LedgerError(
+            f"{name_request(chart.id, period)} was charged {name_times(record.count_lost(period))} and not "
+            f"stored; `--charge-again {chart.id}` draws it once more"
+        )
+        row = replace(row, due=due[: due.index(period)], error=lost)
+    for place, period in enumerate(row.due):
+        request = record.next_request_id(chart.id, period)
+        if request in record.other_ids:
+            used = LedgerError(f"request id {quote(request)} is used by another release, which is not of this chart")
+            return replace(row, due=row.due[:place], error=used)
+    return row
+
+
+def find_cost(chart: Chart) -> Composition:
+    """Return the cost of releasing one period of a chart."""
+    terms = list_terms(chart)
+    terms.pop("pad_to")
+    if has_lists_in_database(chart):
+        # The public lists are read from the database of the events, and no events are.
+        source = open_chart_source(chart, None)
+    else:
+        source = open_stand_in(chart, _make_empty_table(chart), chart.get("label"))
+    guarantee = make_any_request(source, **terms).guarantee
+    return Composition(guarantee.epsilon, guarantee.zcdp, guarantee.delta)
+
+
+def _make_empty_table(chart: Chart) -> Any:
+    """Return a table with the columns of the events and no rows."""
+    import pyarrow as pa
+
+    return pa.table({name: pa.array([], kind) for name, kind in _list_columns(chart).items()})
+
+
+def _list_columns(chart: Chart) -> dict[str, Any]:
+    """Return the columns that a chart needs, with types that are comparable with any public list."""
+    import pyarrow as pa
+
+    given, by = chart.settings["events"], list_public_options(chart).get("by")
+    grouping = [] if by is None else [column.column for column in read_by(by)]
+    columns = {name: pa.string() for name in [given["item"], *grouping, given["user"]]}
+    return columns | ({} if given.get("value") is None else {given["value"]: pa.float64()})
+
+
+def _follow_budget(price: Price, moment: datetime) -> tuple[ChartPrice, ...]:
+    """Return the charts with the number of further periods that fit if all charts are released as periods end."""
+    # A heap of the next period of each chart, by the day after it.
+    coming: list[tuple[date, int, Unit, Composition]] = []
+    for place, row in enumerate(price.charts):
+        unit = row.chart.unit
+        if unit is not None and row.cost is not None:
+            first = find_day_after(unit, find_last_ended(unit, moment, row.chart.get("zone")))
+            first = max(first, row.chart.first or first)
+            heapq.heappush(coming, (find_day_after(unit, first), place, unit, row.cost))
+    total, counts = price.spent.plus(price.run), [0] * len(price.charts)
+    while coming and max(counts) < MOST_PERIODS:
+        following, place, unit, cost = heapq.heappop(coming)
+        total = total.plus(cost)
+        if not price.budget.fits(total):
+            break
+        counts[place] += 1
+        heapq.heappush(coming, (find_day_after(unit, following), place, unit, cost))
+    return tuple(
+        replace(row, lasts=None if row.chart.unit is None else count)
+        for row, count in zip(price.charts, counts, strict=True)
+    )
+
+
 def release_due(price: Price, ledger: Ledger, report: Report) -> list[Failure]:
-    """Releases every period that is due, in the order of the file, and returns what failed."""
+    """Release every due period in the order of the file, and return the charts that failed."""
     failures: list[Failure] = []
     for row in price.charts:
         failure = _release_chart(row, ledger, report)
@@ -45,14 +260,14 @@ def release_due(price: Price, ledger: Ledger, report: Report) -> list[Failure]:
 
 
 def _release_chart(row: ChartPrice, ledger: Ledger, report: Report) -> Failure | None:
-    """Releases the periods of one chart, up to the first that fails, which the later ones would do as well."""
+    """Release the due periods of a chart up to the first that fails; later ones would most likely fail too."""
     if row.cost is None and row.error is not None:
         return Failure(row.chart.id, None, row.error)
     told: list[str] = []
     for period in row.due:
         try:
             notes = _release_period(row.chart, row.record, period, ledger, report)
-        except Exception as error:  # whatever it is, the next chart has its turn
+        except Exception as error:  # any error ends this chart alone
             return Failure(row.chart.id, period, error)
         for note in notes:
             if note not in told:
@@ -62,7 +277,7 @@ def _release_chart(row: ChartPrice, ledger: Ledger, report: Report) -> Failure |
 
 
 def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledger: Ledger, report: Report) -> list[str]:
-    """Releases a period, and returns what has to be known to trust the scores."""
+    """Release a period, and return the notes of its source."""
     request = record.next_request_id(chart.id, period)
     if record.count_lost(period):
         report("lost", chart=chart.id, period=period, request_id=request)
@@ -70,14 +285,88 @@ def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledge
     terms = list_terms(chart)
     padding = Padding(terms.pop("pad_to"))
     padding.add_elapsed(source.opening_seconds())
-    charge = open_charge(ledger, describe_purpose(chart, period), request, chart.get("dataset"), source.delta)
-    release = release_from(
-        lambda: nullcontext(source),
-        partial(make_any_request, **terms),
-        padding,
-        replace(charge, edition=name_edition(chart, period)),
-    )
-    cost = release.guarantee
+    purpose = chart.title if period is None else f"{chart.title}, {period}"
+    charge = open_charge(ledger, purpose, request, chart.get("dataset"), source.delta)
+    # `read_record` finds the charges of a chart by this.
+    edition = {"chart": chart.id, "period": period, "settings": chart.fingerprint}
+    with Delivery(padding, replace(charge, edition=edition)) as delivery:
+        delivery.draw(make_any_request(source, **terms))
+    cost = delivery.release.guarantee
     report("released", chart=chart.id, period=period, request_id=request, epsilon=number_for_programs(cost.epsilon))
     notes: list[str] = source.notes()
     return notes
+
+
+def make_dummy_site(file: ChartsFile, moment: datetime) -> Site:
+    """Return a site of made-up releases, for the periods that would be due if nothing was released before."""
+    charts = []
+    for chart in file.charts:
+        editions = []
+        with name_place(f"{file.path.name}, chart {chart.id!r}: "):
+            for seed, period in enumerate(find_due_periods(chart, moment)[-_PERIODS:]):
+                rng = np.random.default_rng([seed, *chart.id.encode()])
+                source = open_stand_in(chart, _make_events(chart, rng), chart.get("label"))
+                terms = list_terms(chart)
+                terms.pop("pad_to")
+                editions.append(Edition(period, top_k(source, **terms, rng=rng)))
+        if editions:
+            charts.append(ChartPages(chart, editions))
+    return Site(file, charts, None)
+
+
+def _make_events(chart: Chart, rng: np.random.Generator) -> Any:
+    """Return a table of made-up events in which some items and some groups are more frequent than others."""
+    import pyarrow as pa
+
+    if has_lists_in_database(chart):
+        raise InvalidValueError("domain and groups must be in files for a rehearsal, which opens no database")
+    given, empty = chart.settings["events"], open_stand_in(chart, _make_empty_table(chart), None)
+    items, users = _list_items(chart, empty), rng.integers(0, _USERS, _ROWS)
+    # Frequencies fall as in a Zipf law, over the items in an order that is the same for every period.
+    weights = 1.0 / np.arange(3, len(items) + 3) ** 1.1
+    chosen = rng.choice(len(items), _ROWS, p=weights / weights.sum())
+    shuffled = np.random.default_rng(len(items)).permutation(len(items))
+    columns = {
+        given["item"]: [items[shuffled[place]] for place in chosen],
+        given["user"]: [f"user {each}" for each in users],
+    }
+    if isinstance(empty, GroupedSource | UnlistedGroups):
+        columns |= _make_groups(chart, empty.keys, users, rng)
+    if given.get("value") is not None:
+        low, high = (float(each) for each in given["clip"])
+        columns[given["value"]] = rng.uniform(low, high, _ROWS).round(2).tolist()
+    return pa.table({name: pa.array(columns[name], kind) for name, kind in _list_columns(chart).items()})
+
+
+def _list_items(chart: Chart, empty: Any) -> list[str]:
+    """Return some items of the domain, or made-up items for partition selection."""
+    domain, discover = list_public_options(chart)["domain"], chart.get("discover")
+    if discover is not None:
+        return [
+            {
+                "integer": str(number),
+                "date": f"2026-01-{number % 28 + 1:02}",
+                "boolean": str(number % 2 == 0),
+            }.get(discover.get("kind"), f"item {number + 1}")
+            for number in range(50)
+        ]
+    if isinstance(domain, Integers):
+        return [str(domain.lo + number) for number in range(min(domain.d, _ITEMS))]
+    one = empty.members[0] if isinstance(empty, GroupedSource) else empty
+    return [str(item) for item in one.every_item()[:_ITEMS]]
+
+
+def _make_groups(chart: Chart, keys: Any, users: Any, rng: np.random.Generator) -> dict[str, list[str]]:
+    """Return the group columns: nine rows in ten are in the user's own group. The first day stands for a period."""
+    columns = read_by(list_public_options(chart)["by"])
+    home = np.where(rng.random(len(users)) < 0.9, users, rng.integers(0, _USERS, len(users))) % len(keys)
+    parts = [key if len(columns) > 1 else (key,) for key in keys]
+
+    def spell(column: Any, key: Any) -> str:
+        unit = getattr(column, "unit", None)
+        first = None if unit is None else UNITS[unit].parse(key)
+        return str(key) if first is None else first.isoformat()
+
+    return {
+        column.column: [spell(column, parts[group][place]) for group in home] for place, column in enumerate(columns)
+    }

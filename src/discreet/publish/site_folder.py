@@ -1,8 +1,11 @@
-"""Write a folder of files whole or not at all: a reader finds the old site or the new one at every moment.
+"""Write a site whole or not at all, with one writer at a time.
 
-The site is a symbolic link to a folder beside it, and the link is replaced in one step. One process writes a site at a
-time. A folder that was replaced stays for a while, for readers who are in it. A site that is a folder, as where links
-cannot be made, is exchanged in one step on Linux; elsewhere it is moved aside first, and for a moment there is none.
+The site is a symbolic link to a folder beside it. A new site is written into a new folder, and the link is replaced in
+one step, so a reader always finds the old site or the new one. The replaced folder stays for a while, for readers who
+are in it. If links cannot be made, the site is a folder: on Linux it is exchanged in one step; elsewhere it is moved
+aside first, and for a moment there is no site.
+
+A lock is an SQLite transaction on a file of its own, so it ends with the process, even if the process is killed.
 """
 
 from __future__ import annotations
@@ -12,38 +15,41 @@ import os
 import re
 import secrets
 import shutil
+import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InvalidValueError
-from discreet.publish.lock import hold_lock
+from discreet.errors import InvalidValueError, LedgerError
 
 KEPT_SECONDS = 60
-"""A replaced folder stays for so many seconds, so that a reader who found it can read all of its files."""
+"""A replaced folder is kept for this long, which lets a reader who opened it read all of its files."""
 
 MARK = ".discreet-site"
-"""A file by which a folder is known to be a site that was written here."""
+"""Name of an empty file that marks a folder as a site written by discreet."""
 
 
 def check_site(out: Path) -> None:
-    """Raises unless a site can be written at `out`: nothing is there, a link, or a site that was written before."""
+    """Raise unless `out` is missing, an empty folder, or a site that was written before."""
     if not out.parent.is_dir():
         raise InvalidValueError(f"out must be in a folder that exists, not {str(out)!r}")
-    if out.is_symlink() and os.path.exists(out) and not _is_ours(Path(os.path.realpath(out)), out):
-        raise InvalidValueError(f"out must not be a link to another folder, as {str(out)!r} is: it would be replaced")
-    if out.is_symlink() or not out.exists():
-        return
-    if not out.is_dir() or not ((out / MARK).is_file() or not any(out.iterdir())):
+    if out.is_symlink():
+        target = Path(os.path.realpath(out))
+        is_ours = target.parent == Path(os.path.realpath(out.parent)) and _is_draft(target.name, out)
+        if os.path.exists(out) and not is_ours:
+            raise InvalidValueError(
+                f"out must not be a link to another folder, as {str(out)!r} is: it would be replaced"
+            )
+    elif out.exists() and not (out.is_dir() and ((out / MARK).is_file() or not any(out.iterdir()))):
         raise InvalidValueError(
             f"out must be a new or an empty folder, or a site that discreet wrote, not {str(out)!r}"
         )
 
 
 def is_in_site(path: Path, out: Path) -> bool:
-    """Whether a file is in a site at `out`, or in a folder beside it that is replaced with it, by whichever links."""
+    """Return True if a file, with links resolved, is in the site at `out` or in a folder that is replaced with it."""
     real, place = Path(os.path.realpath(path)), Path(os.path.realpath(out.parent)) / out.name
     if real.is_relative_to(place) or real.is_relative_to(os.path.realpath(out)):
         return True
@@ -54,9 +60,18 @@ def is_in_site(path: Path, out: Path) -> bool:
 def write_site(
     out: Path, files: dict[str, str], wait: float = 600, report: Callable[..., None] = lambda *_, **__: None
 ) -> bool:
-    """Write files into the folder `out`, by their names in it, in place of all that was there.
+    """Replace the site at `out` by the given files.
 
-    Another process that writes the same site is waited for, `wait` seconds at most.
+    Parameters
+    ----------
+    out
+        The path of the site.
+    files
+        The text of each file, keyed by its path in the site.
+    wait
+        The longest time in seconds to wait for another process that writes the same site.
+    report
+        Is told of a wait.
 
     Returns
     -------
@@ -64,34 +79,30 @@ def write_site(
         True if the new site took the place of the old one in one step.
     """
     check_site(out)
-    with hold_lock(out, "out", wait, report):
-        # Another process may have written since.
+    with _hold_lock(out, "out", wait, report):
+        # Another process may have changed `out` during the wait.
         check_site(out)
         folder = _name_draft(out)
         try:
-            _write_files(folder, files)
+            folder.mkdir()
+            for name, text in {MARK: "", **files}.items():
+                path = folder / name
+                path.parent.mkdir(exist_ok=True)
+                with path.open("x", encoding="utf-8", newline="\n") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
             at_once = _put_in_place(folder, out)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        _remove_others(out, folder)
+        _remove_replaced(out, folder)
     return at_once
 
 
-def _write_files(folder: Path, files: dict[str, str]) -> None:
-    folder.mkdir()
-    for name, text in {MARK: "", **files}.items():
-        path = folder / name
-        path.parent.mkdir(exist_ok=True)
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-
-
 def _put_in_place(folder: Path, out: Path) -> bool:
-    """Make `out` stand for the folder; return True if that was one step."""
-    # Its age is counted from when it is replaced.
+    """Make `out` stand for the folder; return True if this took one step."""
+    # `_remove_replaced` counts the age of the old site from now.
     with suppress(OSError):
         os.utime(out)
     new = _name_draft(out, ".link")
@@ -118,7 +129,7 @@ def _put_in_place(folder: Path, out: Path) -> bool:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Exchange the names of two files or folders in one step; return False where the system cannot do that."""
+    """Exchange the names of two files or folders in one step; return False if the system cannot do that."""
     try:
         renameat2: Any = ctypes.CDLL(None).renameat2
     except (AttributeError, OSError, TypeError):
@@ -127,8 +138,8 @@ def _exchange(one: Path, other: Path) -> bool:
     return bool(renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
 
 
-def _remove_others(out: Path, current: Path) -> None:
-    """Remove sites that were replaced some time ago, and what runs that were killed have left."""
+def _remove_replaced(out: Path, current: Path) -> None:
+    """Remove sites that were replaced more than `KEPT_SECONDS` ago, and the remains of processes that were killed."""
     for path in out.parent.iterdir():
         with suppress(OSError):
             age = time.time() - path.lstat().st_mtime
@@ -140,15 +151,61 @@ def _remove_others(out: Path, current: Path) -> None:
                 path.unlink()
 
 
-def _is_ours(folder: Path, out: Path) -> bool:
-    """Whether a folder is one of those that are written beside a site."""
-    return folder.parent == Path(os.path.realpath(out.parent)) and _is_draft(folder.name, out)
-
-
 def _name_draft(out: Path, ending: str = "") -> Path:
-    """A new name beside a site, which `_is_draft` knows again."""
+    """Return a new name beside a site, which `_is_draft` recognizes."""
     return out.with_name(f".{out.name}-{secrets.token_hex(8)}{ending}")
 
 
 def _is_draft(name: str, out: Path) -> bool:
     return re.fullmatch(rf"\.{re.escape(out.name)}-[0-9a-f]{{16}}(\.link|\.old)?", name) is not None
+
+
+@contextmanager
+def lock_publishing(ledger: Path, wait: float, report: Callable[..., None]) -> Iterator[None]:
+    """Hold the lock of a ledger, so that no other run takes a period that is being drawn for a lost one."""
+    # Two names of one ledger must share a lock.
+    with _hold_lock(Path(os.path.realpath(ledger)), "ledger", wait, report):
+        yield
+
+
+def find_lock(path: Path) -> Path:
+    """Return the file that is locked for `path`."""
+    return path.with_name(f".{path.name}.publish-lock")
+
+
+@contextmanager
+def _hold_lock(path: Path, name: str, wait: float, report: Callable[..., None]) -> Iterator[None]:
+    """Hold the lock of a file or folder, after waiting at most `wait` seconds for another run.
+
+    `name` is the setting that names the file or folder, for errors.
+    """
+    file = find_lock(path)
+    refused = InvalidValueError(f"{name} must be in a folder that can be written, and that of {path.name} cannot")
+
+    def try_lock() -> bool:
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                return False
+            raise refused from None
+        return True
+
+    try:
+        # An earlier version made the file readable by others; now it is the owner's alone.
+        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+        with suppress(OSError):
+            file.chmod(0o600)
+        connection = sqlite3.connect(file, timeout=0, isolation_level=None)
+    except (OSError, sqlite3.Error):
+        raise refused from None
+    with closing(connection):
+        if not try_lock():
+            report("waiting", on="budget" if name == "ledger" else "site", seconds=wait)
+            connection.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
+            if not try_lock():
+                done = "nothing was drawn" if name == "ledger" else "the site was not written"
+                raise LedgerError(
+                    f"another run of 'discreet publish' is at work on {path.name}; {done}, try again later"
+                )
+        yield

@@ -34,6 +34,15 @@ from discreet.text import measure_width, pad_cell, printable, round_up
 _ALL, _FEW, _FOLDED = 12, 3, 200
 """Up to how many groups are printed whole, how many of more, and how many a page has to unfold."""
 
+_SIDE_BY_SIDE = (
+    '<div style="display:flex;flex-wrap:wrap;gap:1em 2em;align-items:flex-start">'
+    "{% for name, list in lists %}<div><b>{{ name }}</b>{{ list | safe }}</div>{% endfor %}</div>"
+)
+_FOLDS = (
+    "{% for name, list in lists %}<details><summary>{{ name }}</summary>{{ list | safe }}</details>{% endfor %}"
+    "{% if more %}<p>... and {{ '{:,}'.format(more) }} more groups (all of them: to_frame())</p>{% endif %}"
+)
+
 _GAP, _LONGEST = 4, 40
 """How many blanks there are between lists, and how long a name can be where lists stand beside each other."""
 
@@ -93,23 +102,12 @@ class GroupedListing:
         ]
 
     def to_html(self) -> str:
-        """The lists of few groups beside each other, those of more to unfold one by one; no script is needed."""
-        from html import escape
+        """Return the lists side by side, or, if there are many groups, folded one by one; no script is needed."""
+        from discreet.html_text import render_html
 
-        if len(self.lists) <= _ALL:
-            style = "display:flex;flex-wrap:wrap;gap:1em 2em;align-items:flex-start"
-            parts = (f"<div><b>{escape(name_group(group))}</b>{one.to_html()}</div>" for group, one in self._some(_ALL))
-            return f'<div style="{style}">{"".join(parts)}</div>'
-        folds = (
-            f"<details><summary>{escape(name_group(group))}</summary>{one.to_html()}</details>"
-            for group, one in self._some(_FOLDED)
-        )
-        more = (
-            f"<p>... and {len(self.lists) - _FOLDED:,} more groups (all of them: to_frame())</p>"
-            if len(self.lists) > _FOLDED
-            else ""
-        )
-        return "".join(folds) + more
+        template = _SIDE_BY_SIDE if len(self.lists) <= _ALL else _FOLDS
+        lists = [(name_group(group), one.to_html()) for group, one in self._some(_FOLDED)]
+        return render_html(template, lists=lists, more=len(self.lists) - len(lists))
 
     def _some(self, count: int) -> Iterator[tuple[Any, Listing]]:
         return islice(self.lists.items(), count)

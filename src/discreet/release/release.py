@@ -84,15 +84,14 @@ class Listing:
         return [f"{i:>{width}}  {name}" if self.order else name for i, name in enumerate(names, 1)]
 
     def to_html(self) -> str:
-        """The items as a list of HTML, or as a table with their counts."""
-        from html import escape
+        """Return the items as an HTML list, or as a table with their counts."""
+        from discreet.html_text import make_html_table, render_html
 
         if self.counts is not None:
-            from discreet.html_text import make_html_table
-
             return make_html_table(self._cells(), _TABLE)
         tag = "ul" if self.order is None else "ol"
-        return f"<{tag}>{''.join(f'<li>{escape(str(item))}</li>' for item in self._list_items())}</{tag}>"
+        template = "<{{ tag }}>{% for item in items %}<li>{{ item }}</li>{% endfor %}</{{ tag }}>"
+        return render_html(template, tag=tag, items=map(str, self._list_items()))
 
     def _list_items(self) -> list[Any]:
         return self.items if self.order is None else self.order

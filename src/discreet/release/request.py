@@ -6,13 +6,22 @@ verifies, analyses or charges a release takes the request.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any, Protocol
 
-from discreet.errors import InvalidTypeError, InvalidValueError, quote
+import numpy as np
+
+from discreet.errors import InternalError, InvalidTypeError, InvalidValueError, quote
+from discreet.exact.arrays import Ranks
+from discreet.exact.discrete import sample_discrete_laplace
+from discreet.exact.entropy import Entropy, as_entropy
+from discreet.labels import sort_key, sort_labels
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.registry import DEFAULT, check_mechanism
-from discreet.mechanisms.tally import Tally
+from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity, check_adjacency, positive, sensitivity_or_default, whole_number
 from discreet.release.counts import (
     CountFormat,
@@ -27,8 +36,82 @@ from discreet.release.counts import (
 )
 from discreet.release.guarantee import Guarantee
 from discreet.release.padding import Workload
-from discreet.sources.base import Source
+from discreet.release.release import Release
+from discreet.sources.base import AnySource, Source
 from discreet.sources.scores import as_source
+
+
+@dataclass(frozen=True)
+class Randomness:
+    """The random choices of one release.
+
+    Attributes
+    ----------
+    select
+        Draws a selection from a prepared mechanism.
+    noise
+        Draws n with probability proportional to exp(-rate |n|), for the rate that it is given; None for no counts.
+    entropy
+        The source of random bits.
+    private
+        False where the bits come from a generator that a test passed.
+    """
+
+    select: Callable[[Prepared], Selection]
+    noise: Callable[[Fraction], int] | None = None
+    entropy: Entropy = field(default_factory=Entropy)
+    private: bool = True
+
+    @classmethod
+    def of(cls, rng: Any) -> Randomness:
+        """Return the choices by the bits of a generator, or of the operating system where `rng` is None."""
+        entropy = as_entropy(rng)
+
+        def select(prepared: Prepared) -> Selection:
+            return prepared.select(entropy)
+
+        return cls(select, partial(sample_discrete_laplace, entropy), entropy, rng is None)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The outcome of a draw on a tally.
+
+    Attributes
+    ----------
+    selection
+        The ranks that are released.
+    scores
+        Their exact scores, where counts are released.
+    values
+        Their noisy values in steps of the grid, where the mechanism releases values.
+    chosen
+        The candidate that the mechanism chose, where it chooses between several.
+    """
+
+    selection: Selection = field(default_factory=lambda: Selection(np.empty(0, np.int64)))
+    scores: list[Fraction] = field(default_factory=list)
+    values: list[int] = field(default_factory=list)
+    chosen: str | None = None
+
+
+class AnyRequest(Protocol):
+    """A request of any kind: a list, lists by group, items to be found, or a sketch."""
+
+    @property
+    def source(self) -> AnySource:
+        """Where the scores come from."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of the release."""
+
+    @property
+    def workload(self) -> Workload:
+        """The public sizes that say how long the release takes."""
+
+    def draw(self, randomness: Randomness) -> Any:
+        """Draw the release."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,13 +159,59 @@ class Request:
         return Workload(self.source.typed, self.d, self.k, self.has_numbers)
 
     def prepare(self, tally: Tally) -> Prepared:
-        """The mechanism on the scores of the source."""
+        """Return the mechanism on the scores of the source."""
         promised = self.guarantee
         return promised.mechanism.prepare(tally, self.k, promised.selection_epsilon, promised.sensitivity)
 
-    def prepare_draw(self, tally: Tally) -> Prepared | None:
-        """The same, or None where everything is selected without a draw."""
-        return None if self.takes_all_items else self.prepare(tally)
+    def draw(self, randomness: Randomness) -> Release:
+        """Take a snapshot, tally the scores, draw ranks, look up the items, and return the release."""
+        if self.takes_all_items and self.count_mechanism is None:
+            return self.make_release(self.source.every_item(), Drawn(), randomness)
+        # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
+        with np.errstate(all="ignore"), self.source.snapshot() as snapshot:
+            drawn = self.draw_ranks(snapshot.tally, randomness)
+            items = snapshot.items(drawn.selection)
+        return self.make_release(items, drawn, randomness)
+
+    def draw_ranks(self, tally: Tally, randomness: Randomness) -> Drawn:
+        """Draw which ranks of a tally are released, and read what is released of their scores."""
+        selection = Selection(np.arange(self.k)) if self.takes_all_items else randomness.select(self.prepare(tally))
+        values: list[int] = []
+        if selection.values is not None and self.value_format is not None:
+            values = selection.values.to_steps(self.value_format.grid)
+        if self.count_mechanism is None:
+            return Drawn(selection, [], values, selection.chosen)
+        ranks = selection.draw_ranks()
+        return Drawn(Selection(ranks), [tally.exact(rank) for rank in ranks.tolist()], values, selection.chosen)
+
+    def make_release(self, items: list[Any] | Ranks, drawn: Drawn, randomness: Randomness) -> Release:
+        """Return the release of the drawn items, with noise on their scores or with their values, if there are any."""
+        mechanism, counted, form = self.guarantee.mechanism, self.count_mechanism, self.value_format
+        listed = check_items(items, self.k, mechanism.may_release_fewer)
+        has_order = mechanism.ordered and not self.takes_all_items
+        labels: list[Any] = []
+        if has_order or counted is not None:
+            labels = items.tolist() if isinstance(items, np.ndarray) else items
+        order, counts = labels if has_order else None, None
+        if counted is not None and randomness.noise is not None:
+            counts = counted.add_noise(labels, drawn.scores, randomness.noise)
+        if form is not None and drawn.values:
+            # In the released order, which is that of the values before they are rounded.
+            counts = [form.make_count(item, steps) for item, steps in zip(order or [], drawn.values, strict=True)]
+        asked = self.k if mechanism.may_release_fewer else None
+        return Release(listed, order, self.d, self.guarantee, randomness.private, counts, asked, drawn.chosen)
+
+
+def check_items(items: list[Any] | Ranks, k: int, may_be_fewer: bool) -> list[Any]:
+    """Return the items sorted by label; raise InternalError unless they are distinct, and k or, if allowed, fewer."""
+    listed = sort_labels(items)
+    # Two labels that Python calls equal, such as the two hours of a clock that is set back, differ in their keys.
+    kinds = {type(item) for item in listed}
+    simple = kinds <= {str} or kinds <= {int}
+    distinct = len(set(listed if simple else map(sort_key, listed)))
+    if distinct < len(listed) or not (len(listed) == k or (may_be_fewer and len(listed) < k)):
+        raise InternalError
+    return listed
 
 
 @dataclass(frozen=True)

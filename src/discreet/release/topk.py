@@ -1,66 +1,29 @@
-"""top_k: the one assembly, from a source of scores to a release.
+"""Release the top-k of scored items: check the request, charge the ledger, draw, and return the release.
 
-A source gives a tally, a mechanism is prepared on it, a draw selects ranks, the source names the items at them, and
-that is the release.
+`top_k` reads like the sentence. `Delivery` holds the release back until the padding allows it to be seen; the four
+kinds of request draw it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
-import numpy as np
-
-from discreet.errors import InternalError, InvalidValueError
-from discreet.exact.arrays import Ranks
-from discreet.exact.discrete import sample_discrete_laplace
-from discreet.exact.entropy import Entropy, as_entropy
-from discreet.labels import sort_key, sort_labels
-from discreet.mechanisms.base import Mechanism, Prepared
-from discreet.mechanisms.tally import Selection, Tally
+from discreet.mechanisms.base import Mechanism
 from discreet.privacy import Number, Sensitivity
+from discreet.release.delivery import Delivery, plan_charge
 from discreet.release.padding import Padding, check_auto
 from discreet.release.release import Release
-from discreet.release.request import Request, make_request
+from discreet.release.request import AnyRequest, make_request
 from discreet.sources.arrays.array import is_tensor, is_typed
-from discreet.sources.base import AnySource, Chosen, GroupedSource, Source
-from discreet.sources.events.engine import EngineError
+from discreet.sources.base import AnySource, GroupedSource, Source
 from discreet.sources.scores import as_any_source
 
 if TYPE_CHECKING:
-    from discreet.ledger.charges import Charge
     from discreet.ledger.ledger import Ledger
-    from discreet.release.discovery import DiscoveryRequest
     from discreet.release.grouped import AnyRelease, GroupedRelease
-    from discreet.release.grouped_draw import GroupedRequest
-    from discreet.release.sketch import Sketch
-    from discreet.release.sketch_draw import SketchRequest
     from discreet.sources.discovered import UnlistedGroups
-
-
-# What a release of any kind is asked for: of one list of items, of one for each group, or of items to be found.
-
-AnyRequest: TypeAlias = "Request | GroupedRequest | DiscoveryRequest"
-
-
-def make_any_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> AnyRequest:
-    """The request that the arguments of `top_k` describe, by group where the scores are, or for items to be found."""
-    if isinstance(scores, Source) or not isinstance(scores, AnySource):
-        return make_request(scores, k, epsilon, **terms)
-    if isinstance(scores, GroupedSource):
-        from discreet.release.grouped_draw import make_grouped_request
-
-        return make_grouped_request(scores, k, epsilon, **terms)
-    from discreet.release.discovery import make_discovery_request
-    from discreet.sources.discovered import UnlistedSource
-
-    assert isinstance(scores, UnlistedSource), "there is no other kind of source"
-    return make_discovery_request(scores, k, epsilon, **terms)
 
 
 class _Options(TypedDict, total=False):
@@ -168,209 +131,37 @@ def top_k(
     Fraction(1, 1)
     """
     padding = Padding(pad_to)
-    if padding.is_auto and not isinstance(scores, AnySource):
-        check_auto(is_tensor(scores) or is_typed(scores))
+    delta = Fraction(0)
     if isinstance(scores, AnySource):
         padding.add_elapsed(scores.opening_seconds())
-    delta = scores.delta if isinstance(scores, AnySource) else Fraction(0)
-    given = [scores, labels]
-    # What the caller keeps nowhere else is freed with the source, before the wait.
-    del scores, labels
-
-    def open_source() -> AbstractContextManager[AnySource]:
-        names, values = given.pop(), given.pop()
-        return nullcontext(as_any_source(values, names))
-
-    ask = partial(
-        make_any_request, k=k, epsilon=epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency,
-        counts=counts, split=split,
-    )  # fmt: skip
+        delta = scores.delta
+    elif padding.is_auto:
+        check_auto(is_tensor(scores) or is_typed(scores))
     charge = plan_charge(ledger, purpose, request_id, dataset, rng, delta)
-    release: AnyRelease = release_from(open_source, ask, padding, charge, rng)
+    with Delivery(padding, charge, rng) as delivery:
+        source = as_any_source(scores, labels)
+        # What the caller keeps nowhere else is freed before the wait.
+        del scores, labels
+        request = make_any_request(
+            source, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency, counts=counts,
+            split=split,
+        )  # fmt: skip
+        delivery.draw(request)
+        del source, request
+    release: AnyRelease = delivery.release
     return release
 
 
-def release_from(
-    open_source: Callable[[], AbstractContextManager[Any]],
-    ask: Callable[[Any], AnyRequest | SketchRequest],
-    padding: Padding,
-    charge: Charge | None = None,
-    rng: Any = None,
-) -> Any:
-    """What `top_k` or `sketch` returns, from a source that is opened here and let go before anything is seen outside.
+def make_any_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> AnyRequest:
+    """Return the request that the arguments of `top_k` describe: for a list, for each group, or for items to find."""
+    if isinstance(scores, Source) or not isinstance(scores, AnySource):
+        return make_request(scores, k, epsilon, **terms)
+    if isinstance(scores, GroupedSource):
+        from discreet.release.grouped_request import make_grouped_request
 
-    Everything that takes private time, freeing the scores with the rest, happens before a wait; what comes after one
-    sees the release alone. With a ledger the charge can be seen too, on the file, so that it has a wait of its own.
-    """
+        return make_grouped_request(scores, k, epsilon, **terms)
+    from discreet.release.discovery_request import make_discovery_request
+    from discreet.sources.discovered import UnlistedSource
 
-    def select(prepared: Prepared) -> Selection:
-        return prepared.select(entropy)
-
-    with padding.delay_errors():
-        record, release = None, None
-        try:
-            with open_source() as source:
-                request, entropy = ask(source), as_entropy(rng)
-                if padding.is_auto:
-                    padding.choose_period(request.workload)
-                if charge is not None:
-                    query = charge.query(request)
-                    if charge.is_new():
-                        request.source.probe()
-                        charge.check_room(query)
-                    padding.wait()
-                    record, release = charge.spend(query)
-                if release is None:
-                    noise = count_noise(entropy)
-                    with tell_spent(record is not None):
-                        release = draw_any(request, select, noise, rng is None, entropy)
-                # The last references to the source: it goes when it is let go.
-                del source, request
-        except InternalError:
-            try:
-                padding.wait()
-            finally:
-                if charge is not None and record is not None:
-                    charge.lock(record)
-            raise
-        padding.wait()
-        if charge is not None and record is not None:
-            charge.keep(record, release)
-        return release
-
-
-@contextmanager
-def tell_spent(is_charged: bool) -> Iterator[None]:
-    """Raise a failure of an engine inside with the words that it stays spent, if it was charged before."""
-    try:
-        yield
-    except EngineError as error:
-        if not is_charged:
-            raise
-        raise EngineError(f"{error}; it was charged before, and what it cost stays spent") from None
-
-
-def plan_charge(
-    ledger: Any, purpose: Any, request_id: Any, dataset: Any, rng: Any = None, delta: Fraction = Fraction(0)
-) -> Charge | None:
-    """What a release will be charged to and as what; None without a ledger, which is where all of that is written.
-
-    `delta` is that of the release, where it has one: a ledger that has none for it is refused before anything is read.
-    """
-    if ledger is None:
-        for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset)):
-            if given is not None:
-                raise InvalidValueError(f"{name} must be left out without a ledger, which is where it is written")
-        return None
-    if rng is not None:
-        raise InvalidValueError("rng must be left out with a ledger: what can be drawn again is not private")
-    from discreet.ledger.charges import open_charge
-
-    return open_charge(ledger, purpose, request_id, dataset, delta)
-
-
-def count_noise(entropy: Entropy) -> Callable[[Fraction], int]:
-    """What draws the noise of counts: n with probability exactly proportional to exp(-rate |n|), for any rate."""
-    return partial(sample_discrete_laplace, entropy)
-
-
-def draw_any(
-    request: AnyRequest | SketchRequest,
-    draw: Callable[[Prepared], Selection],
-    noise: Callable[[Fraction], int] | None = None,
-    private: bool = True,
-    entropy: Entropy | None = None,
-) -> AnyRelease | Sketch:
-    """The release of what `draw` selects, by group where the request is; `entropy` finds items that nobody listed.
-
-    A sketch selects nothing, and is all noise.
-    """
-    if isinstance(request, Request):
-        return draw_release(request, draw, noise, private)
-    from discreet.release.discovery import DiscoveryRequest
-    from discreet.release.grouped_draw import GroupedRequest
-
-    if isinstance(request, GroupedRequest):
-        from discreet.release.grouped_draw import draw_grouped_release
-
-        return draw_grouped_release(request, draw, noise, private)
-    if isinstance(request, DiscoveryRequest):
-        from discreet.release.discovery import draw_discovery_release
-
-        return draw_discovery_release(request, draw, noise, private, entropy or Entropy())
-    from discreet.release.sketch_draw import draw_sketch
-
-    return draw_sketch(request, noise or count_noise(entropy or Entropy()), private)
-
-
-def draw_release(
-    request: Request,
-    draw: Callable[[Prepared], Selection],
-    noise: Callable[[Fraction], int] | None = None,
-    private: bool = True,
-) -> Release:
-    """The release of what `draw` selects, with counts where the request has them and `noise` to add.
-
-    The one way from ranks to what the caller sees: the verifier walks it with every choice in turn.
-    """
-    scored = request.count_mechanism is not None
-    chosen: Chosen
-    drawn = Drawn()
-    if request.takes_all_items and not scored:
-        chosen = request.source.every_item(), []
-    else:
-        # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
-        with np.errstate(all="ignore"):
-            chosen = request.source.select_items(partial(choose_ranks, request, draw, drawn), scored)
-    return make_release(request, chosen, drawn, noise, private)
-
-
-@dataclass
-class Drawn:
-    """What is released beside the items: values, in steps, and which candidate was chosen, where there are any."""
-
-    values: list[int] = field(default_factory=list)
-    chosen: str | None = None
-
-
-def choose_ranks(request: Request, draw: Callable[[Prepared], Selection], drawn: Drawn, tally: Tally) -> Selection:
-    """Return what `draw` selects of the mechanism on a tally, or everything where the request takes all items.
-
-    What comes with it is noted in `drawn`, as long as the tally is there to make values of.
-    """
-    prepared = request.prepare_draw(tally)
-    if prepared is None:
-        return Selection(np.arange(request.k))
-    selection = draw(prepared)
-    if selection.values is not None and request.value_format is not None:
-        drawn.values = selection.values.to_steps(request.value_format.grid)
-    drawn.chosen = selection.chosen
-    return selection
-
-
-def make_release(
-    request: Request, chosen: Chosen, drawn: Drawn, noise: Callable[[Fraction], int] | None, private: bool
-) -> Release:
-    """Return the release of the chosen items, with their values, or with noise on their scores, where there are any."""
-    (items, scores), counted, form = chosen, request.count_mechanism, request.value_format
-    listed = check_items(items, request.k, request.guarantee.mechanism.may_release_fewer)
-    has_order = request.guarantee.mechanism.ordered and not request.takes_all_items
-    order = (items.tolist() if isinstance(items, np.ndarray) else items) if has_order else None
-    counts = None if counted is None or noise is None else counted.add_noise(list(items), scores, noise)
-    if form is not None and drawn.values:
-        # In the released order, which is that of the values before they are rounded.
-        counts = [form.make_count(item, steps) for item, steps in zip(order or [], drawn.values, strict=True)]
-    asked = request.k if request.guarantee.mechanism.may_release_fewer else None
-    return Release(listed, order, request.d, request.guarantee, private, counts, asked, drawn.chosen)
-
-
-def check_items(items: list[Any] | Ranks, k: int, may_be_fewer: bool) -> list[Any]:
-    """Return the items sorted by label; raise InternalError unless they are distinct, and k or, if allowed, fewer."""
-    listed = sort_labels(items)
-    # Equality knows nothing of the two hours of a clock that is set back, and keys do.
-    kinds = {type(item) for item in listed}
-    simple = kinds <= {str} or kinds <= {int}
-    distinct = len(set(listed if simple else map(sort_key, listed)))
-    if distinct < len(listed) or not (len(listed) == k or (may_be_fewer and len(listed) < k)):
-        raise InternalError
-    return listed
+    assert isinstance(scores, UnlistedSource), "there is no other kind of source"
+    return make_discovery_request(scores, k, epsilon, **terms)

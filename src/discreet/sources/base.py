@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import Any, ClassVar, Protocol
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Ranks
@@ -18,9 +17,6 @@ from discreet.privacy import MANY as MANY
 from discreet.privacy import ONE as ONE
 from discreet.privacy import Sensitivity, whole_number
 from discreet.text import decimal, printable
-
-Chosen = tuple[list[Any] | Ranks, list[Fraction]]
-"""The items that were chosen, in an array where they are positions, and their scores where they were asked for."""
 
 
 class OpeningTime:
@@ -85,6 +81,18 @@ def refuse_curve() -> InvalidTypeError:
     return InvalidTypeError("scores must have items to release, and a Sketch has none: it is for planning a release")
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """The scores of a source at one time: valid inside the block of `Source.snapshot`."""
+
+    source: Source
+    tally: Tally
+
+    def items(self, selection: Selection) -> list[Any] | Ranks:
+        """Return the labels of a selection, in an array where they are positions; draw what it leaves open."""
+        return [] if selection.is_empty else self.source.draw_items(self.tally, selection)
+
+
 class Source(AnySource, ABC):
     """Scored items of a public domain. The tally and the items come from one snapshot."""
 
@@ -132,27 +140,16 @@ class Source(AnySource, ABC):
         """
         return self.items(selection.draw_ranks())
 
-    def select_items(self, choose: Callable[[Tally], Selection], scored: bool) -> Chosen:
-        """What `choose` selects of the tally, from one snapshot; where `scored`, with the exact score of each item."""
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Hold one snapshot of the scores, from which the tally and the items both come, until the block ends."""
         with self.exclusive():
             try:
-                tally = self.tally()
-                return self.draw_chosen(tally, choose(tally), scored)
+                yield Snapshot(self, self.tally())
             finally:
                 self.close()
 
-    def draw_chosen(self, tally: Tally, selection: Selection, scored: bool) -> Chosen:
-        """What was selected of the tally, while that is there."""
-        if selection.is_empty:
-            return [], []
-        if not scored:
-            return self.draw_items(tally, selection), []
-        ranks = selection.draw_ranks()
-        items = self.draw_items(tally, Selection(ranks))
-        labels = items.tolist() if isinstance(items, np.ndarray) else items
-        return labels, [tally.exact(rank) for rank in ranks.tolist()]
-
-    def snapshot(self) -> Source:
+    def freeze(self) -> Source:
         """Return a source whose scores nobody else can change: the same where they are not held in memory."""
         return self
 
@@ -165,8 +162,18 @@ class Source(AnySource, ABC):
 #
 # What one user can do to them all is said once, for the whole: a user is in one group ("one"), or in several ("many").
 
-Choose = Callable[[int, Tally], Selection]
-"""Selects ranks of a group, given its index and its tally."""
+
+class GroupedSnapshot(Protocol):
+    """The scores of all groups at one time."""
+
+    def tallies(self) -> Iterator[Tally]:
+        """Yield the tally of each group, in the order of the source."""
+
+    def pick(self, selection: Selection) -> Any:
+        """Draw what a selection of the group of the last tally leaves open, and return what `items` needs of it."""
+
+    def items(self, picks: list[Any]) -> list[list[Any] | Ranks]:
+        """Return the labels of what was picked in each group, in an array where they are positions."""
 
 
 class GroupedSource(AnySource, ABC):
@@ -193,17 +200,8 @@ class GroupedSource(AnySource, ABC):
     members: Sequence[Source]
 
     @abstractmethod
-    def select_items(self, choose: Choose, scored: bool) -> list[Chosen]:
-        """What `choose` selects in each group, all from one snapshot, which is let go again.
-
-        Parameters
-        ----------
-        choose
-            Called with the index and the tally of each group, in order. What a selection leaves open is drawn before
-            the next group's turn.
-        scored
-            Whether to give the exact score of each item too.
-        """
+    def snapshot(self) -> AbstractContextManager[GroupedSnapshot]:
+        """Hold one snapshot of the scores of all groups until the block ends."""
 
     def __repr__(self) -> str:
         """What is public about it, in short."""

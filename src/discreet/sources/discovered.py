@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Ranks
@@ -173,8 +173,14 @@ class FoundItems(NamedTuple):
     scores: list[int]
 
 
-KeepItems = Callable[[Ranks, Ranks], Ranks]
-"""Which items are kept, by rank, given for how many users the items of each run count and how many they are."""
+class UnlistedSnapshot(Protocol):
+    """The items that count for somebody at one time, in each group; where there are no groups, in one."""
+
+    def runs(self) -> list[tuple[Ranks, Ranks]]:
+        """Return for each group a run-length encoding: numbers of users, and how many items count for so many."""
+
+    def items(self, kept: list[Ranks]) -> list[FoundItems]:
+        """Return the items at some ranks of each group."""
 
 
 class UnlistedSource(AnySource, ABC):
@@ -198,15 +204,13 @@ class UnlistedSource(AnySource, ABC):
         return self.terms.delta
 
     @abstractmethod
-    def find_items(self, key: str, keep: KeepItems) -> list[FoundItems]:
-        """The items that `keep` keeps, all from one snapshot, which is let go again.
+    def snapshot(self, key: str) -> AbstractContextManager[UnlistedSnapshot]:
+        """Hold one snapshot of the items until the block ends.
 
         Parameters
         ----------
         key
-            What the hash depends on that decides which items of a user count. It need not be secret.
-        keep
-            Called once for every group, in order; once where there are no groups.
+            The key of the hash that decides which items of a user count. It need not be secret.
         """
 
 

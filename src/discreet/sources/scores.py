@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing
 from typing import Any
 
 from discreet.errors import Error, InvalidTypeError, InvalidValueError, quote
+from discreet.exact.arrays import Ranks
 from discreet.labels import check_labels, unwrap_label
+from discreet.mechanisms.tally import Selection, Tally
 from discreet.sources.arrays.array import array_source, check_label_list, is_tensor
 from discreet.sources.base import (
     MANY,
     AnySource,
-    Choose,
-    Chosen,
     GroupedSource,
     OpeningTime,
+    Snapshot,
     Source,
     check_each_user,
     refuse_curve,
@@ -65,6 +66,30 @@ def as_any_source(scores: Any, labels: Any = None) -> AnySource:
 # `discreet.grouped`: scores that the caller holds for each group, as one source.
 
 
+class MemberSnapshots:
+    """Snapshots of the members, taken one after the other: each is let go before the next is taken."""
+
+    def __init__(self, members: Sequence[Source]) -> None:
+        self._members, self._held = members, ExitStack()
+        self._current: Snapshot
+
+    def tallies(self) -> Iterator[Tally]:
+        for member in self._members:
+            self.close()
+            self._current = self._held.enter_context(member.snapshot())
+            yield self._current.tally
+
+    def pick(self, selection: Selection) -> list[Any] | Ranks:
+        return self._current.items(selection)
+
+    def items(self, picks: list[Any]) -> list[list[Any] | Ranks]:
+        return picks
+
+    def close(self) -> None:
+        """Let go of the snapshot that is held."""
+        self._held.close()
+
+
 class MemberGroups(GroupedSource):
     """A source for each group, which are read one after the other."""
 
@@ -80,8 +105,8 @@ class MemberGroups(GroupedSource):
         self.each_user, self.groups_per_user = each_user, groups_per_user
         self.opening = OpeningTime()
 
-    def select_items(self, choose: Choose, scored: bool) -> list[Chosen]:
-        return [member.select_items(partial(choose, i), scored) for i, member in enumerate(self.members)]
+    def snapshot(self) -> AbstractContextManager[MemberSnapshots]:
+        return closing(MemberSnapshots(self.members))
 
     def description(self) -> dict[str, Any]:
         bound = {"max_groups_per_user": self.groups_per_user} if self.each_user == MANY else {}
@@ -215,7 +240,7 @@ def _open_member(key: Any, scores: Any, labels: Any) -> Source:
             raise refuse_curve()
         source = as_source(scores, labels)
         # The groups outlive this call, and what the caller holds may change.
-        return source.snapshot()
+        return source.freeze()
     except Error as error:
         kind, message = type(error), str(error)
     raise kind(f"{message} (in the group {quote(key)})")

@@ -1,1 +1,1 @@
-"""The paper's figures and tables, and what it left out, computed anew: one page, for public or made-up scores."""
+"""Compute the figures and tables of the paper, and more, for public or made-up scores, and plan releases."""

@@ -1,23 +1,33 @@
-"""Sorts the points of a study into panels, and draws a panel as SVG.
+"""Sort the points of a study into pictures and draw each one with matplotlib.
 
-A panel has the curves of one figure for one vector, one k and one goal. The same drawing stands in the page, where a
-script adds what answers a pointer, and in the files.
+A picture has one panel per goal for one figure, one vector and one k. Canonical's curves are solid and blue, darker for
+a larger gamma. Every other method has a hue that no gamma has and one of four dash patterns: seven hues and four
+patterns have no common factor, so 28 methods differ in one of the two. Every curve also has a marker.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field, replace
-from html import escape
-from itertools import pairwise
+import io
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from importlib.util import find_spec
+from itertools import chain, product
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from discreet.errors import MissingExtraError
+from discreet.exact.arrays import Floats
 from discreet.mechanisms.canonical import Canonical
-from discreet.study import theme
-from discreet.study.line_labels import Box, LineLabel, place_labels, shorten_names
-from discreet.study.results import FIGURES, Figure, Point, Results
+from discreet.study.curves import FIGURES, Figure, Point, Results
 
-WIDTH, HEIGHT = 420, 290
-LEFT, RIGHT, TOP, BOTTOM = PLOT = (46, 408, 40, 244)
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 GOAL_TITLES = {
     "top": ("TOP", "exactly the k best"),
     "great": ("GREAT", "best k/10 in, none past rank 1.1 k"),
@@ -25,47 +35,53 @@ GOAL_TITLES = {
     "optimal": ("OPTIMAL", "a best k, however ties are broken"),
     "recall": ("RECALL", "the share of the list that is right"),
 }
-_GOAL_PLACES = {goal: place for place, goal in enumerate(GOAL_TITLES)}
+
+INK, QUIET, GRID, PAPER = "#1b2330", "#596273", "#e3e7ee", "#ffffff"
+HUES = ("#c2410c", "#0f766e", "#9333ea", "#52525b", "#2f7d1f", "#be185d", "#8a5a00")
+DASHES: tuple[Any, ...] = ((0, (7, 3)), (0, (2, 2)), (0, (10, 3, 2, 3)), (0, (14, 4)))
+BLUES = ("#3f97f7", "#3588ee", "#2b7ae5", "#216bdc", "#175cd3", "#1248a9", "#0d3480", "#082056", "#030c2c")
+MARKERS = "os^DvPX<>ph*d"
+
+STYLE: dict[Any, Any] = {
+    "axes.axisbelow": True, "axes.edgecolor": QUIET, "axes.grid": True, "axes.labelcolor": INK,
+    "axes.spines.right": False, "axes.spines.top": False, "axes.titlelocation": "left", "axes.titlesize": 12,
+    "axes.titleweight": "bold", "font.size": 11, "grid.color": GRID, "legend.fontsize": 10, "legend.frameon": False,
+    "svg.hashsalt": "discreet", "text.color": INK, "xtick.color": QUIET, "xtick.labelcolor": INK,
+    "ytick.color": QUIET, "ytick.labelcolor": INK,
+}  # fmt: skip
+"""The matplotlib settings of all pictures: colours, no frame, and element ids that are the same in every run."""
+
+_SETTINGS: dict[Any, Any] = {
+    **STYLE, "axes.titlesize": 10, "axes.titleweight": "normal", "font.size": 9, "legend.fontsize": 9,
+    "legend.handlelength": 4, "svg.fonttype": "none", "text.parse_math": False,
+}  # fmt: skip
+
+_PANEL = (4.2, 2.9)
+"""The width and height of a panel in inches."""
+
 SHOWN_ERROR = 0.005
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_MAIN = Canonical().label
-_STEP, _SEEN = 0.3, 4.0
-"""Between points that differ by more than a step and are further apart than this on the paper nothing is drawn."""
+"""Errors up to this size are narrower than the line of a curve and get no band."""
+
+_STEP, _SEEN = 0.3, 0.011
+"""No line joins points that differ by more than this probability and this share of the axis, about four pixels."""
+
+_GAMMA = re.compile(r"\bgamma = (\d+(?:/[1-9]\d*|\.\d+)?)(?![\d./])")
 
 
 @dataclass(frozen=True)
-class Axis:
-    """A horizontal axis: what it says, whether it is logarithmic, and where it begins and ends."""
-
-    label: str
-    logarithmic: bool
-    low: float
-    high: float
-
-    def share(self, x: float) -> float:
-        """How far x lies from the beginning of the axis to its end, as a share of its length."""
-        low, high, here = (math.log10(v) if self.logarithmic else v for v in (self.low, self.high, x))
-        return (here - low) / (high - low) if high > low else 0.5
-
-    def ticks(self) -> list[float]:
-        """The round numbers to write below the axis."""
-        return _powers(self.low, self.high) if self.logarithmic else _steps(self.low, self.high)
-
-
-@dataclass(frozen=True)
-class Panel:
-    """The curves of one figure for one vector, one k and one goal.
+class Picture:
+    """The curves of one figure for one vector and one k.
 
     Attributes
     ----------
-    figure, vector, d, k, goal
-        What all its points have in common.
-    axis
-        The same for all goals, so that they can be compared side by side.
+    figure, vector, d, k
+        The values that all its points share.
+    low, high
+        The ends of the horizontal axis, the same for all goals so that they can be compared.
     methods
-        All methods of the figure, in the order of its points, gammas as numbers: the legend of every panel.
+        All methods of the figure, gammas in ascending order, so that a method looks the same in every picture.
     curves
-        The points of each method that is there, from left to right.
+        The points of each method from left to right, by goal.
     marks
         Points to draw a circle around.
     """
@@ -74,240 +90,188 @@ class Panel:
     vector: str
     d: int
     k: int
-    goal: str
-    axis: Axis
+    low: float
+    high: float
     methods: list[str]
-    curves: dict[str, list[Point]]
-    marks: list[Point] = field(default_factory=list)
+    curves: dict[str, dict[str, list[Point]]]
+    marks: list[Point]
+
+    @property
+    def points(self) -> list[Point]:
+        """All points, by goal, then by method, then from left to right."""
+        return [point for goal in self.curves.values() for curve in goal.values() for point in curve]
+
+    @property
+    def subject(self) -> str:
+        """The vector, its number of items and k, in words."""
+        return f"{self.vector}, {self.d:,} items, k = {self.k:,}"
+
+    @property
+    def description(self) -> str:
+        """The picture in words: for each curve, the place where it reaches one half."""
+        told = []
+        for goal, curves in self.curves.items():
+            told.append(f"{GOAL_TITLES[goal][0]} for {self.vector}, k = {self.k}")
+            for method, curve in curves.items():
+                x = next((point.x for point in curve if point.probability >= 0.5), None)
+                place = f"reaches one half by {self.figure.axis} = {x:.3g}" if x is not None else "stays below one half"
+                told.append(f"{method} {place}")
+        return ". ".join(told)
+
+    @cached_property
+    def svg(self) -> str:
+        """The drawing as the text of an SVG file."""
+        return _draw(self)
 
 
-def panels_of(results: Results, figure: Figure) -> list[Panel]:
-    """The panels of one figure, in the order of its points."""
-    points = [point for point in results.points if point.figure == figure.key]
-    methods = theme.sort_by_gamma(list(dict.fromkeys(point.method for point in points)))
-    places = dict.fromkeys((point.vector, point.k) for point in points)
-    panels = [
-        panel
-        for vector, k in places
-        for panel in _goals(figure, methods, [point for point in points if (point.vector, point.k) == (vector, k)])
-    ]
-    return [replace(panel, marks=[mark for mark in results.marks if _is_in(mark, panel)]) for panel in panels]
+def check_matplotlib() -> None:
+    """Raise `MissingExtraError` if matplotlib is not installed."""
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError(
+            'pictures need matplotlib, which the extra "plot" of discreet installs: pip install "matplotlib>=3.9"'
+        )
 
 
-def _is_in(point: Point, panel: Panel) -> bool:
-    return (point.figure, point.vector, point.k, point.goal) == (panel.figure.key, panel.vector, panel.k, panel.goal)
+def pictures_of(results: Results) -> list[Picture]:
+    """Return the pictures of all figures that have points, not drawn yet."""
+    pictures = []
+    for key, figure in FIGURES.items():
+        points = [point for point in results.points if point.figure == key]
+        methods = sort_by_gamma(list(dict.fromkeys(point.method for point in points)))
+        for vector, k in dict.fromkeys((point.vector, point.k) for point in points):
+            own = sorted((point for point in points if (point.vector, point.k) == (vector, k)), key=lambda one: one.x)
+            goals = sorted({point.goal for point in own}, key=list(GOAL_TITLES).index)
+            curves: dict[str, dict[str, list[Point]]] = {goal: {} for goal in goals}
+            for goal, method in product(goals, methods):
+                if curve := [point for point in own if (point.goal, point.method) == (goal, method)]:
+                    curves[goal][method] = curve
+            marks = [mark for mark in results.marks if (mark.figure, mark.vector, mark.k) == (key, vector, k)]
+            low, high = own[0].x, own[-1].x
+            pictures.append(Picture(figure, vector, own[0].d, k, low, high, methods, curves, marks))
+    return pictures
 
 
-def figures_of(results: Results) -> list[Figure]:
-    """The figures that have points."""
-    keys = {point.figure for point in results.points}
-    return [figure for key, figure in FIGURES.items() if key in keys]
+def read_gamma(method: str) -> Fraction | None:
+    """Return the gamma in the name of a method, or None if the name has none."""
+    found = _GAMMA.search(method)
+    return None if found is None else Fraction(found[1])
 
 
-def _goals(figure: Figure, methods: list[str], points: list[Point]) -> list[Panel]:
-    first, places = points[0], [point.x for point in points]
-    axis = Axis(figure.axis, figure.logarithmic, min(places), max(places))
-    return [
-        Panel(figure, first.vector, first.d, first.k, goal, axis, methods, _curves(methods, points, goal))
-        for goal in sorted({point.goal for point in points}, key=_GOAL_PLACES.__getitem__)
-    ]
+def sort_by_gamma(methods: Sequence[str]) -> list[str]:
+    """Return the methods in their order, with those that have a gamma sorted by it among their own places."""
+    gammas = {method: gamma for method in methods if (gamma := read_gamma(method)) is not None}
+    ranked = iter(sorted(gammas, key=lambda method: gammas[method]))
+    return [next(ranked) if method in gammas else method for method in methods]
 
 
-def _curves(methods: list[str], points: list[Point], goal: str) -> dict[str, list[Point]]:
-    curves: dict[str, list[Point]] = {method: [] for method in methods}
-    for point in sorted(points, key=lambda point: point.x):
-        if point.goal == goal:
-            curves[point.method].append(point)
-    return {method: curve for method, curve in curves.items() if curve}
+def style_curves(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the colour, the dashes and the marker of each method of a figure, as arguments of `Axes.plot`."""
+    ranked = [method for method in sort_by_gamma(methods) if read_gamma(method) is not None]
+    looks = {}
+    for rank, method in enumerate(ranked):
+        shade = round((len(BLUES) - 1) * rank / (len(ranked) - 1)) if len(ranked) > 1 else len(BLUES) // 2
+        looks[method] = {"color": BLUES[shade], "linestyle": "-"}
+    for index, method in enumerate(method for method in methods if method not in looks):
+        looks[method] = {"color": HUES[index % len(HUES)], "linestyle": DASHES[index % len(DASHES)]}
+    return {method: {**looks[method], "marker": MARKERS[i % len(MARKERS)]} for i, method in enumerate(methods)}
 
 
-def _powers(low: float, high: float) -> list[float]:
-    """Powers of ten, with 2 and 5 between them on a short axis and fewer of them on a long one."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    digits = (1, 2, 5) if high <= 100 * low else (1,)
-    every = math.ceil((last - first + 1) / 7) if len(digits) == 1 else 1
-    values = [digit * 10.0**power for power in range(first, last + 1) if power % every == 0 for digit in digits]
-    inside = [value for value in values if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
-    return inside if len(inside) > 1 else _steps(low, high)
+def trace_line(picture: Picture, curve: Sequence[Point]) -> tuple[Floats, Floats, Floats]:
+    """Return the x, the probability and the error along a curve as it is drawn.
 
-
-def _steps(low: float, high: float) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten: at most six."""
-    if high <= low:
-        return [low]
-    unit = 10.0 ** math.floor(math.log10((high - low) / 5))
-    step = next(unit * size for size in (1, 2, 5, 10) if (high - low) / (unit * size) <= 5 + 1e-9)
-    return [step * i for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
-
-
-def tick_text(value: float) -> str:
-    """A round number as it stands below an axis."""
-    if value == 0 or 1e-4 <= abs(value) < 1e5:
-        return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-    digit, power = f"{value:.0e}".split("e")
-    return ("" if digit == "1" else digit + "·") + "10" + str(int(power)).translate(_SUPERSCRIPTS)
-
-
-def tone(panel: Panel, method: str) -> str:
-    """The class of a curve: its colour and dashes, and whether it is the one to look at."""
-    main = [mark.method for mark in panel.marks] or [_MAIN]
-    return theme.tone(panel.methods, method) + (" main" if method in main else "")
-
-
-def svg(panel: Panel) -> str:
-    """One panel as an element of a page."""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" tabindex="0" '
-        f'aria-label="{escape(describe(panel))}">{draw(panel)}</svg>'
-    )
-
-
-def describe(panel: Panel) -> str:
-    """A panel in words: where each curve has reached one half."""
-    where = f"{GOAL_TITLES[panel.goal][0]} for {panel.vector}, k = {panel.k}"
-    return ". ".join([where, *(f"{method} {_half(panel, curve)}" for method, curve in panel.curves.items())])
-
-
-def draw(panel: Panel) -> str:
-    """One panel as the content of an SVG element of `WIDTH` by `HEIGHT`."""
-    name, meaning = GOAL_TITLES[panel.goal]
-    title = f'<text class="strong" x="{LEFT}" y="20">{name}<tspan dx="8">{meaning}</tspan></text>'
-    marks = [_mark(panel, mark) for mark in panel.marks]
-    return "".join([title, _grid(panel), *_bands(panel), *_lines(panel), *_names(panel), *marks])
-
-
-def traces(panel: Panel) -> dict[str, list[list[Point]]]:
-    """The curves as they are drawn: on to both ends of the axis, in pieces where a step lies between two points.
-
-    Beyond its points a curve is as it is at its end: it was followed until nothing changed any more.
+    The curve goes on level to both ends of the axis: it was followed until it changed no more. A NaN stands between
+    two points where a straight line would hide a step.
     """
-    return {method: _cut(panel, _reach_ends(panel, curve)) for method, curve in panel.curves.items()}
+    points = [replace(curve[0], x=picture.low), *curve, replace(curve[-1], x=picture.high)]
+    line: Floats = np.array([(point.x, point.probability, point.error) for point in points], dtype=float).T
+    places = np.log10(line[0]) if picture.figure.logarithmic else line[0]
+    is_wide = np.diff(places) > _SEEN * (places[-1] - places[0])
+    steps = np.flatnonzero(is_wide & (np.abs(np.diff(line[1])) > _STEP)) + 1
+    x, probability, error = np.insert(line, steps, np.nan, axis=1)
+    return x, probability, error
 
 
-def _reach_ends(panel: Panel, curve: list[Point]) -> list[Point]:
-    first, last = curve[0], curve[-1]
-    before = [replace(first, x=panel.axis.low)] if first.x > panel.axis.low else []
-    after = [replace(last, x=panel.axis.high)] if last.x < panel.axis.high else []
-    return [*before, *curve, *after]
+def _draw(picture: Picture) -> str:
+    """Return a picture as SVG: at most two panels in a row, a title above and a legend in the room that is left."""
+    check_matplotlib()
+    from matplotlib import rc_context, rcdefaults, rcParams
+    from matplotlib.figure import Figure as Canvas
+
+    goals, looks = list(picture.curves), style_curves(picture.methods)
+    count, shown = len(goals), {method for curves in picture.curves.values() for method in curves}
+    rows, columns = (count + 1) // 2, min(count, 2)
+    width, height = _PANEL[0] * 2, _PANEL[1] * (rows if count > 1 else 1.35)
+    with rc_context(), warnings.catch_warnings():
+        # The reader's own settings of matplotlib change nothing.
+        rcdefaults()
+        rcParams.update(_SETTINGS)
+        # Names may have letters that matplotlib's font lacks. They stay text, which the viewer's fonts show.
+        warnings.filterwarnings("ignore", message="Glyph")
+        canvas = Canvas(figsize=(width, height), layout="constrained", facecolor=PAPER)
+        canvas.suptitle(picture.subject, x=0.01, ha="left", fontsize=11)
+        grid = list(canvas.subplots(rows, columns, squeeze=False).flat)
+        for axes, goal in zip(grid, goals, strict=False):
+            _draw_panel(axes, picture, goal, looks)
+        lines = {line.get_label(): line for line in chain.from_iterable(axes.lines for axes in grid)}
+        methods = [method for method in picture.methods if method in shown]
+        handles = [lines[method] for method in methods]
+        if count == 1:
+            canvas.legend(handles, methods, loc="outside right upper")
+        elif count % 2:
+            grid[-1].set_axis_off()
+            grid[-1].legend(handles, methods, loc="center left")
+        else:
+            # A row has room for about 108 letters; the sample of a line takes 12 of them.
+            ncols = max(1, min(3, 108 // (max(map(len, methods)) + 12)))
+            canvas.legend(handles, methods, loc="outside lower left", ncols=ncols)
+        text = io.StringIO()
+        title = f"{picture.figure.title}: {picture.subject}"
+        canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": "discreet", "Title": title})
+    return text.getvalue()
 
 
-def _cut(panel: Panel, curve: list[Point]) -> list[list[Point]]:
-    pieces = [curve[:1]]
-    for one, other in pairwise(curve):
-        is_wide = _across(panel, other.x) - _across(panel, one.x) > _SEEN
-        if is_wide and abs(other.probability - one.probability) > _STEP:
-            pieces.append([])
-        pieces[-1].append(other)
-    return pieces
+def _draw_panel(axes: Axes, picture: Picture, goal: str, looks: dict[str, dict[str, Any]]) -> None:
+    from matplotlib.ticker import LogLocator, PercentFormatter
 
-
-def _mark(panel: Panel, mark: Point) -> str:
-    """A circle around a point with a line down to the axis, and its epsilon beside it, where there is room."""
-    x, y, left = _across(panel, mark.x), _down(mark.probability), panel.axis.share(mark.x) > 0.6
-    which = f'class="chosen {tone(panel, mark.method)}" data-m="{panel.methods.index(mark.method)}"'
-    text = f'<text class="strong halo" x="{x - 12 if left else x + 12:.1f}" y="{y + 16:.1f}"'
-    return (
-        f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{y:.1f}" y2="{BOTTOM}"/>'
-        f'<circle {which} cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
-        f'{text} text-anchor="{"end" if left else "start"}">{panel.axis.label} = {mark.x:.4g}</text>'
-    )
-
-
-def _mark_box(panel: Panel, mark: Point) -> Box:
-    """The room that a mark and its epsilon take."""
-    x, y, wide = _across(panel, mark.x), _down(mark.probability), 8.0 * len(f"{panel.axis.label} = {mark.x:.4g}") + 20
-    return (x - wide, x + 8, y - 8, y + 22) if panel.axis.share(mark.x) > 0.6 else (x - 8, x + wide, y - 8, y + 22)
-
-
-def _names(panel: Panel) -> list[str]:
-    """The name of each curve beside it."""
-    curves = {
-        method: [[(_across(panel, point.x), _down(point.probability)) for point in piece] for piece in pieces]
-        for method, pieces in traces(panel).items()
-    }
-    taken = [_mark_box(panel, mark) for mark in panel.marks]
-    labels = place_labels(curves, shorten_names(panel.methods), (LEFT, RIGHT, TOP, BOTTOM), taken)
-    return [_name(panel, label) for label in labels]
-
-
-def _name(panel: Panel, label: LineLabel) -> str:
-    which = f'{theme.tone(panel.methods, label.method)}" data-m="{panel.methods.index(label.method)}"'
-    text = f'<text class="name halo {which} x="{label.x:.1f}" y="{label.y:.1f}" text-anchor="{label.anchor}">'
-    return f"{_lead(label, which)}{text}{escape(label.text)}</text>"
-
-
-def _lead(label: LineLabel, which: str) -> str:
-    if label.lead is None:
-        return ""
-    (x1, y1), (x2, y2) = label.lead
-    dot = f'<circle class="end {which} cx="{x1:.1f}" cy="{y1:.1f}" r="2"/>'
-    return f'<line class="lead {which} x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>{dot}'
-
-
-def _half(panel: Panel, curve: list[Point]) -> str:
-    x = next((point.x for point in curve if point.probability >= 0.5), None)
-    return "stays below one half" if x is None else f"reaches one half by {panel.axis.label} = {x:.3g}"
-
-
-def _grid(panel: Panel) -> str:
-    rows = "".join(_row(percent) for percent in (0, 25, 50, 75, 100))
-    columns = "".join(
-        f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{BOTTOM}"/>'
-        f'<text x="{x:.1f}" y="{BOTTOM + 17}" text-anchor="middle">{tick_text(value)}</text>'
-        for value in panel.axis.ticks()
-        for x in [_across(panel, value)]
-    )
-    label = f'<text x="{(LEFT + RIGHT) / 2}" y="{BOTTOM + 37}" text-anchor="middle">{escape(panel.axis.label)}</text>'
-    return rows + columns + f'<line class="axis" x1="{LEFT}" x2="{RIGHT}" y1="{BOTTOM}" y2="{BOTTOM}"/>' + label
-
-
-def _row(percent: int) -> str:
-    y = _down(percent / 100)
-    return (
-        f'<line class="grid" x1="{LEFT}" x2="{RIGHT}" y1="{y}" y2="{y}"/>'
-        f'<text x="{LEFT - 7}" y="{y + 4}" text-anchor="end">{percent}%</text>'
-    )
-
-
-def _bands(panel: Panel) -> list[str]:
-    """What the probability may be, around curves that were drawn and not computed."""
-    bands = []
-    for method, pieces in traces(panel).items():
-        for curve in pieces:
-            if all(point.error <= SHOWN_ERROR for point in curve):
-                continue
-            above = [_place(panel, point.x, min(1, point.probability + point.error)) for point in curve]
-            below = [_place(panel, point.x, max(0, point.probability - point.error)) for point in curve]
-            bands.append(_curve(panel, "polygon", "band", method, above + below[::-1]))
-    return bands
-
-
-def _lines(panel: Panel) -> list[str]:
-    return [_line(panel, method, piece) for method, pieces in traces(panel).items() for piece in pieces]
-
-
-def _line(panel: Panel, method: str, piece: list[Point]) -> str:
-    """A piece of a curve: a line, or a dot where steps on both sides leave one point."""
-    places = [_place(panel, point.x, point.probability) for point in piece]
-    if len(piece) > 1:
-        return _curve(panel, "polyline", "line", method, places)
-    x, y = places[0].split(",")
-    which = f'class="end {theme.tone(panel.methods, method)}" data-m="{panel.methods.index(method)}"'
-    return f'<circle {which} cx="{x}" cy="{y}" r="2"/>'
-
-
-def _curve(panel: Panel, shape: str, kind: str, method: str, places: list[str]) -> str:
-    which = f'class="{kind} {tone(panel, method)}" data-m="{panel.methods.index(method)}"'
-    return f'<{shape} {which} points="{" ".join(places)}"/>'
-
-
-def _place(panel: Panel, x: float, probability: float) -> str:
-    return f"{_across(panel, x):.1f},{_down(probability):.1f}"
-
-
-def _across(panel: Panel, x: float) -> float:
-    return LEFT + (RIGHT - LEFT) * panel.axis.share(x)
-
-
-def _down(probability: float) -> float:
-    return BOTTOM - (BOTTOM - TOP) * probability
+    name, meaning = GOAL_TITLES[goal]
+    marks = [mark for mark in picture.marks if mark.goal == goal]
+    main = [mark.method for mark in marks] or [Canonical().label]
+    axes.set_title(f"{name}: {meaning}")
+    axes.set(xlabel=picture.figure.axis, ylabel="expected share" if goal == "recall" else "probability")
+    axes.set(ylim=(-0.03, 1.03), yticks=[0, 0.25, 0.5, 0.75, 1])
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    if picture.figure.logarithmic:
+        digits = (1.0, 2.0, 5.0) if picture.high <= 100 * picture.low else (1.0,)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=digits, numticks=7))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.minorticks_off()
+    if picture.high > picture.low:
+        axes.set_xlim(picture.low, picture.high)
+    for method, curve in picture.curves[goal].items():
+        x, y, error = trace_line(picture, curve)
+        if np.nanmax(error) > SHOWN_ERROR:
+            low, high = np.maximum(y - error, 0), np.minimum(y + error, 1)
+            axes.fill_between(x, low, high, color=looks[method]["color"], alpha=0.16, linewidth=0)
+        # Curves have their markers at different places, so that curves that coincide can still be told apart.
+        first = 0.013 * picture.methods.index(method)
+        width = 2.6 if method in main else 1.4
+        axes.plot(x, y, **looks[method], label=method, linewidth=width, markersize=4.5, markevery=(first, 0.17))
+        gaps = np.isnan(np.concatenate([[np.nan], y, [np.nan]]))
+        alone = gaps[:-2] & gaps[2:] & ~gaps[1:-1]
+        axes.plot(x[alone], y[alone], **{**looks[method], "linestyle": "none"}, markersize=4.5)
+    for mark in marks:
+        axes.vlines(mark.x, -0.03, mark.probability, color=QUIET, linewidth=0.8)
+        circle: dict[str, Any] = {"marker": "o", "markersize": 10, "markeredgewidth": 2, "markerfacecolor": PAPER}
+        axes.plot(mark.x, mark.probability, color=looks[mark.method]["color"], **circle)
+        # The value stands beside the foot of the line, on the side that has more room.
+        side, shift = ("right", -5) if mark.x > picture.low**0.4 * picture.high**0.6 else ("left", 5)
+        axes.annotate(
+            f"{picture.figure.axis} = {mark.x:.4g}",
+            (mark.x, 0.02),
+            xytext=(shift, 0),
+            textcoords="offset points",
+            ha=side,
+            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 1},
+            fontweight="bold",
+        )

@@ -1,4 +1,7 @@
-"""The curve of a mechanism: how likely each goal is at as many epsilons as show its rise, and where it crosses some."""
+"""Trace the curve of a mechanism: the probability of each goal at enough epsilons to show its rise.
+
+The rows that a study writes are defined here too: points of curves, the budgets that methods need, and times.
+"""
 
 from __future__ import annotations
 
@@ -15,32 +18,40 @@ from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.tally import Tally
 from discreet.privacy import Sensitivity
 from discreet.release.guarantee import Guarantee
-from discreet.study.results import Point
 
 CURVE_GOALS = ("top", "great", "good")
-"""The goals that all figures show; that of the methods has recall too, which takes longer."""
+"""The goals that all figures show. The figure of the methods has recall too, which takes longer."""
 
 PROBABILITIES = (0.5, 0.9, 0.99)
-_NEVER, _ALWAYS = 0.003, 0.997
-_LITTLE = 0.02
-"""How much more of a list than chance makes right is nothing to be seen."""
+"""The probabilities of the exact top-k for which a study tells the epsilon."""
 
-_APARTS = {Form.CLASSES: 0.04, Form.LOSSES: 0.2}
+_NEVER, _ALWAYS = 0.003, 0.997
+"""A curve is followed down to the first and up to the second probability; a chart shows them as 0 and 1."""
+
+_LITTLE = 0.02
+"""Recall within this distance of the recall of a random list counts as equal to it."""
+
 _APART = 0.12
-"""Points of a curve that are further apart than this get one between them, where a point takes long, ..."""
+_APARTS = {Form.CLASSES: 0.04, Form.LOSSES: 0.2}
+"""Points that differ by more than this probability get one between them: fewer where a point takes long to compute."""
 
 _NARROW = 1.006
-"""... unless their epsilons differ by less than this factor: a chart shows those as one."""
+"""Points whose epsilons differ by less than this factor get none between them: a chart shows them as one."""
 
 _MOST = {Form.CLASSES: 160, Form.RACE: 40, Form.LOSSES: 24, Form.UNKNOWN: 16}
-"""How many points a curve may have, where more take long."""
+"""The largest number of points of a curve: fewer where a point takes long to compute."""
 
 _HALFWAY, _LEVEL, _LONG = (0.05, 0.95), 0.03, 1.25
-"""A curve rests where it is between these, rises by no more than this, and epsilon grows by so large a factor."""
+"""On a plateau the probability is between the first two, rises by at most 0.03, and epsilon grows by at least 1.25."""
 
 _LEAST_EPSILON = 1e-8
-_PATIENCE, _STILL = 16, 1e-3
+"""No curve is followed below this epsilon."""
+
+_STILL, _PATIENCE = 1e-3, 16
+"""A curve that changes by less than the first number over this many doublings of epsilon has reached its end."""
+
 _DIGITS = 1e-4
+"""The relative error allowed for the epsilon at which a curve crosses a probability."""
 
 _COUNTS = Sensitivity()
 
@@ -48,8 +59,141 @@ Read = Callable[[float], Shares]
 
 
 @dataclass(frozen=True)
+class Point:
+    """One point of one curve.
+
+    Attributes
+    ----------
+    figure
+        The figure it belongs to: a key of `FIGURES`.
+    vector, d, k
+        The name of the scores, their number, and the length of the list.
+    method
+        The name of the curve in the legend.
+    x
+        The place on the horizontal axis: epsilon, or the shape of Zipf's law.
+    goal
+        The goal: "top", "great", "good", "optimal" or "recall".
+    probability, error
+        The probability of the goal, and a bound on its error.
+    """
+
+    figure: str
+    vector: str
+    d: int
+    k: int
+    method: str
+    x: float
+    goal: str
+    probability: float
+    error: float
+
+
+@dataclass(frozen=True)
+class NeededEpsilon:
+    """The epsilon that a method needs for the exact top-k, and its ratio to that of gamma = 1/2."""
+
+    vector: str
+    d: int
+    k: int
+    method: str
+    probability: float
+    epsilon: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Time:
+    """The seconds that one release takes, and their growth in d and k in words."""
+
+    vector: str
+    d: int
+    k: int
+    method: str
+    seconds: float
+    growth: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure: its title, the label and scale of its horizontal axis, and one sentence on its content."""
+
+    key: str
+    title: str
+    axis: str
+    logarithmic: bool
+    says: str
+
+
+@dataclass(frozen=True)
+class Results:
+    """All results of a study, and the points of curves to draw a circle around."""
+
+    points: list[Point]
+    budgets: list[NeededEpsilon]
+    times: list[Time]
+    marks: list[Point] = field(default_factory=list)
+
+
+FIGURES = {
+    figure.key: figure
+    for figure in (
+        Figure(
+            "methods",
+            "How likely each method is to be right",
+            "epsilon",
+            True,
+            "The further left a curve rises, the less privacy the method costs for the same answer.",
+        ),
+        Figure(
+            "plan",
+            "What each mechanism reaches",
+            "epsilon",
+            True,
+            "The circle is what is recommended: the curve that reaches the goal with the least epsilon.",
+        ),
+        Figure(
+            "shapes",
+            "Zipf's law from flat to steep, at epsilon = 1",
+            "shape s",
+            False,
+            "Scores proportional to i^-s: the steeper they fall, the easier the choice.",
+        ),
+        Figure(
+            "flat",
+            "Nearly flat scores: Zipf's law with s = 0.04",
+            "epsilon",
+            True,
+            "The hardest vector of the paper against epsilon.",
+        ),
+        Figure(
+            "noises",
+            "One-shot with each noise",
+            "epsilon",
+            True,
+            "The same mechanism with each noise whose log survival function is 1-Lipschitz.",
+        ),
+        Figure(
+            "canonical-noises",
+            "Canonical with each noise",
+            "epsilon",
+            True,
+            "Drawn, not computed, where the noise is not Gumbel's: each point has an interval.",
+        ),
+        Figure(
+            "gammas",
+            "Canonical with gamma from 0 to 1",
+            "epsilon",
+            True,
+            "How the weight between the worst item inside and the best outside matters.",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
 class Curve:
-    """The shares of the goals at ascending epsilons, and the epsilons at which the top-k is released so often."""
+    """The shares of the goals at ascending epsilons, and the epsilon for each probability of the exact top-k."""
 
     shares: dict[float, Shares]
     crossings: dict[float, float]
@@ -64,7 +208,7 @@ def reader(
     *,
     limit: Sensitivity = _COUNTS,
 ) -> Read:
-    """From epsilon to the shares of some goals; without a limit, for counts of users that are added or removed."""
+    """Return a function from epsilon to the shares of some goals; `limit` is by default that of counts of users."""
     wanted = goals(tally, k)
     guarantee = Guarantee(Fraction(1), "add-remove", limit, mechanism, Fraction(0))
     read = meter(tally, k, guarantee, {goal: wanted[goal] for goal in asked}, precision)
@@ -82,35 +226,56 @@ def trace_curve(
     with_recall: bool = False,
     limit: Sensitivity = _COUNTS,
 ) -> Curve:
-    """The curve from where no goal is reached to where the best scores are, found from `start`.
+    """Trace a curve from an epsilon that reaches no goal to one that releases the best scores.
 
     Parameters
     ----------
     tally, k, mechanism, limit
-        Of which release.
+        The scores, the length of the list, the mechanism and the sensitivity.
     precision, crossing
-        How exact its points are, and how exact is what decides where it crosses a probability: the same by default.
+        The precision of the points, and that of the epsilons of crossings; by default the same.
     start
-        An epsilon near its rise.
+        An epsilon near the rise of the curve.
     with_recall
-        Whether to follow the share of right items too, which takes longer.
+        True traces recall too, which takes longer.
     """
     read = partial(reader, tally, k, mechanism, precision, limit=limit)
     tracer = _Tracer(read(GOALS if with_recall else (*CURVE_GOALS, "optimal")), read(("recall",)))
-    _go_up(tracer.at, start)
-    _go_down(tracer, start, k / tally.d if with_recall else None)
+    # Some curves never release the best scores: with gamma = 0 the worst item of a list costs nothing.
+    epsilon, last, patience = start, tracer.at(start), _PATIENCE
+    while tracer.at(epsilon).values["optimal"] < _ALWAYS and patience:
+        patience = patience - 1 if _distance(tracer.at(epsilon), last) < _STILL else _PATIENCE
+        last, epsilon = tracer.at(epsilon), epsilon * 2.0
+    # Below the ground no list is good. There recall alone is computed, until it is that of a random list.
+    epsilon = start
+    while tracer.at(epsilon).values["good"] > _NEVER and epsilon > _LEAST_EPSILON:
+        epsilon /= 2.0
+    tracer.ground = epsilon
+    while with_recall:
+        low = tracer.at(epsilon)
+        # Recall is NaN for a mechanism that has no formula for it.
+        if not low.values["recall"] > k / tally.d + max(_LITTLE, low.error) or epsilon <= _LEAST_EPSILON:
+            break
+        epsilon /= 2.0
     refine(tracer.seen, tracer.at, _MOST[mechanism.form], _APARTS.get(mechanism.form, _APART))
     shares = _trim(tracer.seen)
     if mechanism.form is Form.UNKNOWN:
-        # Where a curve of draws crosses a probability, its noise decides.
+        # The noise of the draws decides where such a curve crosses a probability.
         return Curve(shares, {})
     exact = reader(tally, k, mechanism, crossing or precision, ("top",), limit=limit)
-    return Curve(shares, _crossings(shares, exact))
+    tops = {epsilon: each.values.get("top", 0.0) for epsilon, each in shares.items()}
+    crossings = {
+        wanted: _find_crossing(exact, wanted, low, high)
+        for wanted in PROBABILITIES
+        for low, high in pairwise(shares)
+        if tops[low] < wanted <= tops[high]
+    }
+    return Curve(shares, crossings)
 
 
 @dataclass
 class _Tracer:
-    """The points of a curve, each computed once; below the ground no list is good, and recall alone is computed."""
+    """The points of a curve, each computed once: all goals from the ground up, and recall alone below it."""
 
     read: Read
     read_recall: Read
@@ -126,16 +291,16 @@ class _Tracer:
 def refine(
     seen: dict[float, Shares], at: Read, most: int, apart: float = _APART, goals: Sequence[str] | None = None
 ) -> None:
-    """Adds points between those that are far apart, the furthest first, until none are or there are `most`.
+    """Add points between neighbours that are far apart, the furthest first.
 
     Parameters
     ----------
     seen, at
-        The points, and what computes another, which adds it to them.
+        The points, and a function that computes another one and adds it to them.
     most, apart
-        How many points there may be, and how far apart they may stay.
+        The largest number of points, and the largest difference that neighbours may keep.
     goals
-        By which goals; by default by all that curves show.
+        The goals to compare, by default all that curves show.
     """
     while len(seen) < most:
         pairs = [pair for pair in pairwise(sorted(seen)) if pair[1] > _NARROW * pair[0]]
@@ -147,33 +312,8 @@ def refine(
             at(sqrt(low * high))
 
 
-def _go_up(at: Read, start: float) -> None:
-    """Goes up from the start until the best scores are reached."""
-    epsilon, last = start, at(start)
-    patience = _PATIENCE
-    while at(epsilon).values["optimal"] < _ALWAYS and patience:
-        # Some never get there: with gamma = 0 nothing is lost by a bad item.
-        patience = patience - 1 if _distance(at(epsilon), last) < _STILL else _PATIENCE
-        last, epsilon = at(epsilon), epsilon * 2.0
-
-
-def _go_down(tracer: _Tracer, start: float, chance: float | None) -> None:
-    """Goes down from the start until no goal is reached, then until no more is right than `chance` makes, if given."""
-    epsilon = start
-    while tracer.at(epsilon).values["good"] > _NEVER and epsilon > _LEAST_EPSILON:
-        epsilon /= 2.0
-    tracer.ground = epsilon
-    while chance is not None and _is_felt(tracer.at(epsilon), chance) and epsilon > _LEAST_EPSILON:
-        epsilon /= 2.0
-
-
-def _is_felt(shares: Shares, chance: float) -> bool:
-    """Whether more of the list is right than by chance."""
-    return shares.values["recall"] > chance + max(_LITTLE, shares.error)
-
-
 def _trim(seen: dict[float, Shares]) -> dict[float, Shares]:
-    """The points in order, without those at either end beyond which nothing happens."""
+    """Return the points in order, without those at either end that repeat their neighbours."""
     order = sorted(seen)
     for end in (-1, 0):
         while len(order) > 3 and _distance(seen[order[end]], seen[order[-3 if end else 2]]) < _STILL:
@@ -186,18 +326,8 @@ def _distance(one: Shares, other: Shares, goals: Sequence[str] | None = None) ->
     return max(abs(one.values[goal] - other.values[goal]) for goal in both)
 
 
-def _crossings(shares: dict[float, Shares], read: Read) -> dict[float, float]:
-    """Where the curve of the top-k reaches each probability, where it does."""
-    found = {}
-    for wanted in PROBABILITIES:
-        for low, high in pairwise(shares):
-            if shares[low].values.get("top", 0.0) < wanted <= shares[high].values.get("top", 0.0):
-                found[wanted] = _crossing(read, wanted, low, high)
-    return found
-
-
-def _crossing(read: Read, wanted: float, low: float, high: float) -> float:
-    """By the secant of the log odds against log epsilon, which is nearly straight, kept between two ends."""
+def _find_crossing(read: Read, wanted: float, low: float, high: float) -> float:
+    """Find a crossing by the secant of log odds against log epsilon, which is nearly straight, within two ends."""
     left, right = (log_odds(read(end).values["top"]) for end in (low, high))
     goal = log_odds(wanted)
     while high - low > _DIGITS * low:
@@ -211,7 +341,7 @@ def _crossing(read: Read, wanted: float, low: float, high: float) -> float:
 
 
 def find_plateau(curve: Sequence[Point]) -> tuple[Point, float] | None:
-    """The widest stretch where a curve that goes on rising rests halfway: its first point, and the x of its last."""
+    """Return the first point and the last x of the widest plateau of a curve that rises further, or None."""
     best: tuple[Point, float] | None = None
     for first in curve:
         if _HALFWAY[0] < first.probability < _HALFWAY[1]:
@@ -224,5 +354,5 @@ def find_plateau(curve: Sequence[Point]) -> tuple[Point, float] | None:
 
 
 def known_goals(shares: Shares) -> list[str]:
-    """The goals of those that curves show that were computed."""
+    """Return the goals that curves show and that were computed."""
     return [goal for goal in (*CURVE_GOALS, "recall") if not isnan(shares.values.get(goal, nan))]

@@ -1,62 +1,94 @@
-"""Which epsilon and which mechanism, for people: a table, a sentence that recommends, another k, and curves."""
+"""Plan a release: compare the mechanisms, recommend one with its epsilon, and draw their curves.
+
+A plan also looks for a nearby k that costs far less, because the scores have a gap there.
+"""
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import isnan
 from typing import Any
 
-from discreet.analysis.compare import Choice, Comparison, compare, compare_bounds, find_least
-from discreet.analysis.goals import GOALS, check_goal, name_goal
+import numpy as np
+
+from discreet.analysis.compare import Choice, Comparison, ItemBound, compare, compare_bounds, find_least
+from discreet.analysis.goals import GOALS, Hits, check_goal, goals, name_goal
 from discreet.analysis.meters import Shares
-from discreet.analysis.search import Aim, Case, Scores, hardest_case
+from discreet.analysis.search import Aim, Case, Scores, Search, find_number_below, hardest_case
 from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.tally import Tally
 from discreet.privacy import MANY, Number, Sensitivity
 from discreet.release.sketch import Sketch
 from discreet.sources.base import GroupedSource
-from discreet.study.curves import refine
-from discreet.study.other_k import OtherK, find_other_k
-from discreet.study.plan_page import make_plan_page
-from discreet.study.plan_words import describe_epsilon, describe_events, describe_goal, describe_loss
-from discreet.text import round_up
+from discreet.study.charts import check_matplotlib
+from discreet.study.curves import Point, Results, refine
+from discreet.study.page import page
+from discreet.text import decimal, round_up, three_digits
 
 _SPAN, _STEPS = 8.0, 33
+"""Curves go from the recommended epsilon divided by the span to its product with the span, in this many steps."""
+
 _ROUGH = 1e-3
-"""What the points of a curve may be off by: less than is seen."""
+"""The error allowed for points of a curve: less than can be seen in a drawing."""
 
 _CLOSE = 0.08
-"""How far apart the points of a curve may be."""
+"""Two neighbouring points of a curve that differ by more than this probability get one between them."""
 
 _BOUNDS_DRAWN = 3
+"""At most this many bounds on the items of a user are drawn, so that a picture has few enough curves to read."""
+
+_GAPS = 3
+"""Another k is tried at this many of the largest gaps; each one takes as long as a mechanism of the table."""
+
+_MUCH_LESS = Fraction(7, 10)
+"""Another k is named if it costs at most this share."""
+
 _BARS = " ▁▂▃▄▅▆▇█"
+
+_MEANING = {
+    "top": "exactly the top {k}",
+    "optimal": "a top {k}, whichever of equal scores are in it",
+    "great": "a list with the best {great} in it and nothing beyond rank {great_last}",
+    "good": "a list with the best {good} in it and nothing beyond rank {good_last}",
+    "recall": "a list with at least {least} of the {k} right",
+}
+
+
+@dataclass(frozen=True)
+class OtherK:
+    """Another number of items that costs far less, because the scores have a gap there."""
+
+    k: int
+    epsilon: Fraction
 
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """What each mechanism needs for a goal, and what to do. NOT private but where it is computed from a sketch.
+    """A recommended mechanism and epsilon. NOT private, unless the plan is computed from a sketch.
 
     Attributes
     ----------
     name
-        What the scores are called on the page.
+        The name of the scores on the page.
     d
-        How many items have scores.
+        The number of items that have scores.
     goal
-        What was to be reached.
+        The goal that the release must reach.
     meaning
-        That in words.
+        The goal and its probability in words.
     comparison
-        What each mechanism needs for it.
+        The epsilon that each mechanism needs for the goal.
     sensitivity, adjacency
-        What the release must protect.
+        The sensitivity of the scores and the neighbouring datasets that the release protects.
     other_k
-        Another k that would cost far less, or None; of scores by group it is not looked for.
+        Another k that costs far less, or None. For scores by group none is looked for.
     question
-        Of events: what is public about what they are asked, as `Source.description` has it; empty of others.
+        For events, the public description of the query, as `Source.description` has it; otherwise empty.
     each_user, groups_per_user
-        Of scores by group: whether a user counts in one or in many, and in how many at most; None and 1 of others.
+        For scores by group, "one" or "many" and the largest number of groups of one user; otherwise None and 1.
 
     Examples
     --------
@@ -83,47 +115,53 @@ class Plan:
 
     @property
     def best(self) -> Choice:
-        """The mechanism that needs least for the goal."""
+        """The mechanism that needs the least epsilon for the goal."""
         return self.comparison.best(self.goal)
 
     @property
     def left_out(self) -> list[Mechanism]:
-        """Mechanisms that need more than the best, where finding how much more would take minutes."""
+        """Mechanisms that need more than the best one, and for which computing how much more would take minutes."""
         return self.comparison.left_out
 
     @property
     def epsilon(self) -> Fraction:
-        """The epsilon that it needs."""
+        """The epsilon that the best mechanism needs."""
         return self.comparison.ranked(self.goal)[0][0]
 
     @property
     def recommendation(self) -> str:
-        """What to do, in a few sentences."""
+        """The recommendation as one paragraph."""
         return " ".join(self.sentences)
 
     @property
     def sentences(self) -> list[str]:
-        """The sentences of the recommendation, what to do and what that gives first."""
+        """The sentences of the recommendation: first the mechanism and epsilon, then the list they release."""
         ranked = self.comparison.ranked(self.goal)
         needed, best = ranked[0]
+        bound = "" if best.bound is None else f", of events with {best.bound}"
         sentences = [
-            f"Recommended: {best.mechanism!r} with epsilon = {round_up(needed)}{_say_bound(best)}.",
+            f"Recommended: {best.mechanism!r} with epsilon = {round_up(needed)}{bound}.",
             f"On scores like these it releases {self.meaning}.",
         ]
         if best.bound is not None:
-            sentences.append(f"Keeping {describe_loss(best.bound, self.comparison.k)}; the noise costs the rest.")
+            sentences.append(f"Keeping {_describe_loss(best.bound, self.comparison.k)}; the noise costs the rest.")
         if len(ranked) > 1:
             more, other = ranked[1]
             sentences.append(f"The next best, {other}, needs {float(more / needed):.3g} times as much.")
         if self.other_k is not None:
-            sentences.append(self._describe_other_k(self.other_k))
-        return [*sentences, describe_epsilon(needed)]
+            share = float(self.other_k.epsilon / self.epsilon)
+            cost = "half" if 0.45 <= share <= 0.55 else f"{share:.2g}"
+            sentences.append(
+                f"k = {self.other_k.k} costs {cost} of k = {self.comparison.k}: the gap is at {self.other_k.k}."
+            )
+        return [*sentences, _describe_epsilon(needed)]
 
     @property
     def command(self) -> str:
-        """The command that releases as recommended, on a file of the private scores."""
+        """The command that makes the recommended release from a file of the private scores."""
         choice = self.best.mechanism
-        options = {name: value for name, value in choice.parameters().items() if value != _usual(choice).get(name)}
+        usual = type(choice)().parameters()
+        options = {name: value for name, value in choice.parameters().items() if value != usual.get(name)}
         if self.sensitivity != Sensitivity() or self._best_case.request.source.fractional:
             bound = "" if self.sensitivity.items is None else f",{self.sensitivity.items}"
             options["sensitivity"] = f"{self.sensitivity.down},{self.sensitivity.up}{bound}"
@@ -133,53 +171,76 @@ class Plan:
             options["adjacency"] = self.adjacency
         words = "".join(f" --{name} {value}" for name, value in options.items())
         terms = f"-k {self.comparison.k} --epsilon {round_up(self.epsilon)} --mechanism {choice.name}{words}"
-        return f"discreet select FILE {self._group_options() or describe_events(self.question)}{terms}"
+        if self.each_user is None:
+            return f"discreet select FILE {_describe_events(self.question)}{terms}"
+        groups = f" --max-groups-per-user {self.groups_per_user}" if self.each_user == MANY else ""
+        columns = "--user USER --item ITEM --domain ITEMS --by COLUMN --groups GROUPS"
+        return f"discreet select FILE {columns} --each-user {self.each_user}{groups} {terms}"
 
     @property
     def _best_case(self) -> Case:
         return self._cases[self.comparison.choices.index(self.best)]
 
-    def _group_options(self) -> str:
-        if self.each_user is None:
-            return ""
-        bound = f" --max-groups-per-user {self.groups_per_user}" if self.each_user == MANY else ""
-        columns = "--user USER --item ITEM --domain ITEMS --by COLUMN --groups GROUPS"
-        return f"{columns} --each-user {self.each_user}{bound} "
-
     @cached_property
     def curve(self) -> dict[float, dict[str, float]]:
-        """All goals with the best mechanism, by epsilon, from an eighth of the one recommended to eight times it.
+        """The probabilities of all goals with the best mechanism, from an eighth of the epsilon to eight times it.
 
-        Of scores by group it is that of the group that needs most.
+        For scores by group the curve is that of the group that needs the most epsilon.
         """
         return {epsilon: shares.values for epsilon, shares in self._trace(self._best_case, GOALS).items()}
 
     @cached_property
     def curves(self) -> dict[str, dict[float, float]]:
-        """The goal with each mechanism, by its name and by epsilon; of many bounds, with those that need least."""
-        chosen = self._choose_curves()
+        """The probability of the goal by mechanism and epsilon; of many bounds, those that need the least epsilon."""
+        free = [choice for choice in self.comparison.choices if choice.bound is None]
+        bounded = [choice for _, choice in self.comparison.ranked(self.goal) if choice.bound is not None]
+        chosen = free + bounded[:_BOUNDS_DRAWN]
         pairs = zip(self.comparison.choices, self._cases, strict=True)
         return {choice.label: self._trace_goal(case) for choice, case in pairs if choice in chosen}
 
-    def _choose_curves(self) -> list[Choice]:
-        """The choices that are drawn: all without a bound, and the best few with one."""
-        free = [choice for choice in self.comparison.choices if choice.bound is None]
-        bounded = [choice for _, choice in self.comparison.ranked(self.goal) if choice.bound is not None]
-        return free + bounded[:_BOUNDS_DRAWN]
-
     def page(self) -> str:
-        """A page with the curves of all mechanisms and the recommendation, which is marked."""
-        return make_plan_page(self)
+        """Return an HTML page with the curves of all mechanisms, the recommended point marked. It needs matplotlib."""
+        check_matplotlib()
+        table, k = self.comparison, self.comparison.k
+
+        def point(method: str, x: float, chance: float) -> Point:
+            return Point("plan", self.name, self.d, k, method, x, self.goal, chance, 0.0)
+
+        points = [point(label, x, chance) for label, curve in self.curves.items() for x, chance in curve.items()]
+        mark = point(self.best.label, float(self.epsilon), float(table.probability))
+        first, second, *others = self.sentences
+        notes = [f"{first} {second}", *others, f"To release: {self.command}", *table.notes()[:-1], *self.remarks]
+        if undrawn := len(table.choices) - len(self.curves):
+            notes.append(f"The curves of {undrawn} more, which keep other numbers of items a user, are not drawn.")
+        head = ["Mechanism", "Epsilon it needs", "Times the least"]
+        head += [] if table.epsilon is None else [f"What it reaches with epsilon = {decimal(table.epsilon)}"]
+        ranked = [choice for _, choice in table.ranked(self.goal)]
+        rows = []
+        for choice in ranked + [choice for choice in table.choices if choice.needs[self.goal] is None]:
+            needed, cells = choice.needs[self.goal], ["never", "\N{EN DASH}"]
+            if needed is not None:
+                cells = [round_up(needed), f"{three_digits(float(needed / self.epsilon))}\N{MULTIPLICATION SIGN}"]
+            if choice.reaches is not None:
+                cells.append(f"{100 * float(getattr(choice.reaches, self.goal)):.1f}%")
+            rows.append({"label": choice.label, "cells": cells, "is_best": choice == self.best})
+        says = f"For {self.meaning}. The recommended one is marked."
+        return page(
+            Results(points, [], [], [mark]),
+            notes,
+            table.sketch,
+            title=f"A plan for the top {k:,} of {self.name}",
+            needs={"says": says, "head": head, "rows": rows},
+        )
 
     def __repr__(self) -> str:
         return f"Plan({self.best.mechanism!r}, epsilon={round_up(self.epsilon)}, {self.goal} of k={self.comparison.k})"
 
     def _repr_html_(self) -> str:
-        """The notebook view: the recommendation, and what each mechanism needs."""
-        from html import escape
+        """Return the notebook view: the recommendation and the comparison."""
+        from markupsafe import Markup
 
-        said = [self.recommendation, f"To release: {self.command}", *self.remarks]
-        return f"<p>{'<br>'.join(map(escape, said))}</p>{self.comparison._repr_html_()}"
+        said = Markup("<br>").join([self.recommendation, f"To release: {self.command}", *self.remarks])
+        return "".join([Markup("<p>{}</p>").format(said), self.comparison._repr_html_()])
 
     def __str__(self) -> str:
         table = [str(self.comparison), *self.remarks]
@@ -191,7 +252,7 @@ class Plan:
         return {epsilon: read(Fraction(epsilon) / self.groups_per_user, _ROUGH) for epsilon in epsilons}
 
     def _trace_goal(self, case: Case) -> dict[float, float]:
-        """The goal by epsilon, with more points where it rises steeply: a step is seen as one."""
+        """Return the goal by epsilon, with more points where it rises steeply, so that a step is drawn as one."""
         read, seen = case.meter((self.goal,), self.comparison.share), self._trace(case, (self.goal,))
 
         def at(epsilon: float) -> Shares:
@@ -201,21 +262,16 @@ class Plan:
         refine(seen, at, 3 * _STEPS, _CLOSE, goals=(self.goal,))
         return {epsilon: seen[epsilon].values[self.goal] for epsilon in sorted(seen)}
 
-    def _describe_other_k(self, other: OtherK) -> str:
-        share = float(other.epsilon / self.epsilon)
-        cost = "half" if 0.45 <= share <= 0.55 else f"{share:.2g}"
-        return f"k = {other.k} costs {cost} of k = {self.comparison.k}: the gap is at {other.k}."
-
     @property
     def remarks(self) -> list[str]:
-        """What the bounds alone do to the list, where some were tried."""
+        """The loss that each bound causes without noise, if bounds were tried."""
         bounds = [choice.bound for choice in self.comparison.choices if choice.bound is not None]
-        losses = "; ".join(describe_loss(bound, self.comparison.k) for bound in bounds)
+        losses = "; ".join(_describe_loss(bound, self.comparison.k) for bound in bounds)
         told = f"Lists of few items a user are judged by the scores of all items. Keeping {losses}."
         return [told] if bounds else []
 
     def _draw_chart(self) -> list[str]:
-        """The curve of the best mechanism as text: one column an epsilon, a taller bar for a larger probability."""
+        """Return the best mechanism's curve as text: a column per epsilon, a taller bar for a larger probability."""
         low, high = min(self.curve), max(self.curve)
         known = [goal for goal in GOALS if not any(isnan(shares[goal]) for shares in self.curve.values())]
         names = {goal: name_goal(goal, self.comparison.share) for goal in known}
@@ -242,26 +298,26 @@ def plan(
     adjacency: str | None = None,
     name: str = "scores",
 ) -> Plan:
-    """Which mechanism and which epsilon a release needs, over all mechanisms and several gammas of canonical.
+    """Recommend a mechanism and an epsilon for a release, among all mechanisms and several gammas of canonical.
 
-    Computed from the scores, so NOT private: for public or made-up data. Of scores by group it is the epsilon of the
-    whole release with which the list of every group reaches the goal.
+    The plan is computed from the scores, so it is NOT private: use public or made-up data. For scores by group the
+    epsilon is that of the whole release, with which the list of every group reaches the goal.
 
     Parameters
     ----------
     scores, k, sensitivity, adjacency
-        What `top_k` would be given; or in place of the scores a `Sketch`, which knows its own sensitivity.
+        As for `top_k`. A `Sketch` may take the place of the scores; it has its own sensitivity.
     goal, probability, share
-        What is to be reached, as in `epsilon_for`.
+        The goal to reach, as for `epsilon_for`.
     epsilon
-        Also tell what each mechanism reaches with this one.
+        An epsilon for which the plan also says how often each mechanism reaches the goal.
     name
-        What the scores are called on the page.
+        The name of the scores on the page.
 
     Returns
     -------
     Plan
-        The recommendation, what every mechanism needs, another k that would cost far less, curves and a page.
+        The recommendation, the epsilon that every mechanism needs, another k that costs far less, curves and a page.
 
     Examples
     --------
@@ -284,28 +340,84 @@ def plan(
     table = replace(table, choices=[*table.choices, *(choice for choice, _ in bounded)])
     needed, best = table.ranked(goal)[0]
     chosen = lists[table.choices.index(best)]
-    hardest = _find_hardest(chosen, aim, needed / read.lists_per_user)
+    # For scores by group the curves are those of the group that needs the most epsilon.
+    found = hardest_case(chosen, aim, needed / read.lists_per_user)
+    hardest = next(index for index, case in enumerate(chosen) if found is not None and case is found[1])
     drawn, case = [cases[hardest] for cases in lists], chosen[hardest]
     own = source.sensitivity if isinstance(source, Sketch) else sensitivity
     limits, neighbours = own or Sensitivity(), case.request.guarantee.adjacency
-    meaning = describe_goal(case.judged_by, table, goal)
+    meaning = _describe_goal(case.judged_by, table, goal)
     if isinstance(source, GroupedSource):
         shared = source.each_user, source.groups_per_user
         return Plan(name, case.request.d, goal, meaning, table, limits, neighbours, None, drawn, {}, *shared)
-    other = find_other_k(case, aim, needed)
+    other = _find_other_k(case, aim, needed)
     return Plan(name, source.d, goal, meaning, table, limits, neighbours, other, drawn, source.description())
 
 
-def _find_hardest(cases: list[Case], aim: Aim, needed: Fraction) -> int:
-    """Which of the lists needs most."""
-    hardest = hardest_case(cases, aim, needed)
-    return next(index for index, case in enumerate(cases) if hardest is not None and case is hardest[1])
+def _describe_goal(tally: Tally, table: Comparison, goal: str) -> str:
+    """Return the released list and its probability in words."""
+    k, wanted = table.k, goals(tally, table.k, table.share)
+    recall, chance = wanted["recall"], decimal(table.probability)
+    where = "" if table.groups is None else f", in each of {table.groups:,} groups"
+    if goal == "recall" and table.share is None:
+        if table.best(goal).mechanism.may_release_fewer:
+            return f"a list that has {chance} of the true {k} on average, and may be shorter{where}"
+        return f"a list of {k} items of which {chance} are right on average{where}"
+    numbers = {"k": k, "least": recall.least if isinstance(recall, Hits) else None}
+    for name in ("great", "good"):
+        region = wanted[name]
+        if not isinstance(region, Hits):
+            numbers |= {name: region[0], f"{name}_last": region[1]}
+    return f"{_MEANING[goal].format(**numbers)} with probability {chance}{where}"
 
 
-def _say_bound(choice: Choice) -> str:
-    return "" if choice.bound is None else f", of events with {choice.bound}"
+def _describe_loss(bound: ItemBound, k: int) -> str:
+    """Return the loss that a bound causes without noise: "3 items a user alone loses 4 of the 100"."""
+    most = bound.max_items_per_user
+    lost = f"{float(bound.lost):.3g}" if bound.lost else "none"
+    return f"{most} item{'s' if most > 1 else ''} a user alone loses {lost} of the {k}"
 
 
-def _usual(mechanism: Mechanism) -> dict[str, Any]:
-    """The parameters that the mechanism has where none are given."""
-    return type(mechanism)().parameters()
+def _describe_events(question: dict[str, Any]) -> str:
+    """Return the options of the command line that ask the same of events, or "" if there are no events."""
+    if "columns" not in question:
+        return ""
+    columns = {**question["columns"], "domain": "ITEMS"}
+    if question["where"] is not None:
+        columns["where"] = question["where"]
+    if question["clip"] is not None:
+        low, high, unit = question["clip"]
+        columns |= {"clip": ",".join(decimal(end * Fraction(unit)) for end in (low, high)), "resolution": unit}
+    return "".join(f"--{name} {shlex.quote(value)} " for name, value in columns.items())
+
+
+def _describe_epsilon(epsilon: Fraction) -> str:
+    """Return a sentence on the size of an epsilon. No law sets a limit, so the sentence speaks of custom."""
+    if epsilon <= 1:
+        return "By custom an epsilon up to 1 is strong protection."
+    if epsilon <= 10:
+        return "By custom an epsilon from 1 to 10 is moderate protection: smaller k or another goal would need less."
+    return "An epsilon above 10 protects little: release fewer items, settle for another goal, or collect more users."
+
+
+def _find_other_k(case: Case, aim: Aim, needed: Fraction) -> OtherK | None:
+    """Return the cheapest k between k/2 and 3k/2 among the largest gaps of the scores, if it costs much less."""
+    tally, k = case.judged_by, case.request.k
+    around = np.arange(max(1, k // 2), min(tally.d - 1, k + k // 2) + 1)
+    gaps = tally.gaps(around - 1, around, Fraction(1))
+    widest = [int(one) for one in around[np.argsort(-gaps, kind="stable")][:_GAPS] if one != k]
+    best: OtherK | None = None
+    for other in sorted(widest, key=lambda one: abs(one - k)):
+        enough = _MUCH_LESS * needed if best is None else best.epsilon
+        search = _search_for(case, other, aim)
+        cost = search.smallest(enough) if search.is_enough(enough) else None
+        if cost is None or (best is not None and cost >= best.epsilon):
+            continue
+        # At a gap one item fewer costs no less. On scores that fall evenly, fewer items always cost less.
+        if other == 1 or not _search_for(case, other - 1, aim).is_enough(find_number_below(cost)):
+            best = OtherK(other, cost)
+    return best
+
+
+def _search_for(case: Case, k: int, aim: Aim) -> Search:
+    return Search.of(replace(case, request=replace(case.request, k=k)), aim)

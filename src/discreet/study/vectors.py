@@ -1,4 +1,4 @@
-"""The score vectors of a study: files named NAME.nD.npy, a file of scores, a sketch, or made-up ones."""
+"""Load the score vectors of a study: files NAME.nD.npy, a file of scores, a sketch, or made-up ones."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from discreet.sources.arrays.array import array_source
 from discreet.sources.files import file_source
 
 ZIPF_TOTAL = 15**7
-"""What the scores of the Zipf study add up to, as in the authors' code."""
+"""The sum of the scores that follow Zipf's law, as in the authors' code."""
 
 
 @dataclass(frozen=True, eq=False)
 class Vector:
-    """Scores, or a sketch that stands for them, and the name they go by."""
+    """Scores, or a sketch of them, and their name."""
 
     name: str
     scores: NDArray[Any] | Sketch
 
     @property
     def d(self) -> int:
-        """How many items there are."""
+        """The number of items."""
         return self.scores.d if isinstance(self.scores, Sketch) else len(self.scores)
 
     @cached_property
@@ -43,19 +43,19 @@ class Vector:
 
     @property
     def limit(self) -> Sensitivity:
-        """How far scores move between neighbours: as the sketch says, or as counts of users do."""
+        """The sensitivity of the scores: that of the sketch, or that of counts of users."""
         if isinstance(self.scores, Sketch):
             return self.scores.sensitivity.under(self.scores.adjacency)
         return Sensitivity()
 
     @property
     def is_whole(self) -> bool:
-        """Whether the scores are known to be whole numbers."""
+        """True if the scores are known to be whole numbers."""
         return not isinstance(self.scores, Sketch) and self.scores.dtype.kind != "f"
 
     @property
     def fingerprint(self) -> str:
-        """Tells vectors apart whatever their names."""
+        """A hash of the scores, which differs for vectors of the same name."""
         if isinstance(self.scores, Sketch):
             return hashlib.sha256(self.scores.to_json().encode()).hexdigest()[:16]
         return hashlib.sha256(str(self.scores.dtype).encode() + self.scores.tobytes()).hexdigest()[:16]
@@ -64,14 +64,14 @@ class Vector:
 def load_vectors(
     data: Path, names: Sequence[str] = (), item: str | None = None, score: str | None = None
 ) -> list[Vector]:
-    """The vectors in a folder, all of them or those of these names; or that of a file of scores, or of a sketch.
+    """Load the vectors of a folder, or the one vector of a file of scores or a sketch.
 
     Parameters
     ----------
     data
-        A folder with files NAME.nD.npy; or a file that `file_source` reads, or a sketch, which has its own name.
+        A folder with files NAME.nD.npy, or a file: scores that `file_source` reads, or a sketch.
     names
-        Which vectors, all if none are named.
+        The names of the vectors to load; all of them if none are named.
     item, score
         The columns of a file of scores.
     """
@@ -89,7 +89,7 @@ def load_vectors(
 
 
 def _read_numbers(file: Path, item: str | None, score: str | None) -> NDArray[Any]:
-    """The scores in a file, as the numbers of the machine that are nearest to them: a study shows three digits."""
+    """Read the scores of a file as integers if they are, else as the nearest floats: a study shows three digits."""
     source = file_source(file, item, score)
     if source.d < 2:
         raise InvalidValueError(f"data must hold two scores or more, and {file.name!r} has {source.d}")
@@ -109,34 +109,10 @@ def _load_folder(folder: Path, names: Sequence[str]) -> list[Vector]:
         raise InvalidValueError(f"data must be a directory with one file a name, and {str(folder)!r} has more")
     if not files:
         raise InvalidValueError(f"data must be a directory with files NAME.nD.npy, and {str(folder)!r} has none")
-    return [_load(name, files[name]) for name in _choose_names(names, list(files))]
+    return [Vector(name, _load(files[name])) for name in _choose_names(names, list(files))]
 
 
-def make_vectors(names: Sequence[str]) -> list[Vector]:
-    """Made-up vectors, all of them or those of these names: a long tail, a gentle slope and steps with many ties."""
-    ranks = np.arange(1, 4001)
-    vectors = {
-        "LONGTAIL": np.floor(2e5 / ranks**0.9),
-        "GENTLE": np.floor(2e5 * np.exp(-ranks / 1500.0)),
-        "STEPS": np.floor(40.0 * (60.0 - np.floor(np.sqrt(ranks))) / 3.0).clip(0.0),
-    }
-    return [Vector(name, vectors[name].astype(np.int64)) for name in _choose_names(names, list(vectors))]
-
-
-def zipf(shape: float, d: int = 10**4) -> Vector:
-    """Scores proportional to i^-shape that add up to 15^7."""
-    weights: Floats = np.arange(1.0, d + 1.0) ** -shape
-    return Vector(f"ZIPF {shape:g}", ZIPF_TOTAL * weights / weights.sum())
-
-
-def _choose_names(names: Sequence[str], known: list[str]) -> list[str]:
-    for name in names:
-        if name not in known:
-            raise InvalidValueError(f"names must be of {', '.join(known)}, not {name!r}")
-    return [name for name in known if name in names or not names]
-
-
-def _load(name: str, path: Path) -> Vector:
+def _load(path: Path) -> NDArray[Any]:
     try:
         scores = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):
@@ -149,4 +125,28 @@ def _load(name: str, path: Path) -> Vector:
         or not np.isfinite(scores).all()
     ):
         raise InvalidValueError(f"data must hold vectors of two finite numbers or more, and {path.name!r} is none")
-    return Vector(name, scores)
+    return scores
+
+
+def make_vectors(names: Sequence[str]) -> list[Vector]:
+    """Return made-up vectors, all or those of these names: a long tail, a gentle slope and steps with many ties."""
+    ranks = np.arange(1, 4001)
+    vectors = {
+        "LONGTAIL": np.floor(2e5 / ranks**0.9),
+        "GENTLE": np.floor(2e5 * np.exp(-ranks / 1500.0)),
+        "STEPS": np.floor(40.0 * (60.0 - np.floor(np.sqrt(ranks))) / 3.0).clip(0.0),
+    }
+    return [Vector(name, vectors[name].astype(np.int64)) for name in _choose_names(names, list(vectors))]
+
+
+def zipf(shape: float, d: int = 10**4) -> Vector:
+    """Return scores proportional to i^-shape whose sum is 15^7."""
+    weights: Floats = np.arange(1.0, d + 1.0) ** -shape
+    return Vector(f"ZIPF {shape:g}", ZIPF_TOTAL * weights / weights.sum())
+
+
+def _choose_names(names: Sequence[str], known: list[str]) -> list[str]:
+    for name in names:
+        if name not in known:
+            raise InvalidValueError(f"names must be of {', '.join(known)}, not {name!r}")
+    return [name for name in known if name in names or not names]

@@ -91,6 +91,7 @@ def test_many_items_are_found_where_most_scores_are_others():
 SCORES = np.array([4, 7, 7, 1, 4, 9, 7, 4, 0, 4, 2, 4])
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize(
     ("head", "first", "last", "count", "ranks"),
     [
@@ -123,6 +124,7 @@ def test_a_selection_draws_every_subset_of_the_range_equally_often(tiny, kind, h
     assert len(subsets) == 1 or draws.fits(drawn, {y: float(p) for y, p in probabilities.items()})
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize(
     ("head", "last", "count"),
     [(0, 11, 2), (0, 8, 3), (1, 11, 2), (1, 8, 2), (1, 8, 4), (1, 3, 1), (4, 10, 3), (1, 11, 9), (4, 3, 0)],
@@ -163,6 +165,7 @@ def test_some_of_nearly_all_items_are_those_before_the_range_and_as_many_inside(
     assert drawn.min() >= 1000
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.Canonical(gamma=1), discreet.OneShot("gumbel")])
 @pytest.mark.parametrize("scores", [np.array([3, 9, 2, 2, 9, 0]), np.array([2.5, 0.25, 2.0, 2.0, 9.5, 0.0])], ids=str)
 def test_large_arrays_release_by_the_definition(tiny, mechanism, scores):

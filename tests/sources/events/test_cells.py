@@ -10,7 +10,6 @@ import duckdb
 import ibis
 import pyarrow as pa
 import pytest
-from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 from discreet.sources.events.cells import is_untyped, read_cell
@@ -18,6 +17,7 @@ from discreet.sources.events.dialects.base import dialect_of
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.dialects.sqlite import declare_types
 from discreet.sources.events.readers import convert_to_cell
+from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 
 TEXTS = [
     "7", "07", "+7", "-7", "7.", "7.0", "7.000", "7.5", " 7", "7 ", "7\n", "\t7", "0x1F", "1_000", "1e3", "", "-", ".0",

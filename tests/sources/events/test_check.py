@@ -7,12 +7,12 @@ from collections import Counter
 import ibis
 import pyarrow as pa
 import pytest
-from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 from discreet.sources.events import check as check_module
 from discreet.sources.events.check_report import WARNING, Frequent, NearMatch
 from discreet.sources.events.connect import open_table
+from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
 
 ROWS = [
     *[(1, "dune", "DE", "31/01/2026"), (1, "Dune ", "DE", "30/01/2026"), (2, "Dune ", "FR", "02/01/2026")],
@@ -35,6 +35,7 @@ def check(table=EVENTS, **options):
     return discreet.check_events(discreet.events(table, **{**COLUMNS, **options}))
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_finds_the_same(engine, tmp_path, request):
     found = check(**on(engine, EVENTS, tmp_path, request), where="at IS NULL OR at <> 'never'")
@@ -51,6 +52,7 @@ def test_every_engine_finds_the_same(engine, tmp_path, request):
     assert not found.is_noise
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_finds_the_same_by_group(engine, tmp_path, request):
     options = {"by": "land", "groups": ["DE", "FR", "IT"], "each_user": "one"}
@@ -199,6 +201,7 @@ def test_what_is_no_source_of_events_is_refused(source):
         discreet.check_events(source)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_the_counts_are_those_of_a_loop_over_the_rows(seed):
     rng = random.Random(seed)
@@ -228,6 +231,7 @@ def test_the_counts_are_those_of_a_loop_over_the_rows(seed):
 NUMBERS = pa.table({"who": range(7), "film": ["7.0", "07", "7", "+8", "8.5", "9", "x"]})
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_texts_that_are_the_same_whole_number_are_found(engine, tmp_path, request):
     """A gap makes floats of ids, and a program writes 7.0: beside a list of text nothing would match."""

@@ -31,6 +31,7 @@ def best_of(table, **options):
     return discreet.top_k(source, k=1, epsilon=100, counts=100).counts[0]
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("ending", COMPRESSED)
 @pytest.mark.parametrize("name", TEXTS)
 def test_text_files_are_read_compressed_and_their_headers_show_the_delimiter(tmp_path, name, ending):
@@ -79,6 +80,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("damage", DAMAGED)
 @pytest.mark.parametrize("ending", COMPRESSED)
 @pytest.mark.parametrize("name", ["e.csv", "e.jsonl"])

@@ -9,12 +9,13 @@ from math import floor, isnan
 import numpy as np
 import pyarrow as pa
 import pytest
-from engines import ENGINES, LOCAL, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet
 from discreet.sources.arrays.array import array_source
+from effort import examples
+from engines import ENGINES, LOCAL, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
 
 ODD = ["dune", "Dune", "a", "B", "é", "z", "ß", "", " ", "'quoted' \"text\"", "x,y", "😀", "￿x", "𐀀", "naïve", "NULL"]
 
@@ -141,6 +142,7 @@ def as_array(scores, in_order=False):
     return array_source([scores[item] for item in items], items)
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("kind", ["string", "integer", "date", "boolean"])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_counts_are_those_of_the_definition(engine, kind, events_on):
@@ -161,6 +163,7 @@ def test_counts_are_those_of_the_definition(engine, kind, events_on):
         assert releases[0].order == releases[1].order
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_sums_are_those_of_the_definition(engine, events_on):
     rows, events, domain = generated(2, "string")
@@ -169,6 +172,7 @@ def test_sums_are_those_of_the_definition(engine, events_on):
     assert ranking(source) == expected(summed(rows, domain, *STEPS))
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_range_of_numbers_needs_no_list(engine, events_on):
     rows, events, _ = generated(3, "integer")
@@ -179,6 +183,7 @@ def test_a_range_of_numbers_needs_no_list(engine, events_on):
     assert ranking(signed) == expected(summed(rows, range(131), Fraction(-2), Fraction(2), Fraction(1)))
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_rows_are_filtered_by_where(engine, events_on):
     rows, events, domain = generated(4, "string")
@@ -195,6 +200,7 @@ def test_adding_a_user_moves_every_score_within_the_sensitivity(engine, events_o
         assert any(moved(events_on, engine, case, **options))
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("most", [1, 3, 1000])
 @pytest.mark.parametrize("kind", ["string", "integer", "date", "boolean"])
 @pytest.mark.parametrize("engine", LOCAL)
@@ -216,6 +222,7 @@ def check_kept(events_on, engine, kind, most):
     assert (source.sensitivity, source.max_items_per_user) == (discreet.Sensitivity(0, 1), most)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_sums_are_of_kept_items(engine, events_on):
     rows, events, domain = generated(8, "string")
@@ -226,6 +233,7 @@ def test_sums_are_of_kept_items(engine, events_on):
     assert source.grid == Fraction(1, 4)
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("options", [{}, SUMS], ids=["counts", "sums"])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_scores_with_a_bound_stand_beside_those_without(engine, options, events_on):
@@ -299,7 +307,7 @@ event = st.fixed_dictionaries({"who": st.none() | texts, "what": st.none() | tex
 
 
 @pytest.mark.parametrize("engine", ["arrow", "parquet", "sqlite", ENGINES[-2]])
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(event, min_size=1, max_size=25), extra=st.lists(texts, min_size=1, max_size=5))
 def test_generated_events_have_the_scores_of_the_definition(engine, tmp_path, request, rows, extra):
     schema = pa.schema([("who", pa.string()), ("what", pa.string()), ("amount", pa.float64())])
@@ -317,10 +325,11 @@ def test_generated_events_have_the_scores_of_the_definition(engine, tmp_path, re
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
-def test_many_tables_in_one_query_on_spark(tmp_path, request):
-    """Thirty generated tables at once: a table's number goes in front of its items and its users."""
+@pytest.mark.parametrize("tables", [2, pytest.param(30, marks=pytest.mark.long)])
+def test_many_tables_in_one_query_on_spark(tables, tmp_path, request):
+    """Several generated tables at once: a table's number goes in front of its items and its users."""
     packed, everything, scores = [], [], {}
-    for case in range(30):
+    for case in range(tables):
         rows, _, domain = generated(100 + case, "string")
         scores |= {f"{case}:{item}": score for item, score in counted(rows, domain).items()}
         everything += [f"{case}:{item}" for item in domain]

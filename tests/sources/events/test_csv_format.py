@@ -11,14 +11,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import spark  # noqa: F401  # fixture
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.sources.events.csv_files import CsvFormat, sniff_delimiter
+from discreet.sources.events.csv_format import CsvFormat, sniff_delimiter
 from discreet.sources.events.paths import find_files
 from discreet.sources.events.readers import read_delimited
+from effort import examples
+from engines import spark  # noqa: F401  # fixture
 
 NOTE = 'they call it "Dune", mostly\n9,dune,yes'
 """A field with quotes, a comma, and a line that would be a row."""
@@ -44,6 +45,7 @@ def scores(table, domain=tuple(SCORES), **options):
     return {item: tally.exact(rank) for rank, item in enumerate(items)}
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("name", ["e.csv", "e.csv.gz"])
 @pytest.mark.parametrize(
     "dialect",
@@ -101,7 +103,7 @@ BACKEND = ibis.duckdb.connect()
 FIELD = st.text(st.sampled_from('ab"\\;,\n\r\t é'), max_size=8)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(FIELD, FIELD), min_size=1, max_size=5), delimiter=st.sampled_from(",;\t"))
 def test_what_was_written_is_what_is_read(tmp_path, rows, delimiter):
     """All fields quoted, with a backslash before quotes and backslashes: every row comes back, and no other."""
@@ -225,6 +227,7 @@ def test_sums_from_a_file_with_semicolons(tmp_path):
     ) == {"a": Fraction(7, 2), "b": 0}  # fmt: skip
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("encoding", "row"),
     [
@@ -261,6 +264,7 @@ def test_a_public_list_that_is_cut_short_is_refused(ending, tmp_path):
         scores(tmp_path / "e.csv", str(tmp_path / f"list.{ending}"))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("line", [b'{"what": "\xff"}', b"no record", b"[1]"])
 def test_a_line_of_a_public_list_that_is_no_record_is_refused(line, tmp_path):
     (tmp_path / "e.csv").write_bytes(b"who,what\n1,a\n")

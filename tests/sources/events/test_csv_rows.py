@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet.sources.events import csv_files
 from discreet.sources.events.csv_files import CsvRows, RowSyntax, find_row_ends, find_state, split_rows
+from effort import examples
 
 COMMAS, BACKSLASHES = RowSyntax(b","), RowSyntax(b",", b"\\")
 SYNTAXES = st.sampled_from([COMMAS, BACKSLASHES])
@@ -45,7 +46,7 @@ def naive_rows(text, syntax):
     return rows, row
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=examples(2000), deadline=None)
 @given(text=TEXTS, syntax=SYNTAXES)
 def test_the_ends_of_rows_are_found_as_byte_by_byte(text, syntax):
     rows, rest = naive_rows(text, syntax)
@@ -60,7 +61,7 @@ def test_the_ends_of_rows_are_found_at_all_places_of_a_word(size):
         assert find_row_ends(text + b'"', COMMAS) == (place + 3, place + 3)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(text=TEXTS.filter(len), more=TEXTS, syntax=SYNTAXES)
 def test_a_state_stands_for_all_that_came_before(text, more, syntax):
     _, row = naive_rows(text, syntax)
@@ -75,7 +76,7 @@ def test_a_state_stands_for_all_that_came_before(text, more, syntax):
     assert not ends or (ends[0] - len(row), ends[1:]) == (found[0] - len(state), found[1:])
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(header=PIECES, text=TEXTS, syntax=SYNTAXES, longest=st.integers(4, 30), piece_size=st.integers(1, 40))
 @example(header=b"", text=b'"aaaaaaaa\n1,b\n""\n2,b\n', syntax=COMMAS, longest=8, piece_size=3)
 @example(header=b"", text=b"a", syntax=COMMAS, longest=4, piece_size=1)
@@ -101,7 +102,7 @@ def read(folder, content, delimiter=",", escape=None, wanted=("who", "what")):
 
 
 @pytest.mark.parametrize("longest", [2**24, 12])
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=TEXTS, syntax=SYNTAXES, piece_size=st.integers(1, 80))
 def test_each_row_is_read_as_if_it_were_alone(tmp_path, longest, text, syntax, piece_size):
     escape = None if syntax.escape is None else "\\"
@@ -174,7 +175,7 @@ FIELDS = st.text(st.sampled_from('uab",;\n\r\\é'), max_size=6) | st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(st.tuples(st.sampled_from("uvw"), st.sampled_from("ab"), FIELDS), max_size=6),
     extra=st.lists(st.tuples(FIELDS, FIELDS | st.sampled_from("ab"), FIELDS), min_size=1, max_size=3),
@@ -220,6 +221,7 @@ def long_row(request, tmp_path_factory):
     return path
 
 
+@pytest.mark.some(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
 def test_a_long_quoted_field_is_no_rows(long_row, ending, tmp_path):

@@ -12,12 +12,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from engines import mariadb, postgres  # noqa: F401  # fixtures
 
 import discreet
 from discreet.errors import Error, InvalidTypeError
 from discreet.sources.events.dialects import duckdb
 from discreet.sources.events.dialects.base import SENT_TYPES, Dialect, dialect_named, list_engines
+from engines import mariadb, postgres  # noqa: F401  # fixtures
 
 SOURCES = Path(discreet.__file__).parent / "sources"
 DESCRIBED = [dialect_named(name) for name in sorted(list_engines())]

@@ -4,10 +4,10 @@ from datetime import date, datetime
 
 import pyarrow as pa
 import pytest
-from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
 from test_group_periods import NEAR, TEXTS, expected
 
 import discreet
+from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
 
 CELLS = [moment for moment in NEAR if moment.year > 1900]
 EXACT = 10**9
@@ -28,6 +28,7 @@ def table_of(cells):
     return pa.table({"who": rows, "what": rows, "when": cells})
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_keeps_the_rows_of_the_period(engine, tmp_path, request):
     # SQLite has no timestamps but text, and the tests hand Spark none.
@@ -42,6 +43,7 @@ def test_every_engine_keeps_the_rows_of_the_period(engine, tmp_path, request):
         assert 0 < len(wanted) < len(CELLS)
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("unit", ["day", "week", "month", "quarter", "year"])
 @pytest.mark.parametrize("zone", [None, "Asia/Kolkata"])
 def test_text_is_read_as_by_groups(unit, zone):

@@ -93,6 +93,7 @@ def files(folder):
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", ["file", "database"])
 def test_a_kill_leaves_rows_in_a_folder_of_the_user_alone(kind, spill, where, tmp_path):
     beside = files(where)
@@ -109,7 +110,8 @@ def test_a_kill_leaves_rows_in_a_folder_of_the_user_alone(kind, spill, where, tm
     assert [file for file in files(where) if not file.name.endswith(".wal")] == beside
 
 
-@pytest.mark.parametrize("kind", ["file", "database"])
+@pytest.mark.some(1)
+@pytest.mark.parametrize("kind", ["database", "file"])
 def test_nothing_is_left_of_a_process_that_ends(kind, spill, tmp_path):
     assert ends(spill(kind, "end"))
     assert files(tmp_path) == []

@@ -9,7 +9,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import LOCAL, LONG_ON_SPARK, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,8 @@ from discreet.sources.events.connect import open_table
 from discreet.sources.events.engine import ask
 from discreet.sources.events.group_columns import MOST_GROUPS, read_by
 from discreet.sources.events.group_keys import ORDINAL, open_group_keys, refuse_own_groups
+from effort import examples
+from engines import LOCAL, LONG_ON_SPARK, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
 
 ENGINES = [*LOCAL, *LONG_ON_SPARK]
 
@@ -69,6 +70,7 @@ LISTS = {
 }
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_rows_have_the_ordinals_of_the_definition(engine, tmp_path, request):
     opened = opened_on(engine, tmp_path, request)
@@ -171,6 +173,7 @@ TIMES = (
 )
 
 
+@pytest.mark.some(11)
 @pytest.mark.parametrize(
     ("by", "groups", "message"),
     [
@@ -297,7 +300,7 @@ CELLS = st.one_of(
 
 @pytest.mark.parametrize("groups", [["7", "1"], [7, 1], [date(2026, 1, 1), date(2026, 1, 2)], [True, False]], ids=str)
 @pytest.mark.parametrize("base", [[7, 1, 2], ["7", "a"], [7.0, 1.5], [date(2026, 1, 1)], [True, False]], ids=str)
-@settings(max_examples=5)
+@settings(max_examples=examples(5))
 @given(cell=CELLS)
 def test_a_row_of_pandas_changes_the_group_of_no_other(base, groups, cell):
     found = []

@@ -12,7 +12,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import postgres, spark  # noqa: F401  # fixtures
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +21,8 @@ from discreet.sources.events.connect import open_table
 from discreet.sources.events.engine import ask
 from discreet.sources.events.group_keys import open_group_keys, parse_by, parse_groups
 from discreet.sources.events.periods import CODES_PER_DAY, UNITS, code_moments, find_offsets
+from effort import examples
+from engines import postgres, spark  # noqa: F401  # fixtures
 
 ZONES = [None, "Europe/Berlin", "America/New_York", "Asia/Kolkata"]
 TICK = timedelta(microseconds=1)
@@ -160,6 +161,7 @@ def assert_columns(opened, cells, zone, columns=("naive", "zoned", "day", "text"
         assert_days(opened, column, [cell and cell.date() for cell in cells] if column == "day" else cells, zone)
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("form", ["arrow", "pandas", "objects", "parquet", "csv", "json"])
 def test_moments_of_files_and_frames_are_in_their_days(form, zone, tmp_path):
@@ -187,6 +189,7 @@ def test_moments_of_files_and_frames_are_in_their_days(form, zone, tmp_path):
     opened.close()
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("form", ["arrow", "pandas", "objects", "parquet"])
 def test_text_is_a_moment_or_nothing(form, zone, tmp_path):
@@ -204,6 +207,7 @@ def test_text_is_a_moment_or_nothing(form, zone, tmp_path):
     opened.close()
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("unit", UNITS)
 def test_every_unit_is_that_of_the_calendar(unit, zone):
@@ -256,6 +260,7 @@ def sqlite_url(path, columns, rows):
     return f"sqlite://{path}"
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("zone", ZONES)
 def test_moments_of_sqlite_are_in_their_days(zone, tmp_path):
     cells = moments(far=zone is None)
@@ -381,13 +386,13 @@ def release_base(base):
 
 
 @pytest.mark.parametrize("base", BASES)
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(cell=CELLS)
 def test_a_row_of_pandas_changes_the_group_of_no_other(base, cell):
     assert release_frame(base, (cell,)) == release_base(base)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(cell=st.one_of(st.none(), TEXT, st.binary(max_size=12), st.floats(), st.integers(-(2**63), 2**63 - 1)))
 def test_a_row_of_sqlite_changes_the_group_of_no_other(sqlite_moments, cell):
     opened, wanted = sqlite_moments

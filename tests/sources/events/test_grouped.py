@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from engines import ENGINES, LOCAL, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_contract import (
@@ -35,6 +34,9 @@ from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.mechanisms.tally import Selection
 from discreet.sources.events import connect, lookup
 from discreet.sources.events.dialects.base import dialect_named
+from effort import examples
+from engines import ENGINES, LOCAL, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
+from snapshots import select_items
 
 LANDS = ["DE", "FR", "AT", "é", "JP"]
 """The public groups; that nobody is in the last one does not show."""
@@ -85,7 +87,7 @@ def score_groups(rows, keys, domain, options):
 
 def rank_groups(source):
     """Every item with its score, by rank, in each group: all that a source can say."""
-    chosen = source.select_items(lambda _, tally: Selection(np.arange(tally.d)), scored=True)
+    chosen = select_items(source, lambda _, tally: Selection(np.arange(tally.d)), scored=True)
     return [list(zip(scores, items, strict=True)) for items, scores in chosen]
 
 
@@ -113,6 +115,7 @@ CASES = [
 ]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", [*LOCAL, *LONG_ON_SPARK])
 def test_scores_and_items_are_those_of_the_definition(engine, grouped_on):
     # A query on Spark takes seconds.
@@ -144,6 +147,7 @@ def test_ties_are_decided_by_the_list_and_not_by_the_order_of_rows(each_user, gr
         assert all(len([ranked for ranked in each.values() if ranked != empty]) > 1 for each in found)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ["arrow", "csv", "sqlite", *LONG_ON_SPARK])
 def test_people_in_the_same_groups_count_in_different_ones(engine, grouped_on):
     """Of 2,000 people in all twelve months each counts in three, and each month has about a quarter of them."""
@@ -231,7 +235,7 @@ def test_a_range_of_numbers_is_never_laid_out(engine, ends, grouped_on, monkeypa
         n = sum(score > 0 for score in groups[group].values())
         return Selection(np.array([*range(n), *(n + offset for offset in offsets)]))
 
-    for scores, (items, found) in zip(groups, source.select_items(choose, scored=True), strict=True):
+    for scores, (items, found) in zip(groups, select_items(source, choose, scored=True), strict=True):
         touched = sorted(item for item, score in scores.items() if score)
         assert list(zip(found, items, strict=True))[: len(touched)] == expected(scores)[: len(touched)]
         for offset, item in zip(offsets, items[len(touched) :], strict=True):
@@ -283,7 +287,7 @@ questions = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", ENGINES[-2]])
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(others=others, own=st.lists(row_of_a_user, min_size=1, max_size=12), options=questions, sums=st.booleans())
 def test_one_more_user_moves_few_groups_and_those_within_the_sensitivity(
     engine, grouped_on, others, own, options, sums
@@ -452,9 +456,8 @@ def test_the_snapshot_holds_touched_items_alone(grouped_on, monkeypatch):
     source = grouped_on("arrow", pa.Table.from_pylist(rows), range(10**6), each_user="one")
     listed = grouped_on("arrow", pa.Table.from_pylist(rows), pa.table({"what": np.arange(10**6)}), each_user="one")
     for each in (source, listed):
-        each._take_snapshot()
-        assert each._snapshots[0]._scores.count().to_pyarrow().as_py() == 100
-        each.close()
+        with each.snapshot() as snapshot:
+            assert snapshot.lookup._scores.count().to_pyarrow().as_py() == 100
     release = discreet.top_k(listed, k=3, epsilon="0.001")
     assert all(len(set(each.items)) == 3 and each.d == 10**6 for each in release.values())
 
@@ -471,6 +474,6 @@ def test_every_place_of_long_runs_is_found(engine, grouped_on, monkeypatch):
     wanted = [expected(scores) for scores in score_groups(rows, LANDS, domain, {"each_user": "one"})]
     for _ in range(3):
         ranks = [np.array(rng.sample(range(3000), 7)) for _ in LANDS]
-        chosen = source.select_items(lambda group, _, ranks=ranks: Selection(ranks[group]), scored=True)
+        chosen = select_items(source, lambda group, _, ranks=ranks: Selection(ranks[group]), scored=True)
         for ranked, inside, (items, scores) in zip(wanted, ranks, chosen, strict=True):
             assert list(zip(scores, items, strict=True)) == [ranked[rank] for rank in inside]

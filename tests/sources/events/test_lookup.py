@@ -7,11 +7,11 @@ from datetime import date, timedelta
 import numpy as np
 import pyarrow as pa
 import pytest
-from engines import on
 from test_contract import counted, expected, ranking
 
 import discreet
 from discreet.sources.events import lookup
+from engines import on
 
 
 @pytest.fixture
@@ -36,6 +36,7 @@ def many(kind, seed, n=700):
     return list({rng.randrange(-(2**63), 2**63) if rng.random() < 0.5 else rng.randrange(-500, 500) for _ in range(n)})
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("engine", ["arrow", "sqlite"])
 @pytest.mark.parametrize("kind", ["string", "integer", "date"])
 def test_every_place_of_large_groups_is_found(engine, kind, tmp_path, request, narrow):

@@ -18,12 +18,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import discreet
 from discreet.mechanisms.tally import Selection
+from effort import examples
+from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
+from snapshots import select_items
 
 BASE = [
     {"who": who, "what": what, "stars": stars, "amount": amount, "day": day}
@@ -268,7 +270,7 @@ def check_neighbours(store, user, rows, domain, question, first):
 
 
 @pytest.mark.parametrize("store", STORES.values(), ids=STORES)
-@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow], deadline=None, derandomize=True)
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.too_slow], deadline=None, derandomize=True)
 @given(
     user=USER, rows=ROWS, kind=st.sampled_from(list(DOMAINS)), question=st.sampled_from(QUESTIONS), first=st.booleans()
 )
@@ -282,6 +284,7 @@ def test_a_user_with_any_rows_changes_nothing_else(store, user, rows, kind, ques
     check_neighbours(store, user, rows, DOMAINS[kind], question, first)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("store", [on_pandas, on_several_parquet, on_sqlite_view], ids=lambda store: store.__name__)
 def test_a_domain_in_a_file_decides_the_kind_of_labels_by_itself(store, tmp_path):
     for name, items, kind in [("whole", ["1", "2", "3"], int), ("text", ["01", "2", "3"], str)]:
@@ -302,6 +305,7 @@ def test_users_keep_their_long_numbers_in_pandas():
         assert found == {(int, 1): 200, (int, 2): 0}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("dtype", ["float64", "object", "category"])
 def test_floats_of_pandas_are_users_where_no_two_people_share_one(dtype):
     """Ids that a float has merged are nobody's, in whatever type of column: else one person moves a sum by 2."""
@@ -312,7 +316,7 @@ def test_floats_of_pandas_are_users_where_no_two_people_share_one(dtype):
     for question in ({}, {"max_items_per_user": 1}, sums):
         assert scores_of({"table": frame}, [1], question)[0] == {(int, 1): 2}
     source = discreet.events(frame, user="who", item="what", domain=[1], **groups)
-    found = source.select_items(lambda _, tally: Selection(np.arange(tally.d)), scored=True)
+    found = select_items(source, lambda _, tally: Selection(np.arange(tally.d)), scored=True)
     assert [list(scores) for _, scores in found] == [[2], [0]]
     declared = frame.assign(who=pd.array([7, 8, 2**60, 2**60 + 1, None], "Int64"))
     assert scores_of({"table": declared}, [1], {})[0] == {(int, 1): 4}
@@ -343,6 +347,7 @@ def test_an_empty_table_without_types_has_no_scores(tmp_path):
 STRANGE = [{"what": cell, "stars": cell, "amount": cell, "day": cell} for cell in ODD]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", DOMAINS)
 @pytest.mark.parametrize("engine", LONG_ON_SPARK)
 def test_a_user_with_all_odd_rows_changes_nothing_else_on_a_server(engine, kind, request):

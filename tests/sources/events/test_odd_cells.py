@@ -20,12 +20,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import discreet
 from discreet.mechanisms.tally import Selection
+from effort import examples
+from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
+from snapshots import find_items, select_items
 
 N = 5
 
@@ -36,7 +38,7 @@ def scores(table, domain=(1, 2), **question):
     try:
         source = discreet.events(**arguments, user="who", item="what", domain=list(domain), **question)
         if "by" in question:
-            every = source.select_items(lambda _, tally: Selection(np.arange(tally.d)), scored=True)
+            every = select_items(source, lambda _, tally: Selection(np.arange(tally.d)), scored=True)
             return {(place, item): score for place, (items, found) in enumerate(every)
                     for item, score in zip(items, found, strict=True)}  # fmt: skip
         tally, items = source.tally(), source.items(np.arange(source.d))
@@ -155,7 +157,7 @@ def pandas_frame(columns, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["inferred", "object", "category"])
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(data=st.data())
 def test_no_cell_of_pandas_decides_anything_for_others(dtype, data):
     known = HASHABLE if dtype == "category" else ODD
@@ -192,7 +194,7 @@ ARRAYS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(data=st.data())
 def test_no_file_of_one_user_decides_anything_for_others(data):
     question = data.draw(st.sampled_from(QUESTIONS))
@@ -216,7 +218,7 @@ def broken_text(texts):
     return pa.StringArray.from_buffers(len(texts), *data.buffers()[1:])
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(data=st.data())
 def test_no_value_of_arrow_or_polars_decides_anything_for_others(data):
     """Types are declared here, so that they are those of all rows; broken text and extreme moments are values."""
@@ -274,7 +276,7 @@ def keep_plain(store, columns, folder):
 
 
 @pytest.mark.parametrize("store", ["csv", "jsonl", "json", "sqlite", "polars", "duckdb"])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(data=st.data())
 def test_no_plain_cell_decides_anything_for_others(store, data):
     cells = st.sampled_from(PLAIN)
@@ -299,6 +301,7 @@ UNUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("unused", UNUSED, ids=lambda array: str(array.type))
 def test_a_column_that_nobody_asked_for_is_never_looked_at(unused):
     """Neither its name nor its type matters, with broken text in another column or without."""
@@ -401,6 +404,7 @@ STORES = ["arrow", "polars", "float64", "object", "category", "Float64", "parque
           "sqlite", "sqlite real", *LONG_ON_SPARK]  # fmt: skip
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("store", STORES)
 def test_a_float_is_a_user_where_no_two_whole_numbers_share_it(store, tmp_path, request):
     table = float_store(store, tmp_path, request)
@@ -426,6 +430,7 @@ def test_users_of_nanoseconds_are_told_apart_whatever_other_files_hold(tmp_path)
     assert scores(frame.assign(who=frame["who"].dt.tz_localize("UTC"))) == {1: N, 2: 0}
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_users_at_the_ends_of_time_are_found_with_others(unit, zone, tmp_path):
@@ -436,7 +441,7 @@ def test_users_at_the_ends_of_time_are_found_with_others(unit, zone, tmp_path):
     )
     for store in (table, table.to_pandas(), str(tmp_path / "*.parquet"), tmp_path / "m.parquet"):
         source = discreet.events(store, user="who", item="what", domain=discreet.discovered("1e-6", 1))
-        (found,) = source.find_items("key", lambda users, items: np.arange(len(items)))
+        (found,) = find_items(source, "key", lambda users, items: np.arange(len(items)))
         assert found.items == ["a"]
 
 

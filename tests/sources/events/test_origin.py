@@ -1,5 +1,6 @@
 """A domain that is a piece of the events is refused, where that can be seen without looking at a value."""
 
+import glob
 import shutil
 
 import duckdb
@@ -10,9 +11,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 
 import discreet
+from engines import LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 
 EVENTS = pa.table({"who": [1, 2, 3], "what": ["a name of many letters", "b", "c"], "n": [7, 8, 9], "on": [True] * 3})
 REFUSAL = "domain must be a public list of items, not the events themselves or a column of them: an item that is"
@@ -100,6 +101,18 @@ def test_files_are_recognised_by_their_real_paths(tmp_path, monkeypatch):
     refused("*.parquet", "../" + tmp_path.name + "/e.parquet")
     refused(duckdb.read_parquet("e.parquet"), "e.parquet:what")
     refused("e.parquet", duckdb.sql("SELECT DISTINCT what FROM 'e.parquet'"))
+
+
+def test_texts_in_a_list_are_items_and_no_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pa.parquet.write_table(EVENTS, "e.parquet")
+    monkeypatch.setattr(glob, "glob", lambda path, **_: [path] if path == "e.parquet" else pytest.fail("looked up"))
+    split = {"by": "what", "groups": ["e.parquet", "**"], "each_user": "many"}
+    for options in ({}, split):
+        source = discreet.events("e.parquet", user="who", item="what", domain=["e.parquet", "**", "x.csv"], **options)
+        source.close()
+    with pytest.raises(discreet.Error, match="delimiter must be left out"):
+        discreet.events("e.parquet", user="who", item="what", domain=["x.csv"], delimiter=";")
 
 
 def test_relations_and_tables_are_recognised_by_name(tmp_path):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet.sources.events.dialects.base import dialect_of
 from discreet.sources.events.rowwise import _LISTED, check_rowwise
+from effort import examples
 
 EVENTS = pa.table({"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, 3.0], "tags": [["x"], ["y"], ["z"]]})
 PEOPLE = pa.table({"who": [1, 2], "name": ["ann", "bob"]})
@@ -279,7 +280,7 @@ def rows_of(table, made):
 
 
 @given(st.lists(ROW, max_size=4), ROW, st.integers(0, 4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_one_more_row_changes_no_value_of_another_on_duckdb(rows, odd, place):
     backend = ibis.duckdb.connect()
     found = []
@@ -297,7 +298,7 @@ def test_one_more_row_changes_no_value_of_another_on_duckdb(rows, odd, place):
 
 
 @given(st.lists(st.tuples(*[LOOSE] * 7), max_size=4), st.tuples(*[LOOSE] * 7), st.integers(0, 4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_one_more_row_changes_no_value_of_another_on_sqlite(rows, odd, place):
     backend = ibis.sqlite.connect()
     backend.con.text_factory = bytes

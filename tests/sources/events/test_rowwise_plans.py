@@ -9,7 +9,6 @@ from itertools import product
 
 import polars as pl
 import pytest
-from engines import spark  # noqa: F401  # fixture
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars import col
@@ -25,6 +24,8 @@ from discreet.sources.events.rowwise_polars import (
     _check_part,
     _name_function,
 )
+from effort import examples
+from engines import spark  # noqa: F401  # fixture
 
 ROWS = {"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, None], "on": [True, True, True]}
 PEOPLE = pl.LazyFrame({"who": [1, 2], "name": ["x", "y"]})
@@ -67,6 +68,7 @@ LAZY = {
 }
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("what", LAZY)
 def test_a_lazy_query_about_single_rows_is_taken(what, tmp_path):
     frame = pl.DataFrame(ROWS)
@@ -344,7 +346,7 @@ def test_every_accepted_function_is_evaluated_below():
 
 
 @given(st.lists(CELL, max_size=4), CELL, st.integers(0, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_one_more_row_changes_no_value_of_another_and_fails_nothing(rows, odd, place):
     place = min(place, len(rows))
     without, whole = evaluated(rows), evaluated([*rows[:place], odd, *rows[place:]])
@@ -355,7 +357,7 @@ def test_one_more_row_changes_no_value_of_another_and_fails_nothing(rows, odd, p
 
 @pytest.mark.parametrize("what", LAZY)
 @given(st.lists(CELL, max_size=4), CELL, st.integers(0, 4))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_one_more_user_changes_no_row_of_another(what, rows, odd, place):
     def kept(cells):
         frame = pl.DataFrame(

@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 from discreet.mechanisms.tally import Selection
 from discreet.sources.events import lookup
 from discreet.sources.events.dialects.base import dialect_named
+from engines import postgres, spark  # noqa: F401  # fixtures
+from snapshots import select_items
 
 LENGTHS = (1, 2, 150, 1, 90, 2)
 """How many items have the highest score, the next and so on; the long runs are looked up by buckets."""
@@ -208,7 +209,7 @@ def look_up_groups(table, kind, domain=None):
     touched = [0, 2, 77, 152, 153, 199, 245]
     untouched = [] if domain is None else [246, 2**62 - 10**6, 2**62 + 5 * 2**40]
     wanted = Selection(np.array([*touched, *untouched]))
-    chosen = source.select_items(lambda group, _: wanted, scored=False)
+    chosen = select_items(source, lambda group, _: wanted, scored=False)
     assert chosen[2][0][:7] == [by_rank(kind)[rank] for rank in touched]
     return [*found, chosen]
 

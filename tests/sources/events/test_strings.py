@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 import pytest
-from engines import ENGINES, on, on_server, postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 from discreet.sources.events.dialects.base import Dialect
+from engines import ENGINES, on, on_server, postgres, spark  # noqa: F401  # fixtures
 
 ALPHABET = "ba'\\%ä😀\u0301"
 """With a quote, what SQL and patterns escape, letters of two and four bytes, and an accent of its own."""
@@ -70,6 +70,7 @@ def count_users(rows, items):
     return {item: len(users[item]) for item in items}
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_scores_and_items_are_those_of_a_plain_loop(engine, tmp_path, request):
     items = list_strings(ALPHABET, 1, 3)
@@ -85,6 +86,7 @@ def test_scores_and_items_are_those_of_a_plain_loop(engine, tmp_path, request):
     assert source.every_item() == items
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", on_server("postgres")])
 def test_no_number_overflows(engine, tmp_path, request):
     # As many places as there can be, and a text that is longer yet.

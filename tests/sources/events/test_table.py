@@ -22,10 +22,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from engines import postgres  # noqa: F401  # a fixture
 
 import discreet
 from discreet.sources.events.engine import EngineError, ask
+from engines import postgres  # noqa: F401  # a fixture
 
 EVENTS = pa.table({"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, 3.0], "nested": [[1], [2], [3]]})
 GOOD = {"table": EVENTS, "user": "who", "item": "what", "domain": ["a", "b", "c"]}
@@ -264,6 +264,7 @@ def test_events_are_not_imported_until_they_are_used():
     assert ran.stdout.strip() == "[]"
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("row", ["99,'a", '99,"b"', "99;a", "99\ta", '99,"a""b"', "99", "99,a,b", "'99',a"])
 def test_one_row_of_a_text_file_cannot_change_how_the_others_are_read(tmp_path, row):
     """Quotes, delimiters and types are not guessed from rows."""
@@ -360,6 +361,7 @@ NUMBERS = {
 """Users as JSON spells them, and how many people they are; floats that are not whole, or beyond 2^53, are none."""
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("users", NUMBERS, ids=range(len(NUMBERS)))
 @pytest.mark.parametrize("name", ["e.json", "e.jsonl", "e.json.gz"])
 def test_a_number_is_one_user_however_json_spells_it(tmp_path, name, users):
@@ -369,6 +371,7 @@ def test_a_number_is_one_user_however_json_spells_it(tmp_path, name, users):
     assert counted(tmp_path / name) == NUMBERS[users]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("element", ["7", "[1]", '"a"', "null", "{}", '{"WHO": "a"}', '{"who": {"who": "a"}}'])
 def test_an_element_of_an_array_that_is_no_record_changes_no_other(tmp_path, element):
     """DuckDB takes all elements for texts where one column is asked for and one of them is no record."""
@@ -669,6 +672,7 @@ COLLATIONS = ["sqlite", "duckdb", *(pytest.param(each, marks=[pytest.mark.xdist_
                                     for each in ("citext", "icu"))]  # fmt: skip
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", COLLATIONS)
 def test_text_is_compared_by_bytes_whatever_the_collation(tmp_path, engine, request):
     """In items, users, groups, lists, labels and conditions; an expression that finds equal rows is refused."""

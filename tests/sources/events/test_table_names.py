@@ -7,12 +7,12 @@ import duckdb
 import ibis
 import numpy as np
 import pytest
-from engines import on_server, postgres  # noqa: F401  # a fixture
 
 import discreet
 from discreet.errors import Error
 from discreet.sources.events.check_report import Frequent
 from discreet.sources.events.connect import TableName, parse_listed_column, parse_table_name, server_of
+from engines import on_server, postgres  # noqa: F401  # a fixture
 
 EVENTS = [(1, 7), (2, 7), (2, 8), (3, 9)]
 EXPECTED = {7: 2, 8: 1}
@@ -93,6 +93,7 @@ BAD = [
 ]
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize(("change", "sentence"), BAD, ids=[str(change) for change, _ in BAD])
 def test_what_is_not_there_is_refused_and_nothing_else_is_suggested(url, change, sentence):
     engine = "DuckDB" if url.startswith("duckdb") else "PostgreSQL"

@@ -6,12 +6,12 @@ from datetime import date
 import ibis
 import numpy as np
 import pytest
-from engines import postgres, spark  # noqa: F401  # fixtures
 
 import discreet
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.privacy import exact
 from discreet.sources.events.dialects.base import dialect_named
+from engines import postgres, spark  # noqa: F401  # fixtures
 
 TEXTS = ["", "7", "é", "\U0001f600", "a" * 70_000, "2026-01-01", "1e999", "true", "9" * 50, "nan", "0x1F", "-0"]
 ENDS = ["infinity", "-infinity", "2026-01-01"]
@@ -134,6 +134,7 @@ def ask_everything(**table):
     return answered
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("kind", DUCKDB)
 def test_no_value_of_duckdb_makes_a_release_fail(kind):
     refused = kind in ("UHUGEINT", "BIT", "INTERVAL", "INTEGER[]", "STRUCT(a INTEGER)")
@@ -150,6 +151,7 @@ def test_no_value_of_postgres_makes_a_release_fail(kind, postgres):  # noqa: F81
     assert (ask_everything(table=postgres, name="odd") == 0) == refused
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("declared", ["", "INTEGER", "REAL", "TEXT", "BLOB", "DATE", "BOOLEAN", "NUMERIC"])
 def test_no_value_of_sqlite_makes_a_release_fail(declared, tmp_path):
     with sqlite3.connect(tmp_path / "odd.db") as connection:
@@ -184,6 +186,7 @@ STEPS = [
 ]  # fmt: skip
 
 
+@pytest.mark.some(10)
 @pytest.mark.xdist_group("postgres")
 @pytest.mark.parametrize(("engine", "kind", "given", "expected"), STEPS)
 def test_a_number_is_the_same_steps_on_every_engine(engine, kind, given, expected, request, monkeypatch):

@@ -12,13 +12,15 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from engines import ENGINES, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
 from discreet.sources.discovered import Discovered
 from discreet.sources.events.unlisted import UnlistedScoring
+from effort import examples
+from engines import ENGINES, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
+from snapshots import find_items
 
 KEY = "00c0ffee00c0ffee"
 ODD = ["dune", "Dune", " dune ", "é", "É", "ß", "'quoted' \"text\"", "x,y", "😀", "￿x", "𐀀", "NULL", "7", "07"]
@@ -83,7 +85,7 @@ def find_each(source):
         runs.append(np.repeat(users, items))
         return np.arange(items.sum())
 
-    found = source.find_items(KEY, keep)
+    found = find_items(source, KEY, keep)
     for listed, users in zip(found, runs, strict=True):
         assert sorted(users.tolist(), reverse=True) == users.tolist()
         assert len(set(listed.items)) == len(listed.items)
@@ -103,6 +105,7 @@ def open_found(table, most=3, domain=None, **options):
     return discreet.events(**given, user="who", item="what", domain=found, **options)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_finds_the_same(engine, tmp_path, request):
     rows, table = make_rows(1)
@@ -113,6 +116,7 @@ def test_every_engine_finds_the_same(engine, tmp_path, request):
     assert sums.grid == Fraction(1, 4)
 
 
+@pytest.mark.corners
 @pytest.mark.parametrize("engine", ["arrow", "csv", "sqlite", *ENGINES[-2:]])
 @pytest.mark.parametrize("kind", ["integer", "date", "boolean"])
 def test_every_kind_of_item_is_found(engine, kind, tmp_path, request):
@@ -153,6 +157,7 @@ def test_groups_have_items_of_their_own(engine, tmp_path, request):
         assert find_everything(one, index) == define([row for row in inside if main.get(row["who"]) == land], 3)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_same_bits_give_the_same_release(engine, tmp_path, request):
     _, table = make_rows(5, rows=600)
@@ -193,9 +198,10 @@ def check_sensitivity(without, added, own, most):
     assert all(added[item][1] - without[item][1] == (item in own) for item in without)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", *LONG_ON_SPARK])
 def test_one_user_more_moves_so_many_items_by_one(engine, tmp_path, request):
-    @settings(max_examples=EXAMPLES[engine], deadline=None)
+    @settings(max_examples=examples(EXAMPLES[engine]), deadline=None)
     @given(st.lists(st.tuples(TOUCHES, OWN), min_size=1, max_size=5), st.integers(1, 3))
     def check(tables, most):
         given = on(engine, make_neighbours(tables), tmp_path, request)
@@ -251,7 +257,7 @@ def test_another_key_is_another_choice():
         return np.empty(0, np.int64)
 
     for key in (KEY, KEY, "ffff"):
-        assert source.find_items(key, keep)[0].items == []
+        assert find_items(source, key, keep)[0].items == []
     assert seen[0] == seen[1] != seen[2]
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from engines import LOCAL, on, postgres  # noqa: F401  # fixture
 
 import discreet
+from engines import LOCAL, on, postgres  # noqa: F401  # fixture
 
 POSTGRES = pytest.param("postgres", marks=[pytest.mark.xdist_group("postgres"), pytest.mark.slow])
 FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "two": 2.0, "none": None}
@@ -29,6 +29,7 @@ def sums(given, domain=tuple(SUMS)):
     return {item: tally.exact(rank) for rank, item in enumerate(items)}
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", [*LOCAL, POSTGRES])
 def test_what_is_no_number_adds_nothing_and_infinity_the_bound(engine, tmp_path, request):
     amounts = pa.array(list(FLOATS.values()), pa.float64(), from_pandas=False)

@@ -13,7 +13,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engines import postgres, spark  # noqa: F401  # fixtures
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,8 @@ import discreet
 from discreet.sources.events.where import DEEPEST, LONGEST, MOST, condition, describe_readings
 from discreet.sources.events.where.grammar import PARTS
 from discreet.sources.events.where.translate import READERS
+from effort import examples
+from engines import postgres, spark  # noqa: F401  # fixtures
 
 BIG, SMALL = 2**63 - 1, -(2**63)
 
@@ -671,13 +672,14 @@ def stored_as(cells, folder):
 
 
 @given(st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=2, max_size=3), st.sampled_from(TEXTS))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_rows_do_not_decide_whether_a_condition_is_taken(tmp_path_factory, columns, where):
     folder = tmp_path_factory.mktemp("stored")
     answers = [answer_to(where, table) for cells in columns for table in stored_as(cells, folder)]
     assert all(answer == answers[0] for answer in answers), answers
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("where", TEXTS)
 def test_text_files_take_the_conditions_that_pandas_takes(where, tmp_path):
     path = tmp_path / "e.csv"
@@ -1007,7 +1009,7 @@ def agree(tables, seed):
         assert all(column == columns[0] for column in columns), sql
 
 
-@settings(max_examples=60, phases=[Phase.generate])  # a smaller seed is no smaller condition
+@settings(max_examples=examples(60), phases=[Phase.generate])  # a smaller seed is no smaller condition
 @given(seed=st.integers(0, 2**64))
 def test_random_conditions_are_the_same_on_two_engines(duckdb_table, sqlite_table, seed):
     agree([duckdb_table, sqlite_table], seed)
@@ -1016,7 +1018,7 @@ def test_random_conditions_are_the_same_on_two_engines(duckdb_table, sqlite_tabl
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.xdist_group("postgres")
-@settings(max_examples=25, phases=[Phase.generate])
+@settings(max_examples=examples(25), phases=[Phase.generate])
 @given(seed=st.integers(0, 2**64))
 def test_random_conditions_are_the_same_on_three_engines(duckdb_table, sqlite_table, postgres_table, seed):
     agree([duckdb_table, sqlite_table, postgres_table], seed)
@@ -1027,7 +1029,7 @@ ELSE END + - * / % lower( trim( coalesce( count( now( SELECT FROM OVER DATE '202
 $1 . :: -> || ~ " ' \\ * DISTINCT INTERVAL EXISTS random() COLLATE"""
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(where=st.one_of(st.text(max_size=40), st.lists(st.sampled_from(WORDS.split()), max_size=14).map(" ".join)))
 def test_arbitrary_text_is_a_condition_or_a_complaint(duckdb_table, where):
     expression = None

@@ -65,7 +65,7 @@ class ArraySource(Source):
     def every_item(self) -> list[Any]:
         return labels_at(self.labels, np.arange(self.d))
 
-    def snapshot(self) -> ArraySource:
+    def freeze(self) -> ArraySource:
         """Return the same with a read-only copy of the scores, which nobody else can change."""
         scores = self.scores.copy()
         scores.setflags(write=False)

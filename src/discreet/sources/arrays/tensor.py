@@ -76,7 +76,7 @@ class TensorSource(Source):
     def every_item(self) -> list[Any]:
         return labels_at(self.labels, np.arange(self.d))
 
-    def snapshot(self) -> TensorSource:
+    def freeze(self) -> TensorSource:
         """Return the same with a copy of the scores, which nobody else can change."""
         return replace(self, scores=self.scores.clone())
 

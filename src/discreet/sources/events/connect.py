@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
-from discreet.sources.events.csv_files import DELIMITERS, USUAL, CsvFormat
+from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvFormat
 from discreet.sources.events.dialects.base import SENT_TYPES, Dialect, connect_in_memory, dialect_named, dialect_of
 from discreet.sources.events.engine import EngineError, ask
 from discreet.sources.events.paths import (

@@ -34,7 +34,7 @@ from discreet.sources.events.group_columns import (
     read_tuples,
 )
 from discreet.sources.events.periods import UNITS, list_periods, period_column
-from discreet.sources.events.provenance import origin_of
+from discreet.sources.events.provenance import origin_of, origin_of_list
 from discreet.sources.events.ranges import integers
 
 # A hash of a user together with something of theirs, the same on every engine.
@@ -255,7 +255,7 @@ def refuse_own_groups(table: Any, groups: Any, name: Any) -> None:
         The public list.
     """
     for each in groups.lists if isinstance(groups, Product) else [groups]:
-        origin = origin_of(each)
+        origin = origin_of_list(each)
         # To find the files of a large table takes time, and a list of one's own has no origin.
         if each is table or (origin and origin.meets(origin_of(table, name or None))):
             raise InvalidValueError(

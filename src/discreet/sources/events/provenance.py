@@ -76,6 +76,11 @@ def origin_of(given: Any, name: str | None = None) -> Origin:
     return Origin(frames=[given] if is_column(given) else [])
 
 
+def origin_of_list(given: Any) -> Origin:
+    """Return the origin of a domain or of groups; texts in a list are items or groups, and no paths."""
+    return Origin() if isinstance(given, list | tuple) else origin_of(given)
+
+
 def origin_of_relation(relation: Any, within: Callable[[Any], bool] | None = None) -> Origin:
     """Where the rows of an ibis operation come from; `within` says which operations below it are looked at."""
     import ibis.expr.operations as ops

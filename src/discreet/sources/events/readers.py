@@ -31,7 +31,8 @@ from discreet.sources.events.cells import (
     null_unless,
     read_cell,
 )
-from discreet.sources.events.csv_files import QUOTE, CsvFormat, CsvRows, recode_files, sniff_delimiter
+from discreet.sources.events.csv_files import CsvRows, recode_files
+from discreet.sources.events.csv_format import QUOTE, CsvFormat, sniff_delimiter
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.paths import FoundFiles, escape_remote_pattern, is_remote
 

@@ -10,13 +10,13 @@ from discreet.privacy import Number, check_adjacency, whole_number
 from discreet.sources.base import GroupedSource
 from discreet.sources.discovered import Discovered, UnlistedGroups, UnlistedSource
 from discreet.sources.events.connect import PREFIX, Opened, is_url, open_table, parse_listed_column
-from discreet.sources.events.csv_files import check_csv_format
+from discreet.sources.events.csv_format import check_csv_format
 from discreet.sources.events.domain import split_column
 from discreet.sources.events.group_columns import read_by
 from discreet.sources.events.group_keys import GroupSplit, open_group_split, refuse_own_groups
 from discreet.sources.events.paths import endings_of, is_path, is_paths
 from discreet.sources.events.periods import OnePeriod, check_during
-from discreet.sources.events.provenance import origin_of
+from discreet.sources.events.provenance import origin_of, origin_of_list
 from discreet.sources.events.rowwise import check_plan, check_rowwise
 from discreet.sources.events.scoring import steps_of
 from discreet.sources.events.table import GroupedTableSource, Question, TableSource
@@ -159,8 +159,10 @@ def events(
         _check_discovered(label, most)
     _check_groups(by, groups, each_user, max_groups_per_user)
     check_during(during)
+    # A list holds items or groups, and no names of files.
+    files = [table, *(given for given in (domain, groups) if not isinstance(given, list | tuple))]
     csv_format = check_csv_format(
-        delimiter, escape, encoding, [each for given in (table, domain, groups) for each in _find_endings(given)]
+        delimiter, escape, encoding, [each for given in files for each in _find_endings(given)]
     )
     _refuse_own_domain(table, domain, name)
     refuse_own_groups(table, groups, name)
@@ -268,7 +270,7 @@ def _refuse_own_domain(table: Any, domain: Any, name: Any) -> None:
     beside = parse_listed_column(domain)
     if beside is not None and not is_url(table):
         raise InvalidValueError(f"domain must not begin with {PREFIX!r} unless table is a connection URL")
-    origin = origin_of(domain) if beside is None else origin_of(table, beside[0].table)
+    origin = origin_of_list(domain) if beside is None else origin_of(table, beside[0].table)
     # To find the files of a large table takes time, and a list of one's own has no origin.
     if domain is table or (origin and origin.meets(origin_of(table, name if is_url(table) and name else None))):
         raise InvalidValueError(

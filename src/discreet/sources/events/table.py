@@ -11,7 +11,8 @@ import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,9 +20,9 @@ from typing import Any, NoReturn
 
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.arrays import Ranks
-from discreet.mechanisms.tally import Tally
+from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
-from discreet.sources.base import MANY, Choose, Chosen, GroupedSource, OpeningTime, Source
+from discreet.sources.base import MANY, GroupedSource, OpeningTime, Source
 from discreet.sources.clipped import ClippableSource, ClippedSource
 from discreet.sources.events.cells import has_reading
 from discreet.sources.events.connect import PREFIX, Opened, probe_query
@@ -303,6 +304,27 @@ def _close_all(snapshots: list[Lookup], opened: Opened, process: int) -> None:
 # up here, in the public list.
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupedTableSnapshot:
+    """The scores of all groups in one temporary table of an engine."""
+
+    lookup: Lookup
+    engine: str
+    grid: Fraction
+    spell: Callable[[list[int]], list[Any]]
+
+    def tallies(self) -> Iterator[Tally]:
+        runs = ask(self.engine, "counting the scores", self.lookup.runs)
+        return (Tally.of_runs(values, counts, self.grid) for values, counts in runs)
+
+    def pick(self, selection: Selection) -> Ranks:
+        return selection.draw_ranks()
+
+    def items(self, picks: list[Any]) -> list[list[Any] | Ranks]:
+        found = ask(self.engine, "looking up the items", lambda: self.lookup.items(picks))
+        return [self.spell(numbers) for numbers in found]
+
+
 class GroupedTableSource(ListedEventTable, GroupedSource):
     """Scores of a public domain in each of several public groups, from a table of events.
 
@@ -336,39 +358,28 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
         own = self._describe(self._max_items_per_user) | self._split.groups.description()
         return {**own, "each_user": self.each_user, **bound}
 
-    def select_items(self, choose: Choose, scored: bool) -> list[Chosen]:
+    @contextmanager
+    def snapshot(self) -> Iterator[GroupedTableSnapshot]:
         with self.exclusive():
             try:
-                tallies = self._take_snapshot()
-                ranks, scores = [], []
-                for group, tally in enumerate(tallies):
-                    ranks.append(choose(group, tally).draw_ranks())
-                    scores.append([tally.exact(rank) for rank in ranks[-1].tolist()] if scored else [])
-                return list(zip(self._find_items(ranks), scores, strict=True))
+                self.close()
+                scores = ask(self._opened.engine, "computing the scores", lambda: self._make_query().cache())
+                self._snapshots.append(Lookup(scores, "integer", self._numbers, len(self.keys)))
+                yield GroupedTableSnapshot(self._snapshots[-1], self._opened.engine, self._grid, self._spell)
             finally:
                 self.close()
-
-    def _take_snapshot(self) -> list[Tally]:
-        """The tallies of all groups; what is computed here is kept until it is let go."""
-        self.close()
-        engine = self._opened.engine
-        scores = ask(engine, "computing the scores", lambda: self._make_query().cache())
-        lookup = Lookup(scores, "integer", self._numbers, len(self.keys))
-        self._snapshots.append(lookup)
-        runs = ask(engine, "counting the scores", lookup.runs)
-        return [Tally.of_runs(values, counts, self._grid) for values, counts in runs]
 
     def _make_query(self) -> Any:
         again = self._filter(self._opened.table.view())
         return self._scoring.scores_by_group(self._table, again, self._split)
 
-    def _find_items(self, ranks: list[Ranks]) -> list[list[Any]]:
-        lookup = self._snapshots[-1]
-        found = ask(self._opened.engine, "looking up the items", lambda: lookup.items(ranks))
+    def _spell(self, numbers: list[int]) -> list[Any]:
+        """Return the labels of some items by their ordinals."""
         if isinstance(self._domain, Integers):
-            return [[self._domain.spell(number) for number in numbers] for numbers in found]
+            return [self._domain.spell(number) for number in numbers]
         # Arrow takes no list without a type for numbers.
-        return [self._labels.take(numbers).to_pylist() if numbers else [] for numbers in found]
+        labels: list[Any] = self._labels.take(numbers).to_pylist() if numbers else []
+        return labels
 
     def _number_domain(self) -> tuple[Any, Any]:
         """What to show in place of each ordinal, and the ordinals on the engine; a range of numbers needs none."""

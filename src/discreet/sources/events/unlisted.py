@@ -9,7 +9,8 @@ they are at most l whatever it is, so that the promise needs nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -24,7 +25,6 @@ from discreet.sources.discovered import (
     SPELLINGS,
     Discovered,
     FoundItems,
-    KeepItems,
     UnlistedGroups,
     UnlistedSource,
 )
@@ -138,6 +138,22 @@ class UnlistedScoring(RowReading):
 # the wire is how many items count for how many users, and then the items that were drawn to be kept, with their scores.
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class UnlistedTableSnapshot:
+    """The items that count for somebody in one temporary table of an engine."""
+
+    lookup: Lookup
+    engine: str
+
+    def runs(self) -> list[tuple[Ranks, Ranks]]:
+        runs = ask(self.engine, "counting the items", self.lookup.runs)
+        return [(np.array(users, np.int64), np.array(items, np.int64)) for users, items in runs]
+
+    def items(self, kept: list[Ranks]) -> list[FoundItems]:
+        found = ask(self.engine, "looking up the items", lambda: self.lookup.items(kept))
+        return [FoundItems([item for item, _ in pairs], [total for _, total in pairs]) for pairs in found]
+
+
 class UnlistedTable(EventTable, UnlistedSource):
     """Scores of items that are to be found in a table of events.
 
@@ -167,23 +183,16 @@ class UnlistedTable(EventTable, UnlistedSource):
     def description(self) -> dict[str, Any]:
         return {**self._describe_question(), **self.terms.description()}
 
-    def find_items(self, key: str, keep: KeepItems) -> list[FoundItems]:
+    @contextmanager
+    def snapshot(self, key: str) -> Iterator[UnlistedTableSnapshot]:
         with self.exclusive():
             try:
-                return self._find_kept(key, keep)
+                self.close()
+                scores = ask(self._opened.engine, "finding the items", lambda: self._make_query(key).cache())
+                self._snapshots.append(Lookup(scores, self.terms.kind, None, self._groups))
+                yield UnlistedTableSnapshot(self._snapshots[-1], self._opened.engine)
             finally:
                 self.close()
-
-    def _find_kept(self, key: str, keep: KeepItems) -> list[FoundItems]:
-        self.close()
-        engine = self._opened.engine
-        scores = ask(engine, "finding the items", lambda: self._make_query(key).cache())
-        lookup = Lookup(scores, self.terms.kind, None, self._groups)
-        self._snapshots.append(lookup)
-        runs = ask(engine, "counting the items", lookup.runs)
-        kept = [keep(_as_ranks(users), _as_ranks(items)) for users, items in runs]
-        found = ask(engine, "looking up the items", lambda: lookup.items(kept))
-        return [FoundItems([item for item, _ in pairs], [total for _, total in pairs]) for pairs in found]
 
     @property
     def _groups(self) -> int | None:
@@ -215,10 +224,6 @@ class UnlistedGroupTable(UnlistedTable, UnlistedGroups):
     def _make_query(self, key: str = "") -> Any:
         again = self._filter(self._opened.table.view())
         return self._scoring.find_items_by_group(self._table, again, self._split, key)
-
-
-def _as_ranks(numbers: list[int]) -> Ranks:
-    return np.array(numbers, np.int64)
 
 
 def _check_trim(opened: Opened, terms: Discovered) -> None:

@@ -1,0 +1,217 @@
+"""SketchRequest: the scores at a few public ranks of a source, what that promises, and how it is drawn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
+from discreet.mechanisms.histogram import DiscreteLaplace
+from discreet.privacy import Number, Sensitivity, positive, whole_number
+from discreet.release.counts import CountMechanism
+from discreet.release.delivery import Delivery, plan_charge
+from discreet.release.guarantee import Guarantee
+from discreet.release.padding import Padding, Workload
+from discreet.release.request import Randomness, check_source_adjacency, find_items_per_user, find_sensitivity
+from discreet.release.sketch import MOST_STEPS, Sketch, make_sketch_noise, to_score
+from discreet.sources.base import AnySource, Source, refuse_curve
+from discreet.sources.scores import as_source
+
+if TYPE_CHECKING:
+    from discreet.ledger.ledger import Ledger
+
+
+_MOST_RANKS = 1000
+_LARGEST_NOISE = 2**40
+_LAST_DECADE = 7
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SketchRequest:
+    """What a sketch is asked for; the scores are in the source alone, unread.
+
+    Attributes
+    ----------
+    source
+        Where the scores come from.
+    ranks
+        The ranks, from 1.
+    guarantee
+        What the sketch promises.
+    sensitivity
+        How far adding one user can move a score.
+    noise
+        What makes the noisy scores.
+    max_items_per_user
+        How many scores one user can move at most; None for any number.
+    """
+
+    source: Source
+    ranks: tuple[int, ...]
+    guarantee: Guarantee
+    sensitivity: Sensitivity
+    noise: CountMechanism
+    max_items_per_user: int | None
+
+    @property
+    def workload(self) -> Workload:
+        """What says how long it takes: nothing that is public does, as the ranks may need all scores sorted."""
+        return Workload(False, self.source.d, len(self.ranks), True)
+
+    def draw(self, randomness: Randomness) -> Sketch:
+        """Take a snapshot, read the scores at the ranks, and return them with noise."""
+        made, promised, draw_noise = self.noise, self.guarantee, randomness.noise
+        assert draw_noise is not None  # a sketch is all noise
+        steps = [_clamp(exact + draw_noise(made.rate)) for exact in read_steps(self)]
+        return Sketch(
+            ranks=self.ranks, noisy=tuple(to_score(step, made.grid) for step in steps), domain_size=self.source.d,
+            grid=made.grid, sensitivity=self.sensitivity, adjacency=promised.adjacency,
+            max_items_per_user=self.max_items_per_user, guarantee=promised, private=randomness.private,
+        )  # fmt: skip
+
+
+def make_sketch_request(
+    scores: Any, epsilon: Any, ranks: Any = None, grid: Any = None, sensitivity: Any = None, adjacency: Any = None
+) -> SketchRequest:
+    """The request that the arguments of `sketch` describe, all of them checked before anything private is read."""
+    if isinstance(scores, Source) and not scores.has_items:
+        raise refuse_curve()
+    source, budget = as_source(scores), positive(epsilon, "epsilon")
+    neighbours = check_source_adjacency(source.adjacency, adjacency)
+    said, step = find_sensitivity(source, sensitivity), _check_grid(source, grid)
+    own, most = said.sides, find_items_per_user(source, said)
+    places = default_ranks(source.d) if ranks is None else _check_ranks(ranks, source.d)
+    noise = make_sketch_noise(own, neighbours, step, len(places), most, budget)
+    if noise.rate * _LARGEST_NOISE < 1:
+        raise InvalidValueError(
+            f"epsilon must be large enough for noise of at most 2^40 steps of the grid, not {quote(epsilon)}"
+        )
+    mechanism = DiscreteLaplace()
+    rho = mechanism.zcdp(budget, len(places))
+    # A sketch is all counts, and selects nothing.
+    guarantee = Guarantee(budget, neighbours, own.under(neighbours), mechanism, rho, budget)
+    return SketchRequest(source, places, guarantee, own, noise, most)
+
+
+def read_steps(request: SketchRequest) -> list[int]:
+    """The true scores at the ranks, in whole steps: what the sensitivity of a sketch is about."""
+    # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
+    with np.errstate(all="ignore"), request.source.snapshot() as snapshot:
+        # Cutting off moves two scores no further apart.
+        return [_clamp(request.noise.to_steps(snapshot.tally.exact(rank - 1))) for rank in request.ranks]
+
+
+def default_ranks(d: int) -> tuple[int, ...]:
+    """The ranks of a sketch of d items where none are given: 1, 2, 5, 10 and so on to five million, and the last.
+
+    Examples
+    --------
+    >>> default_ranks(60)
+    (1, 2, 5, 10, 20, 50, 60)
+    """
+    series = (digit * 10**power for power in range(_LAST_DECADE) for digit in (1, 2, 5))
+    return (*(rank for rank in series if rank < d), d)
+
+
+def _check_ranks(ranks: Any, d: int) -> tuple[int, ...]:
+    if isinstance(ranks, str | bytes) or not isinstance(ranks, Iterable):
+        raise InvalidTypeError(f"ranks must be a list of whole numbers such as [1, 10, 100], not {quote(ranks)}")
+    places = tuple(whole_number(rank, "ranks", 1, d, f"{d}, the number of items") for rank in ranks)
+    if not 1 <= len(places) <= _MOST_RANKS:
+        raise InvalidValueError(f"ranks must be from 1 to {_MOST_RANKS} numbers, not {len(places)}")
+    if any(one >= other for one, other in pairwise(places)):
+        raise InvalidValueError(f"ranks must be in ascending order, each given once, not {quote(list(places))}")
+    return places
+
+
+def _check_grid(source: Source, given: Any) -> Fraction:
+    """What the scores are rounded to, which is public: by their type, or by the caller's word."""
+    if source.grid is not None:
+        if given is not None:
+            raise InvalidValueError("grid must be left out, because the scores have their own")
+        return source.grid
+    if given is None:
+        raise InvalidTypeError(
+            "grid must be given for scores that are not whole numbers by their type: what to round them to, such as 1"
+        )
+    return positive(given, "grid")
+
+
+def _clamp(steps: int) -> int:
+    return min(max(steps, -MOST_STEPS), MOST_STEPS)
+
+
+# sketch: the shape of the score curve, bought with a little epsilon, for planning where no scores are public.
+
+
+def sketch(
+    scores: Any,
+    epsilon: Number,
+    ranks: Iterable[int] | None = None,
+    *,
+    grid: Number | None = None,
+    sensitivity: Sensitivity | None = None,
+    adjacency: str | None = None,
+    pad_to: Number | None = None,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    purpose: str | None = None,
+    request_id: str | None = None,
+    dataset: str | None = None,
+    rng: Any = None,
+) -> Sketch:
+    """Noisy scores at a few public ranks, with epsilon-differential privacy: enough to plan a release by.
+
+    Parameters
+    ----------
+    scores
+        What `top_k` takes, of one list of items.
+    epsilon
+        What the sketch may cost, beside the release that is planned with it.
+    ranks
+        The ranks whose scores are wanted, from 1 for the largest score, in ascending order and not chosen by looking at
+        the data. Fewer ranks have less noise. By default 1, 2, 5, 10, 20 and so on, and the last.
+    grid
+        What to round scores to that are not whole numbers by their type; others have a grid of their own.
+    sensitivity, adjacency
+        As in `top_k`.
+    pad_to
+        As in `top_k`, but for "auto".
+    ledger, purpose, request_id, dataset
+        As in `top_k`: the sketch is charged before it is drawn and stored before it is returned.
+    rng
+        A random generator, for tests only: the sketch then says that it is not private.
+
+    Returns
+    -------
+    Sketch
+        What `utility`, `expected`, `epsilon_for`, `compare` and `plan` take in place of scores.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> visits = [round(200_000 / (rank + 5)) for rank in range(1, 1001)]
+    >>> curve = discreet.sketch(visits, epsilon="0.1")
+    >>> curve
+    <Sketch: 10 ranks of 1,000 items, epsilon = 0.1>
+    >>> plan = discreet.plan(curve, k=10, goal="recall", probability="0.9")
+    >>> print(str(plan.comparison).splitlines()[-1])
+    computed from a sketch that cost epsilon = 0.1
+    """
+    padding = Padding(pad_to)
+    if isinstance(scores, AnySource):
+        padding.add_elapsed(scores.opening_seconds())
+    charge = plan_charge(ledger, purpose, request_id, dataset, rng)
+    with Delivery(padding, charge, rng) as delivery:
+        request = make_sketch_request(scores, epsilon, ranks, grid, sensitivity, adjacency)
+        # What the caller keeps nowhere else is freed before the wait.
+        del scores
+        delivery.draw(request)
+        del request
+    made: Sketch = delivery.release
+    return made

