@@ -70,7 +70,7 @@ class Query:
 
 
 def query_of(request: AnyRequest, dataset: str | None = None) -> Query:
-    """Return the public query of a request."""
+    """The query that a request asks of the data of this name, if it has one."""
     if isinstance(request, DiscoveryRequest):
         return Query(request.k, None, request.guarantee, request.source.description(), dataset, request.groups)
     if isinstance(request, SketchRequest):
@@ -83,7 +83,7 @@ def query_of(request: AnyRequest, dataset: str | None = None) -> Query:
 
 
 def _query_of_sketch(request: SketchRequest, dataset: str | None) -> Query:
-    """Return the public query of a sketch."""
+    """The same for a sketch: as many scores as it has ranks, and which."""
     source, asked = request.source, {"ranks": list(request.ranks), "grid": str(request.noise.grid)}
     described = {**_describe(source), "sketch": asked}
     return Query(len(request.ranks), source.d, request.guarantee, described, dataset)
