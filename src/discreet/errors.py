@@ -1,8 +1,8 @@
-"""What discreet raises: always an Error, and always one of Python's own exceptions as well.
+"""Exceptions of discreet, and the text of their messages.
 
-InvalidValueError is a ValueError, InvalidTypeError a TypeError, MissingExtraError an ImportError. What was allowed and
-could not be had is a RuntimeError: LedgerError, with BudgetSpentError below it (`errors.py`), EngineError
-(`sources/events/engine.py`), and InternalError, which only a fault of discreet itself can cause.
+Every exception is an `Error` and one of Python's own: InvalidValueError is a ValueError, InvalidTypeError a TypeError,
+MissingExtraError an ImportError. LedgerError, BudgetSpentError, InternalError and EngineError (`sources.events.engine`)
+are RuntimeErrors: the arguments were allowed, and the work failed.
 """
 
 from __future__ import annotations
@@ -14,36 +14,20 @@ import reprlib
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-# URLs without what may be secret in them: a name and a password before the host, and a query.
+_SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]+:/+")
+"""The scheme of a URL, in any case and with any number of slashes."""
 
-_URL = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]+:/+")
-"""How a URL begins, in any case and with a slash too few or too many."""
+_MOST_NAMED = 50
+"""The number of column names that a message lists: a line that people still read."""
 
-
-def redact_url(text: str) -> str:
-    """A URL without what may be secret in it; any other text as it is.
-
-    Examples
-    --------
-    >>> redact_url("https://ann:pw@example.org/events.csv?X-Amz-Signature=ab12")
-    'https://example.org/events.csv'
-    >>> redact_url(" POSTGRES:/ann:p/w@example.org/shop")
-    'POSTGRES:/...'
-    """
-    begin = _URL.match(text)
-    if begin is None:
-        return text
-    scheme, rest = begin.group().strip(), text[begin.end() :]
-    place = re.split("[?#]", rest)[0]
-    authority = place.partition("/")[0]
-    # A password may hold any sign, and then what looks like the host or the path is part of it.
-    if "@" in rest[len(authority) :]:
-        return f"{scheme}..."
-    return f"{scheme}{authority.rpartition('@')[2]}{place[len(authority) :]}"
+_FAULT = (
+    "discreet found a fault in its own work and withholds the release; what was charged for it stays spent. "
+    "Please report this"
+)
 
 
 class Error(Exception):
-    """Any complaint of discreet about what it was given.
+    """Base class of all errors that discreet raises on purpose.
 
     Examples
     --------
@@ -57,55 +41,26 @@ class Error(Exception):
 
 
 class InvalidValueError(Error, ValueError):
-    """An argument of the right kind with a value that is not allowed."""
+    """An argument has the right type and a value that is not allowed."""
 
 
 class InvalidTypeError(Error, TypeError):
-    """An argument of the wrong kind."""
+    """An argument has the wrong type."""
 
 
 class MissingExtraError(Error, ImportError):
-    """A library that only some uses of discreet need is not installed."""
-
-
-_FAULT = (
-    "discreet found a fault in its own work and withholds the release; what was charged for it stays spent. "
-    "Please report this"
-)
+    """An optional dependency is not installed."""
 
 
 class InternalError(Error, RuntimeError):
-    """A check of discreet's own work failed, so the release is withheld; the message tells nothing of the data."""
+    """A check of discreet's own work failed and the release is withheld; the message never depends on the data."""
 
     def __init__(self, message: str = _FAULT) -> None:
         super().__init__(message)
 
 
-def quote(value: Any) -> str:
-    """A public argument as an error message shows it: short, on one line, and of a URL nothing that may be secret."""
-    try:
-        text = reprlib.repr(_redact(value))
-    except Exception:  # a repr that raises or is too long to print must not replace the message
-        text = f"a {type(value).__name__}"
-    return " ".join(text.split())[:80]
-
-
-def _redact(value: Any) -> Any:
-    """A text or a path, or several of them, without secrets of URLs; anything else as it is."""
-    if isinstance(value, os.PathLike):
-        # A path of a URL has one slash of two.
-        path = redact_url(str(value))
-        return value if path == str(value) else path
-    if type(value) in (list, tuple):
-        return type(value)(map(_redact, value))
-    return redact_url(value) if isinstance(value, str) else value
-
-
-# What a ledger raises when it cannot or will not let a release go ahead.
-
-
 class LedgerError(Error, RuntimeError):
-    """A ledger cannot be used: its file is damaged, locked, full or gone, or a charge has no release; none was made.
+    """A ledger is damaged, locked, full or gone, or a charge has no stored release; nothing was released.
 
     Examples
     --------
@@ -121,7 +76,7 @@ class LedgerError(Error, RuntimeError):
 
 
 class BudgetSpentError(LedgerError):
-    """A ledger is in order, and what is left of its budget is less than a release costs; nothing was drawn.
+    """A release costs more than the rest of a ledger's budget; nothing was drawn.
 
     Examples
     --------
@@ -136,14 +91,53 @@ class BudgetSpentError(LedgerError):
     """
 
 
-# What is said of a column that is not there.
-#
-# The names of columns are public where they are a schema. Those of a text file are its first line, which is a row of
-# somebody's where the file has no header: of these at most one is shown, and only if it is close to what was asked for.
+def quote(value: Any) -> str:
+    """Return the repr of a public argument for an error message: one line, at most 80 characters, URLs redacted."""
+    try:
+        text = reprlib.repr(_redact(value))
+    except Exception:  # a repr that raises or is too long to print must not replace the message
+        text = f"a {type(value).__name__}"
+    return " ".join(text.split())[:80]
+
+
+def _redact(value: Any) -> Any:
+    """Redact URLs in a string, a path, or a list or tuple of these; return any other value unchanged."""
+    if isinstance(value, os.PathLike):
+        # pathlib collapses the two slashes of a URL to one, which `redact_url` accepts.
+        path = redact_url(str(value))
+        return value if path == str(value) else path
+    if type(value) in (list, tuple):
+        return type(value)(map(_redact, value))
+    return redact_url(value) if isinstance(value, str) else value
+
+
+def redact_url(text: str) -> str:
+    """Return a URL without user name, password and query; return any other text unchanged.
+
+    Examples
+    --------
+    >>> redact_url("https://ann:pw@example.org/events.csv?X-Amz-Signature=ab12")
+    'https://example.org/events.csv'
+    >>> redact_url(" POSTGRES:/ann:p/w@example.org/shop")
+    'POSTGRES:/...'
+    """
+    begin = _SCHEME.match(text)
+    if begin is None:
+        return text
+    scheme, rest = begin.group().strip(), text[begin.end() :]
+    place = re.split("[?#]", rest)[0]
+    authority = place.partition("/")[0]
+    # A password may contain "/", "?" or "#": with an "@" behind them, the split above cut through the password.
+    if "@" in rest[len(authority) :]:
+        return f"{scheme}..."
+    return f"{scheme}{authority.rpartition('@')[2]}{place[len(authority) :]}"
 
 
 def nearest(name: Any, columns: Sequence[str], private: bool) -> str | None:
-    """The column that is most likely meant, if any is close; never one with a digit where names may be private."""
+    """Return the column whose name is closest to `name`, or None if none is close.
+
+    The header of a text file may be a row of data: with `private`, names with a digit are never returned.
+    """
     if not isinstance(name, str):
         return None
     allowed = [column for column in columns if not (private and any(map(str.isdigit, column)))]
@@ -153,7 +147,7 @@ def nearest(name: Any, columns: Sequence[str], private: bool) -> str | None:
 
 
 def suggestion(name: Any, columns: Sequence[str], private: bool) -> str:
-    """The end of a sentence that asks for the nearest column, or nothing."""
+    """Return a clause that suggests the nearest column or another delimiter; empty if neither is likely."""
     if len(columns) == 1 and any(mark in columns[0] for mark in ",;\t|"):
         return "; the header is one column: are its names separated by another delimiter?"
     near = nearest(name, columns, private)
@@ -161,12 +155,12 @@ def suggestion(name: Any, columns: Sequence[str], private: bool) -> str:
 
 
 def choices(columns: Sequence[str]) -> str:
-    """The columns to choose from, as far as they fit a message."""
-    return ", ".join(columns[:50]) + (", ..." if len(columns) > 50 else "")
+    """Return the first column names, separated by commas."""
+    return ", ".join(columns[:_MOST_NAMED]) + (", ..." if len(columns) > _MOST_NAMED else "")
 
 
 def refuse_column(argument: str, column: Any, columns: Sequence[str], private: bool) -> NoReturn:
-    """Raises the error about an argument that names no column of the events."""
+    """Raise InvalidValueError for an argument that names no column; with `private`, do not list the columns."""
     hint = suggestion(column, columns, private)
     if private:
         raise InvalidValueError(

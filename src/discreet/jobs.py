@@ -1,8 +1,8 @@
-"""Show the running stage of a long job, and its seconds, on standard error.
+"""Show the progress of long jobs on standard error, and make process pools for them.
 
-A library does not print: nothing is shown unless `show_progress` asks for it, as the command line does. The text has
-the names of stages and seconds, and nothing that depends on rows. rich draws it, in a terminal that can take a line
-back (not TERM=dumb). Without a terminal a job of minutes may print plain lines, a few a minute: `count_in_lines`.
+Nothing is shown unless `show_progress` asks for it, as the command line does. Progress consists of stage names, public
+totals and seconds, so it never depends on rows. rich draws it in a terminal that can erase a line (not TERM=dumb);
+`count_in_lines` prints plain lines without one.
 """
 
 from __future__ import annotations
@@ -149,13 +149,9 @@ def count_in_lines(name: str, total: int) -> Iterator[Callable[[], None]]:
         teller.join()
 
 
-# Processes that share a computation.
-
-
 def make_pool(jobs: int) -> ProcessPoolExecutor:
-    """So many processes, none of which collects the garbage of the one that it is a copy of.
+    """Return a pool of `jobs` processes that never collect garbage inherited from their parent.
 
-    What a process leaves behind may be a connection of an engine with threads, which a copy does not have: to let it go
-    there ends the copy.
+    That garbage may be a connection of an engine whose threads the child lacks; freeing it would end the child.
     """
     return ProcessPoolExecutor(jobs, initializer=gc.freeze)

@@ -1,7 +1,7 @@
-"""Labels of items: which are allowed, the one order in which a release lists them, and how JSON holds them.
+"""Check, sort and serialise the labels of items.
 
-The order depends on the labels alone and is total: two different labels never tie, because a tie would be broken by
-the order in which they came, and that can be the order of the scores.
+The order of a release depends on the labels alone and is total. Two different labels never tie: a tie would fall back
+on the order of arrival, which can be the order of the scores.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from discreet.errors import InvalidTypeError, InvalidValueError, quote
 _NUMBERS = (int, float, Decimal, Fraction)
 _PLAIN = (str, bytes, UUID)
 _OWN = {str, int, bool, float, bytes, Decimal, Fraction, UUID, date, datetime, time, timedelta, tuple, type(None)}
-_NONE = object()
+
+_MOST_EXPONENT = 5000
+"""Decimals with an exponent of this size or more are refused: their exact comparison with others takes long."""
 
 
 def unwrap_label(label: Any) -> Any:
-    """A label as Python's own type: scalars of NumPy and pandas, enumerations and other subclasses are unwrapped.
+    """Convert a scalar of NumPy or pandas, an enumeration or another subclass to Python's own type.
 
-    What a subclass makes of comparison and hashing could tie two labels or order them by chance.
+    A subclass may redefine comparison and hashing, and so tie two labels or order them at random.
     """
     if isinstance(label, np.datetime64 | np.timedelta64):
         whole = label.astype(label.dtype.str[:2] + "8[us]")
@@ -51,56 +53,63 @@ def unwrap_label(label: Any) -> Any:
 
 
 def is_column(given: Any) -> bool:
-    """Whether a list is a column of data, whose values no message shows: it may turn out to be of private rows."""
+    """Return True for a column of a data library: its values may be private rows, so no message shows them."""
     return type(given).__module__.partition(".")[0] in ("numpy", "pandas", "polars", "pyarrow")
 
 
 def check_labels(labels: Iterable[Any], private: bool = False) -> list[Any]:
-    """The labels as a list, which must be hashable, different from each other, and of types with an order.
+    """Return the unwrapped labels as a list; raise unless they are distinct and of types with a total order.
 
-    Where they are private, no message shows one.
+    With `private`, no message shows a label.
     """
     listed = [unwrap_label(label) for label in labels]
     kinds = {type(label) for label in listed}
-    simple = kinds <= {str} or kinds <= {int}
-    unordered = None if simple else next((label for label in listed if not _is_ordered(label)), _NONE)
-    if not simple and unordered is not _NONE:
-        raise InvalidTypeError(
-            "labels must be strings, numbers, dates, times, UUIDs, bytes, None or tuples of these, "
-            f"not {f'a {type(unordered).__name__}' if private else quote(unordered)}"
-        )
-    # Keys differ where labels do; equality itself knows nothing of the two hours of a clock that is set back.
-    keys = listed if simple else [sort_key(label) for label in listed]
+    is_simple = kinds <= {str} or kinds <= {int}
+    for label in [] if is_simple else listed:
+        if not _is_ordered(label):
+            raise InvalidTypeError(
+                "labels must be strings, numbers, dates, times, UUIDs, bytes, None or tuples of these, "
+                f"not {f'a {type(label).__name__}' if private else quote(label)}"
+            )
+    # Keys, not labels: in the hour in which clocks are set back, two different datetimes compare equal.
+    keys = listed if is_simple else [sort_key(label) for label in listed]
     if len(set(keys)) < len(keys):
-        repeated = "one" if private else quote(_first_repeat(keys, listed))
-        raise InvalidValueError(f"labels must all be different, but {repeated} is there twice")
+        first = {key: place for place, key in reversed(list(enumerate(keys)))}
+        repeat = next(label for place, label in enumerate(listed) if first[keys[place]] != place)
+        raise InvalidValueError(
+            f"labels must all be different, but {'one' if private else quote(repeat)} is there twice"
+        )
     return listed
 
 
 def labels_at(labels: Sequence[Any] | None, places: NDArray[np.int64]) -> list[Any]:
-    """The labels at some positions, which are their own labels where there are none."""
+    """Return the labels at the given positions; without labels, the positions themselves."""
     return places.tolist() if labels is None else [labels[place] for place in places.tolist()]
 
 
 def sort_labels(labels: Collection[Any] | NDArray[np.int64]) -> list[Any]:
-    """Labels in the order of a release: by kind, then by value; strings by code point, numbers by size."""
+    """Sort labels as a release lists them: by type, then by value; strings by code point, numbers by size."""
     if isinstance(labels, np.ndarray):
-        # Positions come in a few pieces that are in order.
+        # A stable sort is fast here: positions consist of a few ascending runs.
         ascending: list[Any] = np.sort(labels, kind="stable").tolist()
         return ascending
     kinds = set(map(type, labels))
-    # Within these kinds Python's own order is the one of the keys, and much faster.
+    # For these types Python's own order equals that of the keys, and is much faster.
     return sorted(labels) if kinds in ({int}, {str}) else sorted(labels, key=sort_key)
 
 
 def sort_key(label: Any) -> tuple[Any, ...]:
-    """A key that compares with every other and differs for different labels."""
+    """Return a key that compares with the key of every other label and equals none of them."""
     if label is None:
         return ("",)
     if isinstance(label, _NUMBERS):
-        return ("number", _float(label), Fraction(0) if _is_infinite(label) else Fraction(label))
+        try:
+            size = float(label)
+        except OverflowError:
+            size = math.inf if label > 0 else -math.inf
+        return ("number", size, Fraction(0) if label in (math.inf, -math.inf) else Fraction(label))
     if isinstance(label, datetime):
-        # Across time zones Python compares instants, within one the clock: only instants make one order.
+        # Python compares instants across time zones and clock times within one; only instants give a total order.
         instant = label if (offset := label.utcoffset()) is None else label.replace(tzinfo=None) - offset
         plain_instant = instant.replace(tzinfo=None, fold=0)
         return ("datetime", offset is not None, plain_instant, label.isoformat(), label.fold, str(label.tzinfo))
@@ -109,39 +118,20 @@ def sort_key(label: Any) -> tuple[Any, ...]:
     return (type(label).__name__, label)
 
 
-def _float(number: Any) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return float("inf") if number > 0 else float("-inf")
-
-
-def _is_infinite(number: Any) -> bool:
-    return number.is_infinite() if isinstance(number, Decimal) else isinstance(number, float) and math.isinf(number)
-
-
 def _is_ordered(label: Any) -> bool:
+    """Return True if `sort_key` gives the label a place among all others."""
     if isinstance(label, tuple):
         return all(map(_is_ordered, label))
     if isinstance(label, time) and label.tzinfo is not None:
         return False
     if isinstance(label, Decimal):
-        return not label.is_nan() and (label.is_infinite() or abs(label.adjusted()) < 5000)
-    # NaN and NaT differ from themselves, and finer times than microseconds have no Python type.
+        return not label.is_nan() and (label.is_infinite() or abs(label.adjusted()) < _MOST_EXPONENT)
+    # NaN and NaT differ from themselves; times finer than microseconds have no Python type.
     return type(label) in _OWN and bool(label == label)
 
 
-def _first_repeat(keys: list[Any], labels: list[Any]) -> Any:
-    seen = set()
-    for key, label in zip(keys, labels, strict=True):
-        if key in seen:
-            return label
-        seen.add(key)
-    return None
-
-
 def label_to_json(label: Any) -> Any:
-    """A label as JSON holds it; what JSON has no type for becomes an object with its type and text."""
+    """Return a label as a JSON value; types that JSON lacks become an object with type and text."""
     if label is None or isinstance(label, str | bool):
         return label
     if isinstance(label, int) or (isinstance(label, float) and math.isfinite(label)):
@@ -151,17 +141,16 @@ def label_to_json(label: Any) -> Any:
     if isinstance(label, timedelta):
         return {"type": "timedelta", "value": [label.days, label.seconds, label.microseconds]}
     kind = next(name for name, (known, _) in _JSON_TYPES.items() if isinstance(label, known))
-    # The second 2:30 of a night on which clocks are put back is another label than the first.
-    later = {"fold": 1} if getattr(label, "fold", 0) else {}
-    return {"type": kind, "value": label.hex() if isinstance(label, bytes) else _label_text(label), **later}
-
-
-def _label_text(label: Any) -> str:
-    return str(label.isoformat()) if isinstance(label, date | time) else str(label)
+    if isinstance(label, bytes):
+        text = label.hex()
+    else:
+        text = label.isoformat() if isinstance(label, date | time) else str(label)
+    # When clocks are set back, 2:30 occurs twice; fold distinguishes the second.
+    return {"type": kind, "value": text} | ({"fold": 1} if getattr(label, "fold", 0) else {})
 
 
 def label_from_json(data: Any) -> Any:
-    """The label that `label_to_json` wrote."""
+    """Return the label from which `label_to_json` made `data`."""
     if not isinstance(data, dict):
         return data
     if data["type"] == "tuple":

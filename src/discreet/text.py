@@ -1,6 +1,6 @@
-"""Numbers, labels and tables as people read them: what releases, reports, errors and the command line all print.
+"""Format numbers, labels and tables for people, in releases, reports, errors and on the command line.
 
-Nothing here is read back: JSON has exact forms of its own.
+Programs do not parse this text: JSON has its own exact forms.
 """
 
 from __future__ import annotations
@@ -17,18 +17,23 @@ from unicodedata import combining, east_asian_width
 from discreet.privacy import spell_exactly
 
 _LINE_BREAKING = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""What could end a line or change a terminal, half of a surrogate pair, and the sign that escapes begin with."""
-
+"""Characters that end a line or control a terminal, lone surrogates, and the backslash that begins an escape."""
 
 _FEW_DIGITS, _MANY_DIGITS = 4, 12
-_LONG = 10**20
-_HARDLY = Fraction(1, 10**9)
+"""Significant digits of a rounded number, and of one whose first four digits already agree to `_CLOSE`."""
+
+_LONGEST_FRACTION = 20
+"""A fraction of fewer characters is printed as a fraction."""
+
+_CLOSE = Fraction(1, 10**9)
+"""Relative distance from its four-digit neighbour below which a number is printed with twelve digits."""
+
 _FLOAT_ERROR = Fraction(1, 10**14)
-"""By what share a number that was given as a float, or a sum of such, may differ from the decimal that was meant."""
+"""Relative distance below which a float, or a short sum of floats, stands for the decimal next to it."""
 
 
 def decimal(number: Fraction) -> str:
-    """A fraction as people write it: 0.1 where that is exact and short, else 1/3, else about 1e-320.
+    """Format a fraction: as 0.1 if that is exact and short, else as 1/3, else as "about 1e-320".
 
     Examples
     --------
@@ -41,13 +46,14 @@ def decimal(number: Fraction) -> str:
     if Fraction(text) == number:
         return text
     # Python spells no whole number of more than 4300 digits.
-    if max(abs(number.numerator), number.denominator) < _LONG and len(spelled := str(number)) < 20:
+    longest = _LONGEST_FRACTION
+    if max(abs(number.numerator), number.denominator) < 10**longest and len(spelled := str(number)) < longest:
         return spelled
     return f"about {text}" if float(number) else "almost 0"
 
 
 def decimal_above(number: Fraction) -> str:
-    """A number that is promised, zero or more: as `decimal` has it where that is exact, else rounded up, never down.
+    """Format a promised number, zero or more: as `decimal` does if that is exact, else rounded up.
 
     Examples
     --------
@@ -61,9 +67,9 @@ def decimal_above(number: Fraction) -> str:
 
 
 def round_up(number: Fraction) -> str:
-    """What is spent or promised, zero or more, for people: an exact decimal of few digits, else four, never too low.
+    """Format a spent or promised number, zero or more: as an exact short decimal, else rounded up to four digits.
 
-    What a float has beside the decimal that it was written as is left out: a share below 1e-14.
+    A float within 1e-14 (relative) of a short decimal is printed as that decimal.
 
     Examples
     --------
@@ -74,7 +80,7 @@ def round_up(number: Fraction) -> str:
 
 
 def round_down(number: Fraction) -> str:
-    """What is left, zero or more, for people: an exact decimal of few digits, else four, never too high.
+    """Format a remaining number, zero or more: as an exact short decimal, else rounded down to four digits.
 
     Examples
     --------
@@ -89,11 +95,10 @@ def _round(number: Fraction, rounding: str) -> str:
     if exact[:1].isdigit() and "/" not in exact:
         return exact
     found, nearest = _divide(number, _FEW_DIGITS, rounding), _divide(number, _FEW_DIGITS, ROUND_HALF_EVEN)
-    if (off := abs(Fraction(nearest) - number)) < number * _HARDLY:
-        # The float 0.1 is not one tenth, but 0.1001 would look like another number.
+    if (off := abs(Fraction(nearest) - number)) < number * _CLOSE:
+        # The float 0.1 is slightly above one tenth; printing 0.1001 would mislead.
         is_float = number.denominator & (number.denominator - 1) == 0
         found = nearest if is_float and off < number * _FLOAT_ERROR else _divide(number, _MANY_DIGITS, rounding)
-    # A power of ten after many zeros, none after a few.
     return f"{found:f}" if -5 <= found.adjusted() < 12 else f"{found:e}"
 
 
@@ -103,21 +108,21 @@ def _divide(number: Fraction, digits: int, rounding: str) -> Decimal:
 
 
 def repr_with_decimals(instance: Any, spell: Callable[[Fraction], str]) -> str:
-    """A dataclass as `repr` has it, with its fractions spelled by a function of this module."""
+    """Return the repr of a dataclass with its fractions formatted by `spell`."""
     values = {each.name: getattr(instance, each.name) for each in fields(instance) if each.repr}
     shown = (f"{name}={spell(value) if isinstance(value, Fraction) else repr(value)}" for name, value in values.items())
     return f"{type(instance).__name__}({', '.join(shown)})"
 
 
 def count_with_commas(count: int | Fraction) -> str:
-    """A count for people: a whole number with commas between thousands, a fraction as `decimal` has it."""
+    """Format a whole number with commas between thousands, and a fraction as `decimal` does."""
     sign = "-" if count < 0 else ""
-    # As a Decimal, which may have more digits than Python spells of an int.
+    # Python formats no int of more than 4300 digits; Decimal has no such limit.
     return f"{Decimal(count):,}" if isinstance(count, int) else sign + decimal(abs(count))
 
 
 def number_for_programs(count: int | Fraction) -> str:
-    """A number that a program can read, exactly: no commas, a decimal where that is short, else a fraction."""
+    """Format a number exactly for a program: without commas, as a short decimal or else as a fraction."""
     text = "" if isinstance(count, int) else decimal(abs(count))
     if not text[:1].isdigit():
         return spell_exactly(count)
@@ -125,7 +130,7 @@ def number_for_programs(count: int | Fraction) -> str:
 
 
 def describe_multiple(ratio: float) -> str:
-    """A finite ratio to two digits, and to the last digit of a large one.
+    """Format a finite ratio to two significant digits, and from 99.5 on to the nearest whole number.
 
     Examples
     --------
@@ -136,7 +141,7 @@ def describe_multiple(ratio: float) -> str:
 
 
 def three_digits(number: float) -> str:
-    """A finite number to three digits.
+    """Format a finite number to three significant digits.
 
     Examples
     --------
@@ -150,7 +155,7 @@ def three_digits(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit that suits it: minutes, seconds, ms or µs."""
+    """Format a time in minutes, seconds, ms or µs, to three significant digits."""
     for size, unit in ((60, "min"), (1, "s"), (1e-3, "ms")):
         if seconds >= size:
             return f"{three_digits(seconds / size)} {unit}"
@@ -158,7 +163,7 @@ def duration(seconds: float) -> str:
 
 
 def printable(label: Any) -> str:
-    r"""A label on one line: what would move the cursor or change the terminal is escaped.
+    r"""Return a label on one line, with every unprintable character escaped.
 
     Examples
     --------
@@ -169,7 +174,7 @@ def printable(label: Any) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """A text of at most so many characters, cut where it is longer.
+    """Cut a text to at most `width` characters, with "..." at the cut.
 
     Examples
     --------
@@ -180,20 +185,20 @@ def shorten(text: str, width: int) -> str:
 
 
 def escape_line(label: Any) -> str:
-    r"""A label on one line from which it can be read back: a backslash is \\, a control character \n or \x1b."""
-    # Lone surrogates have no encoding, but this one, which is of ASCII alone.
+    r"""Return a label on one line, reversibly: a backslash becomes \\, a control character \n or \x1b."""
+    # unicode_escape accepts lone surrogates, which UTF-8 refuses.
     return _LINE_BREAKING.sub(lambda found: found[0].encode("unicode_escape").decode(), str(label))
 
 
 def align_columns(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> list[str]:
-    """Rows of a table as lines, with two spaces between columns.
+    """Format a table as lines, with two spaces between columns.
 
     Parameters
     ----------
     rows
-        The cells, as many in each row.
+        The cells; all rows have the same length.
     numbers
-        Whether all columns but the first hold numbers, which are moved to the right.
+        Align all columns but the first to the right.
     """
     widths = [max(map(measure_width, column)) for column in zip(*rows, strict=True)]
     sides = "<" + (">" if numbers else "<") * (len(widths) - 1)
@@ -201,7 +206,7 @@ def align_columns(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> li
 
 
 def pad_cell(text: str, width: int, side: str = "<") -> str:
-    """A text with blanks after it, or before it with the side ">", that takes so many places in a terminal.
+    """Pad a text to `width` terminal columns, on the right, or on the left with the side ">".
 
     Examples
     --------
@@ -213,5 +218,5 @@ def pad_cell(text: str, width: int, side: str = "<") -> str:
 
 
 def measure_width(text: str) -> int:
-    """How many places a text takes in a terminal: a wide character takes two, and a combining accent none."""
+    """Return the terminal columns that a text takes: two for a wide character, none for a combining one."""
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)

@@ -1,4 +1,4 @@
-"""How good a release will be, from the scores: NOT private, for public or made-up data."""
+"""Utility of a release, computed from the scores: NOT private, for public or made-up data."""
 
 from discreet.analysis.joint_odds import JointOverSets
 

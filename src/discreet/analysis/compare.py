@@ -1,12 +1,14 @@
-"""Which epsilon, and which mechanism: utility turned round. Computed from the scores, so NOT private."""
+"""Find the epsilon that each mechanism needs for a goal, and compare mechanisms. NOT private: computed from scores.
+
+`compare_bounds` does the same for noise on all scores when each user is held to few items: a smaller contribution bound
+means less noise and scores further from the true ones. Such a list is judged by the scores of all items.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
-from numbers import Integral
 from typing import Any
 
 from discreet.analysis.goals import GOALS, Hits, check_goal, check_share, count_right_ranks, goals, name_goal
@@ -21,19 +23,23 @@ from discreet.mechanisms.histogram import Histogram
 from discreet.mechanisms.registry import DEFAULT, all_contenders
 from discreet.mechanisms.sampler import Sampler
 from discreet.mechanisms.tally import Tally
-from discreet.privacy import Number, Sensitivity, exact, positive
-from discreet.sources.base import GroupedSource, Source
+from discreet.privacy import Number, Sensitivity, exact, is_whole_number, positive
+from discreet.sources.base import GroupedSource
 from discreet.sources.clipped import ClippableSource, ClippedSource
 from discreet.text import align_columns, decimal, round_up
 
-# What each mechanism needs and reaches, as values that print themselves: a Comparison and its Choices.
-
 UNREACHED = f"probability must be one that epsilon = {MOST} reaches, and these scores and ties do not let it"
+
+_LONG = 500
+"""From this k on, joint's epsilon takes minutes: joint is only tested at the least epsilon of the others."""
+
+BOUNDS = (1, 2, 3, 5, 10, 30, 100)
+"""The contribution bounds that are tried; a fixed public list, so a plan reveals nothing by its candidates."""
 
 
 @dataclass(frozen=True)
 class ItemBound:
-    """At most so many items of each user, and how many of the true list the best k then lack, without any noise."""
+    """A contribution bound, and the number of items of the true list that the noise-free list under it lacks."""
 
     max_items_per_user: int
     lost: Fraction
@@ -44,10 +50,10 @@ class ItemBound:
 
 @dataclass(frozen=True, repr=False)
 class Choice:
-    """One mechanism: the epsilon it needs for each goal, None where none is enough, and what it reaches at one.
+    """One mechanism: the epsilon it needs for each goal, None if none is enough, and its utility at one epsilon.
 
-    What a `Sampler` needs is not looked for, and is None too. With a `bound` it is on scores that keep so many items of
-    each user, and is judged by the scores of all their items.
+    For a `Sampler` the need is not computed and None. With a `bound`, the mechanism is applied to scores under this
+    contribution bound and judged by the scores of all items.
     """
 
     mechanism: Mechanism
@@ -57,7 +63,7 @@ class Choice:
 
     @property
     def label(self) -> str:
-        """What it is called in legends."""
+        """Return the name shown in legends."""
         return self.mechanism.label if self.bound is None else f"{self.mechanism.label}, {self.bound}"
 
     def __repr__(self) -> str:
@@ -70,10 +76,11 @@ class Choice:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """What each mechanism needs and reaches. NOT private where it is computed from the scores and not from a sketch.
+    """Needs and utilities of mechanisms. NOT private if computed from scores; from a sketch it is post-processing.
 
-    Of scores by group, what it needs for the goal in every group, and what share of the groups reaches it at `epsilon`.
-    `left_out` are mechanisms that need more than the best, where finding how much more would take minutes.
+    For scores by group, a need is the epsilon with which every group reaches the goal, and a utility the share of
+    groups that reach it at `epsilon`. `left_out` are mechanisms that need more than the best, if the exact need would
+    take minutes.
     """
 
     k: int
@@ -88,30 +95,30 @@ class Comparison:
 
     @property
     def sketch(self) -> str | None:
-        """What the sketch cost that it is computed from, in words; None where it is computed from scores."""
+        """Return the cost of the sketch in words; None if the comparison was computed from scores."""
         return None if self.origin == NOT_PRIVATE else self.origin
 
     def best(self, goal: str = "top") -> Choice:
-        """The choice that needs least epsilon for a goal."""
+        """Return the choice that needs the least epsilon for a goal."""
         return self.ranked(goal)[0][1]
 
     def ranked(self, goal: str = "top") -> list[tuple[Fraction, Choice]]:
-        """The choices that reach a goal, with the epsilon each needs, the least first."""
+        """Return the choices that reach a goal, with the epsilon that each needs, the least first."""
         needs = [(needed, choice) for choice in self.choices if (needed := choice.needs[goal]) is not None]
         if not needs:
             raise InvalidValueError((goal == "top" and self.ties) or UNREACHED)
         return sorted(needs, key=lambda pair: pair[0])
 
     def notes(self) -> list[str]:
-        """What was left out, and whether the rest is private, in lines for people."""
+        """Return lines on left-out mechanisms and on privacy."""
         return [*(f"{mechanism!r} needs more: how much was not computed." for mechanism in self.left_out), self.origin]
 
     def _asked(self) -> list[str]:
-        """The goals that an epsilon was looked for."""
+        """Return the goals whose epsilon was searched."""
         return list(self.choices[0].needs) if self.choices else []
 
     def _rows(self) -> list[list[str]]:
-        """The table, its head first."""
+        """Return the table, with its head first."""
         asked = self._asked()
         head = ["mechanism", *(f"epsilon for {name_goal(goal, self.share)}" for goal in asked)]
         if self.epsilon is not None:
@@ -119,8 +126,10 @@ class Comparison:
         rows = [head]
         for choice in self.choices:
             row = [str(choice), *(_format_epsilon(choice.needs[goal]) for goal in asked)]
-            if choice.reaches is not None:
-                row += [_format_reached(choice.reaches, goal) for goal in GOALS]
+            if (reached := choice.reaches) is not None:
+                is_sampled = isinstance(reached, Utility) and reached.confidence is not None
+                off = f" +- {reached.error:.4f}" if is_sampled else ""
+                row += [f"{getattr(reached, goal):.4f}{off}" for goal in GOALS]
             rows.append(row)
         return rows
 
@@ -139,39 +148,11 @@ class Comparison:
         return "\n".join([self._title(), *align_columns(self._rows()), *self.notes()])
 
     def _repr_html_(self) -> str:
-        """The notebook view."""
+        """Return the notebook view."""
         from discreet.html_text import make_html_table, make_html_view
 
         head, *rows = self._rows()
         return make_html_view(self._title(), make_html_table(rows, head), self.notes())
-
-
-def _format_reached(reached: Utility | GroupedUtility, goal: str) -> str:
-    """What is reached of a goal, with what it may be off by where it was estimated from draws."""
-    value = f"{getattr(reached, goal):.4f}"
-    is_drawn = isinstance(reached, Utility) and reached.confidence is not None
-    return f"{value} +- {reached.error:.4f}" if is_drawn else value
-
-
-def _format_epsilon(needed: Fraction | None) -> str:
-    return "-" if needed is None else round_up(needed)
-
-
-_LONG = 500
-"""From so many items on, a mechanism whose losses are counted is only tried with what the best of the others needs."""
-
-
-def describe_ties(tallies: Iterable[Tally], k: int) -> str | None:
-    """Why no epsilon makes a list certain, where the k-th score of one of them is that of the next, and what does."""
-    for tally in tallies:
-        optimal = goals(tally, k)["optimal"] if k < tally.d else (k, k)
-        assert not isinstance(optimal, Hits), "it is a region"
-        first, end = optimal
-        if end > k:
-            instead = " or ".join(str(size) for size in (first, end) if 0 < size < tally.d)
-            fits = f", or k = {instead}" if instead else ""
-            return f"k must not be {k} for goal 'top': ranks {k} and {k + 1} are tied; ask for goal 'optimal'{fits}"
-    return None
 
 
 def epsilon_for(
@@ -185,29 +166,29 @@ def epsilon_for(
     sensitivity: Sensitivity | None = None,
     adjacency: str | None = None,
 ) -> Fraction:
-    """The smallest epsilon, to four digits and rounded up, with which a goal is reached often enough.
+    """Return the smallest epsilon, to four digits and rounded up, with which a goal is reached often enough.
 
-    Computed from the scores, so NOT private: for public or made-up data. Of scores by group it is the epsilon of the
-    whole release with which the list of every group reaches the goal so often.
+    NOT private, because it is computed from the scores: for public or made-up data. For scores by group it is the
+    epsilon of the whole release with which the list of every group reaches the goal.
 
     Parameters
     ----------
     scores, k, sensitivity, adjacency
-        What `top_k` would be given; or in place of the scores a `Sketch`, which knows its own sensitivity.
+        As in `top_k`; in place of the scores, a `Sketch`, which has its own sensitivity.
     goal
         "top", "great", "good", "optimal" or "recall", as in `Utility`.
     probability
-        How often it must be reached; for "recall" without a share, how much of the list must be right on average.
+        The probability with which the goal must be reached; for "recall" without a share, the expected share.
     share
-        For "recall": the share of the list that must be right so often, "0.9" for nine in ten.
+        For "recall": the share of the list that must be right with this probability, "0.9" for nine in ten.
     mechanism
-        One whose utility is computed, not drawn. By default the least epsilon over several gammas of `Canonical`, and
-        `compare(...).best(goal)` says of which.
+        A mechanism whose utility is computed and not sampled. By default the least epsilon over several gammas of
+        `Canonical`; `compare(...).best(goal)` names the gamma.
 
     Returns
     -------
     Fraction
-        The epsilon, exactly; `float()` or `str()` of it is what to pass on.
+        The epsilon, exactly; pass on its `float()` or `str()`.
 
     Examples
     --------
@@ -217,7 +198,7 @@ def epsilon_for(
     >>> discreet.epsilon_for([90, 80, 5, 1], k=2, goal="top", probability="0.95")
     Fraction(5893, 100000)
     """
-    aim = Aim(goal, _probability(probability), check_goal(goal, share))
+    aim = Aim(goal, _check_probability(probability), check_goal(goal, share))
     contenders = type(DEFAULT).contenders() if mechanism is None else [check_comparable(mechanism)]
     _check_goal_of(contenders, goal)
     read = Scores.of(scores)
@@ -249,26 +230,26 @@ def compare(
     sensitivity: Sensitivity | None = None,
     adjacency: str | None = None,
 ) -> Comparison:
-    """What epsilon each mechanism needs for each goal, and what it reaches at one epsilon.
+    """Return the epsilon that each mechanism needs for each goal, and its utility at one epsilon.
 
-    Computed from the scores, so NOT private: for public or made-up data.
+    NOT private, because it is computed from the scores: for public or made-up data.
 
     Parameters
     ----------
     scores, k, sensitivity, adjacency
-        What `top_k` would be given; or in place of the scores a `Sketch`, which knows its own sensitivity.
+        As in `top_k`; in place of the scores, a `Sketch`, which has its own sensitivity.
     epsilon
-        Also tell what each mechanism reaches with this one.
+        Also compute the utility of each mechanism at this epsilon.
     probability
-        How often a goal must be reached; and how much of the list must be right on average, for recall.
+        The probability with which a goal must be reached; for recall, the expected share.
     share
-        For recall: the share of the list that must be right so often, in place of the average.
+        For recall: the share of the list that must be right with this probability, in place of the expected share.
     goal
-        Look for the epsilon that this one goal needs alone, which takes less long; by default for all.
+        Search for the epsilon of this goal alone, which is faster; by default of all goals.
     mechanisms
-        Which ones; by default canonical with several gammas, one-shot, peeling, joint, the histogram where it is known
-        how many scores one user can move, and `Core` for the goal "recall"; `plan` lists the same. Of lists of 500
-        items or more, joint is left out where it needs more than the best. A `Sampler` is drawn from at `epsilon`.
+        The mechanisms; by default canonical with several gammas, one-shot, peeling, joint, the histogram if a bound on
+        the number of scores that one user can move is known, and `Core` for the goal "recall"; `plan` lists the same.
+        From k = 500 on, joint is left out if it needs more than the best. A `Sampler` is drawn from at `epsilon`.
 
     Examples
     --------
@@ -277,10 +258,14 @@ def compare(
     >>> table.best("top").mechanism
     Canonical(gamma='1', noise='gumbel')
     """
-    wanted, read = _probability(probability), Scores.of(scores)
+    wanted, read = _check_probability(probability), Scores.of(scores)
     enough = check_share(share) if goal is None else check_goal(goal, share)
     aims = [Aim(each, wanted, enough) for each in (GOALS if goal is None else (goal,))]
-    own = _find_contenders(read, sensitivity, goal) if mechanisms is None else list(mechanisms)
+    if mechanisms is None:
+        every = all_contenders(read.has_few_items(sensitivity), goal or "top")
+        own = [contender for contender in every if contender.form is not Form.UNKNOWN]
+    else:
+        own = list(mechanisms)
     for mechanism in own:
         check_comparable(mechanism)
         if not isinstance(mechanism, Sampler):
@@ -289,17 +274,46 @@ def compare(
             raise InvalidValueError(f"epsilon must be given to compare {mechanism!r}, which is drawn from at one")
     _check_goal_of(own, goal)
     spent = None if epsilon is None else positive(epsilon, "epsilon")
-    judge = partial(_judge, read, k, aims, spent, sensitivity, adjacency)
-    slow = [each for each in own if mechanisms is None and _takes_long(each, k)]
+
+    def measure(case: Case) -> Utility:
+        return measure_list(case.request, lambda: case.tally, Precision(), enough)
+
+    def judge(mechanism: Mechanism) -> Choice:
+        cases = read.cases(k, 1 if spent is None else spent, mechanism, sensitivity, adjacency)
+        if not any(case.needs_epsilon for case in cases):
+            most = max(tally.d for tally in read.tallies)
+            raise InvalidValueError(f"k must be less than {most}, the number of items, to compare, not {k}")
+        needs: dict[str, Fraction | None] = dict.fromkeys(aim.goal for aim in aims)
+        for aim in [] if isinstance(mechanism, Sampler) else aims:
+            # Begin near the need of the mechanism before, times the usual ratio of the two.
+            near = choices[-1].needs[aim.goal] if choices else None
+            if near is not None:
+                near *= _typical_need(mechanism, int(k), aim.goal)
+                near /= _typical_need(choices[-1].mechanism, int(k), aim.goal) * read.lists_per_user
+            hardest = hardest_case(cases, aim, near)
+            needs[aim.goal] = None if hardest is None else hardest[0] * read.lists_per_user
+        reaches: Utility | GroupedUtility | None = None
+        if spent is not None and isinstance(read.source, GroupedSource):
+            reaches = GroupedUtility(dict(zip(read.source.keys, map(measure, cases), strict=True)))
+        elif spent is not None:
+            reaches = measure(cases[0])
+        return Choice(mechanism, needs, reaches)
+
+    is_long = mechanisms is None and is_whole_number(k) and k >= _LONG
+    slow = [each for each in own if is_long and each.form is Form.LOSSES]
     choices: list[Choice] = []
     for mechanism in own:
         if mechanism not in slow:
-            choices.append(judge(mechanism, choices))
-    known, left_out = list(choices), []
+            choices.append(judge(mechanism))
+    least = {aim: find_least(choices, aim.goal) for aim in aims}
+    left_out = []
     for mechanism in slow:
-        cases = read.cases(k, 1, mechanism, sensitivity, adjacency)
-        if any(_can_win(cases, read, known, aim) for aim in aims):
-            choices.append(judge(mechanism, choices))
+        drawn = [each for each in read.cases(k, 1, mechanism, sensitivity, adjacency) if each.needs_epsilon]
+        if any(
+            most is None or all(Search.of(case, aim).is_enough(most / read.lists_per_user) for case in drawn)
+            for aim, most in least.items()
+        ):
+            choices.append(judge(mechanism))
         else:
             left_out.append(mechanism)
     choices.sort(key=lambda choice: own.index(choice.mechanism))
@@ -307,118 +321,19 @@ def compare(
     return Comparison(int(k), wanted, spent, choices, enough, read.groups, origin, ties, left_out)
 
 
-def _find_contenders(read: Scores, sensitivity: Sensitivity | None, goal: str | None) -> list[Mechanism]:
-    """The mechanisms that are compared where none are named, in the order in which they are listed."""
-    every = all_contenders(read.has_few_items(sensitivity), goal or "top")
-    return [contender for contender in every if contender.form is not Form.UNKNOWN]
-
-
-def _judge(
-    read: Scores,
-    k: Any,
-    aims: list[Aim],
-    epsilon: Fraction | None,
-    sensitivity: Sensitivity | None,
-    adjacency: str | None,
-    mechanism: Mechanism,
-    before: list[Choice],
-) -> Choice:
-    """What a mechanism needs for each aim, and what it reaches at an epsilon; those before say where to look first."""
-    cases = read.cases(k, 1 if epsilon is None else epsilon, mechanism, sensitivity, adjacency)
-    if not any(case.needs_epsilon for case in cases):
-        most = max(tally.d for tally in read.tallies)
-        raise InvalidValueError(f"k must be less than {most}, the number of items, to compare, not {k}")
-    needs: dict[str, Fraction | None] = dict.fromkeys(aim.goal for aim in aims)
-    if not isinstance(mechanism, Sampler):
-        needs = {aim.goal: _need(read, cases, aim, _guess(before, mechanism, int(k), aim.goal)) for aim in aims}
-    return Choice(mechanism, needs, None if epsilon is None else _reach(read.source, cases, aims[0].share))
-
-
-def _takes_long(mechanism: Mechanism, k: Any) -> bool:
-    """Whether the epsilon that a mechanism needs for k items is a matter of minutes: where many losses are counted."""
-    return mechanism.form is Form.LOSSES and isinstance(k, Integral) and int(k) >= _LONG
-
-
-def _can_win(cases: list[Case], read: Scores, choices: list[Choice], aim: Aim) -> bool:
-    """Whether lists reach a goal with the least epsilon that others need."""
-    least = find_least(choices, aim.goal)
-    drawn = [case for case in cases if case.needs_epsilon]
-    return least is None or all(Search.of(case, aim).is_enough(least / read.lists_per_user) for case in drawn)
-
-
-def find_least(choices: Iterable[Choice], goal: str) -> Fraction | None:
-    """The least that any mechanism needs."""
-    return min((needed for choice in choices if (needed := choice.needs[goal]) is not None), default=None)
-
-
-def _check_goal_of(mechanisms: Iterable[Mechanism], goal: str | None) -> None:
-    """Raises where a list that may be shorter than k is asked for more than how much of the true one it has."""
-    for mechanism in mechanisms:
-        if mechanism.may_release_fewer and goal != "recall":
-            raise InvalidValueError(
-                f"goal must be recall for {mechanism!r}, whose list may have fewer than k items, not {quote(goal)}"
-            )
-
-
-def _guess(choices: list[Choice], mechanism: Mechanism, k: int, goal: str) -> Fraction | None:
-    """About what a mechanism needs, by what the one before it needs: those that decide item by item need more."""
-    known = choices[-1].needs[goal] if choices else None
-    if known is None:
-        return None
-    return known * _typical_need(mechanism, k, goal) / _typical_need(choices[-1].mechanism, k, goal)
-
-
-def _typical_need(mechanism: Mechanism, k: int, goal: str) -> Fraction:
-    race = Fraction(3, 2) if goal == "recall" else 1 + Fraction(k, 3)
-    return {Form.RACE: race, Form.LOSSES: Fraction(2)}.get(mechanism.form, Fraction(1))
-
-
-def _need(read: Scores, cases: list[Case], aim: Aim, near: Fraction | None) -> Fraction | None:
-    """The epsilon of a release with which all its lists reach a goal."""
-    hardest = hardest_case(cases, aim, None if near is None else near / read.lists_per_user)
-    return None if hardest is None else hardest[0] * read.lists_per_user
-
-
-def _reach(source: Source | GroupedSource, cases: list[Case], share: Fraction | None) -> Utility | GroupedUtility:
-    """What lists reach with the epsilon that they were asked for with."""
-
-    def measure(case: Case) -> Utility:
-        return measure_list(case.request, lambda: case.tally, Precision(), share)
-
-    if isinstance(source, GroupedSource):
-        return GroupedUtility(dict(zip(source.keys, map(measure, cases), strict=True)))
-    return measure(cases[0])
-
-
-def _probability(value: Any) -> Fraction:
-    number = exact(value, "probability")
-    if not 0 < number < 1:
-        raise InvalidValueError(f"probability must be above 0 and below 1, not {quote(value)}")
-    return number
-
-
-# Noise on all scores where a user is held to few items: what it needs, with what is lost by holding them to it.
-#
-# Fewer items of a user mean less noise, and scores that are not the true ones. A list from such scores is judged by the
-# scores of all items, so that both are in what is told. Computed from the events, so NOT private.
-
-BOUNDS = (1, 2, 3, 5, 10, 30, 100)
-"""How many items of a user are tried; the list is public, so that a plan says nothing by what it tries."""
-
-
 def compare_bounds(
     read: Scores, k: int, aim: Aim, epsilon: Fraction | None, adjacency: Any, near: Fraction | None
 ) -> Iterator[tuple[Choice, Case]]:
-    """What the histogram needs on events that have no bound yet, for each of several bounds; nothing for other scores.
+    """Yield the need of the histogram on events under each of several contribution bounds; nothing for other scores.
 
     Parameters
     ----------
     read, k, aim, adjacency
-        The scores, how many items are asked for, what is to be reached, and what a release must protect.
+        The scores, the number of items, the goal, and the adjacency.
     epsilon
-        Also tell what is reached with this one.
+        Also compute the utility at this epsilon.
     near
-        About which epsilon to look first.
+        The epsilon at which the search begins.
     """
     source = read.source
     if not isinstance(source, ClippableSource) or not source.can_be_clipped or source.d > MOST_VALUES:
@@ -426,25 +341,61 @@ def compare_bounds(
     for most in BOUNDS:
         clipped = source.count_clipped(most)
         case = make_clipped_case(clipped, k, 1 if epsilon is None else epsilon, adjacency)
-        needed = find_epsilon(case, aim, near)
+        search = Search.of(case, aim)
+        needed = search.smallest(near or Fraction(1)) if search.is_enough(MOST) else None
         near = needed or near
         lost = clipped.truth.count_lost(case.tally, k, count_right_ranks(case.judged_by, k))
-        yield Choice(Histogram(), {aim.goal: needed}, _clip_reach(case, aim, epsilon), ItemBound(most, lost)), case
+        reaches = None if epsilon is None else at_epsilon(case.meter(GOALS, aim.share), epsilon, aim.share)
+        yield Choice(Histogram(), {aim.goal: needed}, reaches, ItemBound(most, lost)), case
         if clipped.keeps_all:
-            # More items of a user would only mean more noise.
+            # A larger bound would only add noise.
             return
 
 
 def make_clipped_case(source: ClippedSource, k: int, epsilon: Any, adjacency: Any = None) -> Case:
-    """A list from the scores with a bound, judged by the scores of all items."""
+    """Return a list drawn from the clipped scores and judged by the scores of all items."""
     return Case(make_analysis_request(source, k, epsilon, Histogram(), None, adjacency), source.tally(), source.truth)
 
 
-def find_epsilon(case: Case, aim: Aim, near: Fraction | None) -> Fraction | None:
-    """The smallest epsilon with which a list reaches a goal; None where even hardly any noise is too much."""
-    search = Search.of(case, aim)
-    return search.smallest(near or Fraction(1)) if search.is_enough(MOST) else None
+def find_least(choices: Iterable[Choice], goal: str) -> Fraction | None:
+    """Return the least epsilon that any choice needs for a goal."""
+    return min((needed for choice in choices if (needed := choice.needs[goal]) is not None), default=None)
 
 
-def _clip_reach(case: Case, aim: Aim, epsilon: Fraction | None) -> Utility | None:
-    return None if epsilon is None else at_epsilon(case.meter(GOALS, aim.share), epsilon, aim.share)
+def describe_ties(tallies: Iterable[Tally], k: int) -> str | None:
+    """Return advice if ranks k and k+1 are tied in some list, so that no epsilon makes the goal top certain."""
+    for tally in tallies:
+        optimal = goals(tally, k)["optimal"] if k < tally.d else (k, k)
+        assert not isinstance(optimal, Hits), "it is a region"
+        first, end = optimal
+        if end > k:
+            instead = " or ".join(str(size) for size in (first, end) if 0 < size < tally.d)
+            fits = f", or k = {instead}" if instead else ""
+            return f"k must not be {k} for goal 'top': ranks {k} and {k + 1} are tied; ask for goal 'optimal'{fits}"
+    return None
+
+
+def _check_goal_of(mechanisms: Iterable[Mechanism], goal: str | None) -> None:
+    """Raise if a mechanism that may release fewer than k items is asked for a goal other than recall."""
+    for mechanism in mechanisms:
+        if mechanism.may_release_fewer and goal != "recall":
+            raise InvalidValueError(
+                f"goal must be recall for {mechanism!r}, whose list may have fewer than k items, not {quote(goal)}"
+            )
+
+
+def _typical_need(mechanism: Mechanism, k: int, goal: str) -> Fraction:
+    """Return the usual epsilon of a mechanism relative to canonical: those that decide item by item need more."""
+    race = Fraction(3, 2) if goal == "recall" else 1 + Fraction(k, 3)
+    return {Form.RACE: race, Form.LOSSES: Fraction(2)}.get(mechanism.form, Fraction(1))
+
+
+def _check_probability(value: Any) -> Fraction:
+    number = exact(value, "probability")
+    if not 0 < number < 1:
+        raise InvalidValueError(f"probability must be above 0 and below 1, not {quote(value)}")
+    return number
+
+
+def _format_epsilon(needed: Fraction | None) -> str:
+    return "-" if needed is None else round_up(needed)

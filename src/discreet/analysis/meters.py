@@ -1,4 +1,8 @@
-"""From epsilon to the probabilities of some goals: one formula for each form that a mechanism can have."""
+"""Probabilities of goals as a function of epsilon, with one formula for each `Form` of a mechanism.
+
+Canonical mechanisms sum over classes (`canonical_odds`), races integrate over a threshold (`race_odds`), joint counts
+choices by loss (`joint_odds`), Core averages over its candidates. Mechanisms without a formula are sampled.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +17,25 @@ import numpy as np
 from discreet.analysis.canonical_odds import Rows
 from discreet.analysis.goals import Hits, Wanted, draws_needed, is_reached, lower_bound, upper_bound
 from discreet.analysis.joint_odds import Layers, is_counted
-from discreet.analysis.race_odds import RaceOdds, Shots
+from discreet.analysis.race_odds import Chance, RaceOdds, compute_chance_of_first
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.entropy import as_entropy
 from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import Form, Mechanism
-from discreet.mechanisms.noise import Noise
 from discreet.mechanisms.tally import Tally, to_float
 from discreet.release.guarantee import Guarantee
 
-FAR = 1e3
-"""The k-th value is at 0: what is further from it than this is released, or is not, for certain."""
-
+_FAR = 1e3
+"""Values further than this from the k-th, which is at 0, are certainly released or certainly not."""
 
 MOST_VALUES = 10**8
+"""The most items whose values are held in one array: 0.8 GB of floats."""
 
 
 @dataclass(frozen=True)
 class Shares:
-    """The probabilities of some goals, what they may be off by, and how surely."""
+    """The probabilities of some goals, their error, and the confidence of that error if it was sampled."""
 
     values: dict[str, float]
     error: float
@@ -41,7 +44,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class Precision:
-    """How exact probabilities must be: the error of what is computed, and the width and confidence of what is drawn."""
+    """The error wanted of computed probabilities, and the interval width and confidence of sampled ones."""
 
     goal: float = 1e-9
     width: Fraction = Fraction(1, 10)
@@ -52,13 +55,25 @@ _USUAL = Precision()
 
 
 class Meter(Protocol):
-    """From epsilon to the probabilities of some goals, computed to about an error of `goal` where that is given."""
+    """Compute the probabilities of some goals at an epsilon, to an error of about `goal`."""
 
     def __call__(self, epsilon: Fraction, goal: float | None = None) -> Shares: ...
 
 
+@dataclass(frozen=True)
+class _Question:
+    """The goals asked of a mechanism on a tally, at any epsilon."""
+
+    tally: Tally
+    k: int
+    mechanism: Mechanism
+    wanted: Mapping[str, Wanted]
+    precision: Precision
+    standings: Ranks | None = None
+
+
 _Formula = Callable[[Any, float], Shares]
-"""From a prepared mechanism, and the error that is allowed, to the probabilities of some goals."""
+"""From a prepared mechanism and the allowed error to the probabilities of some goals."""
 
 
 def meter(
@@ -69,15 +84,15 @@ def meter(
     precision: Precision = _USUAL,
     standings: Ranks | None = None,
 ) -> Meter:
-    """The probability, or the expected share, of what is wanted, for one mechanism on a tally, by epsilon.
+    """Return a function from epsilon to the probabilities of the wanted goals, for one mechanism on a tally.
 
-    A race can be judged by other scores than those that it is drawn by: `standings` are then the ranks by those of the
-    items at each rank of the tally.
+    A race can be judged by other scores than those it is drawn from: `standings` then holds, for each rank of the
+    tally, the rank by those other scores.
     """
     mechanism, sensitivity = guarantee.mechanism, guarantee.sensitivity
     if standings is not None and mechanism.form is not Form.RACE:
         raise InvalidValueError(f"mechanism must be a race to be judged by other scores, not {mechanism!r}")
-    # Of a list that may be shorter than k, only how much of the true one it has is a question.
+    # For a list that may be shorter than k, recall is the only goal with a meaning.
     asked = {name: one for name, one in wanted.items() if isinstance(one, Hits) or not mechanism.may_release_fewer}
     compute = _FORMULAS[mechanism.form](_Question(tally, k, mechanism, asked, precision, standings))
 
@@ -88,20 +103,8 @@ def meter(
     return read
 
 
-@dataclass(frozen=True)
-class _Question:
-    """What is wanted of a mechanism on a tally at any epsilon."""
-
-    tally: Tally
-    k: int
-    mechanism: Mechanism
-    wanted: Mapping[str, Wanted]
-    precision: Precision
-    standings: Ranks | None = None
-
-
 def check_computed(mechanism: Mechanism) -> None:
-    """Raises unless the probabilities of a mechanism are computed, not drawn."""
+    """Raise unless the probabilities of a mechanism are computed and not sampled."""
     if mechanism.form is Form.UNKNOWN:
         raise InvalidValueError(
             "mechanism must be one whose utility is computed: canonical or peeling with gumbel noise, one-shot or "
@@ -110,50 +113,29 @@ def check_computed(mechanism: Mechanism) -> None:
 
 
 def check_always_k(mechanism: Mechanism) -> None:
-    """Raises unless a mechanism always releases k items."""
+    """Raise unless a mechanism always releases k items."""
     if mechanism.may_release_fewer:
         raise InvalidValueError(f"mechanism must be one that always releases k items, not {mechanism!r}")
 
 
-@dataclass(frozen=True)
-class Race:
-    """A mechanism on a tally that releases the k largest of all noisy values."""
+def compute_set_chance_of_race(prepared: Any, ranks: Ranks) -> Chance:
+    """Return the probability that a race releases exactly the items at some ranks."""
+    distribution, values = prepared.noise.require_distribution(), _list_race_values(prepared)
+    first = np.concatenate([values[ranks], np.delete(values, ranks)])
+    return compute_chance_of_first(distribution, first, prepared.k, 1e-10)
 
-    tally: Tally
-    k: int
-    weight: Fraction
-    noise: Noise
-    unit_values: Floats | None = None
 
-    @classmethod
-    def of(cls, prepared: Any, unit_values: Floats | None = None) -> Race:
-        """What is needed of a mechanism of the form of a race, which names its parts alike.
-
-        `unit_values` are the values that it would have with the weight 1, where they are known and no float is too
-        large for them.
-        """
-        return cls(prepared.tally, prepared.k, prepared.weight, prepared.noise, unit_values)
-
-    def shots(self, goal: float, first: Ranks | None = None) -> Shots:
-        """Its values, descending, or those at some ranks first."""
-        return Shots(self.noise.require_distribution(), self._values(first), self.k, goal)
-
-    def odds(self, goal: float, standings: Ranks | None = None) -> RaceOdds:
-        """What tells how good its k largest values are, by their own order or by other ranks."""
-        return RaceOdds(self.noise.require_distribution(), self._values(), self.k, goal, standings)
-
-    def _values(self, first: Ranks | None = None) -> Floats:
-        d = self.tally.d
-        if d > MOST_VALUES:
-            raise InvalidValueError(
-                f"scores must be of at most {MOST_VALUES} items for {self.noise.name} noise, not {d}"
-            )
-        if self.unit_values is not None and 2.0**-900 < to_float(self.weight) < 2.0**60:
-            return np.clip(self.unit_values * to_float(self.weight), -FAR, FAR)
-        values = oneshot.Prepared(self.tally, self.k, self.weight, self.noise).gain_float(np.arange(d))
-        if first is not None:
-            values = np.concatenate([values[first], np.delete(values, first)])
-        return np.clip(values, -FAR, FAR)
+def _list_race_values(prepared: Any, unit_values: Floats | None = None) -> Floats:
+    """Return the values of a race before noise, scaled from those of weight 1 where these are given."""
+    d, weight = prepared.tally.d, prepared.weight
+    if d > MOST_VALUES:
+        raise InvalidValueError(
+            f"scores must be of at most {MOST_VALUES} items for {prepared.noise.name} noise, not {d}"
+        )
+    if unit_values is not None and 2.0**-900 < to_float(weight) < 2.0**60:
+        return np.clip(unit_values * to_float(weight), -_FAR, _FAR)
+    values = oneshot.Prepared(prepared.tally, prepared.k, weight, prepared.noise).gain_float(np.arange(d))
+    return np.clip(values, -_FAR, _FAR)
 
 
 def _by_classes(question: _Question) -> _Formula:
@@ -165,7 +147,7 @@ def _by_classes(question: _Question) -> _Formula:
 
 
 def _by_layers(question: _Question) -> _Formula:
-    # What is counted for one epsilon serves for the next.
+    # Counts do not depend on epsilon, so `layers` keeps them from one call to the next.
     known = {name: one for name, one in question.wanted.items() if is_counted(question.mechanism, one)}
     layers = Layers.of(question.tally, question.k, question.mechanism, list(known.values()))
 
@@ -179,19 +161,17 @@ def _by_layers(question: _Question) -> _Formula:
 
 
 def _by_integration(question: _Question) -> _Formula:
+    # The values of weight 1, which serve for every epsilon; None if floats do not reach them.
     units: list[Floats | None] = []
 
-    def unit_values(prepared: Any) -> Floats | None:
-        """The values with the weight 1, which serve for every epsilon; None where floats do not reach them."""
+    def compute(prepared: Any, goal: float) -> Shares:
         if not units:
             plain = oneshot.Prepared(prepared.tally, prepared.k, Fraction(1), prepared.noise)
             ends = plain.gain_float(np.array([0, prepared.tally.d - 1]))
-            small = prepared.tally.d <= MOST_VALUES and float(np.abs(ends).max()) < 2.0**900
-            units.append(plain.gain_float(np.arange(prepared.tally.d)) if small else None)
-        return units[0]
-
-    def compute(prepared: Any, goal: float) -> Shares:
-        odds = Race.of(prepared, unit_values(prepared)).odds(0.2 * goal, question.standings)
+            is_small = prepared.tally.d <= MOST_VALUES and float(np.abs(ends).max()) < 2.0**900
+            units.append(plain.gain_float(np.arange(prepared.tally.d)) if is_small else None)
+        distribution, values = prepared.noise.require_distribution(), _list_race_values(prepared, units[0])
+        odds = RaceOdds(distribution, values, prepared.k, 0.2 * goal, question.standings)
         chances = {wanted: odds.rate(wanted) for wanted in set(question.wanted.values())}
         shares = {name: chances[wanted].value for name, wanted in question.wanted.items()}
         return Shares(shares, max(chance.error for chance in chances.values()))
@@ -200,14 +180,8 @@ def _by_integration(question: _Question) -> _Formula:
 
 
 def _by_candidates(question: _Question) -> _Formula:
+    # The formula of each candidate serves for every epsilon.
     formulas: dict[int, _Formula] = {}
-
-    def formula_of(prepared: Any, j: int) -> _Formula:
-        """What computes the goals of a candidate, which serves for the next epsilon too."""
-        if j not in formulas:
-            mechanism = prepared.mechanism(j)
-            formulas[j] = _FORMULAS[mechanism.form](replace(question, k=prepared.size(j), mechanism=mechanism))
-        return formulas[j]
 
     def compute(prepared: Any, goal: float) -> Shares:
         chances, error = prepared.chances()
@@ -216,20 +190,21 @@ def _by_candidates(question: _Question) -> _Formula:
             if chance < 0.1 * goal / len(chances):
                 error += chance
             elif (size := prepared.size(j)) > 0:
-                found = formula_of(prepared, j)(prepared.candidate(j), goal)
+                if j not in formulas:
+                    mechanism = prepared.mechanism(j)
+                    formulas[j] = _FORMULAS[mechanism.form](replace(question, k=size, mechanism=mechanism))
+                found = formulas[j](prepared.candidate(j), goal)
                 error += chance * found.error
                 for name, one in question.wanted.items():
-                    values[name] += chance * found.values[name] * _weigh_shorter(one, size, question.k)
+                    # A shorter list can reach only its part of an expected share of k, and at most `size` hits.
+                    if isinstance(one, Hits) and one.least is None:
+                        weight = size / question.k
+                    else:
+                        weight = float(isinstance(one, Hits) and size >= (one.least or 0))
+                    values[name] += chance * found.values[name] * weight
         return Shares(values, error)
 
     return compute
-
-
-def _weigh_shorter(wanted: Wanted, size: int, k: int) -> float:
-    """What a list of fewer items counts for, where it is asked for a share of k: those that it lacks are not right."""
-    if isinstance(wanted, Hits) and wanted.least is None:
-        return size / k
-    return float(isinstance(wanted, Hits) and size >= (wanted.least or 0))
 
 
 def _by_draws(question: _Question) -> _Formula:
@@ -240,20 +215,19 @@ def _by_draws(question: _Question) -> _Formula:
     def compute(prepared: Any, goal: float) -> Shares:
         entropy = as_entropy(None)
         ranks = [np.sort(prepared.draw(entropy)) for _ in range(draws)]
-        sums = {name: sum(is_reached(one, drawn, question.k) for drawn in ranks) for name, one in wanted.items()}
-        shares = {name: total / draws for name, total in sums.items()}
-        error = max(_half_width(one, sums[name], draws, alpha) for name, one in wanted.items())
+        shares, error = {}, 0.0
+        for name, one in wanted.items():
+            total = sum(is_reached(one, drawn, question.k) for drawn in ranks)
+            shares[name] = share = total / draws
+            if isinstance(one, Hits) and one.least is None:
+                # Hoeffding's inequality for an average, Clopper and Pearson's interval for a count.
+                error = max(error, sqrt(log(1.0 / alpha) / (2.0 * draws)))
+            else:
+                hits = round(total)
+                error = max(error, upper_bound(hits, draws, alpha) - share, share - lower_bound(hits, draws, alpha))
         return Shares(shares, error, precision.confidence)
 
     return compute
-
-
-def _half_width(wanted: Wanted, total: float, draws: int, alpha: float) -> float:
-    """What an average over draws may be off by: by Clopper and Pearson where it counts, else by Hoeffding."""
-    if isinstance(wanted, Hits) and wanted.least is None:
-        return sqrt(log(1.0 / alpha) / (2.0 * draws))
-    hits, share = round(total), total / draws
-    return max(upper_bound(hits, draws, alpha) - share, share - lower_bound(hits, draws, alpha))
 
 
 _FORMULAS: dict[Form, Callable[[_Question], _Formula]] = {

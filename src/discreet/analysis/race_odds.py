@@ -1,18 +1,17 @@
-"""How good the k largest of many noisy values are: the chance of a region, and how many of them are right.
+"""Probabilities of goals for the k largest of independent noisy values, by integration over a threshold w.
 
-They hold ranks 0..h-1 and none from rank t on when, for the largest value w that is left out: every rank below h is
-above w, every rank from t on is below, and of those between just so many are above that k are. Given w these are
-independent, and w is one of those between or one of those from t on: an integral over w.
+Region (h, t): let w be the largest value left out. The k largest hold all ranks below h and none from t on if every
+rank below h is above w, every rank from t on is below, and exactly k-h of those between are above. Given w these events
+are independent, and w is the value of a rank between or from t on.
 
-Of recall: the best `right` values are right and all others wrong. A wrong one at w is released when at most k-1 others
-are above w, so that the expected number of wrong ones is the integral of the density of meeting one with at most k-1
-others above. More than b wrong ones are released when the (b+1)-th largest of the wrong is above all but fewer than
-k-b of the right: an integral over where that one is.
+Recall: a wrong value at w is released if at most k-1 others are above w, so the expected number of wrong ones is the
+integral of the density of meeting one with at most k-1 others above. More than b wrong ones are released if the
+(b+1)-th largest wrong value is above all but fewer than k-b of the right ones: an integral over that value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 
@@ -23,221 +22,54 @@ from discreet.analysis.goals import Hits, Wanted
 from discreet.exact.arrays import Floats, Mask, Ranks
 from discreet.mechanisms.noise import Distribution
 
-# How likely one-shot is to release one set, by integration over the value of the best item that is left out.
-#
-# The k largest of all noisy values hold ranks 0..h-1 and none from rank t on when, for the largest value w that is left
-# out: every rank below h is above w, every rank from t on is below, and of those between just so many are below that k
-# are above. Given w these are independent events, and the count between is a sum of independent coins, whose law is
-# read
-# off its generating function on a circle through the saddle point. So it is one integral, over few w: outside a narrow
-# window the number of values above w is not k.
+_PANELS, _MOST_PANELS = 6, 500
+"""The least number of panels of an integral, and the number beyond which they are no longer doubled."""
+
+_MANY_CUTS = 200
+"""With this many cuts besides the panels, the rules have orders 4 and 3 in place of 7 and 5: panels are short."""
+
+_REACH = 60.0
+"""No noise among d is further than this plus log d from its value, except with probability exp(-60)."""
+
+_HALVINGS = 22
+"""Bisection steps for the limits of an integral: a millionth of the range is precise enough."""
+
+_BATCH, _BATCH_CELLS = 64, 1 << 14
+"""The least number of nodes, and the number of array elements, evaluated at once: neighbouring nodes share work."""
+
+_ROUNDING = 1e-11
+"""Floating-point error of an integral."""
+
+_EXACT, _MANY_JUMPS, _MANY_KINKS = 1e-6, 300, 12
+"""Below this goal panels are cut at every kink; above, at fewer than this many jumps of a density, or kinks."""
+
+_ROUGH, _LEFT_OUT, _LEFT_OUT_ON_AVERAGE = 5e-5, 5e-4, 3e-5
+"""From this goal on `ROUGH` distributions suffice; they add this error to a probability, or to an average over k."""
 
 _DEPTH = 42.0
-"""What has a probability below exp(-42) is left out."""
+"""Values further than this below all nodes are certainly below: the probability of the opposite is below exp(-42)."""
 
-_NEAR = 3.0
-_TERMS = 13
-"""From 3 on, log F(w) is a series in exp(-w) of which 13 terms are as good as all."""
+_NEAR, _TERMS = 3.0, 13
+"""Values further than this below w enter through the series of log F in exp(-w), of which 13 terms suffice."""
 
-_PANELS, _MOST_PANELS = 6, 500
-_MANY = 200
 _GRID, _LEVELS = 33, 3
+"""Points of a grid that brackets the integrand, and the number of successively finer grids."""
 
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """A probability, and what it may be off by.
+    """A probability and its error.
 
     Attributes
     ----------
     value
         The probability.
     error
-        What it may be off by.
+        An estimate of the largest error of the value.
     """
 
     value: float
     error: float
-
-
-@dataclass(frozen=True, eq=False)
-class Shots:
-    """Values before noise, in descending order, of which the k largest after noise are released."""
-
-    distribution: Distribution
-    values: Floats
-    k: int
-    goal: float = 2e-10
-
-    def _integrate(self, h: int, t: int, low: float, high: float) -> Chance:
-        """The integral over a window, where there is one, with as many panels as the goal needs."""
-        if low >= high:
-            return Chance(0.0, self.goal)
-        panels = max(_PANELS, int(np.ceil(2.0 * (high - low))))
-        while True:
-            fine, coarse = self._integrals(h, t, self._rules(low, high, panels))
-            if abs(fine - coarse) < self.goal or panels > _MOST_PANELS:
-                return Chance(float(np.clip(fine, 0.0, 1.0)), 1e-12 + 2.0 * abs(fine - coarse))
-            panels *= 2
-
-    def first(self) -> Chance:
-        """The chance that just the first k are released; for this alone, each part may have an order of its own."""
-        low, high = self._narrow_window(self.k, self.k, *self._window())
-        return self._integrate(self.k, self.k, low, high)
-
-    def _window(self) -> tuple[float, float]:
-        """Where the best value left out may be: no noise among d is above 45 + log d or below -45, or hardly ever."""
-        edge = float(self.values[self.k])
-        return edge - 45.0, edge + log(len(self.values)) + 45.0
-
-    def _narrow_window(self, h: int, t: int, low: float, high: float) -> tuple[float, float]:
-        """The part of a window in which the integral can be felt, found on a grid, and on finer ones in that.
-
-        What is bounded there is log-concave, because all noises are: it rises and falls once.
-        """
-        enough = log(self.goal) - log(1e3 * (1.0 + high - low) * len(self.values))
-        for _ in range(_LEVELS):
-            grid = np.linspace(low, high, _GRID)
-            bounds = self._log_bound(h, t, grid)
-            felt = np.flatnonzero(bounds >= min(enough, float(bounds.max())))
-            low, high = float(grid[max(felt[0] - 1, 0)]), float(grid[min(felt[-1] + 1, _GRID - 1)])
-        return (low, high) if bounds.max() > enough else (low, low)
-
-    def _log_bound(self, h: int, t: int, nodes: Floats) -> Floats:
-        """A bound on the log chance of all that is wanted at some w: Chernoff's for the count between."""
-        _, above, _ = self.distribution.evaluate(nodes[:, None] - self.values[:h])
-        with np.errstate(divide="ignore"):
-            bound = np.log(above).sum(axis=1) + self._outside(nodes, self.values[t:])[0]
-            below, above, _ = self.distribution.evaluate(nodes[:, None] - self.values[h:t])
-            tilt = _saddle(below, above, t - self.k)
-            count = np.log(above + below * tilt[:, None]).sum(axis=1) - (t - self.k) * np.log(tilt)
-        return np.asarray(bound + count, np.float64)
-
-    def _integrals(self, h: int, t: int, rules: Sequence[tuple[Floats, Floats]]) -> list[float]:
-        """The integral by each of some rules, whose nodes are evaluated together."""
-        nodes = np.concatenate([nodes for nodes, _ in rules])
-        order = np.argsort(nodes)
-        values = np.empty(len(nodes))
-        values[order] = self._integrand(h, t, nodes[order])
-        ends = np.cumsum([len(nodes) for nodes, _ in rules])[:-1]
-        return [float(weights @ part) for (_, weights), part in zip(rules, np.split(values, ends), strict=True)]
-
-    def _integrand(self, h: int, t: int, nodes: Floats) -> Floats:
-        inside, between, outside = self.values[:h], self.values[h:t], self.values[t:]
-        _, above, _ = self.distribution.evaluate(nodes[:, None] - inside)
-        with np.errstate(divide="ignore"):
-            log_inside = np.log(above).sum(axis=1)
-        log_outside, hazard = self._outside(nodes, outside)
-        below, above, density = self.distribution.evaluate(nodes[:, None] - between)
-        exactly, marked = _chance_of_count(below, above, density, t - self.k)
-        return np.asarray(np.exp(log_inside + log_outside) * (hazard * exactly + marked), np.float64)
-
-    def _rules(self, low: float, high: float, panels: int) -> list[tuple[Floats, Floats]]:
-        """Nodes and weights of a finer and a coarser rule of Gauss between the points where a formula changes."""
-        kinks = np.unique(self.values) if self.distribution.has_seam else np.empty(0)
-        return gauss_rules(low, high, panels, kinks[(kinks > low) & (kinks < high)])
-
-    def _outside(self, nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
-        """The log chance that all are below, and the rate at which one of them is met on the way down.
-
-        For what is far below, both are power series in exp(-w), whose coefficients are sums over all of it.
-        """
-        edge = float(nodes[0]) - _NEAR
-        count = int(np.searchsorted(-values, -edge))
-        log_below, hazard = _all_below(self.distribution, nodes, values[:count])
-        # What is deep below is below.
-        far = np.exp(values[count : int(np.searchsorted(-values, -(edge - _DEPTH)))] - edge)
-        x = np.exp(edge - nodes)
-        for power, coefficient in enumerate(self.distribution.log_series[1 : _TERMS + 1].tolist(), start=1):
-            term = coefficient * float((far**power).sum()) * x**power
-            log_below += term
-            hazard -= power * term
-        return log_below, hazard
-
-
-def gauss_rules(low: float, high: float, panels: int, kinks: Floats) -> list[tuple[Floats, Floats]]:
-    """Nodes and weights of a finer and a coarser rule of Gauss over some panels, cut at kinks."""
-    cuts = np.unique(np.concatenate([np.linspace(low, high, panels + 1), kinks]))
-    half, middle = 0.5 * np.diff(cuts), 0.5 * (cuts[1:] + cuts[:-1])
-    # Between so many points little happens.
-    orders = (7, 5) if len(cuts) < _MANY + panels else (4, 3)
-    rules = [np.polynomial.legendre.leggauss(order) for order in orders]
-    return [
-        ((middle[:, None] + half[:, None] * points).ravel(), (half[:, None] * weights).ravel())
-        for points, weights in rules
-    ]
-
-
-def _all_below(distribution: Distribution, nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
-    below, above, density = distribution.evaluate(nodes[:, None] - values)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        hazard = np.where(below > 0.0, density / below, 0.0)
-    return _log_of(below, above).sum(axis=1), hazard.sum(axis=1)
-
-
-def _log_of(below: Floats, above: Floats) -> Floats:
-    """The logarithm of F, from whichever of F and 1 - F is the smaller."""
-    with np.errstate(divide="ignore"):
-        return np.where(below > 0.5, np.log1p(-above), np.log(below))
-
-
-def _chance_of_count(below: Floats, above: Floats, density: Floats, count: int) -> tuple[Floats, Floats]:
-    """The chance that exactly `count` are below; and the density of one being met when `count` - 1 others are."""
-    nodes, coins = below.shape
-    if coins == 0:
-        return np.ones(nodes), np.zeros(nodes)
-    if count == 0:
-        return above.prod(axis=1), np.zeros(nodes)
-    tilt = _saddle(below, above, count)[:, None]
-    scaled = above + below * tilt
-    share = below * tilt / scaled
-    variance = float((share * (1.0 - share)).sum(axis=1).max())
-    size = 2 * min(int(9.0 * np.sqrt(variance)) + 20, (coins + 1) // 2 + 1) + 1
-    angles = 2.0 * np.pi * np.arange(size // 2 + 1) / size
-    angles = angles[angles <= _largest_angle(float((share * (1.0 - share)).sum(axis=1).min()))]
-    turn = np.exp(1j * angles)
-    product = np.ones((nodes, len(angles)), np.complex128)
-    rates = np.zeros((nodes, len(angles)), np.complex128)
-    for coin in range(coins):
-        factor = 1.0 + share[:, coin, None] * (turn - 1.0)
-        product *= factor
-        rates += (density[:, coin] / scaled[:, coin])[:, None] / factor
-    fold = np.where(angles > 0.0, 2.0, 1.0) / size
-    with np.errstate(divide="ignore"):
-        log_scale = np.log(scaled).sum(axis=1) - count * np.log(tilt[:, 0])
-    exactly = (product * np.exp(-1j * count * angles)).real @ fold
-    marked = (product * rates * np.exp(-1j * (count - 1) * angles)).real @ fold
-    return np.exp(log_scale) * np.maximum(exactly, 0.0), np.exp(log_scale) * tilt[:, 0] * np.maximum(marked, 0.0)
-
-
-def _largest_angle(variance: float) -> float:
-    """The angle beyond which the generating function of such a sum is below exp(-42) of what it is at zero.
-
-    Of one coin with the variance v it is sqrt(1 - 2 v (1 - cos(angle))) <= exp(-v (1 - cos(angle))).
-    """
-    return float(np.arccos(max(1.0 - _DEPTH / max(variance, 1e-9), -1.0)))
-
-
-def _saddle(below: Floats, above: Floats, count: int) -> Floats:
-    """The weight on "below" with which `count` are expected to be, by bisection on its logarithm."""
-    low, high = np.full(len(below), -80.0), np.full(len(below), 80.0)
-    for _ in range(24):
-        middle = 0.5 * (low + high)
-        weighed = below * np.exp(middle)[:, None]
-        few = (weighed / (above + weighed)).sum(axis=1) < count
-        low, high = np.where(few, middle, low), np.where(few, high, middle)
-    return np.asarray(np.exp(0.5 * (low + high)), np.float64)
-
-
-_BATCH, _BATCH_CELLS = 64, 1 << 14
-_PANELS, _MOST_PANELS = 6, 500
-_REACH = 60.0
-_HALVINGS = 22
-_ROUNDING = 1e-11
-_EXACT, _MANY_JUMPS, _MANY_KINKS = 1e-6, 300, 12
-_ROUGH, _LEFT_OUT, _LEFT_OUT_ON_AVERAGE = 5e-5, 5e-4, 3e-5
-"""From which goal on a rough law is enough, and what a chance, or an average over k items, may then be off by beside
-what is seen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,11 +81,11 @@ class RaceOdds:
     distribution
         The noise.
     values, k
-        The values, and how many are released.
+        The values, and the number of released ones.
     goal
-        What the chances may be off by.
+        The error wanted for a probability.
     standings
-        The rank by which each value is judged, where that is another than its place among the values.
+        The rank by which each value is judged, if that is not its place among the values.
     """
 
     distribution: Distribution
@@ -263,28 +95,30 @@ class RaceOdds:
     standings: Ranks | None = None
 
     def rate(self, wanted: Wanted) -> Chance:
-        """The chance of what is wanted, or the expected share that is right."""
-        found = self._hits(wanted) if isinstance(wanted, Hits) else self._region(*wanted)
+        """Return the probability of a region or of enough hits, or the expected share of hits."""
+        is_average = False
+        if not isinstance(wanted, Hits):
+            found = self._region(*wanted)
+        elif wanted.right == len(self.values):
+            found = Chance(1.0, 0.0)
+        elif wanted.least is None:
+            is_average, missed = True, self._expect_wrong(wanted.right)
+            found = Chance(1.0 - min(missed.value / self.k, 1.0), missed.error / self.k + _ROUNDING)
+        elif (most := self.k - wanted.least) >= len(self.values) - wanted.right:
+            found = Chance(1.0, 0.0)
+        else:
+            missed = self._chance_of_more_wrong(wanted.right, most)
+            found = Chance(1.0 - min(missed.value, 1.0), missed.error + _ROUNDING)
         if not self._is_rough or not found.error:
             return found
-        is_average = isinstance(wanted, Hits) and wanted.least is None
         return Chance(found.value, found.error + (_LEFT_OUT_ON_AVERAGE if is_average else _LEFT_OUT))
 
     @property
     def _is_rough(self) -> bool:
         return self.goal >= _ROUGH
 
-    def _crowd(self, values: Floats, rank: int, marks: Mask | None = None) -> Crowd:
-        return Crowd.of(self.distribution, values, rank, marks, ROUGH if self._is_rough else FINE)
-
-    def _between(self, first: int, end: int) -> Floats:
-        """The values of those that are judged by these ranks, in descending order."""
-        if self.standings is None:
-            return self.values[first:end]
-        return self.values[(first <= self.standings) & (self.standings < end)]
-
     def _region(self, h: int, t: int) -> Chance:
-        """The chance that all ranks below h are released and none from t on, for h <= k <= t."""
+        """Return the probability that all ranks below h are released and none from t on, for h <= k <= t."""
         if self.k == len(self.values) or (h == 0 and t == len(self.values)):
             return Chance(1.0, 0.0)
         parts = (0, h, h - 1), (h, t, self.k - h), (t, len(self.values), 0)
@@ -310,30 +144,19 @@ class RaceOdds:
         found = self._integrate(density, low, high)
         return Chance(min(found.value, 1.0), found.error + _ROUNDING)
 
-    def _hits(self, wanted: Hits) -> Chance:
-        wrong = len(self.values) - wanted.right
-        if wrong == 0:
-            return Chance(1.0, 0.0)
-        if wanted.least is None:
-            missed = self._expect_wrong(wanted.right)
-            return Chance(1.0 - min(missed.value / self.k, 1.0), missed.error / self.k + _ROUNDING)
-        most = self.k - wanted.least
-        if most >= wrong:
-            return Chance(1.0, 0.0)
-        missed = self._chance_of_more_wrong(wanted.right, most)
-        return Chance(1.0 - min(missed.value, 1.0), missed.error + _ROUNDING)
-
     def _expect_wrong(self, right: int) -> Chance:
+        """Return the expected number of released values that are not among the best `right`."""
         ranks = np.arange(len(self.values)) if self.standings is None else self.standings
         everyone = self._crowd(self.values, self.k, ranks >= right)
         low = self._rise(lambda w: everyone.log_few(w, self.k))
         high = self._fall(lambda w: min(everyone.log_many(w, self.k), everyone.log_marked(w)))
-        # Where no k are above any more, a wrong one that is met is released.
+        # Above `high` fewer than k values remain, so every wrong one there is released.
         beyond = everyone.expect_marked(high)
         inside = self._integrate(lambda w: everyone.spectrum(w).rate_upto(self.k - 1), low, high, self.k)
         return Chance(inside.value + beyond, inside.error)
 
     def _chance_of_more_wrong(self, right: int, most: int) -> Chance:
+        """Return the probability that more than `most` released values are not among the best `right`."""
         enough = self.k - most
         good = self._crowd(self._between(0, right), enough - 1)
         wrong = self._crowd(self._between(right, len(self.values)), most)
@@ -345,56 +168,120 @@ class RaceOdds:
         )
         return Chance(inside.value + beyond, inside.error)
 
+    def _crowd(self, values: Floats, rank: int, marks: Mask | None = None) -> Crowd:
+        return Crowd.of(self.distribution, values, rank, marks, ROUGH if self._is_rough else FINE)
+
+    def _between(self, first: int, end: int) -> Floats:
+        """Return the values judged by the ranks from `first` to before `end`, in descending order."""
+        if self.standings is None:
+            return self.values[first:end]
+        return self.values[(first <= self.standings) & (self.standings < end)]
+
     @property
-    def _tiny(self) -> float:
+    def _log_tiny(self) -> float:
+        """Return the log density below which the integrals are cut off."""
         return log(1e-3 * self.goal / (1.0 + 2.0 * _REACH + self.k))
 
-    @property
-    def _range(self) -> tuple[float, float]:
-        """No noise among all is beyond it, or hardly ever."""
-        reach = _REACH + log(len(self.values))
-        return float(self.values[-1]) - reach, float(self.values[0]) + reach
-
     def _rise(self, log_bound: Callable[[float], float]) -> float:
-        """The largest w found below which a bound that grows with w is tiny."""
-        return _halve(lambda w: log_bound(w) > self._tiny, *self._range)[0]
+        """Return the largest threshold found at which the (increasing) upper bound is still tiny."""
+        return self._bisect(lambda w: log_bound(w) > self._log_tiny)[0]
 
     def _fall(self, log_bound: Callable[[float], float]) -> float:
-        """The least w found above which a bound that falls with w is tiny."""
-        return _halve(lambda w: log_bound(w) <= self._tiny, *self._range)[1]
+        """Return the least threshold found at which the (decreasing) upper bound is tiny."""
+        return self._bisect(lambda w: log_bound(w) <= self._log_tiny)[1]
+
+    def _bisect(self, holds: Callable[[float], bool]) -> tuple[float, float]:
+        """Return an interval around the first w at which a monotone condition holds."""
+        reach = _REACH + log(len(self.values))
+        low, high = float(self.values[-1]) - reach, float(self.values[0]) + reach
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if holds(middle) else (middle, high)
+        return low, high
 
     def _integrate(self, density: Callable[[Floats], Floats], low: float, high: float, unit: int = 1) -> Chance:
-        """The integral of a density; the goal is for it in such units."""
+        """Integrate a density to an error of `unit` times the goal, doubling the panels until two rules agree."""
         goal = unit * self.goal
         if low >= high:
             return Chance(0.0, goal)
-        panels, kinks = max(_PANELS, int(np.ceil((high - low) / 3.0))), self._kinks(low, high)
+        kinks = np.empty(0)
+        if self.distribution.has_seam:
+            first, last = (int(np.searchsorted(-self.values, -end)) for end in (high, low))
+            found = np.unique(self.values[first:last])
+            # Noise with a least value has a density that jumps there, which matters more than a kink.
+            many = _MANY_JUMPS if self.distribution.lower is None or not self._is_rough else _MANY_KINKS
+            kinks = found if len(found) < many or self.goal < _EXACT else kinks
+        panels, batch = max(_PANELS, int(np.ceil((high - low) / 3.0))), max(_BATCH, _BATCH_CELLS // len(self.values))
         while True:
-            rules = gauss_rules(low, high, panels, kinks)
-            fine, coarse = (float(weights @ self._in_batches(density, nodes)) for nodes, weights in rules)
+            fine, coarse = (
+                float(weights @ np.concatenate([density(nodes[n : n + batch]) for n in range(0, len(nodes), batch)]))
+                for nodes, weights in _gauss_rules(low, high, panels, kinks)
+            )
             if abs(fine - coarse) < goal or panels > _MOST_PANELS:
                 return Chance(max(fine, 0.0), 2.0 * abs(fine - coarse))
             panels *= 2
 
-    def _in_batches(self, density: Callable[[Floats], Floats], nodes: Floats) -> Floats:
-        """A density at ascending nodes, a few at a time: what is near to each other is alike."""
-        size = max(_BATCH, _BATCH_CELLS // len(self.values))
-        return np.concatenate([density(nodes[start : start + size]) for start in range(0, len(nodes), size)])
 
-    def _kinks(self, low: float, high: float) -> Floats:
-        """Where the formula of some value changes; of very many each matters little, and a rough goal needs none."""
-        if not self.distribution.has_seam:
-            return np.empty(0)
-        first, last = (int(np.searchsorted(-self.values, -end)) for end in (high, low))
-        kinks = np.unique(self.values[first:last])
-        # Where noise has a least value, a density jumps there.
-        many = _MANY_JUMPS if self.distribution.lower is None or not self._is_rough else _MANY_KINKS
-        return kinks if len(kinks) < many or self.goal < _EXACT else np.empty(0)
+def compute_chance_of_first(distribution: Distribution, values: Floats, k: int, goal: float) -> Chance:
+    """Return the probability that the first k values are the k largest after noise.
+
+    The first k values and the others each descend, but the former need not be above the latter. The integral is that of
+    the region (k, k), where no ranks lie between.
+    """
+    inside, outside = values[:k], values[k:]
+
+    def evaluate(nodes: Floats) -> tuple[Floats, Floats]:
+        """Return log Pr[all inside above, all outside below], and the hazard rate of the values outside."""
+        _, above, _ = distribution.evaluate(nodes[:, None] - inside)
+        edge = float(nodes[0]) - _NEAR
+        count = int(np.searchsorted(-outside, -edge))
+        below, over, density = distribution.evaluate(nodes[:, None] - outside[:count])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_above = np.log(above).sum(axis=1)
+            log_below = np.where(below > 0.5, np.log1p(-over), np.log(below)).sum(axis=1)
+            hazard = np.where(below > 0.0, density / below, 0.0).sum(axis=1)
+        # Far below, both are power series in exp(-w), whose coefficients are sums over the values.
+        far = np.exp(outside[count : int(np.searchsorted(-outside, -(edge - _DEPTH)))] - edge)
+        x = np.exp(edge - nodes)
+        for power, coefficient in enumerate(distribution.log_series[1 : _TERMS + 1].tolist(), start=1):
+            term = coefficient * float((far**power).sum()) * x**power
+            log_below += term
+            hazard -= power * term
+        return log_above + log_below, hazard
+
+    # No noise among d is above 45 + log d or below -45, except with probability exp(-45).
+    low, high = float(outside[0]) - 45.0, float(outside[0]) + log(len(values)) + 45.0
+    enough = log(goal) - log(1e3 * (1.0 + high - low) * len(values))
+    for _ in range(_LEVELS):
+        # The chance is log-concave, because all noises are, so that it rises and falls once.
+        grid = np.linspace(low, high, _GRID)
+        bounds, _ = evaluate(grid)
+        felt = np.flatnonzero(bounds >= min(enough, float(bounds.max())))
+        low, high = float(grid[max(felt[0] - 1, 0)]), float(grid[min(felt[-1] + 1, _GRID - 1)])
+    if bounds.max() <= enough or low >= high:
+        return Chance(0.0, goal)
+    kinks = np.unique(values) if distribution.has_seam else np.empty(0)
+    kinks, panels = kinks[(kinks > low) & (kinks < high)], max(_PANELS, int(np.ceil(2.0 * (high - low))))
+    while True:
+        rules = _gauss_rules(low, high, panels, kinks)
+        nodes = np.concatenate([nodes for nodes, _ in rules])
+        order, densities = np.argsort(nodes), np.empty(len(nodes))
+        log_chance, hazard = evaluate(nodes[order])
+        densities[order] = np.exp(log_chance) * hazard
+        parts = np.split(densities, [len(rules[0][0])])
+        fine, coarse = (float(weights @ part) for (_, weights), part in zip(rules, parts, strict=True))
+        if abs(fine - coarse) < goal or panels > _MOST_PANELS:
+            return Chance(float(np.clip(fine, 0.0, 1.0)), 1e-12 + 2.0 * abs(fine - coarse))
+        panels *= 2
 
 
-def _halve(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """An interval around the first w at which something holds, which then holds on."""
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return low, high
+def _gauss_rules(low: float, high: float, panels: int, kinks: Floats) -> list[tuple[Floats, Floats]]:
+    """Return nodes and weights of a finer and a coarser Gauss rule over equal panels, cut at kinks."""
+    cuts = np.unique(np.concatenate([np.linspace(low, high, panels + 1), kinks]))
+    half, middle = 0.5 * np.diff(cuts), 0.5 * (cuts[1:] + cuts[:-1])
+    orders = (7, 5) if len(cuts) < _MANY_CUTS + panels else (4, 3)
+    rules = [np.polynomial.legendre.leggauss(order) for order in orders]
+    return [
+        ((middle[:, None] + half[:, None] * points).ravel(), (half[:, None] * weights).ravel())
+        for points, weights in rules
+    ]

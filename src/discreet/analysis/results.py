@@ -1,4 +1,4 @@
-"""How good a release will be, as values that print themselves: of one list, and of a list for each group."""
+"""Results of `utility` and `expected`, for one list and for one list per group, with their text and notebook views."""
 
 from __future__ import annotations
 
@@ -16,38 +16,37 @@ NOT_PRIVATE = "NOT private: computed from the scores"
 
 
 def describe_origin(source: Any, k: int) -> str:
-    """What is printed with whatever is computed of k items: that it is not private, or what their sketch cost."""
+    """Return the note on privacy printed with a result: NOT private, or for a sketch its cost."""
     return source.describe_cost(k) if isinstance(source, Sketch) else NOT_PRIVATE
 
 
 @dataclass(frozen=True, repr=False)
 class Utility:
-    """How likely a release is to be good. NOT private where it is computed from the scores and not from a sketch.
+    """The probability that a release is good. NOT private if computed from scores; from a sketch it is post-processing.
 
     Attributes
     ----------
     top
-        The probability of exactly the top-k, ties broken by one fixed order.
+        The probability of exactly the top-k, with ties broken by one fixed order.
     great
-        Of a set with the best tenth of k in it and none beyond the best 11/10 of k.
+        The probability of a set that holds the best tenth of k and none beyond the best 11/10 of k.
     good
-        Of a set with the best hundredth of k in it and none beyond the best 3/2 of k.
+        The probability of a set that holds the best hundredth of k and none beyond the best 3/2 of k.
     optimal
-        Of any top-k by score, however ties are broken.
+        The probability of any top-k by score, however ties are broken.
     recall
-        The expected share of the released items that are right: that score at least as much as the true k-th, so that
-        of items tied with it any is right. With `share`, the probability that at least this share is right. Of a list
-        that may be shorter than k (`Core`) it is a share of k, and the other four are not numbers. Not a number for
-        joint over sets, for which it is not computed.
+        The expected share of released items that are right, that is, score at least as much as the true k-th; of items
+        tied with it any is right. With `share`, the probability that at least this share is right. For a list that may
+        be shorter than k (`Core`) it is a share of k, and the other four are NaN. NaN for joint over sets.
     error
-        What each of them may be off by. For canonical it is a bound; for one-shot and joint, whose integrals are
-        refined until they stand still, it is how far they still moved, where no bound is smaller.
+        The error of each probability. For canonical it is a bound. For one-shot and joint it is the last change of an
+        integral that was refined until it stood still, or a bound if that is smaller.
     confidence
-        None where they were computed; where they were estimated from draws, the probability that `error` covers all.
+        None if the probabilities were computed; if they were sampled, the probability that `error` covers all of them.
     share
-        What recall is the probability of; None for the expected share.
+        The share that recall is the probability of; None for the expected share.
     origin
-        That it is not private, or what the sketch cost that it is computed from, in words.
+        The note on privacy: NOT private, or the cost of the sketch.
     """
 
     top: float
@@ -64,7 +63,7 @@ class Utility:
         return repr_with_decimals(self, decimal)
 
     def _repr_html_(self) -> str:
-        """The notebook view."""
+        """Return the notebook view."""
         rows = [(name_goal(goal, self.share), f"{getattr(self, goal):.4f}") for goal in GOALS]
         off = f"off by at most {self.error:.1e}{_sure(self.confidence)}"
         return _make_view("How likely a release is to be good", rows, ("goal", "chance"), [off, self.origin])
@@ -76,52 +75,51 @@ class Utility:
 
 @dataclass(frozen=True)
 class GroupedUtility:
-    """How likely the list of each group is to be good. NOT private: computed from the scores.
+    """The probability that the list of each group is good. NOT private: computed from the scores.
 
     Attributes
     ----------
     groups
-        The utility of each group, by the group; where they were estimated from draws, their confidence is that of all
-        of them together.
+        The utility of each group; the confidence of sampled ones is that of all groups together.
     """
 
     groups: dict[Any, Utility]
 
     @property
     def top(self) -> float:
-        """The expected share of groups whose list is exactly the top-k."""
+        """Return the expected share of groups whose list is exactly the top-k."""
         return self._mean("top")
 
     @property
     def great(self) -> float:
-        """The expected share of groups whose list is great, as `Utility` has it."""
+        """Return the expected share of groups whose list is great, as in `Utility`."""
         return self._mean("great")
 
     @property
     def good(self) -> float:
-        """The expected share of groups whose list is good."""
+        """Return the expected share of groups whose list is good."""
         return self._mean("good")
 
     @property
     def optimal(self) -> float:
-        """The expected share of groups whose list is a top-k by score, however ties are broken."""
+        """Return the expected share of groups whose list is a top-k by score, however ties are broken."""
         return self._mean("optimal")
 
     @property
     def recall(self) -> float:
-        """The expected share of the items of all lists that are right, or of lists of which at least `share` are."""
+        """Return the expected share of right items in all lists, or of lists with at least `share` right."""
         return self._mean("recall")
 
     @property
     def error(self) -> float:
-        """What each share may be off by."""
+        """Return the error of each share."""
         return max(one.error for one in self.groups.values())
 
     def _mean(self, goal: str) -> float:
         return fmean(getattr(one, goal) for one in self.groups.values())
 
     def _rows(self, digits: int) -> list[tuple[str, ...]]:
-        """Each goal with the expected share, and the chance of the worst and of the best group."""
+        """Return each goal with its expected share, and the probability of the worst and of the best group."""
         share = next(iter(self.groups.values())).share
         rows = []
         for goal in GOALS:
@@ -134,7 +132,7 @@ class GroupedUtility:
         return f"off by at most {self.error:.1e}{_sure(next(iter(self.groups.values())).confidence)}"
 
     def _repr_html_(self) -> str:
-        """The notebook view."""
+        """Return the notebook view."""
         head = ("goal", "expected share", "worst group", "best group")
         title = f"How likely the lists of {len(self.groups):,} groups are to be good"
         return _make_view(title, self._rows(4), head, [self._describe_error(), NOT_PRIVATE])
@@ -149,26 +147,26 @@ class GroupedUtility:
 
 @dataclass(frozen=True, repr=False)
 class Expected:
-    """What a release will be like on average. NOT private where it is computed from the scores and not from a sketch.
+    """Averages over releases. NOT private if computed from scores; from a sketch it is post-processing.
 
     Attributes
     ----------
     recall
-        The share of the released items that are right: that score at least as much as the true k-th.
+        The share of released items that are right, that is, score at least as much as the true k-th.
     score_error
-        By how much the worst released score is below the k-th best.
+        The k-th best score minus the worst released score.
     recall_off, score_error_off
-        What they may be off by.
+        The errors of these two.
     confidence
-        None where all was computed; where some was estimated from draws, the probability that all of that is covered.
+        None if all was computed; if some was sampled, the probability that the errors cover all of that.
     places, kendall
-        Of a mechanism that releases an order, None of others: the share of the items whose score is that of the place
-        they are in, and Kendall's tau, which is the share of pairs that are in the order of their scores less the
-        share of those in the other order (pairs of equal scores are neither, and one item has none: 0).
+        For a mechanism that releases an order, otherwise None: the share of items whose score is that of their place,
+        and Kendall's tau, the share of pairs in the order of their scores minus the share of pairs in the other order
+        (pairs of equal scores are neither; one item has no pairs and 0).
     places_off, kendall_off
-        What they may be off by.
+        The errors of these two.
     count_width
-        With counts: how wide their intervals are, but for what is cut off below zero; None without.
+        With counts, the width of their intervals before clipping at zero; None without.
     origin
         As in `Utility`.
     """
@@ -189,7 +187,7 @@ class Expected:
         return repr_with_decimals(self, decimal)
 
     def _parts(self) -> list[tuple[str, float, float | None]]:
-        """What is expected, and what it may be off by."""
+        """Return the averages by name, with their errors."""
         parts = [
             ("recall", self.recall, self.recall_off),
             ("score error", self.score_error, self.score_error_off),
@@ -199,7 +197,7 @@ class Expected:
         return [(name, value, off) for name, value, off in parts if value is not None]
 
     def _repr_html_(self) -> str:
-        """The notebook view."""
+        """Return the notebook view."""
         rows = [(name, f"{value:.4g}", f"{off:.1e}") for name, value, off in self._parts()]
         counted = [] if self.count_width is None else [("count interval", decimal(self.count_width), "")]
         head = ("on average", "value", f"off by at most{_sure(self.confidence)}")
@@ -214,31 +212,31 @@ class Expected:
 
 @dataclass(frozen=True)
 class GroupedExpected:
-    """What the lists of all groups will be like on average. NOT private: computed from the scores.
+    """Averages over the lists of all groups. NOT private: computed from the scores.
 
     Attributes
     ----------
     groups
-        What is expected of each group, by the group.
+        The averages of each group.
     """
 
     groups: dict[Any, Expected]
 
     @property
     def recall(self) -> float:
-        """The share of the items of all lists that are right."""
+        """Return the share of right items in all lists."""
         return self._mean("recall")
 
     @property
     def score_error(self) -> float:
-        """By how much the worst released score is below the k-th best, on average over groups."""
+        """Return the k-th best score minus the worst released score, on average over groups."""
         return self._mean("score_error")
 
     def _mean(self, name: str) -> float:
         return fmean(getattr(one, name) for one in self.groups.values())
 
     def _repr_html_(self) -> str:
-        """The notebook view."""
+        """Return the notebook view."""
         worst, best = (choose(one.recall for one in self.groups.values()) for choose in (min, max))
         rows = [("recall", f"{self.recall:.4f}", f"{worst:.4f}", f"{best:.4f}")]
         rows += [("score error", f"{self.score_error:.4g}", "", "")]

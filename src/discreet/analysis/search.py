@@ -1,11 +1,15 @@
-"""The smallest epsilon with which a list, or each of several, reaches a goal often enough."""
+"""Search for the smallest epsilon with which a list, or each of several, reaches a goal with a given probability.
+
+Probabilities grow with epsilon, so a bracket and the secant method find it; they are computed only as exactly as the
+comparison with the wanted probability needs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from itertools import chain, repeat
 from math import ceil, exp, floor, log, log10
 from typing import Any
@@ -22,20 +26,27 @@ from discreet.sources.clipped import Truth
 from discreet.sources.scores import as_listed_source
 
 LEAST, MOST = Fraction(1, 10**9), Fraction(10**9)
-"""Between which an epsilon is looked for."""
+"""The range in which an epsilon is searched."""
 
-_STEPS, _UNIT = (Fraction(5, 4), Fraction(2), Fraction(4)), 1000
+_STEPS = Fraction(5, 4), Fraction(2), Fraction(4)
+"""The factors of the first steps away from the start; the last one repeats."""
+
+_UNIT = 1000
+"""Epsilons have four digits: a factor from 1.000 to 9.999 in steps of 1/1000, times a power of ten."""
+
 _BEND, _SLOW = 0.05, 0.7
+"""The secant aims this share of the bracket's log width to one side; a bracket that keeps more than 0.7 is halved."""
+
 _ERRORS = (0.1, 0.01, 1e-3, 1e-5, 1e-8)
-"""How exactly what a release reaches is computed, as long as that does not decide: far off it costs a fortieth."""
+"""Errors tried in turn until one decides the comparison: far from the goal, 0.1 takes a fortieth of the time."""
 
 _COUNTED_ERRORS = (0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-8)
-"""The same where losses are counted, and what was counted for one error serves for the next."""
+"""The same for joint, in smaller steps, because the counts for one error serve for the next."""
 
 
 @dataclass(frozen=True)
 class Aim:
-    """What is to be reached: a goal, how often, and for recall which share of the list must be right so often."""
+    """A goal, the probability with which it must be reached, and for recall the share that must be right."""
 
     goal: str
     probability: Fraction
@@ -44,16 +55,16 @@ class Aim:
 
 @dataclass(frozen=True)
 class Case:
-    """One list that is asked for, and the scores that say how good it will be.
+    """One requested list, and the scores that determine its utility.
 
     Attributes
     ----------
     request
-        What is asked for.
+        The request.
     tally
-        The scores that the list is drawn by.
+        The scores that the list is drawn from.
     truth
-        The scores that it is judged by, where those are others.
+        The scores that it is judged by, if those are others.
     """
 
     request: Request
@@ -62,16 +73,16 @@ class Case:
 
     @property
     def judged_by(self) -> Tally:
-        """The scores that say which items are right."""
+        """Return the scores that decide which items are right."""
         return self.tally if self.truth is None else self.truth.tally
 
     @property
     def needs_epsilon(self) -> bool:
-        """Whether how good the list is depends on epsilon: one of all items is always right."""
+        """Return True unless the list holds all items, which is right at every epsilon."""
         return self.request.k < self.request.d
 
     def meter(self, asked: Iterable[str], share: Fraction | None) -> Meter:
-        """What the list reaches of some goals, by its epsilon."""
+        """Return a meter of some goals for this list."""
         k, wanted = self.request.k, goals(self.judged_by, self.request.k, share)
         standings = None if self.truth is None else self.truth.standings
         some = {goal: wanted[goal] for goal in asked}
@@ -80,13 +91,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores that a release would be made from, read once: of one list, or of one for each group."""
+    """The scores that a release would be made from, read once, of one list or of one list per group."""
 
     source: Source | GroupedSource
 
     @classmethod
     def of(cls, scores: Any) -> Scores:
-        """The scores that a caller gave, or those that were read from them before."""
+        """Wrap the scores that a caller gave; return scores that are wrapped already."""
         return scores if isinstance(scores, Scores) else cls(as_listed_source(scores))
 
     @cached_property
@@ -99,21 +110,21 @@ class Scores:
 
     @property
     def groups(self) -> int | None:
-        """How many groups there are, where there are groups."""
+        """Return the number of groups, or None for one list."""
         return len(self.source.keys) if isinstance(self.source, GroupedSource) else None
 
     def has_few_items(self, sensitivity: Sensitivity | None) -> bool:
-        """Whether it is known how many scores one user can move; `sensitivity` is what the caller gave."""
+        """Return True if a bound on the number of scores that one user can move is known."""
         members = self.source.members if isinstance(self.source, GroupedSource) else [self.source]
         return all(find_items_per_user(member, sensitivity) is not None for member in members)
 
     @property
     def lists_per_user(self) -> int:
-        """How many lists share what a release costs: as many as one user can count in."""
+        """Return the number of lists that one user can contribute to: they share the epsilon of a release."""
         return self.source.groups_per_user if isinstance(self.source, GroupedSource) else 1
 
     def cases(self, k: Any, epsilon: Any, mechanism: Mechanism, sensitivity: Any, adjacency: Any) -> list[Case]:
-        """The lists that a release by a mechanism has."""
+        """Return the lists of a release by a mechanism."""
         terms = k, epsilon, mechanism, sensitivity, adjacency
         if isinstance(self.source, GroupedSource):
             requests = make_grouped_analysis_request(self.source, *terms).requests
@@ -123,9 +134,9 @@ class Scores:
 
 
 def hardest_case(cases: Iterable[Case], aim: Aim, near: Fraction | None = None) -> tuple[Fraction, Case] | None:
-    """The smallest epsilon of each list with which all of them reach a goal, and the list that needs so much.
+    """Return the smallest epsilon per list with which all lists reach a goal, and the list that needs it.
 
-    None where one of them never does. It is looked for about `near`.
+    Return None if some list never reaches the goal. The search begins at `near`.
     """
     known: tuple[Fraction, Case] | None = None
     for case in filter(lambda each: each.needs_epsilon, cases):
@@ -141,14 +152,14 @@ def hardest_case(cases: Iterable[Case], aim: Aim, near: Fraction | None = None) 
 
 @dataclass(frozen=True)
 class Search:
-    """Looks for the smallest epsilon at which a number that grows with epsilon is large enough.
+    """A search for the smallest epsilon at which an increasing function is large enough.
 
     Attributes
     ----------
     read
-        The number at some epsilon.
+        The function of epsilon.
     wanted
-        How large it must be.
+        The value that it must reach.
     """
 
     read: Callable[[Fraction], float]
@@ -156,22 +167,30 @@ class Search:
 
     @classmethod
     def of(cls, case: Case, aim: Aim) -> Search:
-        """A search for the epsilon with which a list reaches a goal."""
-        counts_losses = case.request.guarantee.mechanism.form is Form.LOSSES
-        errors = _COUNTED_ERRORS if counts_losses else _ERRORS
-        read = partial(_read_as_needed, case.meter((aim.goal,), aim.share), aim, errors)
-        # What was read where it was looked for first is asked for again.
-        return cls(cache(read), float(aim.probability))
+        """Return the search for the epsilon with which a list reaches a goal."""
+        meter, wanted = case.meter((aim.goal,), aim.share), float(aim.probability)
+        errors = _COUNTED_ERRORS if case.request.guarantee.mechanism.form is Form.LOSSES else _ERRORS
+
+        # Cached, because `is_enough` and `smallest` read the first epsilons twice.
+        @cache
+        def read(epsilon: Fraction) -> float:
+            for error in errors:
+                shares = meter(epsilon, error)
+                if abs(shares.values[aim.goal] - wanted) > shares.error:
+                    break
+            return shares.values[aim.goal]
+
+        return cls(read, wanted)
 
     def is_enough(self, epsilon: Fraction) -> bool:
-        """Whether an epsilon is large enough."""
+        """Return True if an epsilon is large enough."""
         return self.read(epsilon) >= self.wanted
 
     def smallest(self, start: Fraction = Fraction(1)) -> Fraction | None:
-        """The epsilon, to four digits; None where the largest is not enough.
+        """Return the smallest epsilon that is enough, to four digits; None if the largest is not.
 
-        From the start by growing steps to a pair around it, then by the secant of the log odds against log epsilon,
-        which is nearly straight. Numbers of four digits are counted through: see `_number`.
+        Growing steps from the start find a bracket. The secant of the log odds against log epsilon, which is nearly
+        straight, narrows it. Numbers of four digits are enumerated: see `_number`.
         """
         low, high = self._bracket(start)
         if high is None or low < _place(LEAST):
@@ -180,8 +199,8 @@ class Search:
         while high - low > 1:
             wide = log(float(_number(high) / _number(low)))
             step = left / (left - right)
-            # A straight line is off by the square of how far it goes. Beside where it points there is a number on the
-            # other side, so that both ends come near; where they did not, the middle helps.
+            # The secant's error grows with the square of the width. Aiming past the root puts it on the other side, so
+            # both ends move; after a step that hardly narrowed the bracket, bisect.
             aside = min(_BEND * wide, 0.25)
             step += aside if abs(right) > abs(left) else -aside
             step = 0.5 if last_step > _SLOW else min(max(step, 0.01), 0.99)
@@ -193,11 +212,11 @@ class Search:
         return _number(high)
 
     def _distance(self, place: int) -> float:
-        """The log odds of what is read, less those wanted."""
+        """Return the log odds of the function minus those wanted."""
         return log_odds(self.read(_number(place))) - log_odds(self.wanted)
 
     def _bracket(self, start: Fraction) -> tuple[int, int | None]:
-        """An epsilon that is too small and one that is large enough; None for that where the largest is not."""
+        """Return the places of an epsilon that is too small and one that is enough; None if the largest is not."""
         known, steps = _place(start), chain(_STEPS, repeat(_STEPS[-1]))
         if self.is_enough(_number(known)):
             low = _place(_number(known) / next(steps))
@@ -210,28 +229,19 @@ class Search:
         return known, high if high <= _place(MOST) else None
 
 
-def _read_as_needed(read: Meter, aim: Aim, errors: tuple[float, ...], epsilon: Fraction) -> float:
-    """What is read, so exactly that it is certain on which side of what is wanted it is; 1e-8 is enough in any case."""
-    for error in errors:
-        shares = read(epsilon, error)
-        if abs(shares.values[aim.goal] - float(aim.probability)) > shares.error:
-            break
-    return shares.values[aim.goal]
-
-
 def find_number_below(number: Fraction) -> Fraction:
-    """The largest number of four digits that is below one."""
+    """Return the largest four-digit number below `number`."""
     return _number(_place(number) - 1)
 
 
 def _number(place: int) -> Fraction:
-    """Numbers of four digits, counted through from 1.000, which has the place 0."""
+    """Return the four-digit number at a place; 1.000 has the place 0, 1.001 the place 1."""
     power, digits = divmod(place, 9 * _UNIT)
     return Fraction(_UNIT + digits, _UNIT) * Fraction(10) ** power
 
 
 def _place(number: Fraction) -> int:
-    """The place of the least number of four digits that is not below this one."""
+    """Return the place of the least four-digit number that is at least `number`."""
     power = floor(log10(number))
     power -= Fraction(10) ** power > number
     return 9 * _UNIT * power + ceil(number * _UNIT / Fraction(10) ** power) - _UNIT

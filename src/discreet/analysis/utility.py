@@ -1,7 +1,7 @@
-"""How good a release will be: the probability that it is the true top-k, or nearly.
+"""Compute the utility of a release from the scores: probabilities of goals, averages, classes and single sets.
 
-Computed from the scores, so NOT private: for public or made-up data, or for choosing a mechanism and an epsilon on data
-of the same kind. What is good enough is in `goals`.
+All of it is NOT private: for public or made-up data, or for choosing a mechanism and an epsilon on data of the same
+kind. `goals` defines the goals, `meters` computes their probabilities.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from discreet.analysis.canonical_odds import Cells, cells_of
+from discreet.analysis.canonical_odds import cells_of
 from discreet.analysis.goals import (
     GOALS,
     Hits,
@@ -26,7 +26,15 @@ from discreet.analysis.goals import (
     goals,
 )
 from discreet.analysis.joint_odds import Layers, draw_by, make_analysis_request, make_grouped_analysis_request
-from discreet.analysis.meters import MOST_VALUES, Meter, Precision, Race, check_always_k, check_computed, meter
+from discreet.analysis.meters import (
+    MOST_VALUES,
+    Meter,
+    Precision,
+    check_always_k,
+    check_computed,
+    compute_set_chance_of_race,
+    meter,
+)
 from discreet.analysis.race_odds import Chance
 from discreet.analysis.results import NOT_PRIVATE, Expected, GroupedExpected, GroupedUtility, describe_origin
 from discreet.analysis.results import Utility as Utility
@@ -45,6 +53,33 @@ from discreet.release.request import Request
 from discreet.sources.base import GroupedSource, Source
 
 _LEAST_WIDTH = Fraction(1, 1000)
+"""The least width of a sampled interval, which takes more than ten million draws."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassProbabilities:
+    """The probability of each class of sets. NOT private: computed from the scores.
+
+    Attributes
+    ----------
+    h, t
+        The number of best ranks that the sets of a class hold in a row, and their worst rank, from 1. The top-k itself,
+        with h = t = k, comes first.
+    probability
+        The probability of each class; omitted classes have less than 1e-10 together.
+    error
+        The error of a sum of probabilities.
+    """
+
+    h: Ranks
+    t: Ranks
+    probability: Floats
+    error: float
+
+    def __str__(self) -> str:
+        best = np.argsort(-self.probability)[:5]
+        shown_ones = "  ".join(f"({self.h[i]}, {self.t[i]}) {self.probability[i]:.6f}" for i in best)
+        return f"{len(self.h)} classes (h, t), the likeliest: {shown_ones}  ({NOT_PRIVATE})"
 
 
 @overload
@@ -63,28 +98,28 @@ def utility(
     width: Number = "0.1",
     confidence: Number = "0.99",
 ) -> Utility | GroupedUtility:
-    """How likely a release is to be good, from the scores: NOT private, for public or made-up data.
+    """Return the probability that a release is good, from the scores: NOT private, for public or made-up data.
 
     Parameters
     ----------
     scores
-        What `top_k` takes, by group or not; or a `Sketch`, and then what is told is as private as that.
+        The scores as in `top_k`, by group or not; or a `Sketch`, whose utility is post-processing.
     k, epsilon, mechanism, sensitivity, adjacency
-        What `top_k` would be given.
+        As in `top_k`.
     share
-        Give as recall the probability that at least this share of the released items is right, "0.9" for nine in ten,
-        in place of the expected share.
+        Return as recall the probability that at least this share of the released items is right, "0.9" for nine in
+        ten, in place of the expected share.
     width
-        Where there is no formula (canonical and peeling with other noises than Gumbel): how wide an interval
-        around each probability may be, which decides how many releases are drawn.
+        If there is no formula (canonical and peeling with noises other than Gumbel): the width of the interval around
+        each sampled probability, which determines the number of draws.
     confidence
         The probability that all these intervals cover.
 
     Returns
     -------
     Utility
-        The probabilities of the goals, the expected share that is right, and what they may be off by. Of scores by
-        group a GroupedUtility: those of each group at its share of epsilon, and the mean over groups of each.
+        The probabilities of the goals, the expected share of right items, and their error. For scores by group, a
+        GroupedUtility: those of each group at its share of epsilon, and their means over groups.
 
     Examples
     --------
@@ -108,7 +143,7 @@ def utility(
 
 
 def measure_list(request: Request, read: Callable[[], Tally], precision: Precision, enough: Fraction | None) -> Utility:
-    """The utility of one list, whose scores are read where they matter."""
+    """Return the utility of one list, whose scores are read only if they matter."""
     if request.k == request.d:
         return Utility(1.0, 1.0, 1.0, 1.0, 1.0, 0.0, share=enough, origin=describe_origin(request.source, request.k))
     tally = read()
@@ -124,19 +159,19 @@ def measure_groups(
     confidence: Fraction,
     measure: Callable[[Request, Tally, Fraction], Measured],
 ) -> dict[Any, Measured]:
-    """What is measured of each group; each is surer than asked for, so that all together are as sure as that."""
+    """Measure each group, with a confidence per group that makes all groups hold together (union bound)."""
     measured: dict[Any, Measured] = {}
     sure = 1 - (1 - confidence) / len(every.requests)
     with every.source.snapshot() as snapshot:
         for key, request, tally in zip(every.source.keys, every.requests, snapshot.tallies(), strict=True):
             measured[key] = measure(request, tally, sure)
     drawn = any(one.confidence is not None for one in measured.values())
-    # Where one was drawn, what holds for all is said of each.
+    # If any group was sampled, each states the confidence of all groups together.
     return {key: replace(one, confidence=confidence) for key, one in measured.items()} if drawn else measured
 
 
 def at_epsilon(meter: Meter, epsilon: Fraction, share: Fraction | None = None, origin: str = NOT_PRIVATE) -> Utility:
-    """The utility at one epsilon, read from a meter of all goals."""
+    """Return the utility at one epsilon, from a meter of all goals."""
     shares = meter(epsilon)
     return Utility(
         **{name: shares.values[name] for name in GOALS},
@@ -148,16 +183,11 @@ def at_epsilon(meter: Meter, epsilon: Fraction, share: Fraction | None = None, o
 
 
 def check_width(value: Any) -> Fraction:
-    """The width of an interval, exactly."""
+    """Return the width of an interval, exactly."""
     number = exact(value, "width")
     if not _LEAST_WIDTH <= number < 1:
         raise InvalidValueError(f"width must be from 0.001 to less than 1, not {quote(value)}")
     return number
-
-
-# What a release will be like on average: how much of it is right, how far off its worst item, how good its order.
-#
-# Computed from the scores, so NOT private: for public or made-up data.
 
 
 @overload
@@ -177,13 +207,13 @@ def expected(
     width: Number = "0.1",
     confidence: Number = "0.99",
 ) -> Expected | GroupedExpected:
-    """How much of a release is right, how far its worst score is below the k-th, and how good its order is, on average.
+    """Return the recall, the score error and the quality of the order of a release, on average.
 
-    Computed from the scores, so NOT private: for public or made-up data. The parameters are those of `utility`, and
-    `counts` and `split` those of `top_k`. The recall is computed but where only draws tell (canonical and peeling with
-    other noises than Gumbel); the score error is computed for canonical with Gumbel noise. What is estimated from draws
-    is within `width`, of the score error as a share of the range of the scores, of Kendall's tau twice that.
-    Of scores by group all are given for each group, and recall and score error over all.
+    NOT private, because it is computed from the scores: for public or made-up data. The parameters are those of
+    `utility`, and `counts` and `split` those of `top_k`. The recall is computed, except for canonical and peeling with
+    noises other than Gumbel, which are sampled; the score error is computed for canonical with Gumbel noise. Sampled
+    averages are within `width`: the score error as a share of the range of the scores, Kendall's tau within twice that.
+    For scores by group all are given for each group, and recall and score error over all groups.
 
     Examples
     --------
@@ -217,111 +247,65 @@ def expected(
 
 
 def _expect(request: Request, read: Callable[[], Tally], apart: Fraction, sure: Fraction) -> Expected:
-    wide = _count_width(request)
+    """Return the averages of one list, whose scores are read only if they matter."""
+    counting, values, wide = request.count_mechanism, request.value_format, None
+    if values is not None:
+        wide = 2 * values.grid * values.half_width
+    elif counting is not None:
+        wide = 2 * counting.grid * interval_half_width(counting.rate, MISS_PROBABILITY)
     if request.takes_all_items:
         return Expected(1.0, 0.0, 0.0, 0.0, count_width=wide)
     check_always_k(request.guarantee.mechanism)
-    tally, form = read(), request.guarantee.mechanism.form
+    tally, k, form = read(), request.k, request.guarantee.mechanism.form
+    right = count_right_ranks(tally, k)
     if form is Form.CLASSES:
+        # A set of a class holds rank t and all ranks below h; the ranks between are equally likely.
         prepared: Any = request.prepare(tally)
-        return replace(_on_average(tally, request.k, cells_of(prepared)), count_width=wide)
-    drawn = _by_draws(tally, request, apart, sure)
+        cells = cells_of(prepared)
+        h, t, chance = cells.h, cells.t, cells.probability
+        held = np.where(t < right, k, h + (k - 1 - h) * (right - h - 1) / np.maximum(t - h - 1, 1))
+        recall = min(1.0, cells.top + float((chance * held).sum()) / k)
+        below = float((chance * tally.gaps(np.full(len(t), k - 1), t, Fraction(1))).sum())
+        return Expected(recall, below, cells.error, cells.error * _largest_gap(tally, k), count_width=wide)
+    drawn = _sample_averages(tally, request, right, apart, sure)
     if form is not Form.UNKNOWN:
-        hits = {"recall": Hits(count_right_ranks(tally, request.k))}
-        found = meter(tally, request.k, request.guarantee, hits)(request.guarantee.selection_epsilon)
+        found = meter(tally, k, request.guarantee, {"recall": Hits(right)})(request.guarantee.selection_epsilon)
         drawn = replace(drawn, recall=found.values["recall"], recall_off=found.error)
     return replace(drawn, count_width=wide)
 
 
-def _count_width(request: Request) -> Fraction | None:
-    """How wide the interval of a count or a value is, where there are some."""
-    counting, form = request.count_mechanism, request.value_format
-    if form is not None:
-        return 2 * form.grid * form.half_width
-    if counting is None:
-        return None
-    return 2 * counting.grid * interval_half_width(counting.rate, MISS_PROBABILITY)
-
-
-def _on_average(tally: Tally, k: int, cells: Cells) -> Expected:
-    """In a class, rank t and all ranks below h are taken, and of those between any are equally likely."""
-    h, t, right = cells.h, cells.t, count_right_ranks(tally, k)
-    between = np.maximum(t - h - 1, 1)
-    held = np.where(t < right, k, h + (k - 1 - h) * (right - h - 1) / between)
-    below = tally.gaps(np.full(len(t), k - 1), t, Fraction(1))
-    chance = cells.probability
-    recall = min(1.0, cells.top + float((chance * held).sum()) / k)
-    return Expected(recall, float((chance * below).sum()), cells.error, cells.error * _largest_gap(tally, k))
-
-
 def _largest_gap(tally: Tally, k: int) -> float:
-    """How far the worst score of all is below the k-th."""
+    """Return the k-th score minus the least."""
     return float(tally.gaps(np.array([k - 1]), np.array([tally.d - 1]), Fraction(1))[0])
 
 
-def _by_draws(tally: Tally, request: Request, width: Fraction, sure: Fraction) -> Expected:
-    """By Hoeffding's inequality, for averages of numbers between 0 and 1, of tau between -1 and 1, or up to a gap."""
+def _sample_averages(tally: Tally, request: Request, right: int, width: Fraction, sure: Fraction) -> Expected:
+    """Estimate all averages from draws, with errors by Hoeffding's inequality."""
     k, ordered = request.k, request.guarantee.mechanism.ordered
-    # Two averages or four, each off on either side.
+    # Two averages, or four for an ordered release, each with two sides.
     off = float(width) / 2.0
     draws, entropy = draws_needed(off, float(1 - sure) / (8.0 if ordered else 4.0)), as_entropy(None)
     prepared = request.prepare(tally)
     ranks = np.array([prepared.draw(entropy) for _ in range(draws)])
-    recall = float((ranks < count_right_ranks(tally, k)).mean())
+    recall = float((ranks < right).mean())
     below = float(tally.gaps(np.full(draws, k - 1), ranks.max(axis=1), Fraction(1)).mean())
     found = Expected(recall, below, off, off * _largest_gap(tally, k), sure)
     if not ordered:
         return found
-    # Ranks of equal scores count as one: the first of them.
     level = _first_of_equals(tally, ranks)
     places = float((level == _first_of_equals(tally, np.arange(k))).mean())
-    return replace(found, places=places, kendall=_kendall(level), places_off=off, kendall_off=2.0 * off)
+    signs = sum(float(np.sign(level[:, i + 1 :] - level[:, i : i + 1]).sum()) for i in range(k - 1))
+    kendall = 2.0 * signs / (draws * k * (k - 1)) if k > 1 else 0.0
+    # Kendall's tau lies in [-1, 1], the other averages in [0, 1].
+    return replace(found, places=places, kendall=kendall, places_off=off, kendall_off=2.0 * off)
 
 
 def _first_of_equals(tally: Tally, ranks: Ranks) -> Ranks:
-    """The first rank that has the same score as each of some ranks."""
+    """Return, for each rank, the first rank that has the same score."""
     different, back = np.unique(ranks, return_inverse=True)
     equal = tally.gaps(different[:-1], different[1:], Fraction(1)) == 0.0
     starts = np.where(np.append(False, equal), -1, different)
     return np.maximum.accumulate(starts)[back].reshape(ranks.shape)
-
-
-def _kendall(levels: Ranks) -> float:
-    """The mean over rows of the share of pairs in ascending order, less that of pairs in descending order."""
-    k = levels.shape[1]
-    signs = sum(float(np.sign(levels[:, i + 1 :] - levels[:, i : i + 1]).sum()) for i in range(k - 1))
-    return 2.0 * signs / (len(levels) * k * (k - 1)) if k > 1 else 0.0
-
-
-# More about a release than the goals: which classes, and how likely one set is.
-#
-# Computed from the scores, so NOT private: for public or made-up data.
-
-
-@dataclass(frozen=True, eq=False)
-class ClassProbabilities:
-    """How likely each class of sets is. NOT private: computed from the scores.
-
-    Attributes
-    ----------
-    h, t
-        How many of the best ranks the sets of a class hold in a row, and their worst rank, from 1. The top-k itself,
-        with h = t = k, comes first.
-    probability
-        How likely each class is; those left out have less than 1e-10 together.
-    error
-        What a sum of probabilities may be off by.
-    """
-
-    h: Ranks
-    t: Ranks
-    probability: Floats
-    error: float
-
-    def __str__(self) -> str:
-        best = np.argsort(-self.probability)[:5]
-        shown_ones = "  ".join(f"({self.h[i]}, {self.t[i]}) {self.probability[i]:.6f}" for i in best)
-        return f"{len(self.h)} classes (h, t), the likeliest: {shown_ones}  ({NOT_PRIVATE})"
 
 
 def class_probabilities(
@@ -333,9 +317,10 @@ def class_probabilities(
     sensitivity: Sensitivity | None = None,
     adjacency: str | None = None,
 ) -> ClassProbabilities:
-    """How likely each class (h, t) of sets is under the canonical mechanism with Gumbel noise.
+    """Return the probability of each class (h, t) of sets under the canonical mechanism with Gumbel noise.
 
-    Computed from the scores, so NOT private: for public or made-up data. The parameters are those of `utility`.
+    NOT private, because it is computed from the scores: for public or made-up data. The parameters are those of
+    `utility`.
 
     Examples
     --------
@@ -367,17 +352,17 @@ def subset_probability(
     sensitivity: Sensitivity | None = None,
     adjacency: str | None = None,
 ) -> Chance:
-    """How likely a release is to be just these items: a value, and what it may be off by.
+    """Return the probability that a release consists of exactly these items, and its error.
 
-    Computed from the scores, so NOT private: for public or made-up data.
+    NOT private, because it is computed from the scores: for public or made-up data.
 
     Parameters
     ----------
     scores, epsilon, mechanism, sensitivity, adjacency
-        What `top_k` would be given. The mechanism must be one whose probabilities are computed: canonical or peeling
-        with Gumbel noise, one-shot or joint.
+        As in `top_k`. The mechanism must be one whose probabilities are computed: canonical or peeling with Gumbel
+        noise, one-shot or joint.
     subset
-        The items, by label; k is how many they are.
+        The labels of the items; k is their number.
 
     Examples
     --------
@@ -409,7 +394,7 @@ def _distinct(subset: Any) -> list[Any]:
 
 
 def _ranks(source: Source, items: list[Any]) -> Ranks:
-    """The ranks of some items, ascending."""
+    """Return the ranks of some items, ascending."""
     if source.d > MOST_VALUES:
         raise InvalidValueError(f"scores must be of at most {MOST_VALUES} items to find some of them, not {source.d}")
     place = {item: rank for rank, item in enumerate(source.items(np.arange(source.d)))}
@@ -420,7 +405,7 @@ def _ranks(source: Source, items: list[Any]) -> Ranks:
 
 
 def _of_class(mechanism: Mechanism, prepared: canonical.Prepared, ranks: Ranks) -> Chance:
-    """All sets of a class are equally likely: the weight of one is exp(-excess), that of the top-k being 1."""
+    """Return the weight exp(-excess) of one set, relative to the top-k; all sets of a class are equally likely."""
     cells = cells_of(prepared)
     h, t = describe_ranks(ranks)
     excess = Fraction(0) if h == len(ranks) else prepared.classes.losses.excess(h, t - 1)
@@ -434,7 +419,7 @@ def _of_loss(mechanism: Mechanism, prepared: joint.Prepared, ranks: Ranks) -> Ch
 
 
 def _of_race(mechanism: Mechanism, prepared: Any, ranks: Ranks) -> Chance:
-    return Race.of(prepared).shots(1e-10, first=ranks).first()
+    return compute_set_chance_of_race(prepared, ranks)
 
 
 _SET_FORMULAS: dict[Form, Callable[[Mechanism, Any, Ranks], Chance]] = {

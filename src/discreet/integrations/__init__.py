@@ -1,1 +1,1 @@
-"""discreet inside other libraries, one file each; none is imported unless asked for."""
+"""Integrations of discreet with other libraries, one module each, imported only on request."""

@@ -1,13 +1,14 @@
-"""Scores of features that are exact sums over rows, each with the proof of how far one row can move it.
+"""Scores of features that are exact sums over rows, each with a proof of its sensitivity to one row.
 
-A sum of floats moves by more than its terms, because it is rounded and its order matters. Here every row adds a whole
-number of steps, which depends on that row alone, so that the sum is exact and a proof about it is a proof about the
-code. What a cell counts for when it is missing, infinite or no number is fixed: it never raises.
+A float sum moves by more than its terms, because it is rounded and depends on their order. Here every row adds a whole
+number of steps that depends on that row alone, so a proof about the sum is a proof about the code. A cell that is
+missing, infinite or no number has a fixed value: no cell raises or warns, and no error shows one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -23,124 +24,28 @@ from discreet.exact.arrays import Floats
 from discreet.labels import unwrap_label
 from discreet.privacy import Number, Sensitivity, exact, is_whole_number
 
-# A matrix of features and a column of targets, read cell by cell.
-#
-# What becomes of a cell depends on that cell and on the type of its array, which is public, and on no other cell: one
-# odd row must not change what the others count for. So lists are not left to NumPy, which makes text of all cells where
-# one is text. No value raises or warns, and no value is ever shown in an error.
-
-_BLOCK = 2**20
-"""How many cells are turned into numbers at a time."""
-
-_FAMILIES = {**dict.fromkeys("biuf", "numbers"), "U": "text", "S": "bytes", "O": None, "c": None}
-_POLARS_FAMILIES = {**dict.fromkeys(("String", "Categorical", "Enum"), "text"), "Object": None, "Null": None}
-
-_READABLE = (Real, np.bool_, Decimal, str, bytes)
-
-
-def matrix(X: Any, name: str = "X") -> Any:
-    """What holds rows of features, as an array of two dimensions or a sparse one; its cells are left as they are."""
-    array = _real(X.tocsr(), name) if hasattr(X, "tocsr") else as_array(X, name)
-    if array.ndim != 2:
-        raise InvalidValueError(
-            f"Reshape your data: {name} must have two dimensions, rows and features, not {array.ndim}"
-        )
-    _check_readable(array, name)
-    return array
-
-
-def as_array(values: Any, name: str) -> Any:
-    """An array, frame or column as an array of its own type, anything else as an array of Python objects."""
-    kind = type(values).__name__
-    try:
-        array = np.asarray(values) if hasattr(values, "__array__") else np.asarray(values, dtype=object)
-    except Exception:
-        array = None
-    # Raised outside the handler: the words of another library may quote a value.
-    if array is None:
-        raise InvalidTypeError(f"{name} must be an array, a data frame or a list, not a {kind}")
-    return _real(array, name)
-
-
-def declared_family(column: Any) -> str | None:
-    """What a column was declared to hold: "numbers", "text", "bytes" or a type by its name; None for anything.
-
-    Columns of pandas and polars are asked themselves. What NumPy makes of them may depend on whether a cell is missing,
-    and an error that follows from that would tell.
-    """
-    dtype: Any = getattr(column, "dtype", None)
-    if hasattr(dtype, "is_numeric"):
-        return _family_in_polars(dtype)
-    if hasattr(dtype, "categories"):
-        return declared_family(dtype.categories)
-    if getattr(dtype, "type", None) is str:
-        return "text"
-    kind = getattr(dtype, "kind", "O")
-    return _FAMILIES.get(kind, str(dtype))
-
-
-def _family_in_polars(dtype: Any) -> str | None:
-    name = str(dtype.base_type())
-    if dtype.is_numeric() or name == "Boolean":
-        return "numbers"
-    return _POLARS_FAMILIES.get(name, name)
-
-
-def blocks(X: Any, y: NDArray[Any]) -> Iterator[tuple[Floats, NDArray[Any]]]:
-    """Some rows at a time: their features as numbers, and their targets."""
-    rows = max(1, _BLOCK // max(1, X.shape[1]))
-    for start in range(0, X.shape[0], rows):
-        block = X[start : start + rows]
-        yield numbers(block.toarray() if hasattr(block, "toarray") else block, "X"), y[start : start + rows]
-
-
-def numbers(cells: NDArray[Any], name: str) -> Floats:
-    """Cells as floats; what is no number is NaN, and what is too large is infinite."""
-    _check_readable(cells, name)
-    if cells.dtype.kind in "biuf":
-        # Whether a wide float overflows depends on the value: no setting may turn that into an error.
-        with np.errstate(all="ignore"):
-            return cells.astype(np.float64)
-    return np.array([_number(cell) for cell in cells.ravel().tolist()], np.float64).reshape(cells.shape)
-
-
-def _number(cell: Any) -> float:
-    if not isinstance(cell, _READABLE):
-        return nan
-    try:
-        return float(cell)
-    except OverflowError:
-        return inf if cell > 0 else -inf  # type: ignore[operator]  # text does not overflow
-    except Exception:  # whatever a type of the caller's makes of it
-        return nan
-
-
-def _real(array: Any, name: str) -> Any:
-    """The array, unless its type is complex: scikit-learn would refuse that too, and show the values."""
-    if array.dtype.kind == "c":
-        raise InvalidValueError(f"Complex data not supported: {name} must hold real numbers, not {array.dtype}")
-    return array
-
-
-def _check_readable(array: Any, name: str) -> None:
-    if array.dtype.kind not in "biufOUS":
-        raise InvalidTypeError(f"{name} must hold numbers, not values of the type {array.dtype}")
-
-
 Bounds = tuple[float | tuple[float, ...], float | tuple[float, ...]]
 """A lower and an upper bound, of all features or of each."""
 
 MOST_CUTS = 100
-
-_LABEL_FAMILIES = {bool: "numbers", int: "numbers", float: "numbers", str: "text", bytes: "bytes"}
+"""The most thresholds made from bounds: each costs one pass over the rows."""
 
 STEPS = 2**20
-"""How many steps a term of a clipped correlation has between 0 and 1."""
+"""The number of steps between 0 and 1 of a term of a clipped correlation: sums over 2^42 rows fit into 64 bits."""
+
+_BLOCK = 2**20
+"""The number of cells converted to numbers at a time: 8 MB."""
+
+_FAMILIES = {**dict.fromkeys("biuf", "numbers"), "U": "text", "S": "bytes", "O": None, "c": None}
+_POLARS_FAMILIES = {**dict.fromkeys(("String", "Categorical", "Enum"), "text"), "Object": None, "Null": None}
+_LABEL_FAMILIES = {bool: "numbers", int: "numbers", float: "numbers", str: "text", bytes: "bytes"}
+
+_READABLE = (Real, np.bool_, Decimal, str, bytes)
 
 
 @runtime_checkable
 class Score(Protocol):
-    """How good each feature is, and how far one row can move that.
+    """Scores of features with a known sensitivity.
 
     A score of your own needs its own proof: `scores` must be finite and exact, and adding any row whatsoever must move
     each of them down by at most `sensitivity.down` and up by at most `sensitivity.up`.
@@ -148,44 +53,44 @@ class Score(Protocol):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How far adding one row can move a score."""
+        """Return the amount by which adding one row can move a score."""
 
     def scores(self, X: Any, y: Any) -> Sequence[Any]:
-        """One exact number for each feature. They are private: for public data, or for a mechanism."""
+        """Return one exact number for each feature. They are private: for public data, or for a mechanism."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class ClassCounts:
-    """Counts of a feature with two sides by class: how well the side tells the class, beyond chance.
+    """Association of a thresholded feature with the class, from counts.
 
-    A feature is above its threshold or not: let s be 1 or -1. Let p_c be the share of the class c. A row of the class y
-    adds s (1 - p_y) to S_y and -s p_c to S_c for every other class c; it adds nothing where the feature or the label is
-    missing. The score is (|S_1| + ... + |S_C|) / 2, and of several thresholds the largest. Where p_c is the share of
-    the class among the rows, S_c is their number times the covariance of s with "is of the class c": a feature that
-    tells nothing scores 0, and so does one that is constant. With two classes the score is
-    2 n p (1-p) |TPR + TNR - 1|, with the true positive and negative rates of "above means positive".
+    Let s be 1 if a feature is above its threshold and -1 if not, and p_c the share of class c. A row of class y adds
+    s (1 - p_y) to S_y and -s p_c to S_c for every other class c; it adds nothing if the feature or the label is
+    missing. The score is (|S_1| + ... + |S_C|) / 2, and with several thresholds the largest. If p_c is the share of the
+    class among the rows, S_c is their number times the covariance of s with "is of class c": an uninformative or
+    constant feature scores 0. With two classes the score is 2 n p (1-p) |TPR + TNR - 1|, with the true positive and
+    negative rates of "above means positive".
 
-    **Sensitivity.** The shares of all classes add up to 1, so a row of the class y moves the S_c by
-    (1 - p_y) + sum of the others' p_c = 2 (1 - p_y) in all, and the half of the sum of |S_c| by at most 1 - p_y. The
-    largest of several numbers moves no further than one of them. Let p be the least share: adding a row moves the score
+    **Sensitivity.** The shares of all classes add up to 1, so a row of class y moves the S_c by
+    (1 - p_y) + sum of the others' p_c = 2 (1 - p_y) in total, and half of the sum of |S_c| by at most 1 - p_y. The
+    maximum of several numbers moves no further than one of them. Let p be the least share: adding a row moves the score
     down by at most 1 - p and up by at most 1 - p, and both are reached. With whole counts U_c of sides and
     p_c = a_c / b, S_c is (b U_c - a_c (U_1 + ... + U_C)) / b, so the score is exact.
 
-    Nothing here can be guessed, and nothing may come from the rows: shares that are far from those of the rows make a
-    constant feature look good, and thresholds that no row is near make every feature a constant.
+    Shares and thresholds must be public and must not come from the rows. Shares far from those of the rows make a
+    constant feature look good; thresholds far from all rows make every feature constant.
 
     Parameters
     ----------
     classes
-        The labels and their shares as they are publicly known, such as {"ill": "0.1"}: above 0, and at most 1 together.
-        Every other label is one more class, with the share that is left. Where none is left, its rows add nothing.
+        The labels and their publicly known shares, such as {"ill": "0.1"}: above 0, and at most 1 together. All other
+        labels form one more class, with the remaining share. If none remains, their rows add nothing.
     threshold
-        A feature is above where it is larger than this: one number, or one for each feature.
+        The threshold: one number, or one for each feature.
     bounds
         In place of a threshold: the lower and the upper bound of the features, two numbers, or two lists with one for
-        each feature. The thresholds cut the way between them into equal parts.
+        each feature. The thresholds cut the range between them into equal parts.
     cuts
-        How many thresholds are made from the bounds.
+        The number of thresholds made from the bounds.
 
     Examples
     --------
@@ -223,19 +128,19 @@ class ClassCounts:
 
     @property
     def shares(self) -> list[Fraction]:
-        """The shares of all classes, that of the other labels last where something is left for them."""
+        """Return the shares of all classes, with the remaining share of other labels last, if any."""
         given = [share for _, share in self.classes]
         left = 1 - sum(given, Fraction(0))
         return [*given, left] if left else given
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How far adding one row can move a score: by 1 less the least share either way."""
+        """Return the sensitivity: 1 minus the least share, in both directions."""
         most = 1 - min(self.shares)
         return Sensitivity(down=most, up=most)
 
     def list_thresholds(self) -> list[Any]:
-        """The thresholds: each a number, or an array with one for each feature."""
+        """Return the thresholds: each a number, or an array with one for each feature."""
         if self.bounds is None:
             return [self.threshold]
         low, high = (np.asarray(bound, np.float64)[()] for bound in self.bounds)
@@ -244,12 +149,12 @@ class ClassCounts:
         return [cut if cut.ndim else float(cut) for cut in cuts]
 
     def check_labels(self, y: Any) -> None:
-        """Raises where the type that the targets were declared with, which is public, cannot hold a label.
+        """Raise if the declared type of the targets, which is public, cannot hold a label.
 
         Parameters
         ----------
         y
-            The targets, as the caller has them. Not one of them is looked at.
+            The targets, as the caller has them. Their values are not read.
         """
         held = declared_family(y)
         for label, _ in self.classes:
@@ -260,78 +165,53 @@ class ClassCounts:
                 )
 
     def scores(self, X: Any, y: Any) -> list[Fraction]:
-        """The score of each feature, exactly. Not private by itself."""
+        """Return the score of each feature, exactly. It is not private by itself."""
         self.check_labels(y)
         X, y = _check_pairs(X, y)
-        thresholds = [_for_each(cut, X.shape[1], self._sides_from) for cut in self.list_thresholds()]
-        shares = self.shares
+        name, shares = "threshold" if self.bounds is None else "bounds", self.shares
+        thresholds = [_for_each(cut, X.shape[1], name) for cut in self.list_thresholds()]
         counts = np.zeros((len(thresholds), len(shares), X.shape[1]), np.int64)
         for values, labels in blocks(X, y):
-            numbers_of_classes = self._number_labels(labels)
+            classes = self._number_labels(labels)
             for cut, threshold in enumerate(thresholds):
                 side = np.where(np.isnan(values), 0, np.where(values > threshold, 1, -1))
                 for number in range(len(shares)):
-                    counts[cut, number] += side[numbers_of_classes == number].sum(axis=0)
-        by_cut = [_half_sums(each.T.tolist(), shares) for each in counts]
-        return [max(of_feature) for of_feature in zip(*by_cut, strict=True)]
-
-    @property
-    def _sides_from(self) -> str:
-        return "threshold" if self.bounds is None else "bounds"
+                    counts[cut, number] += side[classes == number].sum(axis=0)
+        # With p_c = a_c / b, the score is half of the sum of |b U_c - a_c (U_1 + ... + U_C)| / b, maximised over cuts.
+        b = lcm(*(share.denominator for share in shares))
+        whole = [int(share * b) for share in shares]
+        by_cut = [
+            [sum(abs(b * u - a * sum(each)) for a, u in zip(whole, each, strict=True)) for each in cut.T.tolist()]
+            for cut in counts
+        ]
+        return [Fraction(max(of_feature), 2 * b) for of_feature in zip(*by_cut, strict=True)]
 
     def _number_labels(self, labels: NDArray[Any]) -> NDArray[np.int64]:
-        """The number of each row's class, -1 where it has no label or one without a share."""
+        """Return the number of each row's class; -1 for a missing label or one without a share."""
         numbered = {label: number for number, (label, _) in enumerate(self.classes)}
         other = len(numbered) if len(self.shares) > len(numbered) else -1
-        return np.array([_find_label(label, numbered, other) for label in labels.tolist()], np.int64)
-
-
-def _find_label(label: Any, numbered: dict[Any, int], other: int) -> int:
-    try:
-        missing = label is None or isinstance(label, np.ndarray) or label != label
-        return -1 if missing else numbered.get(label, other)
-    except Exception:  # pandas' NA is neither equal nor not, and some values have no hash
-        return -1
-
-
-def _half_sums(counts: list[list[int]], shares: list[Fraction]) -> list[Fraction]:
-    """Half of the sum of |S_c| over the classes, of each feature, from its counts of sides by class."""
-    b = lcm(*(share.denominator for share in shares))
-    whole = [int(share * b) for share in shares]
-    sums = [sum(abs(b * u - a * sum(each)) for a, u in zip(whole, each, strict=True)) for each in counts]
-    return [Fraction(total, 2 * b) for total in sums]
-
-
-def _read_classes(given: Any) -> tuple[tuple[Any, Fraction], ...]:
-    if not isinstance(given, Mapping) or not given:
-        raise InvalidTypeError(
-            f"classes must be labels with their shares, such as {{'ill': '0.1'}}, not {quote(given)}"
-        )
-    classes = tuple((_label(label), exact(share, "a share of classes")) for label, share in given.items())
-    if not all(share > 0 for _, share in classes):
-        raise InvalidValueError(f"classes must have shares above 0, not {quote(given)}")
-    total = sum(share for _, share in classes)
-    if total > 1 or classes[0][1] == 1:
-        raise InvalidValueError(
-            "classes must have shares of at most 1 together, and below 1 each (a float such as 0.1 is not quite what "
-            f"it says: write '0.1'), not {quote(given)}"
-        )
-    return classes
+        found = np.full(len(labels), -1, np.int64)
+        for row, label in enumerate(labels.tolist()):
+            # pandas' NA raises on comparison, and some values have no hash: both count as missing.
+            with suppress(Exception):
+                if not (label is None or isinstance(label, np.ndarray) or label != label):
+                    found[row] = numbered.get(label, other)
+        return found
 
 
 @dataclass(frozen=True, init=False)
 class ClippedCorrelation:
-    """Sums of clipped products: how far feature and target leave their public centres together.
+    """Absolute sum of clipped products of feature and target, each relative to its public centre.
 
-    Both are mapped so that their bounds become -1 and 1 and clipped to that, u for the feature and v for the target;
-    what is missing is 0. Each row adds u v, rounded to a multiple of 2^-20, to S. The score is |S|.
+    Both are mapped linearly so that their bounds become -1 and 1, and clipped: u for the feature, v for the target, 0
+    for missing values. Each row adds u v, rounded to a multiple of 2^-20, to S. The score is |S|.
 
-    **Sensitivity.** |u v| <= 1 in floats too, because rounding does not lead beyond 1, and rounding to steps does not
-    either. So a row adds c with |c| <= 1 to S, and | |S + c| - |S| | <= |c|: adding a row moves the score down by at
-    most 1 and up by at most 1, and both are reached. S is summed in whole steps, so the score is exact, and the
-    operations that make a term are those that IEEE 754 rounds correctly, so the term depends on its row alone.
+    **Sensitivity.** |u v| <= 1 holds in floats too, because neither rounding nor rounding to steps leads beyond 1. So a
+    row adds c with |c| <= 1 to S, and | |S + c| - |S| | <= |c|: adding a row moves the score down by at most 1 and up
+    by at most 1, and both are reached. S is summed in whole steps, so the score is exact; a term uses only operations
+    that IEEE 754 rounds correctly, so it depends on its row alone.
 
-    The centres are the middles of the bounds. Where they are far from the means, S measures that distance and not the
+    The centres are the middles of the bounds. If they are far from the means, S measures that distance and not the
     correlation: choose bounds around the means that you expect. They must not come from the rows.
 
     Parameters
@@ -362,11 +242,11 @@ class ClippedCorrelation:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How far adding one row can move a score: by 1 either way."""
+        """Return the sensitivity: 1 in both directions."""
         return Sensitivity(down=1, up=1)
 
     def scores(self, X: Any, y: Any) -> list[Fraction]:
-        """The score of each feature, exactly. Not private by itself."""
+        """Return the score of each feature, exactly. It is not private by itself."""
         X, y = _check_pairs(X, y)
         low, high = (_for_each(bound, X.shape[1], "x_bounds") for bound in self.x_bounds)
         total = np.zeros(X.shape[1], np.int64)
@@ -378,7 +258,7 @@ class ClippedCorrelation:
 
 
 def check_score(score: Any) -> Score:
-    """The score, which must be a value with a sensitivity and a method `scores`."""
+    """Return the score; raise unless it is a value with a sensitivity and a method `scores`."""
     if isinstance(score, type) or not isinstance(score, Score) or not isinstance(score.sensitivity, Sensitivity):
         raise InvalidTypeError(
             "score must be ClassCounts(...), ClippedCorrelation(...) or a value with a sensitivity and a method scores"
@@ -387,9 +267,31 @@ def check_score(score: Any) -> Score:
     return score
 
 
+def _read_classes(given: Any) -> tuple[tuple[Any, Fraction], ...]:
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidTypeError(
+            f"classes must be labels with their shares, such as {{'ill': '0.1'}}, not {quote(given)}"
+        )
+    classes = []
+    for name, share in given.items():
+        label = unwrap_label(name)
+        if type(label) not in _LABEL_FAMILIES or label != label:
+            raise InvalidTypeError(f"classes must hold labels such as 1 or 'yes', not {quote(name)}")
+        classes.append((label, exact(share, "a share of classes")))
+    if not all(share > 0 for _, share in classes):
+        raise InvalidValueError(f"classes must have shares above 0, not {quote(given)}")
+    total = sum(share for _, share in classes)
+    if total > 1 or classes[0][1] == 1:
+        raise InvalidValueError(
+            "classes must have shares of at most 1 together, and below 1 each (a float such as 0.1 is not quite what "
+            f"it says: write '0.1'), not {quote(given)}"
+        )
+    return tuple(classes)
+
+
 def _clip(values: Floats, low: Any, high: Any) -> Floats:
-    """Values mapped from their bounds to [-1, 1] and clipped to that; NaN becomes 0."""
-    # Halves first: the bounds may be as large as floats get. Whether a value overflows is its own affair.
+    """Map values linearly from their bounds to [-1, 1] and clip them; NaN becomes 0."""
+    # Halve first: the bounds may be as large as floats get. An overflow of a value must not warn.
     with np.errstate(all="ignore"):
         mapped: Floats = np.clip((values - (low / 2 + high / 2)) / (high / 2 - low / 2), -1, 1)
     return np.nan_to_num(mapped, nan=0)
@@ -398,13 +300,13 @@ def _clip(values: Floats, low: Any, high: Any) -> Floats:
 def _check_pairs(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     X, y = matrix(X), as_array(y, "y")
     if y.shape != (X.shape[0],):
-        # How many people there are is not for a message, though that both have as many is.
+        # The message does not show the number of rows, which may be private.
         raise InvalidValueError("y must have one target for each row of X")
     return X, y
 
 
 def _for_each(value: Any, features: int, name: str) -> Any:
-    """A public number, or one for each feature, as an array."""
+    """Return a public number, or one for each feature, as an array."""
     array = np.array(value, np.float64)
     if array.ndim and len(array) != features:
         raise InvalidValueError(f"{name} must have one number for each feature of X, {features}, not {len(array)}")
@@ -423,7 +325,7 @@ def _bounds(given: Any, name: str) -> Bounds:
 
 
 def _public(given: Any, name: str) -> float | tuple[float, ...]:
-    """A public parameter as a float, or as a tuple of them where there is one for each feature."""
+    """Return a public parameter as a float, or as a tuple with one for each feature."""
     if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | bytes) and np.ndim(given):
         return tuple(_float(value, name) for value in given)
     return _float(given, name)
@@ -437,8 +339,88 @@ def _float(given: Any, name: str) -> float:
         raise InvalidValueError(f"{name} must be within the range of floats, not {quote(given)}") from None
 
 
-def _label(given: Any) -> Any:
-    label = unwrap_label(given)
-    if type(label) not in _LABEL_FAMILIES or label != label:
-        raise InvalidTypeError(f"classes must hold labels such as 1 or 'yes', not {quote(given)}")
-    return label
+def matrix(X: Any, name: str = "X") -> Any:
+    """Return rows of features as an array of two dimensions or a sparse one, with its cells unchanged."""
+    array = _real(X.tocsr(), name) if hasattr(X, "tocsr") else as_array(X, name)
+    if array.ndim != 2:
+        raise InvalidValueError(
+            f"Reshape your data: {name} must have two dimensions, rows and features, not {array.ndim}"
+        )
+    _check_readable(array, name)
+    return array
+
+
+def as_array(values: Any, name: str) -> Any:
+    """Return an array, frame or column as an array of its own type, anything else as an array of Python objects.
+
+    A cell must depend on itself and the public type of its array alone. NumPy would turn all cells of a list to text if
+    one is text, so lists become objects.
+    """
+    kind = type(values).__name__
+    try:
+        array = np.asarray(values) if hasattr(values, "__array__") else np.asarray(values, dtype=object)
+    except Exception:
+        array = None
+    # Raised outside the handler: the message of another library may quote a value.
+    if array is None:
+        raise InvalidTypeError(f"{name} must be an array, a data frame or a list, not a {kind}")
+    return _real(array, name)
+
+
+def declared_family(column: Any) -> str | None:
+    """Return the declared content of a column: "numbers", "text", "bytes" or the name of a type; None for anything.
+
+    The types of pandas and polars are read from the column itself. NumPy's conversion may depend on missing cells, and
+    an error that follows from that would reveal them.
+    """
+    dtype: Any = getattr(column, "dtype", None)
+    if hasattr(dtype, "is_numeric"):
+        name = str(dtype.base_type())
+        return "numbers" if dtype.is_numeric() or name == "Boolean" else _POLARS_FAMILIES.get(name, name)
+    if hasattr(dtype, "categories"):
+        return declared_family(dtype.categories)
+    if getattr(dtype, "type", None) is str:
+        return "text"
+    kind = getattr(dtype, "kind", "O")
+    return _FAMILIES.get(kind, str(dtype))
+
+
+def blocks(X: Any, y: NDArray[Any]) -> Iterator[tuple[Floats, NDArray[Any]]]:
+    """Yield blocks of rows: their features as numbers, and their targets."""
+    rows = max(1, _BLOCK // max(1, X.shape[1]))
+    for start in range(0, X.shape[0], rows):
+        block = X[start : start + rows]
+        yield numbers(block.toarray() if hasattr(block, "toarray") else block, "X"), y[start : start + rows]
+
+
+def numbers(cells: NDArray[Any], name: str) -> Floats:
+    """Return cells as floats; a cell that is no number becomes NaN, one that is too large becomes infinite."""
+    _check_readable(cells, name)
+    if cells.dtype.kind in "biuf":
+        # An overflow of a wide float depends on the value: no NumPy setting may turn it into an error.
+        with np.errstate(all="ignore"):
+            return cells.astype(np.float64)
+    return np.array([_number(cell) for cell in cells.ravel().tolist()], np.float64).reshape(cells.shape)
+
+
+def _number(cell: Any) -> float:
+    if not isinstance(cell, _READABLE):
+        return nan
+    try:
+        return float(cell)
+    except OverflowError:
+        return inf if cell > 0 else -inf  # type: ignore[operator]  # text does not overflow
+    except Exception:  # a caller's type may raise anything
+        return nan
+
+
+def _real(array: Any, name: str) -> Any:
+    """Return the array; raise if its type is complex: the error of scikit-learn would show the values."""
+    if array.dtype.kind == "c":
+        raise InvalidValueError(f"Complex data not supported: {name} must hold real numbers, not {array.dtype}")
+    return array
+
+
+def _check_readable(array: Any, name: str) -> None:
+    if array.dtype.kind not in "biufOUS":
+        raise InvalidTypeError(f"{name} must hold numbers, not values of the type {array.dtype}")

@@ -1,12 +1,9 @@
-"""discreet inside OpenDP: a Measurement from vectors of scores, under the L-infinity distance, to their top-k.
+"""OpenDP Measurements that release the top-k of a vector of scores, under the L-infinity distance.
 
-The histogram goes by the L1 distance: with noise of scale 1 / epsilon on every score it loses x epsilon at distance x.
-
-A mechanism sees epsilon and the sensitivity only in s = epsilon / (2 delta), and delta grows with the distance. The one
-made for epsilon at distance 1 is therefore the one made for x epsilon at distance x, for every x, and that is what it
-loses there. `Canonical(ceil=True)` alone also sees delta as the step to which it rounds losses up. Losses that are x
-steps apart are at most ceil(x) apart once they are rounded, so it loses ceil(x) epsilon at most. That can be more than
-x epsilon, because the smallest change may lift a loss over a whole number of steps.
+A mechanism depends on epsilon and the sensitivity only through s = epsilon / (2 delta), and delta grows with the
+distance, so one made for epsilon at distance 1 loses x epsilon at distance x. `Canonical(ceil=True)` also rounds losses
+up to steps of delta: losses x steps apart are at most ceil(x) apart after rounding, so it loses ceil(x) epsilon.
+The histogram uses the L1 distance: with noise of scale 1 / epsilon on every score it loses x epsilon at distance x.
 """
 
 from __future__ import annotations
@@ -22,7 +19,6 @@ from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraErr
 from discreet.exact.ball import float_above
 from discreet.mechanisms.base import Mechanism
 from discreet.privacy import Number, Sensitivity, positive
-from discreet.release.guarantee import Guarantee
 from discreet.release.request import make_request
 from discreet.release.topk import top_k
 from discreet.sources.arrays.array import ArraySource
@@ -39,7 +35,7 @@ _KINDS: dict[str, type[np.generic]] = {
     "f32": np.float64,
     "f64": np.float64,
 }
-"""The types of scores, and those of NumPy that hold each of them exactly and that the selection sorts fast."""
+"""OpenDP's types of scores, and NumPy types that hold each exactly and sort fast."""
 
 
 def make_top_k(
@@ -50,33 +46,33 @@ def make_top_k(
     mechanism: Mechanism | None = None,
     negate: bool = False,
 ) -> Measurement:
-    """An OpenDP Measurement that releases the positions of the k highest scores of a vector.
+    """Return an OpenDP Measurement that releases the positions of the k highest scores of a vector.
 
-    It is made by OpenDP's `make_user_measurement`, for which you enable "contrib" and "honest-but-curious" yourself.
+    It uses OpenDP's `make_user_measurement`, so you must enable "contrib" and "honest-but-curious" yourself.
 
     Parameters
     ----------
     input_domain
-        A `vector_domain` of whole numbers or floats, with a size and without NaN. Infinite scores are taken as the
-        largest and the lowest float, and a NaN that comes all the same as the lowest: no score raises an error.
+        A `vector_domain` of whole numbers or floats, with a size and without NaN. Infinite scores are replaced by the
+        largest and the lowest float, and an unexpected NaN by the lowest: no score raises an error.
     input_metric
         `linf_distance`. If it is monotonic, all scores of neighbours move in one direction, and the same epsilon
         needs half the noise. With `Histogram()`, `l1_distance`.
     k
-        How many positions to release.
+        The number of positions to release.
     epsilon
         The privacy loss at distance 1, taken exactly. At distance x it is x epsilon, or ceil(x) epsilon with
-        `Canonical(ceil=True)`, rounded up to a float; 0 where k is the size, because then all positions are released.
+        `Canonical(ceil=True)`, rounded up to a float; 0 if k is the size, because then all positions are released.
     mechanism
-        How to draw; `Canonical()` by default.
+        The mechanism; `Canonical()` by default.
     negate
         Release the k lowest scores instead, as in OpenDP's `make_noisy_top_k`.
 
     Returns
     -------
     Measurement
-        It returns a list of positions: best first where the mechanism proves an order, and in ascending order, which
-        says nothing about scores, where it does not.
+        A function that returns a list of positions: best first if the mechanism releases an order, otherwise ascending,
+        which is independent of the scores.
 
     Examples
     --------
@@ -89,23 +85,58 @@ def make_top_k(
     >>> select.map(2)
     200.0
     """
-    dp, size, kind = _opendp(), _size(input_domain), _kind(input_domain)
-    by_total = isinstance(mechanism, Mechanism) and mechanism.releases_values
-    sensitivity = _sensitivity_by_total(input_metric) if by_total else _sensitivity(input_metric)
+    dp = _opendp()
+    if not isinstance(input_domain, dp.VectorDomain):
+        raise InvalidTypeError(
+            f"input_domain must be a vector_domain of numbers with a size, not {quote(input_domain)}"
+        )
+    if input_domain.size is None:
+        raise InvalidValueError(
+            f"input_domain must have a size, as in vector_domain(..., size=3), not {quote(input_domain)}"
+        )
+    size, element = int(input_domain.size), input_domain.element_domain
+    kind = str(element.carrier_type) if isinstance(element, dp.AtomDomain) else None
+    if kind not in _KINDS:
+        raise InvalidTypeError(f"input_domain must be of {', '.join(_KINDS)}, not {quote(input_domain)}")
+    if element.nan:
+        raise InvalidValueError(f"input_domain must be of atom_domain(T={kind}, nan=False), not {quote(input_domain)}")
+    metric = str(input_metric) if isinstance(input_metric, dp.Metric) else ""
+    if isinstance(mechanism, Mechanism) and mechanism.releases_values:
+        if not metric.startswith("L1Distance("):
+            raise InvalidTypeError(
+                f"input_metric must be l1_distance(T=...) for noise on all scores, not {quote(input_metric)}"
+            )
+        # L1 distance 1 is as one user who moves one score by 1.
+        sensitivity = Sensitivity(down=1, up=1, items=1)
+    else:
+        if not metric.startswith("LInfDistance("):
+            raise InvalidTypeError(
+                f"input_metric must be linf_distance(T=..., monotonic=...), not {quote(input_metric)}"
+            )
+        # OpenDP shows the flag through comparison alone; a metric not known as monotonic gets noise both ways.
+        is_monotonic = input_metric == dp.linf_distance(T=input_metric.distance_type, monotonic=True)
+        sensitivity = Sensitivity(down=0 if is_monotonic else 1, up=1)
     if not isinstance(negate, bool):
         raise InvalidTypeError(f"negate must be True or False, not {quote(negate)}")
-    # What is promised is told by the number of items: the scores that stand here take no memory.
-    anything = ArraySource(np.broadcast_to(np.int64(0), size))
-    guarantee = make_request(anything, k, epsilon, mechanism=mechanism, sensitivity=sensitivity).guarantee
+    # The guarantee depends on the number of items alone; these zeros take no memory.
+    zeros = ArraySource(np.broadcast_to(np.int64(0), size))
+    guarantee = make_request(zeros, k, epsilon, mechanism=mechanism, sensitivity=sensitivity).guarantee
     chosen, budget = guarantee.mechanism, positive(epsilon, "epsilon")
 
     def function(scores: list[Any]) -> list[int]:
-        values = _values(scores, size, kind, negate)
+        values = _to_finite_array(scores, size, kind, negate)
         release = top_k(values, int(k), budget, mechanism=chosen, sensitivity=sensitivity)
         return release.items if release.order is None else release.order
 
     def privacy_map(d_in: float) -> float:
-        return _loss(guarantee, d_in)
+        if not d_in >= 0:
+            raise InvalidValueError(f"d_in must be a distance of zero or more, not {quote(d_in)}")
+        if guarantee.epsilon == 0:
+            return 0.0
+        if d_in == math.inf:
+            return math.inf
+        distance = Fraction(d_in)
+        return float_above(guarantee.epsilon * (distance if chosen.is_linear else math.ceil(distance)))
 
     return dp.m.make_user_measurement(  # type: ignore[no-any-return]  # it is not typed
         input_domain, input_metric, dp.max_divergence(), function, privacy_map, TO="Vec<usize>"
@@ -115,7 +146,7 @@ def make_top_k(
 def then_top_k(
     k: int, epsilon: Number, mechanism: Mechanism | None = None, negate: bool = False
 ) -> _PartialConstructor:
-    """`make_top_k` on the output of what stands before it: `transformation >> then_top_k(k=3, epsilon=1)`.
+    """Apply `make_top_k` to the output of a transformation, as in `transformation >> then_top_k(k=3, epsilon=1)`.
 
     Examples
     --------
@@ -132,68 +163,19 @@ def then_top_k(
     )
 
 
-def _loss(guarantee: Guarantee, d_in: float) -> float:
-    """The privacy loss at a distance, as a float that is not below it."""
-    if not d_in >= 0:
-        raise InvalidValueError(f"d_in must be a distance of zero or more, not {quote(d_in)}")
-    if guarantee.epsilon == 0:
-        return 0.0
-    if d_in == math.inf:
-        return math.inf
-    distance = Fraction(d_in)
-    return float_above(guarantee.epsilon * (distance if guarantee.mechanism.is_linear else math.ceil(distance)))
+def _to_finite_array(scores: list[Any], size: int, kind: str, negate: bool) -> NDArray[Any]:
+    """Return the scores, or their reverse with `negate`, as finite numbers; no value raises.
 
-
-def _values(scores: list[Any], size: int, kind: str, negate: bool) -> NDArray[Any]:
-    """The scores, or those that come in the reverse order, as finite numbers: what they are must never raise.
-
-    An infinite score is infinitely far from every other, so that what it is taken for is no neighbour's concern.
+    An infinite score is infinitely far from every other, so its replacement does not matter to any neighbour.
     """
     if len(scores) != size:
-        # The L-infinity distance is between vectors of one length, so that this tells neighbours from nothing.
+        # The L-infinity distance is defined for vectors of one length, so the length distinguishes no neighbours.
         raise InvalidValueError(f"scores must be a vector of {size}, the size of input_domain, not {len(scores)}")
     values = np.array(scores, _KINDS[kind])
     if values.dtype.kind != "f":
-        # ~x = -1 - x, or 2^64 - 1 - x without a sign: distances stay, and a selection sees nothing else.
+        # ~x = -1 - x, or 2^64 - 1 - x unsigned: distances stay the same, and a selection depends on distances alone.
         return ~values if negate else values
     return np.nan_to_num(-values if negate else values, nan=-np.finfo(np.float64).max)
-
-
-def _size(domain: Any) -> int:
-    """The number of items, which must be known: it is public, and k is checked against it."""
-    if not isinstance(domain, _opendp().VectorDomain):
-        raise InvalidTypeError(f"input_domain must be a vector_domain of numbers with a size, not {quote(domain)}")
-    if domain.size is None:
-        raise InvalidValueError(f"input_domain must have a size, as in vector_domain(..., size=3), not {quote(domain)}")
-    return int(domain.size)
-
-
-def _kind(domain: Any) -> str:
-    """OpenDP's name of the type of the scores, which must be one whose values are all ordered numbers."""
-    element = domain.element_domain
-    kind = str(element.carrier_type) if isinstance(element, _opendp().AtomDomain) else None
-    if kind not in _KINDS:
-        raise InvalidTypeError(f"input_domain must be of {', '.join(_KINDS)}, not {quote(domain)}")
-    if element.nan:
-        raise InvalidValueError(f"input_domain must be of atom_domain(T={kind}, nan=False), not {quote(domain)}")
-    return kind
-
-
-def _sensitivity(metric: Any) -> Sensitivity:
-    """How far a score can move at distance 1: from 0 to 1 if the metric is monotonic, and from -1 to 1 if not."""
-    dp = _opendp()
-    if not isinstance(metric, dp.Metric) or not str(metric).startswith("LInfDistance("):
-        raise InvalidTypeError(f"input_metric must be linf_distance(T=..., monotonic=...), not {quote(metric)}")
-    # OpenDP tells the flag by comparison alone; what it does not know as monotonic gets the noise of both directions.
-    monotonic = metric == dp.linf_distance(T=metric.distance_type, monotonic=True)
-    return Sensitivity(down=0 if monotonic else 1, up=1)
-
-
-def _sensitivity_by_total(metric: Any) -> Sensitivity:
-    """What stands for the L1 distance 1: a user who moves one score by 1, which all scores then move in all."""
-    if not isinstance(metric, _opendp().Metric) or not str(metric).startswith("L1Distance("):
-        raise InvalidTypeError(f"input_metric must be l1_distance(T=...) for noise on all scores, not {quote(metric)}")
-    return Sensitivity(down=1, up=1, items=1)
 
 
 def _opendp() -> Any:

@@ -1,7 +1,7 @@
-"""PrivateSelectKBest: the k best features for scikit-learn, released with epsilon-differential privacy for each row.
+"""A scikit-learn selector of the k best features, with epsilon-differential privacy for each row.
 
-The features are the items and an exact score of each is what `top_k` selects by. What `fit` learns is the release, and
-what is public: the number of features and their names.
+The features are the items of `top_k`, with an exact score each. `fit` keeps only the release and public facts: the
+number of features and their names.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ __all__ = ["ClassCounts", "ClippedCorrelation", "PrivateSelectKBest", "Score"]
 
 
 _PURPOSE = "PrivateSelectKBest.fit"
-"""What a ledger is told."""
+"""The purpose of each charge in a ledger."""
 
 
 class _Parameter:
-    """A parameter that is no attribute of an estimator.
+    """A parameter that cannot be read as an attribute.
 
-    Wherever scikit-learn finds an attribute `score`, it takes it for a method and calls it.
+    scikit-learn calls any attribute `score` that it finds, as a method.
     """
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -70,41 +70,41 @@ class _Parameter:
 
 
 class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Selects k features by a private score, with epsilon-differential privacy for each row of the training data.
+    """Select k features by a score, with epsilon-differential privacy for each row of the training data.
 
-    A row is a person: its features and its target together are what is protected. Each `fit` draws anew and spends
-    epsilon again, and there is no `random_state`, because what can be drawn again is not private. Only the selection is
-    private: `transform` hands the rows on as they are, and a model fitted to them has promises of its own or none.
+    A row is a person: its features and its target together are protected. Each `fit` draws anew and spends epsilon
+    again. There is no `random_state`, because a draw that can be repeated is not private. Only the selection is
+    private: `transform` returns the rows unchanged, and a model fitted to them needs its own guarantee.
 
-    No value of X or y raises or warns: cells that are no numbers count as missing. That there is at least one row, and
-    as many targets as rows, is taken to be public, like the columns and their types.
+    No value of X or y raises or warns: cells that are no numbers count as missing. The columns and their types, the
+    presence of at least one row, and equal numbers of rows and targets are assumed to be public.
 
     Parameters
     ----------
     score
         `ClassCounts(...)`, `ClippedCorrelation(...)`, or a value with a sensitivity and a method `scores`.
     k
-        How many features to keep; where there are no more than k, all are kept and nothing is spent.
+        The number of features to keep; if there are no more than k, all are kept and nothing is spent.
     epsilon
         The privacy budget of each `fit`: a number or a string such as "0.5", taken exactly. There is no default.
     mechanism
-        How to draw; `Canonical()` by default.
+        The mechanism; `Canonical()` by default.
     adjacency
         "add-remove" protects the presence of a row, "swap" the replacement of one row by another.
     ledger
-        A `Ledger` or its file, which each `fit` is charged to before it draws.
+        A `Ledger` or its file, to which each `fit` is charged before it draws.
     dataset
-        With a ledger: the name of the data, which must be that of a ledger that has one.
+        With a ledger: the name of the data, which must match that of the ledger, if it has one.
 
     Attributes
     ----------
     release_
-        The release: its items are the names of the features, or their positions where they have none, and
-        `release_.guarantee` says what was promised.
+        The release: its items are the names of the features, or their positions without names, and
+        `release_.guarantee` is the privacy guarantee.
     n_features_in_
         The number of features.
     feature_names_in_
-        The names of the features, where X has names that are all strings.
+        The names of the features, if X has names that are all strings.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         self.dataset = dataset
 
     def fit(self, X: Any, y: Any) -> PrivateSelectKBest:
-        """Draws which features are kept, and spends epsilon.
+        """Draw the features to keep, and spend epsilon.
 
         Parameters
         ----------
@@ -154,19 +154,39 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         PrivateSelectKBest
             This selector.
         """
-        score, book = check_score(vars(self)["score"]), self._book()
-        # A fit that is refused must not leave the release of other columns behind.
+        score, book = check_score(vars(self)["score"]), None
+        if self.ledger is not None:
+            # The ledger must be for these data, which is checked before any row is read.
+            from discreet.ledger.charges import open_charge
+
+            book = open_charge(self.ledger, _PURPOSE, None, self.dataset).ledger
+        # A refused fit must not leave the release of other columns behind.
         self.__dict__.pop("release_", None)
         rows = check_array(matrix(X), accept_sparse="csr", dtype=None, ensure_all_finite=False, estimator=self)
-        _check_names(X)
+        if hasattr(X, "iloc") and hasattr(X, "columns") and not X.columns.is_unique:
+            repeated = X.columns[X.columns.duplicated()][0]
+            raise InvalidValueError(f"X must have columns of different names, but {quote(repeated)} is there twice")
         validate_data(self, X, y, skip_check_array=True)
-        targets = _read_targets(score, y)
+        if hasattr(score, "check_labels"):
+            score.check_labels(y)
+        targets = column_or_1d(as_array(y, "y"), warn=True)
+        if declared_family(y) is None:
+            # NumPy's type for a column of unknown type may depend on the rows, and then so would an error.
+            targets = targets.astype(object)
         if rows.shape[0] != len(targets):
-            # How many people there are is not for a message, though that both have as many is.
+            # The message does not show the number of rows, which may be private.
             raise InvalidValueError("y must have one target for each row of X")
+        scores, k = score.scores(rows, targets), self.k
+        if is_whole_number(k) and k > self.n_features_in_:
+            warnings.warn(
+                f"k={k} is more than the {self.n_features_in_} features of X: all are kept, and nothing is spent",
+                UserWarning,
+                stacklevel=2,
+            )
+            k = self.n_features_in_
         self.release_ = top_k(
-            score.scores(rows, targets),
-            self._limit_k(),
+            scores,
+            k,
             self.epsilon,
             labels=self._names(),
             mechanism=self.mechanism,
@@ -179,25 +199,25 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         return self
 
     def transform(self, X: Any) -> Any:
-        """The kept features of some rows, as they are.
+        """Return the kept features of some rows, unchanged.
 
         Parameters
         ----------
         X
-            Rows with the features that `fit` saw; missing values are handed on.
+            Rows with the features that `fit` saw; missing values are passed on.
         """
         check_is_fitted(self)
-        # scikit-learn would show the values of what has another form.
+        # Checked here, because the errors of scikit-learn show values.
         matrix(X)
         return super().transform(X)
 
     def inverse_transform(self, X: Any) -> Any:
-        """Rows of kept features with columns of zeros where features were left out.
+        """Return rows of kept features with columns of zeros in place of the other features.
 
         Parameters
         ----------
         X
-            Rows as `transform` returns them; missing values are handed on.
+            Rows as `transform` returns them; missing values are passed on.
         """
         support = self.get_support()
         rows = matrix(X)
@@ -205,18 +225,18 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
             raise InvalidValueError(f"X must have the {support.sum()} kept features, not {rows.shape[1]}")
         if not isinstance(rows, np.ndarray):
             return super().inverse_transform(rows)
-        # Unlike scikit-learn's, which refuses NaN.
+        # The method of scikit-learn refuses NaN.
         whole = np.zeros((len(rows), len(support)), rows.dtype)
         whole[:, support] = rows
         return whole
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name.
+        """Return the parameters by name.
 
         Parameters
         ----------
         deep
-            For other estimators: there is none inside this one.
+            Ignored: there is no estimator inside this one.
         """
         return {name: vars(self)[name] for name in self._get_param_names()}
 
@@ -225,25 +245,6 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         names = self._names()
         kept = set(self.release_.items)
         return np.array([item in kept for item in (range(self.n_features_in_) if names is None else names)], bool)
-
-    def _book(self) -> Ledger | None:
-        """The ledger, which must be for these data, before any row is looked at."""
-        if self.ledger is None:
-            return None
-        from discreet.ledger.charges import open_charge
-
-        return open_charge(self.ledger, _PURPOSE, None, self.dataset).ledger
-
-    def _limit_k(self) -> Any:
-        """K, or the number of features where that is less."""
-        if not is_whole_number(self.k) or self.k <= self.n_features_in_:
-            return self.k
-        warnings.warn(
-            f"k={self.k} is more than the {self.n_features_in_} features of X: all are kept, and nothing is spent",
-            UserWarning,
-            stacklevel=3,
-        )
-        return self.n_features_in_
 
     def _names(self) -> list[str] | None:
         if not hasattr(self, "feature_names_in_"):
@@ -259,22 +260,6 @@ class PrivateSelectKBest(SelectorMixin, BaseEstimator):  # type: ignore[misc]  #
         tags.target_tags.required = True
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
-        # A cell of text counts as missing, or as the number that it spells: refusing it would tell about its row.
+        # A cell of text counts as the number that it spells, or as missing: an error would reveal its row.
         tags.input_tags.string = True
         return tags
-
-
-def _read_targets(score: Score, y: Any) -> Any:
-    """The targets as an array, of a type that must not tell of their values, and that can hold the score's labels."""
-    if hasattr(score, "check_labels"):
-        score.check_labels(y)
-    targets = column_or_1d(as_array(y, "y"), warn=True)
-    # What type NumPy gives to a column of a type unknown here may depend on the rows, and then a refusal would.
-    return targets.astype(object) if declared_family(y) is None else targets
-
-
-def _check_names(X: Any) -> None:
-    """Raises where two columns of a pandas frame have one name: a release could not tell them apart."""
-    if hasattr(X, "iloc") and hasattr(X, "columns") and not X.columns.is_unique:
-        repeated = X.columns[X.columns.duplicated()][0]
-        raise InvalidValueError(f"X must have columns of different names, but {quote(repeated)} is there twice")

@@ -1,1 +1,1 @@
-"""The privacy budget: what was promised, what is spent, and every release, in one file that shows tampering."""
+"""The privacy budget: promise, cost and releases, in one file that shows tampering."""

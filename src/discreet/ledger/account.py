@@ -1,4 +1,7 @@
-"""What the records of a ledger come to: the budget, what is spent of it, and which requests were answered."""
+"""Compose the costs of releases, and read the records of a ledger into an account of budget, cost and requests.
+
+Costs compose by the sum of epsilons or by zCDP (docs/proofs.md, 6; conversion: Canonne, Kamath and Steinke 2020).
+"""
 
 from __future__ import annotations
 
@@ -23,27 +26,31 @@ if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
 
 
-# What many releases cost together: by the sum of their epsilons, and by zCDP.
-#
-# Pure: epsilons add (basic composition). zCDP: rhos add, and rho-zCDP is (epsilon, delta)-DP for every alpha > 1 with
-#
-#     epsilon = rho alpha + log(1 / (alpha delta)) / (alpha - 1) + log(1 - 1 / alpha)
-#
-# (Canonne, Kamath and Steinke 2020, Proposition 12). A release with a delta is delta-approximately rho-zCDP, and the
-# deltas add as well. Both hold when each release is chosen after seeing the ones before,
-# and so does the better of the two: on outcomes where the sum stays within the budget the ratio of probabilities is at
-# most e^epsilon, and all others are outcomes of a process that stops at the rho of the budget.
+Stored = AnyRelease | Sketch
+"""The results that a charge can be for."""
 
 _STEP = 10**9
-"""A converted epsilon is rounded up to a multiple of one billionth."""
+"""A converted epsilon is rounded up to a multiple of one billionth: ten digits, of which people see four."""
 
-_FLAT = 700.0
-"""Exponents beyond this leave the range of floats."""
+_LARGEST_EXPONENT = 700.0
+"""exp of a larger number overflows a float."""
+
+_COSTS = ("epsilon", "zcdp", "delta")
+
+_OPTIONAL = {"groups", "edition"}
+"""The keys that only some charges have: the number of groups of a release, and the chart of an edition."""
+
+_EDITION = {"chart", "period", "settings"}
 
 
 @dataclass(frozen=True, repr=False)
 class Composition:
-    """What releases come to.
+    """The composed cost of releases.
+
+    Epsilons add (basic composition), and so do the rhos of zCDP and the deltas: a release with a delta is
+    delta-approximately rho-zCDP. Both compositions hold if each release is chosen after seeing the earlier ones, and so
+    does the better of the two: on outcomes where the sum stays within the budget the ratio of probabilities is at most
+    e^epsilon, and all others are outcomes of a process that stops at the rho of the budget.
 
     Attributes
     ----------
@@ -63,86 +70,44 @@ class Composition:
         return repr_with_decimals(self, round_up)
 
     def plus(self, other: Composition) -> Composition:
-        """These releases and others."""
+        """Return the cost of these releases and others together."""
         delta = self.delta + other.delta if other.delta else self.delta  # mostly zero, and exact sums take time
         return Composition(self.epsilon + other.epsilon, self.rho + other.rho, delta)
 
     def by_zcdp(self, conversion: Fraction | None) -> Fraction | None:
-        """The epsilon by zCDP, converted at a delta that comes beside those of the releases; None without one."""
+        """Return the epsilon by zCDP at a delta that adds to those of the releases; None without one."""
         return None if conversion is None else zcdp_to_epsilon(self.rho, conversion)
 
     def spent(self, conversion: Fraction | None) -> Fraction:
-        """The epsilon, by the better of the two."""
+        """Return the smaller of the two epsilons."""
         other = self.by_zcdp(conversion)
         return self.epsilon if other is None else min(self.epsilon, other)
 
     def fits(self, epsilon: Fraction, conversion: Fraction | None, release_delta: Fraction = Fraction(0)) -> bool:
-        """Whether all of this is within epsilon and the sum of two deltas that were fixed beforehand."""
+        """Return True if the cost is within epsilon and the two deltas, which were fixed beforehand."""
         if self.delta > release_delta:
             return False
         return self.epsilon <= epsilon or self.spent(conversion) <= epsilon
 
 
-def zcdp_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    """The smallest epsilon for which rho-zCDP is shown to be (epsilon, delta)-DP, rounded up.
-
-    Examples
-    --------
-    >>> float(zcdp_to_epsilon(Fraction(1, 8), Fraction(1, 10**6)))
-    2.419093177
-    """
-    if rho == 0:
-        return Fraction(0)
-    # Every alpha gives a true bound, so a float may choose it; a ball decides what it is.
-    a = Fraction(_best_order(_log(rho), _log(delta)))
-    with precision(256 + 2 * max(abs(part.bit_length()) for part in (*a.as_integer_ratio(), int(rho)))):
-        alpha = ball(1 + a)
-        epsilon = ball(rho) * alpha - (alpha * ball(delta)).log() / ball(a) + (ball(a) / alpha).log()
-        mantissa, exponent = epsilon.upper().man_exp()
-    above = Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
-    return Fraction(max(0, math.ceil(above * _STEP)), _STEP)
-
-
-def _best_order(log_rho: float, log_delta: float) -> float:
-    """The alpha - 1 that is best, nearly.
-
-    The derivative of epsilon by alpha is rho + log(alpha delta) / (alpha - 1)^2: below zero up to the one alpha where
-    rho (alpha - 1)^2 + log alpha = log(1 / delta), and above zero after it.
-    """
-    low, high = -_FLAT, _FLAT
-    for _ in range(100):
-        middle = (low + high) / 2
-        grown = math.exp(min(_FLAT, log_rho + 2 * middle)) + math.log1p(math.exp(middle))
-        low, high = (middle, high) if grown < -log_delta else (low, middle)
-    return math.exp(low)
-
-
-def _log(number: Fraction) -> float:
-    return math.log(number.numerator) - math.log(number.denominator)
-
-
-Stored = AnyRelease | Sketch
-"""What a charge can be for."""
-
-
 @dataclass(frozen=True, repr=False)
 class Budget:
-    """What may be spent, and on whom.
+    """The budget of a ledger.
 
     Attributes
     ----------
     epsilon
         The most that all releases together may cost.
     delta
-        With a delta, the cost is that of (epsilon, delta)-differential privacy, by the better of two ways to add up.
+        With a delta, the cost is that of (epsilon, delta)-differential privacy, by the better of two compositions.
     release_delta
-        How much of delta is for releases that have one of their own; the rest is for adding up by zCDP.
+        The part of delta for releases that have a delta of their own; the rest is for composition by zCDP.
     adjacency
-        "add-remove" or "swap": the ledger takes releases under this one alone.
+        "add-remove" or "swap"; releases under the other one are refused.
     unit
-        Whose privacy it is, in words.
+        The people whose privacy the budget protects, in words.
     dataset
-        The name of the data that it is for, which a release must give as well; None where it is for any.
+        The name of the data, which a release must give as well; None for any data.
     """
 
     epsilon: Fraction
@@ -157,22 +122,22 @@ class Budget:
 
     @property
     def conversion_delta(self) -> Fraction | None:
-        """How much of delta is for adding up by zCDP; None where nothing is."""
-        # Fixed beforehand: whoever could trade one for the other by what was released would exceed both.
+        """Return the part of delta for composition by zCDP; None if there is none."""
+        # Fixed beforehand: a split chosen after seeing releases could exceed both parts.
         return None if self.delta is None or self.delta == self.release_delta else self.delta - self.release_delta
 
     def fits(self, cost: Composition) -> bool:
-        """Whether what releases come to is within the budget."""
+        """Return True if the composed cost of all releases fits the budget."""
         return cost.fits(self.epsilon, self.conversion_delta, self.release_delta)
 
     @classmethod
     def read(cls, content: dict[str, Any]) -> Budget:
-        """The budget in the first record."""
+        """Parse the budget in the first record."""
         delta = None if content["delta"] is None else fraction_from_json(content["delta"], "delta")
         release_delta = fraction_from_json(content.get("release_delta", 0), "release_delta")
         if not 0 <= release_delta <= (delta or 0):
             raise ValueError
-        # A ledger that was made before there were datasets says nothing of one.
+        # Ledgers of early versions have no dataset.
         dataset = content.get("dataset")
         epsilon = fraction_from_json(content["epsilon"], "epsilon")
         return cls(epsilon, delta, content["adjacency"], content["unit"], dataset, release_delta)
@@ -180,36 +145,36 @@ class Budget:
 
 @dataclass(frozen=True, repr=False)
 class Entry:
-    """One charge, and what was released for it.
+    """One charge and its release.
 
     Attributes
     ----------
     number
         The number of its record.
     time
-        When it was charged, in UTC, to the second.
+        The time of the charge in UTC, to the second.
     purpose
-        What the caller said it is for, or None.
+        The purpose that the caller gave, or None.
     k, d
-        How many items of how many, in each group where there are groups; d is that of the largest, and None where
-        nobody listed the items. Of a sketch, k is how many ranks it has.
+        The number of released items and of all items, per group; d is that of the largest group, and None under
+        partition selection. For a sketch, k is the number of its ranks.
     mechanism
         The mechanism's name and parameters.
     epsilon, zcdp, delta
-        What it cost.
+        The cost.
     version
         The version of discreet that charged it.
     fingerprint
         A hash of the public query.
     request_id
-        What the caller called the request, or None.
+        The caller's name for the request, or None.
     groups
-        How many groups were released, or None where the release was of one list.
+        The number of released groups, or None for one list.
     edition
-        The chart, the period and the settings of a chart that `discreet publish` released; None for all other charges,
-        whatever their callers say of them.
+        The chart, the period and the settings of a chart that `discreet publish` released; None for all other charges:
+        no argument of a caller sets it.
     stored
-        The release as JSON holds it, or None where none was stored: it is spent all the same.
+        The release as JSON, or None if none was stored; the cost is spent in either case.
     """
 
     number: int
@@ -233,28 +198,28 @@ class Entry:
 
     @classmethod
     def read(cls, record: Record) -> Entry:
-        """The entry of a charge."""
+        """Parse the record of a charge."""
         content = record.content
         cost = cost_of(*(content.pop(name) for name in _COSTS))
         return cls(number=record.number, epsilon=cost.epsilon, zcdp=cost.rho, delta=cost.delta, **content)
 
     @property
     def release(self) -> Stored | None:
-        """What was released, or None where a crash came between the charge and the storing."""
+        """Return the release, or None if a crash came between the charge and the storing."""
         return None if self.stored is None else read_stored(self.stored)
 
     @property
     def is_sketch(self) -> bool:
-        """Whether it is of a sketch: k is then how many ranks it has."""
+        """Return True for the charge of a sketch."""
         return bool(self.mechanism["name"] == DiscreteLaplace.name)
 
 
 @dataclass(frozen=True)
 class Account:
-    """The records up to `last`, added up.
+    """The state after the records up to `last`.
 
-    Later records make a new account. The dictionaries are shared with it: they only grow, and reading a record twice,
-    as two threads may, changes nothing.
+    Later records make a new account that shares the dictionaries. These only grow, and reading a record twice, as two
+    threads may, changes nothing.
     """
 
     budget: Budget
@@ -266,45 +231,48 @@ class Account:
     locked_by: int | None = None
 
     def after(self, record: Record) -> Account:
-        """Return the account once one more record is read."""
+        """Return the account extended by one record; raise ValueError unless the record is well-formed."""
         if record.kind == CHARGE:
-            return self._after_charge(record, record.content)
+            content = record.content
+            request, edition = content["request_id"], content.get("edition")
+            if edition is not None and edition.keys() != _EDITION:
+                raise ValueError
+            if content.keys() - _OPTIONAL != _KEYS or (
+                request and self.requests.setdefault(request, record.number) != record.number
+            ):
+                raise ValueError
+            self.stores.setdefault(record.number, None)
+            time, cost = datetime.fromisoformat(content["time"]), cost_of(*(content[name] for name in _COSTS))
+            if time < self.time:
+                raise ValueError
+            return replace(self, last=record, time=time, spent=self.spent.plus(cost))
         if record.kind == LOCK and record.content["charge"] in self.stores:
             return replace(self, last=record, locked_by=record.content["charge"])
         if record.kind == REOPEN and self.locked_by is not None and record.content["reason"]:
             return replace(self, last=record, locked_by=None)
-        # Canonical JSON begins with the number; the release behind it can be long and is not read here.
+        # Canonical JSON begins with the number; the release after it can be long and is not parsed here.
         charge = int(record.body.partition(",")[0].removeprefix('{"charge":'))
         if record.kind != STORE or self.stores[charge] not in (None, record.number):
             raise ValueError
         self.stores[charge] = record.number
         return replace(self, last=record)
 
-    def _after_charge(self, record: Record, content: dict[str, Any]) -> Account:
-        request, edition = content["request_id"], content.get("edition")
-        if edition is not None and edition.keys() != _EDITION:
-            raise ValueError
-        if content.keys() - _OPTIONAL != _KEYS or (
-            request and self.requests.setdefault(request, record.number) != record.number
-        ):
-            raise ValueError
-        self.stores.setdefault(record.number, None)
-        time, spent = datetime.fromisoformat(content["time"]), self.spent.plus(cost_of(*(content[c] for c in _COSTS)))
-        if time < self.time:
-            raise ValueError
-        return replace(self, last=record, time=time, spent=spent)
 
-
-def read_stored(data: Any) -> Stored:
-    """The release or the sketch that was stored, as its format says."""
-    return Sketch.from_dict(data) if is_sketch(data) else read_release(data)
+_KEYS = {each.name for each in fields(Entry)} - {"number", "stored"} - _OPTIONAL
+"""The keys that every charge has."""
 
 
 def extend_account(account: Account | None, records: Iterable[Record]) -> Account:
-    """The account after these records, each of which is checked; without one before, the first is the budget."""
+    """Return the account after these records, each of which is checked; without an account, the first is the budget."""
     for record in check_chain(None if account is None else account.last, records):
         try:
-            account = _open_account(record) if account is None else account.after(record)
+            if account is not None:
+                account = account.after(record)
+            elif record.kind == BUDGET:
+                time = datetime.fromisoformat(record.content["time"])
+                account = Account(Budget.read(record.content), record, time)
+            else:
+                raise ValueError
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
             said = explain_malformed(error)
         else:
@@ -317,40 +285,57 @@ def extend_account(account: Account | None, records: Iterable[Record]) -> Accoun
 
 @lru_cache(maxsize=1024)
 def cost_of(epsilon: str, zcdp: str, delta: str) -> Composition:
-    """A cost from its texts; most charges of a ledger cost the same."""
-    costs = {"epsilon": epsilon, "zcdp": zcdp, "delta": delta}
-    cost = Composition(*(fraction_from_json(text, name) for name, text in costs.items()))
+    """Parse a cost; cached, because most charges of a ledger cost the same."""
+    costs = zip(_COSTS, (epsilon, zcdp, delta), strict=True)
+    cost = Composition(*(fraction_from_json(text, name) for name, text in costs))
     if min(cost.epsilon, cost.rho, cost.delta) < 0:
         raise ValueError
     return cost
 
 
-_COSTS = ("epsilon", "zcdp", "delta")
-_OPTIONAL = {"groups", "edition"}
-"""The keys that some charges have: the number of groups of a release, and the chart of an edition."""
-
-_EDITION = {"chart", "period", "settings"}
-
-_KEYS = {each.name for each in fields(Entry)} - {"number", "stored"} - _OPTIONAL
-"""The keys that every charge has."""
+def read_stored(data: Any) -> Stored:
+    """Return the release or the sketch from its stored form."""
+    return Sketch.from_dict(data) if is_sketch(data) else read_release(data)
 
 
-def _open_account(record: Record) -> Account:
-    if record.kind != BUDGET:
-        raise ValueError
-    return Account(Budget.read(record.content), record, datetime.fromisoformat(record.content["time"]))
+def zcdp_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
+    """Return the smallest epsilon for which rho-zCDP is shown to be (epsilon, delta)-DP, rounded up.
 
+    By Proposition 12 of Canonne, Kamath and Steinke (2020), every alpha > 1 gives the bound
+    epsilon = rho alpha + log(1 / (alpha delta)) / (alpha - 1) + log(1 - 1 / alpha).
 
-# What a budget comes to, in rows for people: what is promised, spent and left; no number is better than the exact.
+    Examples
+    --------
+    >>> float(zcdp_to_epsilon(Fraction(1, 8), Fraction(1, 10**6)))
+    2.419093177
+    """
+    if rho == 0:
+        return Fraction(0)
+    log_rho, log_delta = (math.log(each.numerator) - math.log(each.denominator) for each in (rho, delta))
+    # The derivative of epsilon by alpha is rho + log(alpha delta) / (alpha - 1)^2: negative up to the one alpha where
+    # rho (alpha - 1)^2 + log alpha = log(1 / delta), and positive after it. Bisect over log(alpha - 1).
+    low, high = -_LARGEST_EXPONENT, _LARGEST_EXPONENT
+    for _ in range(100):
+        middle = (low + high) / 2
+        grown = math.exp(min(_LARGEST_EXPONENT, log_rho + 2 * middle)) + math.log1p(math.exp(middle))
+        low, high = (middle, high) if grown < -log_delta else (low, middle)
+    # Every alpha gives a valid bound, so alpha may be a float; the bound itself is computed with balls.
+    a = Fraction(math.exp(low))
+    with precision(256 + 2 * max(abs(part.bit_length()) for part in (*a.as_integer_ratio(), int(rho)))):
+        alpha = ball(1 + a)
+        epsilon = ball(rho) * alpha - (alpha * ball(delta)).log() / ball(a) + (ball(a) / alpha).log()
+        mantissa, exponent = epsilon.upper().man_exp()
+    above = Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+    return Fraction(max(0, math.ceil(above * _STEP)), _STEP)
 
 
 def describe_whose(ledger: Ledger) -> str:
-    """Whose privacy a budget is about, in words."""
+    """Return the people and the adjacency that a budget protects, in words."""
     return f"the privacy of {printable(ledger.budget.unit)}, {ledger.budget.adjacency}"
 
 
 def summarize_budget(ledger: Ledger) -> dict[str, str]:
-    """The rows, by their names: what is spent is rounded up, and what is left down."""
+    """Return the rows of a summary by name; spent numbers are rounded up, remaining ones down."""
     budget, composition, entries = ledger.budget, ledger.composition, ledger.history()
     lost = sum(entry.stored is None for entry in entries)
     promised = [
@@ -359,6 +344,8 @@ def summarize_budget(ledger: Ledger) -> dict[str, str]:
         *([f"{round_up(budget.release_delta)} of it for releases"] if budget.release_delta else []),
     ]
     deltas = {"delta": f"{round_up(composition.delta)} of {round_up(budget.release_delta)} is spent on releases"}
+    zcdp = composition.by_zcdp(budget.conversion_delta)
+    converted = "which needs a delta" if zcdp is None else f"epsilon {round_up(zcdp)}"
     return {
         **({} if budget.dataset is None else {"dataset": printable(budget.dataset)}),
         "budget": ", ".join(promised),
@@ -367,11 +354,7 @@ def summarize_budget(ledger: Ledger) -> dict[str, str]:
         **({"locked": "releases are refused until 'discreet budget reopen'"} if ledger.is_locked else {}),
         **(deltas if budget.release_delta else {}),
         "by sum": round_up(composition.epsilon),
-        "by zCDP": _describe_zcdp(composition.by_zcdp(budget.conversion_delta), composition.rho),
+        "by zCDP": f"rho {round_up(composition.rho)}, {converted}",
         "releases": f"{len(entries)}" + (f", {lost} of them without a stored release" if lost else ""),
         "head": ledger.head,
     }
-
-
-def _describe_zcdp(epsilon: Fraction | None, rho: Fraction) -> str:
-    return f"rho {round_up(rho)}" + (", which needs a delta" if epsilon is None else f", epsilon {round_up(epsilon)}")

@@ -1,4 +1,8 @@
-"""Charges: what one says, and whether it is granted, by the budget, the adjacency, the clock and earlier requests."""
+"""Describe the public query behind a release, and grant or refuse its charge to a ledger.
+
+A query and its fingerprint depend on the request and never on the data. A charge is granted if budget, adjacency,
+dataset and clock allow it; a request that was answered before gets its stored release and costs nothing.
+"""
 
 from __future__ import annotations
 
@@ -29,20 +33,25 @@ if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
 
 
-# The public query behind a release, and its fingerprint: what was asked, never what the data answered.
-
 MOST_LABELS = 100_000
-"""Labels of larger domains are not read for the fingerprint: it would take longer than the release."""
+"""Labels of larger domains are left out of the fingerprint: hashing them would take longer than the release."""
+
+_BACK = timedelta(minutes=1)
+"""The most by which a clock may lie behind the last charge: clocks of two machines differ by seconds."""
+
+_LONGEST_TEXT = 1000
+"""The most characters of a purpose, a request id or a dataset: they are printed in tables."""
+
+_ROOM, _ROOM_PER_ITEM = 32_768, 200
+"""Estimated bytes of a charge with its journal, and of one released item."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """What is asked: k of d items or, for a sketch, ranks, with a guarantee, of a source described in public terms.
+    """A public query: k of d items (or k ranks of a sketch), with a guarantee, of a source in public terms.
 
-    Items that nobody listed have no d.
-
-    `dataset` is the caller's name for the data, or None; `groups` how many groups it is asked for, d then being the
-    size of the largest, or None where there are none.
+    d is None under partition selection, where nobody listed the items. `dataset` is the caller's name for the data, or
+    None. `groups` is the number of groups, or None for one list; d is then that of the largest group.
     """
 
     k: int
@@ -54,7 +63,7 @@ class Query:
 
     @property
     def fingerprint(self) -> str:
-        """The same for two queries that ask the same, whatever the data."""
+        """Return a hash that is equal for equal queries, whatever the data."""
         named = {} if self.dataset is None else {"dataset": self.dataset}
         promised = _promise_to_dict(self.guarantee)
         return digest(canonical({"k": self.k, "d": self.d, "guarantee": promised, "source": self.source, **named}))
@@ -82,7 +91,7 @@ def _query_of_sketch(request: SketchRequest, dataset: str | None) -> Query:
 
 def _promise_to_dict(guarantee: Guarantee) -> dict[str, Any]:
     promised = guarantee.to_dict()
-    del promised["zcdp"]  # which a later version may know better
+    del promised["zcdp"]  # a later version may have a smaller bound
     return promised
 
 
@@ -91,7 +100,7 @@ def _describe(source: Source) -> dict[str, Any]:
 
 
 def _digest_members(requests: Sequence[Request]) -> str:
-    """A hash of what is asked of each group, in their order: its size, its share, and what is public of its source."""
+    """Return a hash of the queries of all groups, in order: size, guarantee, and public description of the source."""
     promises: dict[int, dict[str, Any]] = {}
     told: dict[int, dict[str, Any]] = {}
     room = MOST_LABELS
@@ -109,27 +118,18 @@ def _digest_members(requests: Sequence[Request]) -> str:
 
 
 def _hash_of_labels(labels: Any, most: int) -> dict[str, Any]:
-    """A hash of the labels that the caller gave, in an order of the labels alone: theirs can be that of the scores."""
+    """Return a hash of the caller's labels, sorted: their given order can be that of the scores."""
     if labels is None or len(labels) > most:
         return {}
-    # The text of a list tells its members and their types apart, and is made quickly.
+    # The repr of a list distinguishes its members and their types, and is fast.
     return {"labels": digest(repr(sort_labels(labels)))}
-
-
-_BACK = timedelta(minutes=1)
-"""How far a clock may go back, or the clocks of two machines differ, before one of them counts as wrong."""
-
-_LONGEST = 1000
-
-_ROOM, _ROOM_PER_ITEM = 32_768, 200
-"""About how many bytes a charge with its journal, and an item of a release, take in a ledger."""
 
 
 @dataclass(frozen=True)
 class Charge:
-    """The ledger that a release is to be charged to, and the words of its caller.
+    """The ledger that a release will be charged to, and the texts of its caller.
 
-    `edition` is written by `discreet publish` alone: no argument of `top_k` or `sketch` leads to it.
+    `edition` is written by `discreet publish` alone: no argument of `top_k` or `sketch` sets it.
     """
 
     ledger: Ledger
@@ -139,19 +139,19 @@ class Charge:
     edition: dict[str, str | None] | None = None
 
     def query(self, request: AnyRequest) -> Query:
-        """What is charged: the public query behind a request."""
+        """Return the public query of a request, which is what is charged."""
         return query_of(request, self.dataset)
 
     def is_new(self) -> bool:
-        """Return whether the request was not charged before."""
+        """Return True unless the request was charged before."""
         return self.request_id is None or not self.ledger.has_request(self.request_id)
 
     def check_room(self, query: Query) -> None:
-        """Raise where the disk of the ledger has no room for the charge and the release."""
+        """Raise if the disk of the ledger has no room for the charge and the release."""
         self.ledger.check_room(_ROOM + _ROOM_PER_ITEM * query.k * (query.groups or 1))
 
     def spend(self, query: Query) -> tuple[Record | None, Stored | None]:
-        """The charge, which is made; or, and without one, what was released for the same request before."""
+        """Charge the query and return the record; for a request that was answered before, return its release."""
         granted = self.ledger.charge(query, self.purpose, self.request_id, self.edition)
         return (granted, None) if isinstance(granted, Record) else (None, granted)
 
@@ -160,7 +160,7 @@ class Charge:
         self.ledger.lock(record)
 
     def keep(self, record: Record, release: Stored) -> None:
-        """Stores what was released for a charge, before anybody sees it."""
+        """Store the release of a charge, before the caller sees it."""
         self.ledger.keep(record, release)
 
 
@@ -171,10 +171,7 @@ def open_charge(
     dataset: str | None,
     delta: Fraction = Fraction(0),
 ) -> Charge:
-    """The charge that a release will make, on a ledger that is for its data; the words of the caller are checked.
-
-    `delta` is that of the release, where it has one.
-    """
+    """Check the texts of the caller, open the ledger, and return the charge for a release with this delta."""
     from discreet.ledger.ledger import Ledger
 
     for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset)):
@@ -193,25 +190,40 @@ def charge_record(
     request_id: str | None,
     edition: dict[str, str | None] | None = None,
 ) -> Record:
-    """Return the record of a charge, if it is granted."""
+    """Return the record of a charge; raise if the charge is refused."""
     if account.locked_by is not None:
         raise LedgerError(
             f"the ledger is locked: for charge {account.locked_by} discreet found a fault in its own work and withheld "
             "the release; nothing was drawn. Once the fault is known, 'discreet budget reopen' unlocks the ledger"
         )
     check_dataset(account, query.dataset)
-    _check_adjacency(account, query)
-    check_release_delta(account, query.guarantee.delta)
-    _check_budget(account, Composition(query.guarantee.epsilon, query.guarantee.zcdp, query.guarantee.delta))
+    budget, guarantee = account.budget, query.guarantee
+    if guarantee.adjacency != budget.adjacency:
+        raise InvalidValueError(
+            f"adjacency must be that of the ledger, {budget.adjacency!r}, not {guarantee.adjacency!r}"
+        )
+    check_release_delta(account, guarantee.delta)
+    total = account.spent.plus(Composition(guarantee.epsilon, guarantee.zcdp, guarantee.delta))
+    if not budget.fits(total):
+        rest = f"{round_down(epsilon_left(account))} of {round_up(budget.epsilon)} is left, and nothing was drawn"
+        if budget.conversion_delta is not None:
+            after = round_up(total.spent(budget.conversion_delta))
+            rest = f"it would bring what is spent at delta {round_up(budget.conversion_delta)} to {after}; {rest}"
+        raise BudgetSpentError(f"epsilon {round_up(guarantee.epsilon)} does not fit: {rest}")
+    time = now()
+    if time < account.time - _BACK:
+        raise LedgerError(
+            f"the clock says {stamp(time)}, but the last charge was at {stamp(account.time)}; nothing was drawn"
+        )
     content = {
-        "time": stamp(_time(account)),
+        "time": stamp(max(time, account.time)),
         "purpose": purpose,
         "k": query.k,
         "d": query.d,
-        "mechanism": mechanism_to_dict(query.guarantee.mechanism),
-        "epsilon": str(query.guarantee.epsilon),
-        "zcdp": spell_exactly(query.guarantee.zcdp),
-        "delta": str(query.guarantee.delta),
+        "mechanism": mechanism_to_dict(guarantee.mechanism),
+        "epsilon": str(guarantee.epsilon),
+        "zcdp": spell_exactly(guarantee.zcdp),
+        "delta": str(guarantee.delta),
         "version": discreet.__version__,
         "fingerprint": query.fingerprint,
         "request_id": request_id,
@@ -222,7 +234,7 @@ def charge_record(
 
 
 def stored_release(connection: Connection, account: Account, request_id: str, query: Query) -> Stored:
-    """The release that is stored for a request, which must ask the same."""
+    """Return the stored release of a request; raise unless the request asked the same query."""
     entry = Entry.read(_checked_record(connection, account.requests[request_id]))
     if entry.fingerprint != query.fingerprint:
         raise InvalidValueError(f"request_id must be new for a new query, and {quote(request_id)} was for another one")
@@ -236,12 +248,12 @@ def stored_release(connection: Connection, account: Account, request_id: str, qu
 
 
 def epsilon_left(account: Account) -> Fraction:
-    """The epsilon of the budget less what is spent."""
+    """Return the epsilon of the budget minus the spent epsilon."""
     return max(Fraction(0), account.budget.epsilon - account.spent.spent(account.budget.conversion_delta))
 
 
 def check_dataset(account: Account, dataset: str | None) -> None:
-    """Raises where the ledger is for other data than those that a release names; one for any takes all."""
+    """Raise if the ledger is for one dataset and a release names another or none."""
     own = account.budget.dataset
     if own is not None and dataset is None:
         raise InvalidValueError(f"dataset must be given, because the ledger is for one alone, {quote(own)}")
@@ -250,9 +262,9 @@ def check_dataset(account: Account, dataset: str | None) -> None:
 
 
 def check_release_delta(account: Account, delta: Fraction, is_new: bool = True) -> None:
-    """Raises where the deltas of releases would come to more than the ledger has for them.
+    """Raise if the deltas of all releases would exceed the ledger's part for them.
 
-    One that may have been charged before, and then costs nothing, is refused only where no release can have a delta.
+    A request that is not new may cost nothing; it is refused only if the ledger has no delta for releases at all.
     """
     own = account.budget.release_delta
     if not delta or (own and not is_new) or account.spent.delta + delta <= own:
@@ -267,54 +279,27 @@ def check_release_delta(account: Account, delta: Fraction, is_new: bool = True) 
 
 
 def check_text(given: Any, name: str) -> str:
-    """A text for people to read later: not empty, and of a length that can be printed."""
+    """Return a text; raise unless it is neither blank nor too long to print."""
     if not isinstance(given, str):
         raise InvalidTypeError(f"{name} must be a text, not {quote(given)}")
-    if not given.strip() or len(given) > _LONGEST:
-        raise InvalidValueError(f"{name} must have from 1 to {_LONGEST} characters, not {quote(given)}")
+    if not given.strip() or len(given) > _LONGEST_TEXT:
+        raise InvalidValueError(f"{name} must have from 1 to {_LONGEST_TEXT} characters, not {quote(given)}")
     return given
 
 
 def now() -> datetime:
-    """The time, to the second: anything finer would tell how long a release took, and that depends on the scores."""
+    """Return the time to the second: a finer one would reveal the duration of a release, which depends on scores."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 def stamp(time: datetime) -> str:
-    """A time as the ledger writes it."""
+    """Format a time as the ledger writes it."""
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _checked_record(connection: Connection, number: int) -> Record:
-    """A record that was checked when it was first read, checked again."""
+    """Read a record again and check that it is still intact and in its place."""
     record, before = record_at(connection, number), record_at(connection, number - 1)
     if record is None:
         raise damage_error(number, "is missing")
     return next(check_chain(before, [record]))
-
-
-def _check_adjacency(account: Account, query: Query) -> None:
-    own, given = account.budget.adjacency, query.guarantee.adjacency
-    if given != own:
-        raise InvalidValueError(f"adjacency must be that of the ledger, {own!r}, not {given!r}")
-
-
-def _check_budget(account: Account, cost: Composition) -> None:
-    budget, total = account.budget, account.spent.plus(cost)
-    if budget.fits(total):
-        return
-    rest = f"{round_down(epsilon_left(account))} of {round_up(budget.epsilon)} is left, and nothing was drawn"
-    if budget.conversion_delta is not None:
-        after = round_up(total.spent(budget.conversion_delta))
-        rest = f"it would bring what is spent at delta {round_up(budget.conversion_delta)} to {after}; {rest}"
-    raise BudgetSpentError(f"epsilon {round_up(cost.epsilon)} does not fit: {rest}")
-
-
-def _time(account: Account) -> datetime:
-    """The time of a charge, which is not before the last one."""
-    time = now()
-    if time < account.time - _BACK:
-        raise LedgerError(
-            f"the clock says {stamp(time)}, but the last charge was at {stamp(account.time)}; nothing was drawn"
-        )
-    return max(time, account.time)

@@ -1,8 +1,8 @@
-"""Ledger: a privacy budget in a file, which every release is charged to before it is drawn.
+"""A privacy budget in a file, to which every release is charged before it is drawn.
 
-Charge, draw, store, return. A charge is on the disk before a random bit is drawn, and the release is on the disk before
-the caller sees it. What ends in between loses budget and never privacy: a charge without a release is spent, and never
-drawn again.
+The order is charge, draw, store, return: a charge is on disk before a random bit is drawn, and the release is on disk
+before the caller sees it. A crash in between loses budget and never privacy: a charge without a release stays spent and
+is never drawn again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ from discreet.privacy import Number, check_adjacency, exact, positive
 from discreet.text import decimal, printable
 
 WAIT = 30.0
-"""Seconds to wait for other processes."""
+"""Seconds to wait for other processes: far longer than any transaction, short enough for a person."""
+
+_MOST_WAIT = 10**6
+"""The longest wait in seconds, eleven days; SQLite counts milliseconds in 32 bits."""
 
 
 class Ledger:
@@ -47,7 +50,7 @@ class Ledger:
     path
         The file, which must be a ledger already: `Ledger.create` makes one. Its records are checked on opening.
     wait
-        How many seconds to wait for other processes that are writing to it.
+        The seconds to wait for other processes that are writing to it.
 
     Examples
     --------
@@ -67,13 +70,13 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, wait: float = WAIT) -> None:
-        self._path, self._wait = as_path(path), _seconds(wait)
+        self._path, self._wait = as_path(path), _check_wait(wait)
         self._account: Account | None = None
         self._read()
 
     @classmethod
     def unread(cls, path: str | os.PathLike[str]) -> Ledger:
-        """A ledger whose records will be checked when the first charge is made; `top_k` opens a path so."""
+        """Return a ledger whose records are checked at the first charge; `top_k` opens a path this way."""
         ledger = cls.__new__(cls)
         ledger._path, ledger._wait, ledger._account = as_path(path), WAIT, None
         return ledger
@@ -91,33 +94,43 @@ class Ledger:
         dataset: str | None = None,
         wait: float = WAIT,
     ) -> Ledger:
-        """Makes a new ledger, in a file that does not exist yet and that its owner alone may read.
+        """Make a new ledger, in a file that does not exist yet and that only its owner may read.
 
         Parameters
         ----------
         path
             The file.
         epsilon
-            What may be spent in all, taken exactly.
+            The most that all releases together may cost, taken exactly.
         delta
             With a delta the budget is one of (epsilon, delta)-differential privacy, and many small releases cost less.
         release_delta
-            How much of delta is for the deltas of releases, such as those of items that nobody listed. The rest is for
-            adding up many releases. By default it is 0, and releases with a delta are refused.
+            The part of delta for the deltas of releases, such as those of partition selection (items that nobody
+            listed). The rest is for composition. By default it is 0, and releases with a delta are refused.
         adjacency
             "add-remove" or "swap", the same for all releases.
         unit
-            Whose privacy it is, in words, such as "users of ratings".
+            The people whose privacy is protected, in words, such as "users of ratings".
         dataset
-            The name of the data that it is for: a release that does not give the same name is refused, before anything
-            is read. By default it is for any.
+            The name of the data: a release that does not give the same name is refused before any data are read. By
+            default the ledger is for any data.
         wait
             As in `Ledger`.
         """
         check_adjacency(adjacency)
-        _seconds(wait)
-        whole = None if delta is None else _delta(delta)
-        part = Fraction(0) if release_delta is None else _check_release_delta(release_delta, whole)
+        _check_wait(wait)
+        whole, part = None, Fraction(0)
+        if delta is not None:
+            whole = positive(delta, "delta")
+            if whole >= 1:
+                raise InvalidValueError(f"delta must be below 1, not {quote(delta)}")
+        if release_delta is not None:
+            part = exact(release_delta, "release_delta")
+            if whole is None:
+                raise InvalidValueError("release_delta must be left out without delta, of which it is a part")
+            if not 0 <= part <= whole:
+                given = quote(release_delta)
+                raise InvalidValueError(f"release_delta must be from 0 to delta, {decimal(whole)}, not {given}")
         budget = {
             "epsilon": str(positive(epsilon, "epsilon")),
             "delta": None if whole is None else str(whole),
@@ -127,7 +140,7 @@ class Ledger:
             "dataset": None if dataset is None else charges.check_text(dataset, "dataset"),
             "time": charges.stamp(charges.now()),
             "version": discreet.__version__,
-            # So that no two ledgers have a hash in common.
+            # No two ledgers share a hash.
             "id": secrets.token_hex(16),
         }
         store.make_file(as_path(path), next_record(None, BUDGET, budget))
@@ -137,7 +150,7 @@ class Ledger:
         return f"Ledger({str(self._path)!r})"
 
     def _repr_html_(self) -> str:
-        """The notebook view, which shows what `discreet budget show` does."""
+        """Return the notebook view, with the rows of `discreet budget show`."""
         from discreet.html_text import make_html_table, make_html_view
         from discreet.ledger.account import describe_whose, summarize_budget
 
@@ -146,37 +159,37 @@ class Ledger:
 
     @property
     def path(self) -> str:
-        """The file, as an absolute path."""
+        """Return the absolute path of the file."""
         return str(self._path)
 
     @property
     def budget(self) -> Budget:
-        """What may be spent."""
+        """Return the budget."""
         return self._read().budget
 
     @property
     def composition(self) -> Composition:
-        """The sums of what was charged: epsilon, zCDP's rho, and delta."""
+        """Return the sums of all charges: epsilon, zCDP's rho, and delta."""
         return self._read().spent
 
     @property
     def spent(self) -> Fraction:
-        """The epsilon spent: the sum, or with a delta what zCDP makes of it where that is less."""
+        """Return the spent epsilon: the sum, or with a delta the smaller of the sum and the epsilon by zCDP."""
         account = self._read()
         return account.spent.spent(account.budget.conversion_delta)
 
     @property
     def left(self) -> Fraction:
-        """The epsilon of the budget less what is spent."""
+        """Return the epsilon of the budget minus the spent epsilon."""
         return charges.epsilon_left(self._read())
 
     @property
     def head(self) -> str:
-        """The hash of the last record. Kept elsewhere, it shows later whether records were removed."""
+        """Return the hash of the last record. A copy kept elsewhere reveals later removal of records."""
         return self._read().last.hash
 
     def history(self) -> list[Entry]:
-        """All charges in order, with their releases."""
+        """Return all charges in order, with their releases."""
         entries: dict[int, Entry] = {}
         for record in self._all()[1]:
             if record.kind == CHARGE:
@@ -187,12 +200,12 @@ class Ledger:
         return list(entries.values())
 
     def check(self, head: str | None = None) -> int:
-        """Checks every record, and that `head`, a hash kept from before, is among them.
+        """Check every record, and that `head`, a hash kept from before, is among them.
 
         Returns
         -------
         int
-            How many records came after `head`, or without one how many there are.
+            The number of records after `head`, or without one the number of all records.
         """
         if head is not None and not re.fullmatch("[0-9a-f]{64}", str(head)):
             raise InvalidValueError(f"head must be the 64 hexadecimal digits that the ledger shows, not {quote(head)}")
@@ -207,26 +220,26 @@ class Ledger:
         return len(hashes) - 1 - hashes.index(head)
 
     def export(self) -> dict[str, Any]:
-        """All records, in terms that JSON can hold, with which others can check the chain."""
+        """Return all records as JSON values, with which others can check the chain."""
         _, found = self._all()
         listed = [{**vars(each), "body": each.content} for each in found]
         return {"format": 1, "head": found[-1].hash, "records": listed}
 
     def check_dataset(self, dataset: str | None) -> None:
-        """Raises where the ledger is for other data than those of this name; `top_k` calls this before it reads any."""
-        # What was read once is enough: a charge finds a file that was replaced since.
+        """Raise if the ledger is for other data; `top_k` calls this before it reads any."""
+        # An earlier reading suffices: the charge itself detects a file that was replaced since.
         charges.check_dataset(self._account or self._read(), dataset)
 
     def check_release_delta(self, delta: Fraction, is_new: bool) -> None:
-        """Raises where the ledger has not so much delta for a release; `top_k` calls this before it reads any data."""
+        """Raise if a release's delta does not fit the ledger; `top_k` calls this before it reads any data."""
         charges.check_release_delta(self._account or self._read(), delta, is_new)
 
     def has_request(self, request_id: str) -> bool:
-        """Return whether a request of this name was charged."""
+        """Return True if a request of this name was charged."""
         return request_id in self._read().requests
 
     def check_room(self, size: int) -> None:
-        """Raise where the disk has no room for so many bytes; `top_k` calls this before it charges a release."""
+        """Raise if the disk has no room for `size` bytes; `top_k` calls this before it charges a release."""
         check_free_space(self._path, size)
 
     def charge(
@@ -236,12 +249,12 @@ class Ledger:
         request_id: str | None,
         edition: dict[str, str | None] | None = None,
     ) -> Record | Stored:
-        """Charges a query, or finds the release of a request that was answered before; `top_k` calls this.
+        """Charge a query, or return the release of a request that was answered before; `top_k` calls this.
 
         Returns
         -------
         Record, Release, GroupedRelease or Sketch
-            The charge, which is on the disk; or what was released for the same request.
+            The charge, which is on disk; or the stored release of the same request.
         """
         with store.write_transaction(self._path, self._wait) as connection:
             account = self._catch_up(connection)
@@ -252,7 +265,7 @@ class Ledger:
         return record
 
     def keep(self, charge: Record, release: Stored) -> None:
-        """Stores what was released for a charge; `top_k` calls this before the caller sees the release."""
+        """Store the release of a charge; `top_k` calls this before the caller sees the release."""
         try:
             with store.write_transaction(self._path, self._wait) as connection:
                 account = self._catch_up(connection)
@@ -268,11 +281,11 @@ class Ledger:
 
     @property
     def is_locked(self) -> bool:
-        """True if releases are refused because discreet found a fault in its own work."""
+        """Return True if releases are refused because discreet found a fault in its own work."""
         return self._read().locked_by is not None
 
     def lock(self, charge: Record) -> None:
-        """Refuse all further releases; `top_k` calls this where a release was withheld for a fault of discreet."""
+        """Refuse all further releases; `top_k` calls this after it withheld a release for a fault of discreet."""
         with store.write_transaction(self._path, self._wait) as connection:
             account = self._catch_up(connection)
             if store.record_at(connection, charge.number) != charge:
@@ -301,13 +314,13 @@ class Ledger:
             return self._catch_up(connection)
 
     def _all(self) -> tuple[Account, list[Record]]:
-        """All records, each checked anew, and what they come to."""
+        """Read and check all records anew; return them with their account."""
         with store.read_transaction(self._path, self._wait) as connection:
             found = list(store.records(connection))
         return extend_account(None, found), found
 
     def _catch_up(self, connection: Connection) -> Account:
-        """The account of all records; those that were checked before are not read again, but for the last of them."""
+        """Return the account of all records, reading only the last known record and those after it."""
         account = self._account
         if account is not None and store.record_at(connection, account.last.number) != account.last:
             raise damage_error(account.last.number, "was edited or removed")
@@ -316,24 +329,8 @@ class Ledger:
         return account
 
 
-def _seconds(wait: Any) -> float:
+def _check_wait(wait: Any) -> float:
     seconds = exact(wait, "wait")
-    if not 0 <= seconds <= 10**6:
+    if not 0 <= seconds <= _MOST_WAIT:
         raise InvalidValueError(f"wait must be from 0 to 10^6 seconds, not {quote(wait)}")
     return float(seconds)
-
-
-def _check_release_delta(given: Any, delta: Fraction | None) -> Fraction:
-    part = exact(given, "release_delta")
-    if delta is None:
-        raise InvalidValueError("release_delta must be left out without delta, of which it is a part")
-    if not 0 <= part <= delta:
-        raise InvalidValueError(f"release_delta must be from 0 to delta, {decimal(delta)}, not {quote(given)}")
-    return part
-
-
-def _delta(delta: Any) -> Fraction:
-    number = positive(delta, "delta")
-    if number >= 1:
-        raise InvalidValueError(f"delta must be below 1, not {quote(delta)}")
-    return number
