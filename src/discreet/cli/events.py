@@ -12,7 +12,7 @@ from discreet.cli.stdin import STANDARD, Input, input_files
 from discreet.errors import InvalidValueError, quote
 from discreet.sources.discovered import Discovered
 from discreet.sources.events.domain import parse_domain
-from discreet.sources.events.paths import is_remote, list_files
+from discreet.sources.events.location import is_remote, list_files
 from discreet.sources.events.ranges import STRINGS, Integers
 from discreet.sources.events.source import events
 

@@ -14,7 +14,7 @@ from discreet.cli.options import complete_from, join_choices, parse_choice, pars
 from discreet.cli.stdin import STANDARD
 from discreet.errors import InvalidValueError, quote, suggestion
 from discreet.sources.base import MANY, ONE, explain_each_user
-from discreet.sources.events.paths import is_remote
+from discreet.sources.events.location import is_remote
 
 _ONE_OR_MANY = (ONE, MANY)
 

@@ -59,7 +59,7 @@ from discreet.jobs import show_progress
 from discreet.privacy import positive
 from discreet.release.padding import Padding, check_auto
 from discreet.release.topk import make_any_request, plan_charge, release_from
-from discreet.sources.events.paths import is_remote
+from discreet.sources.events.location import is_remote
 from discreet.sources.files import TEXTS, file_source
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias
 from discreet.cli.output import OutputError
 from discreet.errors import Error, InvalidValueError, redact_url
 from discreet.jobs import is_shown
-from discreet.sources.events.paths import is_remote
+from discreet.sources.events.location import is_remote
 
 STANDARD = "-"
 _NAME = "standard input"

@@ -16,7 +16,7 @@ from discreet.sources.events.dialects.base import dialect_named
 from discreet.sources.events.domain import parse_domain, split_column
 from discreet.sources.events.group_columns import Product, product
 from discreet.sources.events.group_keys import parse_by, parse_groups
-from discreet.sources.events.paths import ending_of
+from discreet.sources.events.location import ending_of
 from discreet.sources.events.periods import OnePeriod, period_column
 from discreet.sources.events.source import events
 

@@ -26,7 +26,7 @@ from discreet.mechanisms.registry import DEFAULT, make_mechanism
 from discreet.privacy import positive, whole_number
 from discreet.publish.keys import CHART, FILE, TERMS, check_keys
 from discreet.publish.site_folder import is_in_site
-from discreet.sources.events.paths import is_remote
+from discreet.sources.events.location import is_remote
 from discreet.sources.events.periods import UNITS, Unit, open_zone
 
 RESERVED = {"index", "statement", "data"}

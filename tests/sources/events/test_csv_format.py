@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.sources.events.csv_files import CsvFormat, sniff_delimiter
-from discreet.sources.events.paths import find_files
+from discreet.sources.events.location import find_files
 from discreet.sources.events.readers import read_delimited
 
 NOTE = 'they call it "Dune", mostly\n9,dune,yes'

@@ -22,7 +22,7 @@ from discreet.publish.chart_source import find_table, list_public_options
 from discreet.publish.charts_file import read_charts
 from discreet.sources.events.dialects.base import connect_in_memory
 from discreet.sources.events.domain import split_column
-from discreet.sources.events.paths import fetch_text_file
+from discreet.sources.events.location import fetch_text_file
 from discreet.sources.events.provenance import origin_of
 
 ROWS = [(f"u{i}", "a" if i % 3 else "b") for i in range(30)]

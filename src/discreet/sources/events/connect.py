@@ -20,7 +20,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraErr
 from discreet.sources.events.csv_files import DELIMITERS, USUAL, CsvFormat
 from discreet.sources.events.dialects.base import SENT_TYPES, Dialect, connect_in_memory, dialect_named, dialect_of
 from discreet.sources.events.engine import EngineError, ask
-from discreet.sources.events.paths import (
+from discreet.sources.events.location import (
     FoundFiles,
     fetch_text_file,
     find_files,

@@ -21,7 +21,7 @@ from discreet.sources.events.connect import Opened, is_frame, open_named_table, 
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.engine import EngineError, ask
 from discreet.sources.events.frames import bring_in_index, unwrap_categories
-from discreet.sources.events.paths import is_remote
+from discreet.sources.events.location import is_remote
 from discreet.sources.events.ranges import STRINGS, Integers, integers, parse_strings
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from discreet.labels import is_column
 from discreet.sources.events.connect import files_of, is_url, parse_table_name
 from discreet.sources.events.domain import split_column
-from discreet.sources.events.paths import is_paths, matches_pattern
+from discreet.sources.events.location import is_paths, matches_pattern
 
 TableAddress = tuple[str | None, ...]
 """Engine, catalogue, database and name of a table; what is not known is None."""

@@ -33,7 +33,7 @@ from discreet.sources.events.cells import (
 )
 from discreet.sources.events.csv_files import QUOTE, CsvFormat, CsvRows, recode_files, sniff_delimiter
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
-from discreet.sources.events.paths import FoundFiles, escape_remote_pattern, is_remote
+from discreet.sources.events.location import FoundFiles, escape_remote_pattern, is_remote
 
 _FIXED = {"auto_detect": False, "null_padding": False}
 _PASS_OVER = {"strict_mode": False, "ignore_errors": True}

@@ -14,7 +14,7 @@ from discreet.sources.events.csv_files import check_csv_format
 from discreet.sources.events.domain import split_column
 from discreet.sources.events.group_columns import read_by
 from discreet.sources.events.group_keys import GroupSplit, open_group_split, refuse_own_groups
-from discreet.sources.events.paths import endings_of, is_path, is_paths
+from discreet.sources.events.location import endings_of, is_path, is_paths
 from discreet.sources.events.periods import OnePeriod, check_during
 from discreet.sources.events.provenance import origin_of
 from discreet.sources.events.rowwise import check_plan, check_rowwise
