@@ -14,6 +14,7 @@ from discreet.publish.charts_file import read_charts
 from discreet.publish.keys import CHART, FILE
 from discreet.publish.schema import to_text
 from discreet.publish.site_folder import write_site
+from discreet.sources.events.location import Location
 
 
 def edit(old, new, charts=SONGS):
@@ -142,10 +143,10 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
     several = read(folder, edit('"streams/*.parquet"', '["a.csv", "/b.csv"]')).charts[0]
     assert find_table(several) == [str(folder / "a.csv"), "/b.csv"]
     beside = read(folder, edit('"songs.csv:song_id"', '"connect:songs.song_id"')).charts[0]
-    assert list_public_options(beside)["domain"] == "connect:songs.song_id"
+    assert list_public_options(beside)["domain"] == Location.parse_list("connect:songs.song_id", "domain")
     options = list_public_options(chart)
-    assert options["domain"] == f"{folder}/songs.csv:song_id"
-    assert options["groups"] == f"{folder}/countries.csv:code"
+    assert options["domain"] == Location.parse_list(f"{folder}/songs.csv:song_id", "domain")
+    assert options["groups"] == Location.parse_list(f"{folder}/countries.csv:code", "groups")
 
 
 def test_a_url_is_made_of_variables_and_never_told(tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from discreet.cli.groups import parse_grouping
@@ -12,7 +12,7 @@ from discreet.cli.stdin import STANDARD, Input, input_files
 from discreet.errors import InvalidValueError, quote
 from discreet.sources.discovered import Discovered
 from discreet.sources.events.domain import parse_domain
-from discreet.sources.events.location import is_remote, list_files
+from discreet.sources.events.location import Location, has_other_scheme
 from discreet.sources.events.ranges import STRINGS, Integers
 from discreet.sources.events.source import events
 
@@ -36,11 +36,15 @@ def prepare_events(
     domain, most = options["domain"], options["max_items_per_user"] if terms is None else None
     _check_table(connect := options["connect"], options["name"])
     items, clip, groups = _parse_items(domain, terms), _parse_clip(options["clip"]), parse_grouping(grouping)
-    inputs = [each for name in ([connect] if file is None else input_files(file)) for each in _list_files(name)]
-    lists = {"domain": [] if domain is None else [domain], "groups": grouping["groups"] or []}
-    check_out(out, {"events": inputs, **{role: _list_public_files(texts) for role, texts in lists.items()}})
+    table = Location.parse(connect if file is None else input_files(file))
+    if out is not None:
+        lists = [Location.parse_list(text, "groups") for text in grouping["groups"] or []]
+        located = {"events": [table], "domain": [items], "groups": lists}
+        check_out(
+            out, {role: [file for each in given for file in _list_files(each)] for role, given in located.items()}
+        )
     return lambda path: events(
-        connect if path is None else path, user=user, item=item, domain=items, label=options["label"],
+        table if path is file else path, user=user, item=item, domain=items, label=options["label"],
         where=options["where"], value=options["value"], clip=clip, resolution=options["resolution"],
         adjacency=adjacency, name=options["name"], escape=options["escape"], encoding=options.get("encoding"),
         delimiter=_parse_character(options["delimiter"]),
@@ -54,7 +58,7 @@ def _check_table(connect: str | None, name: str | None) -> None:
         if name is not None:
             raise InvalidValueError("name must be left out without connect: it is the table of a database")
         return
-    if not _is_url(connect):
+    if not has_other_scheme(connect):
         raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
     if not name:
         raise InvalidValueError("name must be given with connect: the table of the events in the database")
@@ -75,8 +79,8 @@ def _parse_items(domain: str | None, terms: Discovered | None) -> Any:
     return terms
 
 
-def _parse_domain(text: str) -> str | Integers:
-    if _is_url(text) and not text.startswith(STRINGS):
+def _parse_domain(text: str) -> Location | Integers:
+    if has_other_scheme(text) and not text.startswith(STRINGS):
         raise InvalidValueError(
             "domain must be FILE:COLUMN, connect:TABLE.COLUMN, integers:LO:HI or strings:ALPHABET:MAX, not the URL of "
             "a database"
@@ -102,20 +106,10 @@ def _parse_character(text: str | None) -> str | None:
     return "\t" if text == r"\t" else text
 
 
-def _is_url(text: str) -> bool:
-    return "://" in text and not is_remote(text)
-
-
-def _list_public_files(lists: Sequence[str]) -> list[str]:
-    """The files behind public lists, each of which may end with a column."""
-    return [file for each in lists for file in _list_files(each) + _list_files(each.rpartition(":")[0])]
-
-
-def _list_files(table: str | None) -> list[str]:
-    """The files behind a path, a pattern of paths or the URL of a database in a file."""
-    if table is None:
+def _list_files(given: Any) -> list[str]:
+    """Return the paths and files of a location on this machine, those of a database in a file among them."""
+    if not isinstance(given, Location):
         return []
-    if is_remote(table):
-        return []
-    path = table.partition("://")[2].partition("?")[0] if _is_url(table) else table
-    return [path, *list_files(path)]
+    if given.database is not None:
+        return [given.database.partition("://")[2].partition("?")[0]]
+    return [each.text for path in given.paths if not path.is_remote for each in (path, *path.files)]

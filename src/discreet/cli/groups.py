@@ -14,7 +14,7 @@ from discreet.cli.options import complete_from, join_choices, parse_choice, pars
 from discreet.cli.stdin import STANDARD
 from discreet.errors import InvalidValueError, quote, suggestion
 from discreet.sources.base import MANY, ONE, explain_each_user
-from discreet.sources.events.location import is_remote
+from discreet.sources.events.location import has_other_scheme
 
 _ONE_OR_MANY = (ONE, MANY)
 
@@ -117,7 +117,7 @@ def _parse_groups(texts: Sequence[str], by: Sequence[Any]) -> Any:
         ways = "" if columns == 1 else f", {columns} times, or once as a file of combinations"
         raise InvalidValueError(f"groups must be given once for each by{ways}, not {len(texts)} times")
     for text in texts:
-        if ("://" in text and not is_remote(text)) or text.partition(":")[0] == STANDARD:
+        if has_other_scheme(text) or text.partition(":")[0] == STANDARD:
             raise InvalidValueError(
                 "groups must be FILE:COLUMN or FIRST..LAST: neither the URL of a database nor standard input"
             )

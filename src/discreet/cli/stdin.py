@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias
 from discreet.cli.output import OutputError
 from discreet.errors import Error, InvalidValueError, redact_url
 from discreet.jobs import is_shown
-from discreet.sources.events.location import is_remote
+from discreet.sources.events.location import FilePath
 
 STANDARD = "-"
 _NAME = "standard input"
@@ -30,7 +30,7 @@ Input: TypeAlias = str | list[str] | None
 
 def name_input(files: list[str] | None, events: bool) -> Input:
     """What the files on the command line stand for; scores, and standard input, are by themselves."""
-    if not events and any(map(is_remote, files or [])):
+    if not events and any(FilePath.parse(file).is_remote for file in files or []):
         raise InvalidValueError("FILE must be a file of scores on this machine: a URL is read as events, with --user")
     if not files or len(files) == 1:
         return files[0] if files else None

@@ -26,7 +26,7 @@ from discreet.mechanisms.registry import DEFAULT, make_mechanism
 from discreet.privacy import positive, whole_number
 from discreet.publish.keys import CHART, FILE, TERMS, check_keys
 from discreet.publish.site_folder import is_in_site
-from discreet.sources.events.location import is_remote
+from discreet.sources.events.location import FilePath
 from discreet.sources.events.periods import UNITS, Unit, open_zone
 
 RESERVED = {"index", "statement", "data"}
@@ -90,7 +90,7 @@ class Chart:
 
     def find_path(self, text: str) -> str:
         """A path of the file as one from anywhere; a folder with brackets in its name is no pattern."""
-        if os.path.isabs(text) or is_remote(text):
+        if os.path.isabs(text) or FilePath.parse(text).is_remote:
             return text
         folder = str(self.folder)
         return os.path.join(glob.escape(folder) if glob.has_magic(text) else folder, text)

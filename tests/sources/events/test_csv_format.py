@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.sources.events.csv_files import CsvFormat, sniff_delimiter
-from discreet.sources.events.location import find_files
+from discreet.sources.events.location import Location
 from discreet.sources.events.readers import read_delimited
 
 NOTE = 'they call it "Dune", mostly\n9,dune,yes'
@@ -108,7 +108,7 @@ def test_what_was_written_is_what_is_read(tmp_path, rows, delimiter):
     marked = [tuple(field.replace("\\", "\\\\").replace('"', '\\"') for field in row) for row in rows]
     lines = "".join(f'"{one}"{delimiter}"{two}"\n' for one, two in marked)
     (tmp_path / "e.csv").write_text(f"one{delimiter}two\n{lines}", encoding="utf-8", newline="")
-    found = find_files(tmp_path / "e.csv", "table")
+    found = Location.parse(tmp_path / "e.csv").find_files("table")
     table = read_delimited(BACKEND, found, CsvFormat(None, "\\"), "read", ["one", "two"], [])
     found = [tuple(field or "" for field in row.values()) for row in table.to_pyarrow().to_pylist()]
     assert found == rows

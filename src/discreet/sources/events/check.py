@@ -16,7 +16,7 @@ from discreet.sources.events.cells import is_untyped, read_cell
 from discreet.sources.events.check_report import Check, DateText, Frequent, GroupCheck, NearMatch, OtherColumn
 from discreet.sources.events.connect import Opened, open_table
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
-from discreet.sources.events.domain import DOMAIN, ListedDomain, find_list_column, split_column
+from discreet.sources.events.domain import DOMAIN, ListedDomain, find_list_column
 from discreet.sources.events.engine import EngineError, ask
 from discreet.sources.events.lookup import read_matching
 from discreet.sources.events.ranges import Integers
@@ -189,10 +189,10 @@ def _search_file(parts: TableParts, outside: Any) -> dict[str, Any]:
         return {}
     folded = outside.mutate(spelled=_fold(outside.spelled)).group_by("spelled").agg(n=outside.n.sum())
     tried = [each.value for each in _list_outside(parts.opened, folded, _TRIED)]
-    file, column = split_column(parts.domain_file)
-    opened = open_table(file, None, "domain", csv_format=parts.opened.csv_format)
+    file = parts.domain_file.paths[0].text
+    opened = open_table(parts.domain_file, None, "domain", csv_format=parts.opened.csv_format)
     try:
-        given = find_list_column(opened, column, parts.reading.columns["item"], DOMAIN)
+        given = find_list_column(opened, parts.domain_file.column, parts.reading.columns["item"], DOMAIN)
         others = [name for name in opened.table.columns if name != given] if tried else []
         found = {name: _count_matching(opened, name, tried) for name in others}
     finally:

@@ -17,11 +17,11 @@ from typing import Any, NoReturn
 from discreet.errors import InvalidTypeError, InvalidValueError, choices, quote, suggestion
 from discreet.labels import is_column, unwrap_label
 from discreet.sources.events.cells import LARGEST_EXACT, read_cell
-from discreet.sources.events.connect import Opened, is_frame, open_named_table, open_table, parse_listed_column
+from discreet.sources.events.connect import Opened, is_frame, open_named_table, open_table
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.engine import EngineError, ask
 from discreet.sources.events.frames import bring_in_index, unwrap_categories
-from discreet.sources.events.location import is_remote
+from discreet.sources.events.location import Location
 from discreet.sources.events.ranges import STRINGS, Integers, integers, parse_strings
 
 
@@ -38,12 +38,12 @@ class ListNames:
 DOMAIN = ListNames("domain", "item")
 
 
-def parse_domain(text: str) -> str | Integers:
-    """The domain that a text stands for: integers:LO:HI, strings:ALPHABET:MAX, or a file with its column, as it is."""
+def parse_domain(text: str) -> Location | Integers:
+    """Parse integers:LO:HI, strings:ALPHABET:MAX, connect:TABLE.COLUMN, or a file with its column."""
     if text.startswith(STRINGS):
         return parse_strings(text)
     if not text.startswith("integers:"):
-        return text
+        return Location.parse_list(text, "domain")
     ends = re.fullmatch(r"integers:([+-]?[0-9]{1,20}):([+-]?[0-9]{1,20})", text)
     if ends is None:
         raise InvalidValueError(f"domain must be integers:LO:HI such as integers:0:999, not {quote(text)}")
@@ -161,14 +161,14 @@ def _kind_of_values(values: list[Any], names: ListNames) -> str:
 
 
 def _open_column(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> ListedDomain:
-    source, column = split_column(bring_in_index(given, {item, label}))
-    named = parse_listed_column(given)
-    if named is None:
-        opened = _bring_here(open_table(source, None, "domain", csv_format=events.csv_format), events)
-    else:
-        name, column = named
-        beside = open_named_table(events.table.get_backend(), events.engine, name, "domain")
+    location = given if isinstance(given, Location) else None
+    column = None if location is None else location.column
+    if location is not None and location.beside is not None:
+        beside = open_named_table(events.table.get_backend(), events.engine, location.beside, "domain")
         opened = Opened(beside, events.engine)
+    else:
+        source = bring_in_index(given, {item, label})
+        opened = _bring_here(open_table(source, None, "domain", csv_format=events.csv_format), events)
     try:
         return _check_table(opened, column, label, item, events, kind)
     except BaseException:
@@ -183,17 +183,6 @@ def _bring_here(opened: Opened, events: Opened) -> Opened:
     rows = ask(opened.engine, "reading the domain", opened.table.to_pyarrow)
     opened.close()
     return open_table(rows, None, "domain")
-
-
-def split_column(given: Any) -> tuple[Any, str | None]:
-    """The path and the column of "movies.csv:movie_id"; anything else as it is."""
-    if is_remote(given):
-        # Before the query, which may hold anything and be secret; and the colon may be that of the scheme or of a port.
-        place, mark, query = given.partition("?")
-        path, _, column = place.rpartition(":")
-        return (given, None) if re.search(r"[/\\]", column) else (f"{path}{mark}{query}", column)
-    split = re.fullmatch(r"(.+\.[A-Za-z0-9.]+):([^:/\\]+)", given) if isinstance(given, str) else None
-    return (given, None) if split is None else (split.group(1), split.group(2))
 
 
 def _check_table(

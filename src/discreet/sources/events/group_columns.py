@@ -30,10 +30,10 @@ from discreet.sources.events.domain import (
     read_list,
     read_values,
     refuse_repetition,
-    split_column,
 )
 from discreet.sources.events.engine import ask
 from discreet.sources.events.frames import unwrap_categories
+from discreet.sources.events.location import Location
 from discreet.sources.events.ranges import Integers
 
 
@@ -232,9 +232,10 @@ def read_members(given: Any, column: GroupColumn, opened: Opened) -> NumberedMem
         check_number(given.d)
         given = given.list_items()
     given = unwrap_categories(given, "groups")
-    if isinstance(given, str) and re.fullmatch(r"[^./\\:*]+", given) and not os.path.exists(given):
+    path = given.paths[0].text if isinstance(given, Location) and given.paths else ""
+    if re.fullmatch(r"[^./\\:*]+", path) and not os.path.exists(path):
         raise InvalidValueError(
-            f"groups must be a list, a table or a file with its column, not {quote(given)}: pass a list, [{given!r}]"
+            f"groups must be a list, a table or a file with its column, not {quote(path)}: pass a list, [{path!r}]"
         )
     if is_list(given):
         members, kind = read_list(given, GROUPS)
@@ -248,17 +249,17 @@ def read_members(given: Any, column: GroupColumn, opened: Opened) -> NumberedMem
 
 def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> list[tuple[Any, str]]:
     """The columns of a public table, each with its kind: in the order of the rows if they have one, else sorted."""
-    source, named = split_column(given)
+    named = given.column if isinstance(given, Location) else None
     if named is not None and len(columns) > 1:
         raise InvalidValueError(
             f"groups must be a file with the columns {_name_all(columns)}, without one after a colon"
         )
-    listed = open_table(source, None, GROUPS.argument, csv_format=opened.csv_format)
+    listed = open_table(given, None, GROUPS.argument, csv_format=opened.csv_format)
     try:
         rows, kinds = _read_columns(listed, named, columns, opened)
     finally:
         listed.close()
-    rows = rows if _has_order(source) else _sort_rows(rows)
+    rows = rows if _has_order(given) else _sort_rows(rows)
     return list(zip((column.combine_chunks() for column in rows.columns), kinds, strict=True))
 
 

@@ -16,9 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from discreet.labels import is_column
-from discreet.sources.events.connect import files_of, is_url, parse_table_name
-from discreet.sources.events.domain import split_column
-from discreet.sources.events.location import is_paths, matches_pattern
+from discreet.sources.events.location import FilePath, Location, parse_table_name, share_files
 
 TableAddress = tuple[str | None, ...]
 """Engine, catalogue, database and name of a table; what is not known is None."""
@@ -39,8 +37,7 @@ class Origin:
     def meets(self, other: Origin) -> bool:
         """Whether both have a file, a table or a piece of memory in common."""
         return (
-            bool(self.files & other.files)
-            or any(matches_pattern(one, two) or matches_pattern(two, one) for one in self.files for two in other.files)
+            share_files(self.files, other.files)
             or any(_may_be_same_table(one, two) for one in self.tables for two in other.tables)
             or any(share_memory(one, two) for one in self.frames for two in other.frames)
         )
@@ -56,14 +53,12 @@ def origin_of(given: Any, name: str | None = None) -> Origin:
     name
         The table's name in the database, where `given` is a URL.
     """
-    if is_url(given):
-        engine = given.partition("://")[0].replace("postgresql", "postgres")
-        # The schema may be the usual one, which need not be said, so that the name alone tells.
-        return Origin(tables={_address(engine, None if name is None else parse_table_name(name).table)})
-    if isinstance(given, str | os.PathLike):
-        return Origin(files=files_of(split_column(given)[0]))
-    if is_paths(given):
-        return Origin(files={file for path in given for file in files_of(path)})
+    if isinstance(given, Location):
+        if given.database is not None:
+            engine = given.database.partition("://")[0].replace("postgresql", "postgres")
+            # The schema may be the usual one, which need not be said, so that the name alone tells.
+            return Origin(tables={_address(engine, None if name is None else parse_table_name(name).table)})
+        return Origin(files={file for path in given.paths for file in path.addresses})
     package, kind = type(given).__module__.partition(".")[0], type(given).__name__
     if package == "ibis" and hasattr(given, "columns"):
         return origin_of_relation(given.op())
@@ -132,7 +127,7 @@ def _add_scan(scan: Any, origin: Origin) -> None:
 
     first = next(scan.iter_expressions(), exp.Null())
     files = [each.name for each in first.find_all(exp.Literal) if each.is_string]
-    origin.files.update(*map(files_of, files))
+    origin.files.update(*(FilePath.parse(file).addresses for file in files))
     if not files:
         origin.tables.add(_address("duckdb", first.sql("duckdb"), scan.name))
 

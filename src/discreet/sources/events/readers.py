@@ -15,7 +15,7 @@ import os
 import re
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, unquote_to_bytes
@@ -33,7 +33,7 @@ from discreet.sources.events.cells import (
 )
 from discreet.sources.events.csv_files import QUOTE, CsvFormat, CsvRows, recode_files, sniff_delimiter
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
-from discreet.sources.events.location import FoundFiles, escape_remote_pattern, is_remote
+from discreet.sources.events.location import FilePath, FoundFiles
 
 _FIXED = {"auto_detect": False, "null_padding": False}
 _PASS_OVER = {"strict_mode": False, "ignore_errors": True}
@@ -81,7 +81,7 @@ def read_delimited(
 
     groups = defaultdict(list)
     for file in found.files:
-        layout = _read_layout(file, csv_format.delimiter_for(found.ending), csv_format)
+        layout = _read_layout(file.text, csv_format.delimiter_for(found.ending), csv_format)
         header = layout.header
         if any(_UNREADABLE in each for each in header):
             spelled = csv_format.encoding or "utf-8"
@@ -91,7 +91,7 @@ def read_delimited(
         if not header or not all(header) or len(set(header)) < len(header):
             # Named as the caller did: which files a pattern finds may tell who is there.
             raise InvalidValueError(f"{found.given} must begin with a header of different column names, and does not")
-        groups[layout].append(file)
+        groups[layout].append(file.text)
     if wanted is None:
         parts = [_read_public(connection, group, found, layout, csv_format) for layout, group in groups.items()]
     else:
@@ -115,11 +115,6 @@ def read_delimited(
 def spell_columns(table: Any, spelled: dict[str, str]) -> Any:
     """A table whose columns are called as is said, by their names without capitals: DuckDB takes Who for who."""
     return table.rename({spelled[each.casefold()]: each for each in table.columns if each.casefold() in spelled})
-
-
-def literal_paths(files: list[str]) -> list[str]:
-    """Paths as DuckDB takes them, which reads a star in the name of a file as a pattern of others."""
-    return [escape_remote_pattern(file) if is_remote(file) else glob.escape(file) for file in files]
 
 
 def _read_layout(file: str, delimiter: str | None, csv_format: CsvFormat) -> _Layout:
@@ -189,7 +184,7 @@ def _read_public(connection: Any, files: list[str], found: FoundFiles, layout: _
             raise InvalidValueError(f"{found.given} must be a file in {csv_format.encoding}, and is not") from None
     # Strictly, nothing is escaped outside of quotes.
     on_error = _REFUSE if csv_format.escape in (None, QUOTE) else {"strict_mode": False}
-    return connection.read_csv(literal_paths(files), **options, **quotes, **_FIXED, **on_error)
+    return connection.read_csv(list(map(glob.escape, files)), **options, **quotes, **_FIXED, **on_error)
 
 
 def read_json(
@@ -202,7 +197,7 @@ def read_json(
     loses the line after others, and reads all elements of an array in another way if one of them is no record. So a
     record is a text here, and its fields are taken one by one: a record of which that cannot be done has none.
     """
-    arrays = [file for file in found.files if found.ending == ".json" and _opens_an_array(file)]
+    arrays = [file for file in found.files if found.ending == ".json" and _opens_an_array(file.text)]
     lines = [file for file in found.files if file not in arrays]
     view = _read_lines(connection, lines, _REFUSE if wanted is None else _PASS_OVER).get_name() if lines else ""
     records = [f"SELECT line FROM {quote_identifier(view)}"] if view else []  # noqa: S608  # a view of our own
@@ -256,12 +251,12 @@ def quote_identifier(name: str) -> str:
     return str(exp.to_identifier(name, quoted=True).sql("duckdb"))
 
 
-def _read_lines(connection: Any, files: list[str], on_error: Mapping[str, bool]) -> Any:
+def _read_lines(connection: Any, files: list[FilePath], on_error: Mapping[str, bool]) -> Any:
     """The lines of text files; those that are no text or too long are passed over, or an error in a public file."""
     # No record of JSON has a control character, so that none has the delimiter of this table.
     plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": "\x1f", "quote": "", "escape": ""}
     sizes = {"max_line_size": _LONGEST_LINE, "buffer_size": 2 * _LONGEST_LINE}
-    return connection.read_csv(literal_paths(files), **plain, **sizes, **_FIXED, **on_error)
+    return connection.read_csv([file.literal for file in files], **plain, **sizes, **_FIXED, **on_error)
 
 
 def _opens_an_array(file: str) -> bool:
@@ -273,8 +268,8 @@ def _opens_an_array(file: str) -> bool:
     return begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
 
 
-def _read_array_elements(files: list[str]) -> str:
-    listed = ", ".join(map(_literal, literal_paths(files)))
+def _read_array_elements(files: list[FilePath]) -> str:
+    listed = ", ".join(_literal(file.literal) for file in files)
     return f"read_json_objects([{listed}], format = 'array', maximum_object_size = {_LARGEST_IN_ARRAY})"
 
 
@@ -328,7 +323,12 @@ Schema = dict[str, str]
 
 
 def read_parquet(
-    connection: Any, files: list[str], wanted: Collection[str], several: bool, name: str, user: str | None = None
+    connection: Any,
+    files: Sequence[FilePath],
+    wanted: Collection[str],
+    several: bool,
+    name: str,
+    user: str | None = None,
 ) -> tuple[Any, frozenset[str]]:
     """A table of Parquet files, and the names of its columns without a declared type.
 
@@ -353,7 +353,9 @@ def read_parquet(
                 f"user must not be a column of nanoseconds with a time zone, as {quote(user)} is: DuckDB cuts them to "
                 "microseconds; write it without the zone"
             )
-        table = connection.read_parquet(literal_paths(files), hive_partitioning=True, hive_types_autocast=False)
+        table = connection.read_parquet(
+            [file.literal for file in files], hive_partitioning=True, hive_types_autocast=False
+        )
         return table, frozenset(_partition_columns(files[0]))
     import ibis
 
@@ -378,32 +380,32 @@ def read_parquet(
     return connection.create_view(name, joined.mutate(**others)), frozenset(columns.values())
 
 
-def _group_by_schema(connection: Any, files: list[str]) -> list[list[str]]:
+def _group_by_schema(connection: Any, files: Sequence[FilePath]) -> list[list[FilePath]]:
     """The files in groups that have the same columns of the same types, in their folders too."""
     listed = connection.con.execute(
         "SELECT file_name, name, coalesce(duckdb_type, ''), coalesce(num_children, 0) FROM parquet_schema(?)",
-        [literal_paths(files)],
+        [[file.literal for file in files]],
     ).fetchall()
     schemas = defaultdict(list)
     for file, *column in listed:
         schemas[file].append(tuple(column))
     groups = defaultdict(list)
     for file in files:
-        groups[tuple(schemas[file]), tuple(_partition_columns(file))].append(file)
+        groups[tuple(schemas[file.text]), tuple(_partition_columns(file))].append(file)
     return list(groups.values())
 
 
-def _cuts_nanoseconds(connection: Any, files: list[str], user: str | None) -> bool:
+def _cuts_nanoseconds(connection: Any, files: Sequence[FilePath], user: str | None) -> bool:
     """Return True if users are nanoseconds with a zone, which DuckDB cuts to microseconds, in files of one schema."""
     query = "SELECT name, logical_type FROM parquet_schema(?) WHERE logical_type LIKE '%isAdjustedToUTC=1%NANOS=Nano%'"
-    found = connection.con.execute(query, [literal_paths(files[:1])]).fetchall()
+    found = connection.con.execute(query, [[files[0].literal]]).fetchall()
     return any(name.casefold() == str(user).casefold() for name, _ in found)
 
 
-def _read_group(connection: Any, files: list[str], wanted: Collection[str]) -> tuple[Any, list[str]]:
+def _read_group(connection: Any, files: list[FilePath], wanted: Collection[str]) -> tuple[Any, list[str]]:
     """Return the wanted columns of files of one schema, and the names of all of its columns."""
     partitioned = str(bool(_partition_columns(files[0]))).lower()
-    listed = ", ".join(str(exp.Literal.string(each).sql("duckdb")) for each in literal_paths(files))
+    listed = ", ".join(_literal(file.literal) for file in files)
     reader = f"read_parquet([{listed}], hive_partitioning = {partitioned}, hive_types_autocast = false)"
     types = {row[0]: row[1] for row in connection.con.execute(f"DESCRIBE FROM {reader}").fetchall()}
     names = list(types)
@@ -421,9 +423,9 @@ def _select_readable(name: str, dtype: str) -> str:
     return f"TRY(encode({column}::VARCHAR)) AS {column}" if is_nested else column
 
 
-def _partition_columns(file: str) -> list[str]:
+def _partition_columns(file: FilePath) -> list[str]:
     """The columns that the folders of a file are named after, as DuckDB finds them; none where it would fail."""
-    folders = [folder for folder in os.path.dirname(redact_url(file)).split(os.sep) if folder.count("=") == 1]
+    folders = [folder for folder in os.path.dirname(redact_url(file.text)).split(os.sep) if folder.count("=") == 1]
     if not all(map(_is_partition, folders)):
         return []
     return [unquote(folder.partition("=")[0]) for folder in folders]
