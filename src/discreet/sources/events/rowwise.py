@@ -321,7 +321,7 @@ def _check_spark(plan: Any) -> None:
 
 def _check_scan(node: Any, kind: str, thing: str) -> None:
     """Raise if a step reads files whose types and errors follow from rows, or from folders named after values."""
-    relation = node.relation() if kind == "LogicalRelation" else None
+    relation: Any = node.relation() if kind == "LogicalRelation" else None
     is_files = relation is not None and _class_of(relation) == "HadoopFsRelation"
     is_text = kind == "DataSourceV2Relation" and _class_of(node.table()) in ("CSVTable", "JsonTable", "TextTable")
     if is_text or (is_files and _class_of(relation.fileFormat()) not in _SPARK_FORMATS):
