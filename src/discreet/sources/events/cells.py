@@ -330,32 +330,22 @@ def _read_second_number(dialect: Dialect, column: Any) -> Any | None:
         return dialect.count_seconds(column).cast("int64")
     if not dtype.is_string():
         return None
+    import ibis
+
+    def read(digits: Any) -> Any:
+        return digits.try_cast("int64") if dialect.has_try_cast else digits.cast("int64")
+
+    # The digits of the date and the clock have fixed places.
     day = dialect.count_days(_cast_to_date(dialect, column.substr(0, 10))).cast("int64")
-    seconds = day * SECONDS_PER_DAY + _read_clock(dialect, column) - _read_offset(dialect, column)
-    return null_unless(_is_spelling(dialect, column, SECOND_NUMBER), seconds)
-
-
-def _read_clock(dialect: Dialect, text: Any) -> Any:
-    """Return the seconds since midnight in the spelling of a time, whose digits have fixed places."""
-    import ibis
-
-    seconds = ibis.cases((text.substr(16, 1) == ":", _read_digits(dialect, text.substr(17, 2))), else_=0)
-    return _read_digits(dialect, text.substr(11, 2)) * 3600 + _read_digits(dialect, text.substr(14, 2)) * 60 + seconds
-
-
-def _read_offset(dialect: Dialect, text: Any) -> Any:
-    """Return the offset from UTC in the spelling of a time, in seconds."""
-    import ibis
-
-    zone = text.substr(16).re_extract(f"[+-][0-9:]+{dialect.text_end}", 0)
-    minutes = ibis.cases((zone.length() > 3, _read_digits(dialect, zone.right(2))), else_=0)
-    size = _read_digits(dialect, zone.substr(1, 2)) * 3600 + minutes * 60
+    seconds = ibis.cases((column.substr(16, 1) == ":", read(column.substr(17, 2))), else_=0)
+    clock = read(column.substr(11, 2)) * 3600 + read(column.substr(14, 2)) * 60 + seconds
+    zone = column.substr(16).re_extract(f"[+-][0-9:]+{dialect.text_end}", 0)
+    minutes = ibis.cases((zone.length() > 3, read(zone.right(2))), else_=0)
+    size = read(zone.substr(1, 2)) * 3600 + minutes * 60
     # Most times end in Z, and then the zone is not extracted.
-    return ibis.cases((text.endswith("Z"), 0), (zone.startswith("+"), size), (zone.startswith("-"), -size), else_=0)
-
-
-def _read_digits(dialect: Dialect, digits: Any) -> Any:
-    return digits.try_cast("int64") if dialect.has_try_cast else digits.cast("int64")
+    offset = ibis.cases((column.endswith("Z"), 0), (zone.startswith("+"), size), (zone.startswith("-"), -size), else_=0)
+    found = day * SECONDS_PER_DAY + clock - offset
+    return null_unless(_is_spelling(dialect, column, SECOND_NUMBER), found)
 
 
 _READ: dict[str, Callable[[Dialect, Any], Any | None]] = {

@@ -226,7 +226,14 @@ def _convert_guessed(series: Any, exact: bool) -> Fields:
         return {"truth": pa.array(series.to_numpy())}
     if kind in ("i", "u"):
         numbers = series.to_numpy()
-        return _convert_integers(numbers) if exact else _convert_floats(numbers.astype(np.float64))
+        if not exact:
+            return _convert_floats(numbers.astype(np.float64))
+        beyond = numbers > np.iinfo(np.int64).max
+        fields = {"integer": pa.array(numbers.astype(np.int64), mask=beyond)}
+        if beyond.any():
+            texts = [str(number) if far else None for number, far in zip(numbers, beyond, strict=True)]
+            fields["text"] = pa.array(texts)
+        return fields
     if kind == "f" and dtype.itemsize <= np.dtype(np.float64).itemsize:
         return _convert_floats(series.to_numpy().astype(np.float64))
     if kind == "M" or isinstance(dtype, pd.DatetimeTZDtype):
@@ -237,14 +244,6 @@ def _convert_guessed(series: Any, exact: bool) -> Fields:
         except (pa.ArrowException, ValueError, TypeError):
             pass
     return _convert_objects(series.astype(object).to_numpy(), exact)
-
-
-def _convert_integers(numbers: Any) -> Fields:
-    beyond = numbers > np.iinfo(np.int64).max
-    fields = {"integer": pa.array(numbers.astype(np.int64), mask=beyond)}
-    if beyond.any():
-        fields["text"] = pa.array([str(number) if far else None for number, far in zip(numbers, beyond, strict=True)])
-    return fields
 
 
 def _convert_floats(numbers: Any) -> Fields:

@@ -95,9 +95,16 @@ class FilePath:
         if "\0" in self.text:
             return ()
         found = sorted(glob.glob(self.text, recursive=True)) or ([self.text] if os.path.exists(self.text) else [])
-        return tuple(
-            file for path in found for file in (_list_folder(path) if os.path.isdir(path) else [FilePath(path)])
-        )
+        files: list[FilePath] = []
+        for path in found:
+            if os.path.isdir(path):
+                below = sorted(os.path.join(where, name) for where, _, names in os.walk(path) for name in names)
+                # Tools add other files to a folder, such as _SUCCESS.
+                named = [FilePath(file) for file in below if not os.path.basename(file).startswith((".", "_"))]
+                files += [file for file in named if file.ending]
+            else:
+                files.append(FilePath(path))
+        return tuple(files)
 
     @property
     def is_bucket_pattern(self) -> bool:
@@ -170,13 +177,6 @@ class FilePath:
             raise InvalidValueError(f"{argument} must end in one of {allowed}, not be {quote(self.text)}")
         if not all(os.access(file.text, os.R_OK) for file in self.files):
             raise InvalidValueError(f"{argument} must be a file that can be read, not {quote(self.text)}")
-
-
-def _list_folder(folder: str) -> list[FilePath]:
-    """Return the files below a folder that have a known ending, without those that tools add, such as _SUCCESS."""
-    below = (os.path.join(where, name) for where, _, names in os.walk(folder) for name in names)
-    files = [FilePath(path) for path in sorted(below) if not os.path.basename(path).startswith((".", "_"))]
-    return [file for file in files if file.ending]
 
 
 @dataclass(frozen=True, repr=False)

@@ -88,26 +88,21 @@ class FreeSegment:
 
     def split(self, shift: int, taken: TakenCounts) -> list[FreeSegment]:
         """Return the buckets with taken numbers, and the ranges between them, that hold wanted offsets."""
+        # Adjacent buckets without taken numbers are one range, whose bucket is None.
+        pieces: list[tuple[int | None, int, int, int]] = []
+        start = self.low
+        for bucket, count in sorted(taken.get((self.group, self.bucket), {}).items()):
+            low, high = max(self.low, bucket << shift), min(self.high, ((bucket + 1) << shift) - 1)
+            pieces += [(None, start, low - 1, 0), (bucket, low, high, count)]
+            start = high + 1
         segments, first = [], self.first
-        for bucket, low, high, count in self._cut(shift, taken.get((self.group, self.bucket), {})):
+        for piece, low, high, count in [*pieces, (None, start, self.high, 0)]:
             free = high - low + 1 - count
             inside = _between(self.offsets, first, first + free)
             if inside:
-                segments.append(FreeSegment(self.group, bucket, low, high, count, first, inside))
+                segments.append(FreeSegment(self.group, piece, low, high, count, first, inside))
             first += free
         return segments
-
-    def _cut(self, shift: int, counts: dict[int, int]) -> Iterator[tuple[int | None, int, int, int]]:
-        """Yield buckets with their bounds and counts of taken numbers; adjacent empty buckets are one range."""
-        start = self.low
-        for bucket, count in sorted(counts.items()):
-            low, high = max(self.low, bucket << shift), min(self.high, ((bucket + 1) << shift) - 1)
-            if start < low:
-                yield None, start, low - 1, 0
-            yield bucket, low, high, count
-            start = high + 1
-        if start <= self.high:
-            yield None, start, self.high, 0
 
     def pass_over(self, taken: list[int]) -> Found:
         """Return the free numbers at the wanted offsets, given the taken numbers in ascending order."""
@@ -153,7 +148,14 @@ class Lookup:
         found: list[dict[int, int]] = [{} for _ in range(self._groups or 1)]
         for group, score, count in _iterate_columns(counted, "grp", "score", "items"):
             found[group][int(score)] = int(count)
-        self._runs = [sorted(self._complete(each).items(), reverse=True) for each in found]
+        for counts in found:
+            missing = 0 if self._domain is None else self._domain.d - sum(counts.values())
+            if missing < 0 or (missing and not isinstance(self._domain, Integers)):
+                raise RuntimeError("the engine has joined the domain in a way of its own")
+            if missing:
+                # Untouched numbers have score zero, as do numbers whose events add up to zero.
+                counts[0] = counts.get(0, 0) + missing
+        self._runs = [sorted(each.items(), reverse=True) for each in found]
         return [([score for score, _ in runs], [count for _, count in runs]) for runs in self._runs]
 
     def items(self, ranks: Sequence[Ranks]) -> list[list[Any]]:
@@ -183,16 +185,6 @@ class Lookup:
         """Return the logarithm of the number of buckets for so many pieces, a public number of items or groups."""
         return BITS if self._groups is None else max(4, min(BITS, ROWS - pieces.bit_length()))
 
-    def _complete(self, counts: dict[int, int]) -> dict[int, int]:
-        """Return the number of items of each score, which add up to the size of the domain."""
-        if self._domain is None:
-            return counts
-        missing = self._domain.d - sum(counts.values())
-        if missing < 0 or (missing and not isinstance(self._domain, Integers)):
-            raise RuntimeError("the engine has joined the domain in a way of its own")
-        # Untouched numbers have score zero, as do numbers whose events add up to zero.
-        return counts | {0: counts.get(0, 0) + missing} if missing else counts
-
     def _find(self, places: list[Place]) -> Found:
         wanted: dict[tuple[int, int], list[int]] = defaultdict(list)
         for group, score, offset in sorted(places):
@@ -218,8 +210,9 @@ class Lookup:
         """Fetch and sort the items of segments, and return the labels at the wanted offsets."""
         if not segments:
             return {}
-        item = self._scores.item
-        keyed = self._select_keyed(level, item=item, shown=self._shown_column)
+        labelled = isinstance(self._domain, ListedDomain) and self._domain.labelled
+        shown_as = "total" if self._domain is None else "label" if labelled else "item"
+        keyed = self._select_keyed(level, item=self._scores.item, shown=self._scores[shown_as])
         members = defaultdict(list)
         rows = read_matching(keyed, self._wanted_table(segments, level))
         for group, score, bucket, item, shown in _iterate_columns(rows, "grp", "score", "bucket", "item", "shown"):
@@ -231,14 +224,6 @@ class Lookup:
             for offset in segment.offsets:
                 found[segment.group, segment.score, offset] = ordered[offset - segment.first][1]
         return found
-
-    @property
-    def _shown_column(self) -> Any:
-        """The column to return: the label or the item, or the total in partition selection."""
-        if self._domain is None:
-            return self._scores.total
-        labelled = isinstance(self._domain, ListedDomain) and self._domain.labelled
-        return self._scores.label if labelled else self._scores.item
 
     def _split(self, segments: list[Segment], level: int) -> list[Segment]:
         """Return the segments of the next level that hold wanted offsets."""

@@ -117,23 +117,17 @@ def _origin_of_sql(query: str) -> Origin:
         made = {each.alias for each in tree.find_all(exp.CTE) if not each.this.find(exp.Func)}
         for table in tree.find_all(exp.Table):
             if isinstance(table.this, exp.Func):
-                _add_scan(table.this, origin)
+                # A function reads files, or the frame whose address is its first argument.
+                first = next(table.this.iter_expressions(), exp.Null())
+                files = [each.name for each in first.find_all(exp.Literal) if each.is_string]
+                origin.files.update(*(FilePath.parse(file).addresses for file in files))
+                if not files:
+                    origin.tables.add(_address("duckdb", first.sql("duckdb"), table.this.name))
             elif os.path.exists(table.name):
                 origin.files.add(os.path.realpath(table.name))
             elif table.name not in made:
                 origin.tables.add(_address("duckdb", table.name, table.db, table.catalog))
     return origin
-
-
-def _add_scan(scan: Any, origin: Origin) -> None:
-    """Add the files that a function of DuckDB reads, or the frame whose address is its first argument."""
-    from sqlglot import exp
-
-    first = next(scan.iter_expressions(), exp.Null())
-    files = [each.name for each in first.find_all(exp.Literal) if each.is_string]
-    origin.files.update(*(FilePath.parse(file).addresses for file in files))
-    if not files:
-        origin.tables.add(_address("duckdb", first.sql("duckdb"), scan.name))
 
 
 def _origin_of_spark(frame: Any) -> Origin:

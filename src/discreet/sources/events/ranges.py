@@ -174,7 +174,15 @@ def strings(alphabet: str, max_length: int, *, min_length: int = 1) -> Strings:
     >>> discreet.top_k(source, k=1, epsilon=100).items
     ['maps']
     """
-    _check_alphabet(alphabet)
+    if not isinstance(alphabet, str):
+        raise InvalidTypeError(f"alphabet must be a string of characters, not {quote(alphabet)}")
+    if not alphabet:
+        raise InvalidValueError("alphabet must have at least one character, not none")
+    repeated = [each for each in alphabet if alphabet.count(each) > 1]
+    if repeated:
+        raise InvalidValueError(f"alphabet must have each character once, but {quote(repeated[0])} is there twice")
+    if any(each == "\0" or "\ud800" <= each <= "\udfff" for each in alphabet):
+        raise InvalidValueError("alphabet must be proper text without NUL, which databases cannot hold")
     _check_length("max_length", max_length, 1)
     _check_length("min_length", min_length, 0)
     if min_length > max_length:
@@ -186,18 +194,6 @@ def strings(alphabet: str, max_length: int, *, min_length: int = 1) -> Strings:
             f"max_length must leave fewer than 2^63 strings, and {size} characters make more of up to {longest}"
         )
     return Strings(lo, hi, alphabet, longest, shortest)
-
-
-def _check_alphabet(alphabet: Any) -> None:
-    if not isinstance(alphabet, str):
-        raise InvalidTypeError(f"alphabet must be a string of characters, not {quote(alphabet)}")
-    if not alphabet:
-        raise InvalidValueError("alphabet must have at least one character, not none")
-    repeated = [each for each in alphabet if alphabet.count(each) > 1]
-    if repeated:
-        raise InvalidValueError(f"alphabet must have each character once, but {quote(repeated[0])} is there twice")
-    if any(each == "\0" or "\ud800" <= each <= "\udfff" for each in alphabet):
-        raise InvalidValueError("alphabet must be proper text without NUL, which databases cannot hold")
 
 
 def _check_length(name: str, given: Any, least: int) -> None:

@@ -16,7 +16,7 @@ import os
 import re
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, unquote_to_bytes
@@ -196,14 +196,24 @@ def read_json(
     broken records, loses the line after others, and reads a whole array in another way if one element is no record.
     Therefore a record is read as text, and each field is extracted from it; a broken record has no fields.
     """
-    arrays = [file for file in found.files if found.ending == ".json" and _opens_an_array(file.text)]
-    lines = [file for file in found.files if file not in arrays]
-    view = (
-        _read_lines(connection, lines, _REFUSE_UNREADABLE if wanted is None else _SKIP_UNREADABLE).get_name()
-        if lines
-        else ""
-    )
-    records = [f"SELECT line FROM {quote_identifier(view)}"] if view else []  # noqa: S608  # a view of our own
+    import pyarrow as pa
+
+    arrays, lines = list[FilePath](), list[FilePath]()
+    for file in found.files:
+        begin = b""
+        if found.ending == ".json":
+            with pa.input_stream(file.text) as stream:
+                begin = stream.read(2**16)
+        (arrays if begin.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[") else lines).append(file)
+    view, records = "", []
+    if lines:
+        # A record of JSON has no control characters, and so never the delimiter of this table.
+        plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": "\x1f", "quote": "", "escape": ""}
+        sizes = {"max_line_size": _LONGEST_LINE, "buffer_size": 2 * _LONGEST_LINE}
+        on_error = _REFUSE_UNREADABLE if wanted is None else _SKIP_UNREADABLE
+        paths = [file.literal for file in lines]
+        view = connection.read_csv(paths, **plain, **sizes, **_FIXED, **on_error).get_name()
+        records.append(f"SELECT line FROM {quote_identifier(view)}")  # noqa: S608  # a view of our own
     if arrays:
         listed = ", ".join(_literal(file.literal) for file in arrays)
         elements = f"read_json_objects([{listed}], format = 'array', maximum_object_size = {_LARGEST_IN_ARRAY})"
@@ -250,23 +260,6 @@ def _find_public_columns(connection: Any, view: str, records: str, found: FoundF
 def quote_identifier(name: str) -> str:
     """Return a name as an identifier of DuckDB's SQL."""
     return str(exp.to_identifier(name, quoted=True).sql("duckdb"))
-
-
-def _read_lines(connection: Any, files: list[FilePath], on_error: Mapping[str, bool]) -> Any:
-    """Return the lines of text files as a table; `on_error` decides about lines that are too long or no text."""
-    # A record of JSON has no control characters, and so never the delimiter of this table.
-    plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": "\x1f", "quote": "", "escape": ""}
-    sizes = {"max_line_size": _LONGEST_LINE, "buffer_size": 2 * _LONGEST_LINE}
-    return connection.read_csv([file.literal for file in files], **plain, **sizes, **_FIXED, **on_error)
-
-
-def _opens_an_array(file: str) -> bool:
-    """Return True if a JSON file, compressed or not, begins with a bracket."""
-    import pyarrow as pa
-
-    with pa.input_stream(file) as stream:
-        begin: bytes = stream.read(2**16)
-    return begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
 
 
 def _select_field(key: str, is_user: bool) -> str:

@@ -150,10 +150,6 @@ def _count_seconds(cell: Any) -> int | None:
     return (moment.replace(tzinfo=UTC) - _EPOCH - offset) // timedelta(seconds=1)
 
 
-def _digest_blob(cell: Any) -> str | None:
-    return hashlib.md5(cell, usedforsecurity=False).hexdigest() if isinstance(cell, bytes) else None
-
-
 def _decode_text(cell: Any) -> str | None:
     try:
         return cell.decode() if isinstance(cell, bytes) and 0 not in cell else None
@@ -173,7 +169,9 @@ def _number_string(cell: Any, alphabet: str, longest: int) -> int | None:
 
 
 _FUNCTIONS = {
-    "discreet_md5": _digest_blob,
+    "discreet_md5": lambda cell: (
+        hashlib.md5(cell, usedforsecurity=False).hexdigest() if isinstance(cell, bytes) else None
+    ),
     "discreet_text": _decode_text,
     "discreet_integer": _parse_integer,
     "discreet_float": _parse_float,
