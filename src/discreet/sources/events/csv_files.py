@@ -22,8 +22,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from pyarrow import compute, csv
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 
@@ -222,6 +220,8 @@ class CsvRows:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Begin a new reading, as in Arrow's PyCapsule interface."""
+        import pyarrow as pa
+
         schema = pa.schema([(name, pa.string()) for name in self._wanted])
         return pa.RecordBatchReader.from_batches(schema, self._read()).__arrow_c_stream__(requested_schema)
 
@@ -231,6 +231,8 @@ class CsvRows:
         return self._wanted
 
     def _read(self) -> Iterator[Any]:
+        import pyarrow as pa
+
         unreadable = 0
         for file in self._files:
             with pa.input_stream(file) as stream:
@@ -243,6 +245,9 @@ class CsvRows:
 
     def _read_block(self, block: bytes) -> Any:
         """Return the wanted cells of a block of whole rows, with bytes that are no text replaced by `BROKEN`."""
+        import pyarrow as pa
+        from pyarrow import compute
+
         try:
             block.decode()
         except UnicodeDecodeError:
@@ -258,6 +263,8 @@ class CsvRows:
 
     def _parse(self, block: bytes, surplus: list[bytes]) -> Any:
         """Return the rows with the right number of fields, and add rows with more to `surplus`, cut to that number."""
+        import pyarrow as pa
+        from pyarrow import csv
 
         def pass_over(row: Any) -> str:
             if row.actual_columns > row.expected_columns:
@@ -288,6 +295,8 @@ class CsvRows:
 
 def _drop_broken(table: Any) -> Any:
     """Return a table without the rows that have a cell with bytes that are no text."""
+    from pyarrow import compute
+
     for name in table.column_names:
         is_broken = compute.match_substring(table[name], BROKEN)
         if compute.any(is_broken).as_py():
@@ -334,6 +343,8 @@ def check_whole(files: list[str], named: str) -> None:
 
 def _read_pieces(file: str) -> Iterator[bytes]:
     """Yield the bytes of a file, decompressed."""
+    import pyarrow as pa
+
     with pa.input_stream(file) as stream:
         while piece := stream.read(PIECE):
             yield piece

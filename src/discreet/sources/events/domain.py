@@ -20,7 +20,6 @@ from discreet.sources.events.cells import LARGEST_EXACT, read_cell
 from discreet.sources.events.connect import Opened, is_frame, open_named_table, open_table
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.engine import EngineError, ask
-from discreet.sources.events.frames import bring_in_index, unwrap_categories
 from discreet.sources.events.location import Location
 from discreet.sources.events.ranges import STRINGS, Integers, integers, parse_strings
 
@@ -102,6 +101,35 @@ def open_listed_domain(given: Any, label: str | None, item: str, events: Opened,
     except BaseException:
         opened.close()
         raise
+
+
+def unwrap_categories(given: Any, argument: str) -> Any:
+    """Return the categories of a type that declares them, a CategoricalDtype of pandas or an Enum of polars.
+
+    Any other object is returned unchanged. `argument` is the name of the list in messages.
+    """
+    names = ("CategoricalDtype", "Categorical", "Enum")
+    if type(given).__name__ not in names or isinstance(given, Iterable) or not is_column(given):
+        return given
+    # The categories of a polars Categorical come from the rows.
+    if type(given).__name__ == "Categorical" or given.categories is None:
+        raise InvalidTypeError(
+            f"{argument} must be a type that declares its categories, such as pandas.CategoricalDtype(['a', 'b']) or "
+            f"polars.Enum(['a', 'b']), not {quote(given)}"
+        )
+    return given.categories
+
+
+def bring_in_index(given: Any, wanted: set[str | None]) -> Any:
+    """Return a pandas frame with its index as columns if a wanted column is a level of the index.
+
+    Otherwise the only column of a frame whose index holds the ids would be taken for the ids. Any other object is
+    returned unchanged.
+    """
+    if type(given).__module__.partition(".")[0] != "pandas":
+        return given
+    in_index = {level for level in given.index.names if level is not None} - set(given.columns)
+    return given.reset_index() if in_index & wanted else given
 
 
 def is_list(given: Any) -> bool:

@@ -11,7 +11,7 @@ DuckDB fails on a whole column if one text is not UTF-8.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -22,8 +22,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from discreet.errors import InvalidTypeError, InvalidValueError, quote
-from discreet.labels import is_column
+from discreet.errors import InvalidValueError, quote
 from discreet.sources.events.cells import FIRST_SECOND, LARGEST_EXACT, LAST_SECOND
 from discreet.sources.events.readers import quote_identifier
 
@@ -408,32 +407,3 @@ def _count_nanoseconds(value: Any) -> int | None:
     if unit in _PER_NANOSECOND:
         return count // _PER_NANOSECOND[unit]
     return count * _NANOSECONDS[unit] if unit in _NANOSECONDS else None
-
-
-def unwrap_categories(given: Any, argument: str) -> Any:
-    """Return the categories of a type that declares them, a CategoricalDtype of pandas or an Enum of polars.
-
-    Any other object is returned unchanged. `argument` is the name of the list in messages.
-    """
-    names = ("CategoricalDtype", "Categorical", "Enum")
-    if type(given).__name__ not in names or isinstance(given, Iterable) or not is_column(given):
-        return given
-    # The categories of a polars Categorical come from the rows.
-    if type(given).__name__ == "Categorical" or given.categories is None:
-        raise InvalidTypeError(
-            f"{argument} must be a type that declares its categories, such as pandas.CategoricalDtype(['a', 'b']) or "
-            f"polars.Enum(['a', 'b']), not {quote(given)}"
-        )
-    return given.categories
-
-
-def bring_in_index(given: Any, wanted: set[str | None]) -> Any:
-    """Return a pandas frame with its index as columns if a wanted column is a level of the index.
-
-    Otherwise the only column of a frame whose index holds the ids would be taken for the ids. Any other object is
-    returned unchanged.
-    """
-    if type(given).__module__.partition(".")[0] != "pandas":
-        return given
-    in_index = {level for level in given.index.names if level is not None} - set(given.columns)
-    return given.reset_index() if in_index & wanted else given

@@ -30,9 +30,9 @@ from discreet.sources.events.domain import (
     read_list,
     read_values,
     refuse_repetition,
+    unwrap_categories,
 )
 from discreet.sources.events.engine import ask
-from discreet.sources.events.frames import unwrap_categories
 from discreet.sources.events.location import Location
 from discreet.sources.events.ranges import Integers
 
