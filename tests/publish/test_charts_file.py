@@ -12,6 +12,7 @@ from chart_folder import ARTISTS, HEAD, SONGS, write_charts
 from discreet.publish.chart_source import find_table, list_public_options
 from discreet.publish.charts_file import CHART, FILE, format_schema, read_charts
 from discreet.publish.site_folder import write_site
+from discreet.sources.events.location import Location
 
 
 def edit(old, new, charts=SONGS):
@@ -140,10 +141,10 @@ def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
     several = read(folder, edit('"streams/*.parquet"', '["a.csv", "/b.csv"]')).charts[0]
     assert find_table(several) == [str(folder / "a.csv"), "/b.csv"]
     beside = read(folder, edit('"songs.csv:song_id"', '"connect:songs.song_id"')).charts[0]
-    assert list_public_options(beside)["domain"] == "connect:songs.song_id"
+    assert list_public_options(beside)["domain"] == Location.parse_list("connect:songs.song_id", "domain")
     options = list_public_options(chart)
-    assert options["domain"] == f"{folder}/songs.csv:song_id"
-    assert options["groups"] == f"{folder}/countries.csv:code"
+    assert options["domain"] == Location.parse_list(f"{folder}/songs.csv:song_id", "domain")
+    assert options["groups"] == Location.parse_list(f"{folder}/countries.csv:code", "groups")
 
 
 def test_a_url_is_made_of_variables_and_never_told(tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ from discreet.sources.discovered import EXACT, KINDS, SPELLINGS, Discovered, dis
 from discreet.sources.events.domain import parse_domain
 from discreet.sources.events.group_columns import Product
 from discreet.sources.events.group_keys import parse_by, parse_groups
-from discreet.sources.events.paths import is_remote, list_files
+from discreet.sources.events.location import Location, has_other_scheme
 from discreet.sources.events.periods import UNITS
 from discreet.sources.events.ranges import STRINGS, Integers
 from discreet.sources.events.source import events
@@ -52,7 +52,7 @@ def prepare_events(
         raise InvalidValueError("item must be given with user: the column that says what the user did it to")
     if connect is None and columns.name is not None:
         raise InvalidValueError("name must be left out without connect: it is the table of a database")
-    if connect is not None and not _is_database(connect):
+    if connect is not None and not has_other_scheme(connect):
         raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
     if connect is not None and not columns.name:
         raise InvalidValueError("name must be given with connect: the table of the events in the database")
@@ -63,13 +63,13 @@ def prepare_events(
         if len(clip) != 2:
             raise InvalidValueError(f"clip must be two numbers LOW,HIGH such as 0,5, not {quote(columns.clip)}")
     grouping = parse_grouping(groups)
-    lists = {"domain": [] if items.domain is None else [items.domain], "groups": groups.groups or []}
-    # A public list may end with a column, which is no part of the path.
-    roles = {
-        role: [path for text in texts for path in (text, text.rpartition(":")[0])] for role, texts in lists.items()
-    }
-    inputs = {"events": file.files or [connect or ""], **roles}
-    check_out(out, {role: [path for text in texts for path in _list_paths(text)] for role, texts in inputs.items()})
+    table = Location.parse(file.files or connect)
+    if out is not None:
+        lists = [Location.parse_list(text, "groups") for text in groups.groups or []]
+        located = {"events": [table], "domain": [domain], "groups": lists}
+        check_out(
+            out, {role: [path for each in given for path in _list_files(each)] for role, given in located.items()}
+        )
     limit = None if most is None or terms is not None else parse_count(most, "max_items_per_user")
     arguments: dict[str, Any] = {
         "user": columns.user,
@@ -89,7 +89,8 @@ def prepare_events(
         "encoding": columns.encoding,
         **grouping,
     }
-    return lambda path: events(connect if path is None else path, **arguments)
+    # Standard input is read from a copy, whose path is known when it is opened.
+    return lambda path: events(path if file.is_standard else table, **arguments)
 
 
 def _parse_items(domain: str | None, terms: Discovered | None) -> Any:
@@ -106,7 +107,7 @@ def _parse_items(domain: str | None, terms: Discovered | None) -> Any:
             "because a list made from the events would tell what somebody touched; without a list, give discover with "
             "a delta (docs/discovery.md)"
         )
-    if _is_database(domain) and not domain.startswith(STRINGS):
+    if has_other_scheme(domain) and not domain.startswith(STRINGS):
         raise InvalidValueError(
             "domain must be FILE:COLUMN, connect:TABLE.COLUMN, integers:LO:HI or strings:ALPHABET:MAX, not the URL of "
             "a database"
@@ -118,17 +119,13 @@ def _parse_items(domain: str | None, terms: Discovered | None) -> Any:
     return parse_domain(domain)
 
 
-def _is_database(text: str) -> bool:
-    """Return True for the URL of a database, False for a path or the URL of a file."""
-    return "://" in text and not is_remote(text)
-
-
-def _list_paths(text: str) -> list[str]:
-    """Return the local files behind a path, a pattern of paths or the URL of a database in a file."""
-    if not text or is_remote(text):
+def _list_files(given: Any) -> list[str]:
+    """Return the paths and files of a location on this machine, those of a database in a file among them."""
+    if not isinstance(given, Location):
         return []
-    path = text.partition("://")[2].partition("?")[0] if "://" in text else text
-    return [path, *list_files(path)]
+    if given.database is not None:
+        return [given.database.partition("://")[2].partition("?")[0]]
+    return [each.text for path in given.paths if not path.is_remote for each in (path, *path.files)]
 
 
 def parse_discovery(options: DiscoveryOptions, max_items_per_user: str | None) -> Discovered | None:
@@ -198,7 +195,7 @@ def _parse_groups(texts: Sequence[str], by: Sequence[Any]) -> Any:
         ways = "" if columns == 1 else f", {columns} times, or once as a file of combinations"
         raise InvalidValueError(f"groups must be given once for each by{ways}, not {len(texts)} times")
     for text in texts:
-        if _is_database(text) or text.partition(":")[0] == STANDARD:
+        if has_other_scheme(text) or text.partition(":")[0] == STANDARD:
             raise InvalidValueError(
                 "groups must be FILE:COLUMN or FIRST..LAST: neither the URL of a database nor standard input"
             )

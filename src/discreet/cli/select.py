@@ -43,7 +43,7 @@ from discreet.publish.options import (
 from discreet.release.delivery import Delivery, plan_charge
 from discreet.release.padding import Padding, check_auto
 from discreet.release.topk import make_any_request
-from discreet.sources.events.paths import is_remote
+from discreet.sources.events.location import has_other_scheme
 from discreet.sources.files import TEXTS, file_source
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def check_files(context: typer.Context, files: list[str] | None) -> list[str] | 
         raise InvalidValueError(f"FILE is missing; for example: {first_example(context.command.epilog)}")
     if files and connect is not None:
         raise InvalidValueError("connect must be left out with FILE: the input is one of the two")
-    if any("://" in file and not is_remote(file) for file in files or []):
+    if any(map(has_other_scheme, files or [])):
         raise InvalidValueError(
             "FILE must be a file, or the URL of one by https, s3 or gs; the URL of a database goes with --connect"
         )

@@ -18,7 +18,7 @@ from discreet.cli.options import INPUT_FORMATS, parse_choice
 from discreet.cli.output import OutputError
 from discreet.errors import Error, InvalidValueError, redact_url
 from discreet.jobs import is_shown
-from discreet.sources.events.paths import is_remote
+from discreet.sources.events.location import FilePath
 
 STANDARD = "-"
 _NAME = "standard input"
@@ -46,7 +46,7 @@ class Input:
     def parse(cls, files: list[str] | None, input_format: str | None, events: bool) -> Input:
         """Return the input that the arguments stand for; scores, and standard input, are one file."""
         given = tuple(files or ())
-        if not events and any(map(is_remote, given)):
+        if not events and any(FilePath.parse(file).is_remote for file in given):
             raise InvalidValueError(
                 "FILE must be a file of scores on this machine: a URL is read as events, with --user"
             )

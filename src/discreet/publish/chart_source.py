@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from dataclasses import replace
 from typing import Any
 
 from discreet.errors import InvalidValueError, quote
 from discreet.publish.charts_file import Chart
 from discreet.sources.discovered import discovered
-from discreet.sources.events.connect import PREFIX, is_url
-from discreet.sources.events.csv_format import DELIMITERS
+from discreet.sources.events.csv_files import DELIMITERS
 from discreet.sources.events.dialects.base import dialect_named
-from discreet.sources.events.domain import parse_domain, split_column
+from discreet.sources.events.domain import parse_domain
 from discreet.sources.events.group_columns import Product, product
 from discreet.sources.events.group_keys import parse_by, parse_groups
-from discreet.sources.events.paths import ending_of
+from discreet.sources.events.location import PREFIX, FilePath, Location
 from discreet.sources.events.periods import OnePeriod, period_column
 from discreet.sources.events.source import events
 
@@ -38,9 +38,9 @@ def open_stand_in(chart: Chart, table: Any, label: str | None) -> Any:
     nothing of the events.
     """
     public = list_public_options(chart)
-    lists = [split_column(each)[0] for each in (public["domain"], public.get("groups")) if isinstance(each, str)]
-    names = (*_COLUMNS, *(_TEXT_FORMAT if any(ending_of(each) in DELIMITERS for each in lists) else ()))
-    options = {name: chart.settings["events"].get(name) for name in names}
+    lists = [each for each in (public["domain"], public.get("groups")) if isinstance(each, Location)]
+    is_text = any(path.ending in DELIMITERS for each in lists for path in each.paths)
+    options = {name: chart.settings["events"].get(name) for name in (*_COLUMNS, *(_TEXT_FORMAT if is_text else ()))}
     return events(table, **options, **{**public, "label": label})
 
 
@@ -49,7 +49,8 @@ def has_lists_in_database(chart: Chart) -> bool:
     public = list_public_options(chart)
     groups = public.get("groups")
     lists = [public["domain"], *(groups.lists if isinstance(groups, Product) else [groups])]
-    return any(isinstance(each, str) and each.startswith(PREFIX) for each in lists)
+    located = [each for each in lists if isinstance(each, Location)]
+    return any(each.beside or (each.paths and each.paths[0].text.startswith(PREFIX)) for each in located)
 
 
 def list_terms(chart: Chart) -> dict[str, Any]:
@@ -107,14 +108,14 @@ def _find_groups(chart: Chart, given: dict[str, Any]) -> dict[str, Any]:
 
 def _find_list(chart: Chart, given: Any) -> Any:
     """Return a public list; the path of its file is relative to the charts file."""
-    if not isinstance(given, str):
-        return given
-    if is_url(given):
-        raise InvalidValueError(f"a public list must be in a file, not at a URL like {quote(given.partition(':')[0])}")
-    if given.startswith(PREFIX):
-        return given
-    path, column = split_column(given)
-    return chart.find_path(path) + ("" if column is None else f":{column}")
+    location = Location.parse_list(given, "groups") if isinstance(given, str) else given
+    if not isinstance(location, Location) or location.beside is not None:
+        return location
+    if location.database is not None:
+        scheme = location.database.partition(":")[0]
+        raise InvalidValueError(f"a public list must be in a file, not at a URL like {quote(scheme)}")
+    path = location.paths[0].text
+    return location if path.startswith(PREFIX) else replace(location, paths=(FilePath.parse(chart.find_path(path)),))
 
 
 def find_period(chart: Chart, period: str | None) -> OnePeriod | None:
@@ -129,16 +130,21 @@ def find_table(chart: Chart) -> str | list[str]:
     given = chart.settings["events"]
     if given.get("table") is not None:
         named = given["table"] if isinstance(given["table"], list) else [given["table"]]
-        if any(map(is_url, named)):
+        if any(_is_database(each) for each in named):
             raise InvalidValueError("table must be a file; the URL of a database is connect")
         paths = list(map(chart.find_path, named))
         return paths if len(paths) > 1 else paths[0]
     url = re.sub(r"\$\{(\w+)\}", _find_variable, given["connect"])
-    if not is_url(url):
+    if not _is_database(url):
         raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
     scheme, _, rest = url.partition("://")
     # The path of a database file is relative to the charts file, like all others.
     return f"{scheme}://{os.path.join(chart.folder, rest)}" if dialect_named(scheme).is_file else url
+
+
+def _is_database(given: Any) -> bool:
+    location = Location.parse(given)
+    return location is not None and location.database is not None
 
 
 def _find_variable(found: re.Match[str]) -> str:

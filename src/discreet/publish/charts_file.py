@@ -40,7 +40,7 @@ from discreet.publish.options import (
     ReleaseOptions,
 )
 from discreet.publish.site_folder import is_in_site
-from discreet.sources.events.paths import is_remote
+from discreet.sources.events.location import FilePath
 from discreet.sources.events.periods import UNITS, Unit, open_zone
 
 RESERVED = {"index", "statement", "data"}
@@ -168,7 +168,7 @@ class Chart:
 
     def find_path(self, text: str) -> str:
         """Return a path of the file as an absolute one; brackets in the name of its folder are no pattern."""
-        if os.path.isabs(text) or is_remote(text):
+        if os.path.isabs(text) or FilePath.parse(text).is_remote:
             return text
         folder = str(self.folder)
         return os.path.join(glob.escape(folder) if glob.has_magic(text) else folder, text)

@@ -16,7 +16,7 @@ from discreet.mechanisms.noise import NOISES
 from discreet.mechanisms.registry import FALLBACKS, MECHANISMS
 from discreet.privacy import ADJACENCIES, MANY, ONE
 from discreet.sources.discovered import KINDS, SPELLINGS
-from discreet.sources.events.csv_format import ENCODINGS
+from discreet.sources.events.csv_files import ENCODINGS
 
 
 class Kind(NamedTuple):

@@ -24,7 +24,7 @@ from numpy.lib.format import open_memmap
 from discreet.errors import Error, InvalidTypeError, InvalidValueError, quote, suggestion
 from discreet.privacy import exact
 from discreet.sources.arrays.array import ArraySource, array_source, is_fractional
-from discreet.sources.events.csv_format import sniff_delimiter
+from discreet.sources.events.csv_files import sniff_delimiter
 
 # What messages about files have in common.
 

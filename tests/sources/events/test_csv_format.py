@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.sources.events.csv_format import CsvFormat, sniff_delimiter
-from discreet.sources.events.paths import find_files
+from discreet.sources.events.csv_files import CsvFormat, sniff_delimiter
+from discreet.sources.events.location import Location
 from discreet.sources.events.readers import read_delimited
 from effort import examples
 from engines import spark  # noqa: F401  # fixture
@@ -110,7 +110,7 @@ def test_what_was_written_is_what_is_read(tmp_path, rows, delimiter):
     marked = [tuple(field.replace("\\", "\\\\").replace('"', '\\"') for field in row) for row in rows]
     lines = "".join(f'"{one}"{delimiter}"{two}"\n' for one, two in marked)
     (tmp_path / "e.csv").write_text(f"one{delimiter}two\n{lines}", encoding="utf-8", newline="")
-    found = find_files(tmp_path / "e.csv", "table")
+    found = Location.parse(tmp_path / "e.csv").find_files("table")
     table = read_delimited(BACKEND, found, CsvFormat(None, "\\"), "read", ["one", "two"], [])
     found = [tuple(field or "" for field in row.values()) for row in table.to_pyarrow().to_pylist()]
     assert found == rows

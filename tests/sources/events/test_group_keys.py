@@ -19,6 +19,7 @@ from discreet.sources.events.connect import open_table
 from discreet.sources.events.engine import ask
 from discreet.sources.events.group_columns import MOST_GROUPS, read_by
 from discreet.sources.events.group_keys import ORDINAL, refuse_own_groups
+from discreet.sources.events.location import Location
 from effort import examples
 from engines import LOCAL, LONG_ON_SPARK, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
 
@@ -49,9 +50,14 @@ def opened_on(engine, folder, request):
     return open_table(given["table"], given.get("name"), "table", EVENTS.column_names, user="who")
 
 
+def locate(given):
+    """The location of a file, as `discreet.events` parses it; anything else as it is."""
+    return Location.parse_list(given, "groups") if isinstance(given, str) else given
+
+
 def ordinals(opened, by, groups):
     """The ordinal of each row that has one, and the keys."""
-    keys = open_group_keys(by, groups, opened)
+    keys = open_group_keys(by, locate(groups), opened)
     rows = keys.add_ordinals(opened.table, who=read_cell(opened.dialect, opened.table.who, "integer"))
     assert rows.columns == ("who", ORDINAL)
     assert rows[ORDINAL].type().is_int64()
@@ -125,7 +131,7 @@ def test_many_groups_of_a_file_keep_the_order_of_its_rows(events, tmp_path):
     (tmp_path / "g.csv").write_text("shop\n" + "\n".join(map(str, listed)), encoding="utf-8")
     pa.parquet.write_table(pa.table({"shop": listed}), tmp_path / "g.parquet", row_group_size=10_000)
     for name in ("g.csv", "g.parquet"):
-        assert open_group_keys("shop", str(tmp_path / name), events).keys == tuple(listed)
+        assert open_group_keys("shop", locate(str(tmp_path / name)), events).keys == tuple(listed)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +230,7 @@ TIMES = (
 )  # fmt: skip
 def test_groups_that_cannot_be_are_refused(by, groups, message, events):
     with pytest.raises(discreet.Error) as error:
-        open_group_keys(by, groups, events)
+        open_group_keys(by, locate(groups), events)
     assert str(error.value).startswith(message)
 
 
@@ -270,7 +276,7 @@ def test_the_events_are_no_list_of_their_groups(tmp_path):
         (EVENTS, discreet.product(["DE"], EVENTS["shop"])),
     ):
         with pytest.raises(discreet.Error, match=r"^groups must be a public list of groups, not the events themselves"):
-            refuse_own_groups(table, groups, None)
+            refuse_own_groups(locate(table), locate(groups), None)
     refuse_own_groups(EVENTS, discreet.product(["DE"], [1]), None)
 
 

@@ -22,6 +22,7 @@ from discreet.sources.events.connect import open_table
 from discreet.sources.events.engine import ask
 from discreet.sources.events.group_columns import read_by
 from discreet.sources.events.group_keys import parse_by, parse_groups
+from discreet.sources.events.location import Location
 from discreet.sources.events.periods import CODES_PER_DAY, UNITS, code_moments, find_offsets
 from effort import examples
 from engines import postgres, spark  # noqa: F401  # fixtures
@@ -501,7 +502,8 @@ def test_periods_come_from_files_and_stand_beside_other_columns(tmp_path):
     table = arrow_table(NEAR).append_column("country", pa.array(["DE", "FR"] * (len(NEAR) // 2)))
     opened = open_arrow(table)
     months = expected(NEAR, "month", None)
-    listed = grouped(opened, discreet.month("naive"), f"{tmp_path / 'months.csv'}:month")
+    file = Location.parse_list(f"{tmp_path / 'months.csv'}:month", "groups")
+    listed = grouped(opened, discreet.month("naive"), file)
     assert listed == {row: key for row, key in months.items() if key in ("2026-01", "2026-03")}
     by = ["country", discreet.month("naive")]
     pairs = {row: ("DE" if row % 2 == 0 else "FR", key) for row, key in months.items()}

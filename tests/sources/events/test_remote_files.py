@@ -21,8 +21,7 @@ from discreet.errors import InvalidValueError, MissingExtraError, quote, redact_
 from discreet.publish.chart_source import find_table, list_public_options
 from discreet.publish.charts_file import read_charts
 from discreet.sources.events.dialects.base import connect_in_memory
-from discreet.sources.events.domain import split_column
-from discreet.sources.events.paths import fetch_text_file
+from discreet.sources.events.location import FilePath, Location, fetch_text_file
 from discreet.sources.events.provenance import origin_of
 
 ROWS = [(f"u{i}", "a" if i % 3 else "b") for i in range(30)]
@@ -144,7 +143,7 @@ def test_the_header_of_a_file_by_url_is_read_as_one_that_is_here(extension, serv
 def test_a_text_file_is_fetched_as_it_is_into_a_folder_that_goes(folder, name):
     """A file on this machine is fetched as one by URL is, by the same statement of DuckDB's."""
     connection, close = connect_in_memory()
-    copy = Path(fetch_text_file(connection, str(folder / name)))
+    copy = Path(fetch_text_file(connection, FilePath(str(folder / name))).text)
     assert copy.read_bytes() == (folder / name).read_bytes()
     assert copy.suffix == (folder / name).suffix
     assert copy.parent.stat().st_mode & 0o777 == 0o700
@@ -163,8 +162,9 @@ def test_a_text_file_is_fetched_as_it_is_into_a_folder_that_goes(folder, name):
     ],
 )
 def test_one_file_by_two_urls_is_recognised(one, other, meets):
-    assert origin_of(one).meets(origin_of(other)) == meets
-    assert origin_of(other).meets(origin_of(one)) == meets
+    first, second = (origin_of(Location.parse_list(each, "domain")) for each in (one, other))
+    assert first.meets(second) == meets
+    assert second.meets(first) == meets
 
 
 def test_a_server_that_has_no_such_file_is_named_without_what_is_secret(extension, server):
@@ -228,6 +228,11 @@ def test_a_url_that_is_no_file_is_refused_without_what_is_secret(url, message):
 def test_a_file_by_url_is_not_its_own_domain():
     with pytest.raises(InvalidValueError, match="not the events themselves"):
         best_of("https://example.org/e.csv?X=1", domain="https://example.org/e.csv?X=2:what")
+
+
+def split_column(text):
+    location = Location.parse_list(text, "groups")
+    return location.paths[0].text, location.column
 
 
 def test_the_column_of_a_url_stands_after_its_last_colon():
@@ -294,4 +299,5 @@ def test_a_charts_file_may_have_urls(tmp_path):
     write_charts(tmp_path, charts)
     (chart,) = read_charts(tmp_path / "charts.toml").charts
     assert find_table(chart) == "s3://bucket/streams/*.parquet"
-    assert list_public_options(chart)["domain"] == "https://example.org/songs.csv?v=2:song_id"
+    domain = list_public_options(chart)["domain"]
+    assert domain == Location.parse_list("https://example.org/songs.csv?v=2:song_id", "domain")

@@ -11,7 +11,8 @@ import pytest
 import discreet
 from discreet.errors import Error
 from discreet.sources.events.check_report import Frequent
-from discreet.sources.events.connect import TableName, parse_listed_column, parse_table_name, server_of
+from discreet.sources.events.connect import server_of
+from discreet.sources.events.location import Location, TableName, parse_table_name
 from engines import on_server, postgres  # noqa: F401  # a fixture
 
 EVENTS = [(1, 7), (2, 7), (2, 8), (3, 9)]
@@ -125,8 +126,9 @@ def test_a_file_has_no_tables_beside_it(tmp_path):
 def test_names_are_read_as_people_write_them():
     assert parse_table_name("events") == TableName("events")
     assert parse_table_name("mart.events") == parse_table_name(("mart", "events")) == TableName("events", "mart")
-    assert parse_listed_column("connect:products.id") == (TableName("products"), "id")
-    assert parse_listed_column("products.csv:id") is None
+    beside = Location.parse_list("connect:products.id", "domain")
+    assert (beside.beside, beside.column) == (TableName("products"), "id")
+    assert Location.parse_list("products.csv:id", "domain").beside is None
     for bad in (7, ("a",), ("a", ""), ["a", "b"]):
         with pytest.raises(Error, match=r"^name must be the name of a table, such as 'events', 'mart\.events' or "):
             parse_table_name(bad)

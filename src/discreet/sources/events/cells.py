@@ -1,21 +1,18 @@
-"""One cell of a table read as a kind of value, by expressions that cannot fail on a row.
+"""Expressions that read a cell as a kind of value, and that fail on no row.
 
-The public domain and the caller's condition say which kind. What a cell is read as depends on that cell alone and not
-on the type that an engine has guessed for its column: a whole number is the same item in a column of integers, of
-floats and of text. A reading is exact or nothing. `7`, `7.0` and the text `07` are the integer 7, and `7.5` is none; as
-text a number is its digits, and a number that is not whole or not below 2^53 in size as a float is no text.
+The public domain and the condition decide the kind. The reading depends on the cell alone, not on the type that an
+engine inferred for its column, and it is exact or NULL: `7`, `7.0` and the text `07` are the integer 7, and `7.5` is
+not an integer. As text, a number is its digits; a float that is not whole or not below 2^53 in size has no text.
 
-A column of a pandas frame or of several files has no declared type, and an inferred type follows from rows. Such a
-column always comes as one structure with a field for each kind of value, and a cell fills the field of its own kind:
-text in `text`, whole numbers in `integer` (floats too, below 2^53 in size), all other numbers in `number`, booleans in
-`truth`, dates in `day`, timestamps in microseconds in `clock`, and with a zone in `point`. The exact spelling of a
-value that these fields cannot hold is in `other`; it tells users apart and shows that a cell is not missing.
+A column of a pandas frame or of several files has no declared type, and an inferred type would follow from rows. Such a
+column is a structure with a field for each kind of value. A cell fills the field of its kind: text in `text`, whole
+numbers in `integer` (floats below 2^53 in size too), other numbers in `number`, booleans in `truth`, dates in `day`,
+timestamps in `clock`, and timestamps with a zone in `point`. If a value fits none of these fields exactly, `other` has
+its exact spelling, which distinguishes users and shows that the cell is not missing.
 
-A user is what a cell spells. A float is a user only if it is whole and below 2^53 in size, where no two whole numbers
-share a float; a row with any other float has no user.
-
-A moment is read as whole numbers, which are the same on every engine: a date as days since 1970, and a point in time,
-in UTC where it has no zone of its own, as whole seconds since 1970, rounded down.
+A user is the spelling of a cell. A float is a user only if it is whole and below 2^53 in size, where no two whole
+numbers are the same float. Dates are compared as days since 1970, and times as whole seconds since 1970 in UTC, rounded
+down; those numbers are the same on every engine.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
     from discreet.sources.events.dialects.base import Dialect
 
 LARGEST_EXACT = 2**53 - 1
-"""The largest whole number up to which every whole number is a float of its own."""
+"""The largest whole number below which no two whole numbers are the same float."""
 
 _MONTH_DAYS = r"(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8])"
 _LEAP_YEAR = r"([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)"
@@ -43,11 +40,11 @@ MOMENT = (
     rf"{_DATE}{_MINUTE}(:[0-5][0-9](\.[0-9]{{1,9}})?)?"
     r"(Z| UTC|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?)?"
 )
-"""How text spells a point in time, with or without a zone."""
+"""The pattern of a text that spells a point in time, with or without a zone."""
 
 SECONDS_PER_DAY = 86_400
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
-"""Those of the years 1 and 9999, counted from 1970."""
+"""The first second of year 1 and the last second of year 9999, counted from 1970."""
 
 DAY_NUMBER, SECOND_NUMBER = "day number", "second number"
 
@@ -58,7 +55,7 @@ SPELLINGS = {
     "timestamp": rf"{_DATE}({_CLOCK})?",
     "timestamp with time zone": rf"{_DATE}{_CLOCK}(Z|[+-]([01][0-9]|2[0-3])(:[0-5][0-9])?)",
 }
-"""How text spells a value of each kind, whole, without blanks; the patterns mean the same to every engine."""
+"""The pattern of a whole text that spells a value of each kind; the patterns mean the same on every engine."""
 
 CELL_FIELDS = {
     "text": "string",
@@ -88,9 +85,9 @@ _TYPES = {
 
 @cache
 def engine_function(name: str, result: str, *arguments: str, **place: str) -> Callable[..., Any]:
-    """A function that engines have and ibis does not, by the ibis types of its result and its arguments.
+    """Return a function of an engine that ibis does not have, by the ibis types of its result and its arguments.
 
-    With the `catalog` and `database` in which an engine has it, no translator puts another in its place.
+    With the `catalog` and `database` of the function, no translator replaces it by another.
     """
     import ibis
 
@@ -103,12 +100,12 @@ def engine_function(name: str, result: str, *arguments: str, **place: str) -> Ca
 
 
 def read_cell(dialect: Dialect, column: Any, kind: str) -> Any:
-    """A column read as a kind, NULL in rows where it is none.
+    """Return a column read as a kind, NULL in rows with no such value.
 
     Parameters
     ----------
     dialect
-        That of the column's engine.
+        The dialect of the column's engine.
     column
         An ibis column.
     kind
@@ -122,23 +119,24 @@ def read_cell(dialect: Dialect, column: Any, kind: str) -> Any:
 
 
 def has_reading(dialect: Dialect, column: Any, kind: str) -> bool:
-    """Whether a column of this type can hold something that reads as the kind at all."""
+    """Return True if a column of this type can hold values of the kind."""
     return _read(dialect, column, kind) is not None
 
 
 def _read(dialect: Dialect, column: Any, kind: str) -> Any | None:
+    """Return a column read as a kind, or None if its type has no values of the kind."""
     if dialect.cell_readers is not None:
         return dialect.cell_readers[kind](column)
     if is_untyped(column.type()):
         return _read_untyped(dialect, column, kind)
     if column.type().is_string() and kind != "string":
-        # PostgreSQL has no regular expressions for a collation that equates spellings.
+        # PostgreSQL has no regular expressions on text with a nondeterministic collation.
         column = dialect.drop_collation(column)
     return _READ[kind](dialect, column)
 
 
 def is_untyped(dtype: Any) -> bool:
-    """Return True if a type is that of the cells without a declared type."""
+    """Return True if a type is the structure of cells without a declared type."""
     return bool(dtype.is_struct() and {name: str(each) for name, each in dtype.items()} == CELL_FIELDS)
 
 
@@ -150,12 +148,12 @@ def is_missing(column: Any) -> Any:
 
 
 def user_key(dialect: Dialect, column: Any) -> Any:
-    """Return what users are told apart by, NULL where a cell is no user; it depends on the cell alone."""
+    """Return the key that distinguishes users, NULL for a cell that is no user; it depends on the cell alone."""
     import ibis
 
     dtype = column.type()
     if is_untyped(dtype):
-        # A field of a structure has no collation, so that its text is compared by bytes as it is.
+        # A field of a structure has no collation, so its text is compared by bytes.
         return ibis.coalesce(column["other"], read_cell(dialect, column, "string"))
     if dialect.spell_user is not None:
         column = dialect.spell_user(column)
@@ -165,12 +163,12 @@ def user_key(dialect: Dialect, column: Any) -> Any:
 
 
 def _read_untyped(dialect: Dialect, column: Any, kind: str) -> Any:
-    """Return the reading of the field that a cell fills; text comes last, because its patterns take longest."""
+    """Return the reading of the field that a cell fills; text comes last because its patterns are slowest."""
     import ibis
 
     text, integer, number, truth, day, clock, point, _ = (column[name] for name in CELL_FIELDS)
     if kind == "string":
-        # At midnight a timestamp is spelled as the date that it is too.
+        # A timestamp at midnight is spelled as its date.
         moment = clock.cast("string").re_replace("^(.{10}) 00:00:00$", r"\1")
         others = [each.cast("string") for each in (integer, truth, day)]
         return ibis.coalesce(text, *others, moment, point.cast("string"))
@@ -189,13 +187,13 @@ def _read_untyped(dialect: Dialect, column: Any, kind: str) -> Any:
 
 
 def _is_spelling(dialect: Dialect, text: Any, kind: str) -> Any:
-    """Whether a text is a spelling of a kind as a whole."""
+    """Return an expression that is true if the whole text spells a value of the kind."""
     pattern = MOMENT if kind == SECOND_NUMBER else SPELLINGS[kind]
     return text.re_search(f"^({pattern}){dialect.text_end}")
 
 
 def null_unless(condition: Any, value: Any) -> Any:
-    """A value where a condition holds, and NULL elsewhere."""
+    """Return a value in rows where a condition holds, and NULL in others."""
     import ibis
 
     return ibis.cases((condition, value), else_=ibis.null(value.type()))
@@ -213,7 +211,7 @@ def _read_text(dialect: Dialect, column: Any) -> Any | None:
     if limit is None:
         return None
     if dtype.is_timestamp() and dtype.timezone is None:
-        # At midnight it is spelled as the date that it is too.
+        # A timestamp at midnight is spelled as its date.
         moment = limit(column, "timestamp")
         day = moment.try_cast("date")
         return (day.try_cast("timestamp") == moment).ifelse(day.cast("string"), moment.cast("string"))
@@ -240,13 +238,13 @@ def _read_integer(dialect: Dialect, column: Any) -> Any | None:
 
 
 def _to_integer(dialect: Dialect, number: Any) -> Any:
-    """A number as an integer of 64 bits, NULL where it is none."""
+    """Return a number as a 64-bit integer, NULL if it is not one."""
     if dialect.has_try_cast:
         nearest = number.try_cast("int64")
-        # A HUGEINT, which ibis calls a decimal of 38 digits, need not fit into one.
+        # ibis takes a HUGEINT for a decimal of 38 digits, and a cast back to that can overflow.
         back = nearest if is_whole_type(number.type()) else nearest.try_cast(number.type())
         return null_unless(back == number, nearest)
-    # A cast that does not fit fails here, and CASE does not reach it.
+    # A cast out of range would fail here, so CASE evaluates it for fitting numbers only.
     if number.type().is_floating():
         inside = number.between(-LARGEST_EXACT, LARGEST_EXACT)
         return null_unless(
@@ -256,7 +254,7 @@ def _to_integer(dialect: Dialect, number: Any) -> Any:
 
 
 def is_whole_type(dtype: Any) -> bool:
-    """Whether a type holds whole numbers alone."""
+    """Return True if a type holds only whole numbers."""
     return bool(dtype.is_integer() or (dtype.is_decimal() and dtype.scale == 0))
 
 
@@ -283,7 +281,7 @@ def _read_date(dialect: Dialect, column: Any) -> Any | None:
 
 
 def _cast_to_date(dialect: Dialect, text: Any) -> Any:
-    """The date of a text that is known to spell one."""
+    """Return the date of a text that is known to spell one."""
     return text.try_cast("date") if dialect.has_try_cast else text.cast("date")
 
 
@@ -294,7 +292,7 @@ def _read_boolean(dialect: Dialect, column: Any) -> Any | None:
 
 
 def read_truth(text: Any) -> Any:
-    """A text as a boolean, NULL where it spells none."""
+    """Return a text as a boolean, NULL if it spells none."""
     import ibis
 
     return ibis.cases((text.isin(_TRUE), True), (text.isin(_FALSE), False), else_=ibis.null("boolean"))
@@ -319,7 +317,7 @@ def _read_day_number(dialect: Dialect, column: Any) -> Any | None:
     if dialect.count_days is None or not (dtype.is_date() or dtype.is_string()):
         return None
     if dtype.is_string():
-        # Most text with a time is passed over by its length, which is quicker than a pattern.
+        # The length excludes most text with a time faster than the pattern does.
         column = _read_date(dialect, null_unless(column.length() == len("2024-01-31"), column))
     return dialect.count_days(column).cast("int64")
 
@@ -332,32 +330,22 @@ def _read_second_number(dialect: Dialect, column: Any) -> Any | None:
         return dialect.count_seconds(column).cast("int64")
     if not dtype.is_string():
         return None
+    import ibis
+
+    def read(digits: Any) -> Any:
+        return digits.try_cast("int64") if dialect.has_try_cast else digits.cast("int64")
+
+    # The digits of the date and the clock have fixed places.
     day = dialect.count_days(_cast_to_date(dialect, column.substr(0, 10))).cast("int64")
-    seconds = day * SECONDS_PER_DAY + _read_clock(dialect, column) - _read_offset(dialect, column)
-    return null_unless(_is_spelling(dialect, column, SECOND_NUMBER), seconds)
-
-
-def _read_clock(dialect: Dialect, text: Any) -> Any:
-    """The seconds since midnight that the spelling of a moment has, whose digits stand in fixed places."""
-    import ibis
-
-    seconds = ibis.cases((text.substr(16, 1) == ":", _read_digits(dialect, text.substr(17, 2))), else_=0)
-    return _read_digits(dialect, text.substr(11, 2)) * 3600 + _read_digits(dialect, text.substr(14, 2)) * 60 + seconds
-
-
-def _read_offset(dialect: Dialect, text: Any) -> Any:
-    """How many seconds the clock that a moment is spelled by is ahead of UTC."""
-    import ibis
-
-    zone = text.substr(16).re_extract(f"[+-][0-9:]+{dialect.text_end}", 0)
-    minutes = ibis.cases((zone.length() > 3, _read_digits(dialect, zone.right(2))), else_=0)
-    size = _read_digits(dialect, zone.substr(1, 2)) * 3600 + minutes * 60
-    # In UTC as most are, the zone is not searched for.
-    return ibis.cases((text.endswith("Z"), 0), (zone.startswith("+"), size), (zone.startswith("-"), -size), else_=0)
-
-
-def _read_digits(dialect: Dialect, digits: Any) -> Any:
-    return digits.try_cast("int64") if dialect.has_try_cast else digits.cast("int64")
+    seconds = ibis.cases((column.substr(16, 1) == ":", read(column.substr(17, 2))), else_=0)
+    clock = read(column.substr(11, 2)) * 3600 + read(column.substr(14, 2)) * 60 + seconds
+    zone = column.substr(16).re_extract(f"[+-][0-9:]+{dialect.text_end}", 0)
+    minutes = ibis.cases((zone.length() > 3, read(zone.right(2))), else_=0)
+    size = read(zone.substr(1, 2)) * 3600 + minutes * 60
+    # Most times end in Z, and then the zone is not extracted.
+    offset = ibis.cases((column.endswith("Z"), 0), (zone.startswith("+"), size), (zone.startswith("-"), -size), else_=0)
+    found = day * SECONDS_PER_DAY + clock - offset
+    return null_unless(_is_spelling(dialect, column, SECOND_NUMBER), found)
 
 
 _READ: dict[str, Callable[[Dialect, Any], Any | None]] = {

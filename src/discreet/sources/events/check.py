@@ -16,7 +16,7 @@ from discreet.sources.events.cells import is_untyped, read_cell
 from discreet.sources.events.check_report import Check, DateText, Frequent, GroupCheck, NearMatch, OtherColumn
 from discreet.sources.events.connect import Opened, open_table
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
-from discreet.sources.events.domain import DOMAIN, ListedDomain, find_list_column, split_column
+from discreet.sources.events.domain import DOMAIN, ListedDomain, find_list_column
 from discreet.sources.events.engine import EngineError, ask
 from discreet.sources.events.lookup import read_matching
 from discreet.sources.events.ranges import Integers
@@ -305,11 +305,10 @@ def _search_file(parts: TableParts, outside: Any) -> dict[str, Any]:
     folded = outside.mutate(spelled=_fold(outside.spelled)).group_by("spelled").agg(n=outside.n.sum())
     tried = [each.value for each in _list_outside(parts.opened, folded, _TRIED)]
     wanted = pa.table({"value": pa.array(tried, pa.string())})
-    file, column = split_column(parts.domain_file)
-    opened = open_table(file, None, "domain", csv_format=parts.opened.csv_format)
+    opened = open_table(parts.domain_file, None, "domain", csv_format=parts.opened.csv_format)
     columns = []
     try:
-        given = find_list_column(opened, column, parts.reading.columns["item"], DOMAIN)
+        given = find_list_column(opened, parts.domain_file.column, parts.reading.columns["item"], DOMAIN)
         for name in [name for name in opened.table.columns if name != given] if tried else []:
             texts = opened.table.select(value=_fold(read_cell(DUCKDB, opened.table[name], "string"))).distinct()
             # A column that the caller did not name may be in another encoding, and is then passed over.
@@ -317,7 +316,9 @@ def _search_file(parts: TableParts, outside: Any) -> dict[str, Any]:
                 # No statement may show the texts, so they are matched as a table.
                 n = ask(opened.engine, "checking the items", partial(read_matching, texts, wanted)).num_rows
                 if 2 * n > len(tried):
-                    columns.append(OtherColumn(f"{redact_url(file)}:{name}", int(n), len(tried)))
+                    columns.append(
+                        OtherColumn(f"{redact_url(parts.domain_file.paths[0].text)}:{name}", int(n), len(tried))
+                    )
     finally:
         opened.close()
     header = "".join(given.lower().split())

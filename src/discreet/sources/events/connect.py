@@ -1,7 +1,7 @@
-"""Whatever a caller may hold as a table, as one ibis table with the name of its engine.
+"""Open whatever a caller holds as a table: the result is one ibis table and the name of its engine.
 
-Files and frames run on an embedded DuckDB. A text file has no schema, and guessing one would look at private rows, so
-its columns are read as text; the public domain and the public condition say what to make of them.
+Files and frames run on an embedded DuckDB. A text file has no schema, and guessing one would read private rows, so its
+columns are text; the public domain and the public condition decide how a cell is read.
 """
 
 from __future__ import annotations
@@ -13,24 +13,18 @@ import warnings
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
-from discreet.sources.events.csv_format import DELIMITERS, USUAL, CsvFormat
+from discreet.sources.events.csv_files import DELIMITERS, USUAL, CsvFormat
 from discreet.sources.events.dialects.base import SENT_TYPES, Dialect, connect_in_memory, dialect_named, dialect_of
 from discreet.sources.events.engine import EngineError, ask
-from discreet.sources.events.paths import (
-    FoundFiles,
+from discreet.sources.events.location import (
+    Location,
+    TableName,
     fetch_text_file,
-    find_files,
-    is_path,
-    is_paths,
-    is_remote,
-    list_files,
     list_remote_files,
-    load_httpfs,
-    locate_remote_file,
+    parse_table_name,
 )
 
 if TYPE_CHECKING:
@@ -38,104 +32,26 @@ if TYPE_CHECKING:
     from discreet.sources.events.frames import FrameColumn
 
 
-# Tables of a database by name: of its own schema, of another one, or as the public list of items.
-
-PREFIX = "connect:"
-"""What a list begins with that is a column of a table beside the events, in the same database."""
-
-
-@dataclass(frozen=True)
-class TableName:
-    """The name of a table, and of its schema where it was said."""
-
-    table: str
-    schema: str | None = None
-
-    def __str__(self) -> str:
-        return self.table if self.schema is None else f"{self.schema}.{self.table}"
-
-
-def parse_table_name(given: Any) -> TableName:
-    """The name that a caller means by "events", "mart.events" or ("mart", "events")."""
-    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(part, str) and part for part in given):
-        return TableName(given[1], given[0])
-    if not isinstance(given, str) or not given:
-        raise InvalidTypeError(
-            "name must be the name of a table, such as 'events', 'mart.events' or ('mart', 'events'), "
-            f"not {quote(given)}"
-        )
-    schema, _, table = given.partition(".")
-    return TableName(table, schema) if schema and table else TableName(given)
-
-
-def parse_listed_column(given: Any) -> tuple[TableName, str | None] | None:
-    """The table and the column of "connect:mart.products.id"; None for any other list."""
-    if not isinstance(given, str) or not given.startswith(PREFIX):
-        return None
-    parts = given.removeprefix(PREFIX).split(".")
-    if not 2 <= len(parts) <= 3 or not all(parts):
-        raise InvalidValueError(
-            f"domain must be {PREFIX}TABLE.COLUMN or {PREFIX}SCHEMA.TABLE.COLUMN, not {quote(given)}"
-        )
-    *schema, table, column = parts
-    return TableName(table, schema[0] if schema else None), column
-
-
-def open_named_table(connection: Any, engine: str, name: TableName, argument: str) -> Any:
-    """The ibis table of that name."""
-    found = find_named_table(connection, engine, name, argument)
-    schema = {} if found.schema is None else {"database": found.schema}
-
-    def read_table() -> Any:
-        table = connection.table(found.table, **schema)
-        return dialect_of(table).adapt_table(table)
-
-    return ask(engine, "opening the table", read_table, "the right to read it")
-
-
-def find_named_table(connection: Any, engine: str, name: TableName, argument: str) -> TableName:
-    """The name as the engine has it; of a table that is not there it is refused without a word about others."""
-    if str(name) != name.table and str(name) in ask(engine, "listing tables", connection.list_tables):
-        # A name may have a dot in it.
-        name = TableName(str(name))
-    schema = {} if name.schema is None else {"database": name.schema}
-    known = name.schema is None or name.schema in ask(engine, "listing schemas", connection.list_databases)
-    if not known or name.table not in ask(engine, "listing tables", lambda: connection.list_tables(**schema)):
-        raise InvalidValueError(f"{argument} must be a table of {engine}, and {quote(str(name))} is none")
-    return name
-
-
-def server_of(url: str) -> str:
-    """The host and the port of a URL, which say who does not answer; nothing else of it may be shown."""
-    rest = url.partition("://")[2]
-    authority = re.split("[/?#]", rest)[0]
-    found = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d+))?", authority.rpartition("@")[2])
-    # A password may hold a slash, and then what looks like the host is part of it.
-    if found is None or "@" in rest[len(authority) :]:
-        return "the server of that URL"
-    return f"{found[1] or 'localhost'}{'' if found[2] is None else f', port {found[2]}'}"
-
-
 @dataclass(eq=False, repr=False)
 class Opened:
-    """An ibis table and its engine, as it was opened.
+    """An open ibis table and its engine.
 
     Attributes
     ----------
     table, engine
-        The ibis table, and what messages call its engine.
+        The ibis table, and the name of its engine in messages.
     undeclared
-        The columns whose type nobody has declared: their cells are read one by one, as what they are compared with.
+        The columns without a declared type: each cell is read as the kind of value that it is compared with.
     is_text
-        Whether the table is a text file, whose header may be somebody's row.
-    csv_format
-        What the caller says of CSV files.
-    csv_rows
-        The streams of rows behind a private CSV file, which know how many rows they have left out.
+        True if the table is a text file, whose header may be a private row.
     is_pandas
         True if the table is a pandas frame.
+    csv_format
+        The caller's settings for CSV files.
+    csv_rows
+        The streams of rows of a private CSV file; they count the rows that they left out.
     cleanup
-        What to do when it is no longer needed.
+        The functions that `close` calls, last one first.
     """
 
     table: Any
@@ -149,7 +65,7 @@ class Opened:
 
     @property
     def dialect(self) -> Dialect:
-        """That of the engine."""
+        """The dialect of the engine."""
         return dialect_of(self.table)
 
     def drop_collation(self, column: str) -> Any:
@@ -158,8 +74,8 @@ class Opened:
         return self.dialect.drop_collation(values) if values.type().is_string() else values
 
     def adopt(self, rows: Any) -> Any:
-        """A public Arrow table as a table of this engine, which lasts until this one is closed."""
-        backend, name, dialect = self.table.get_backend(), _unused_name("domain"), self.dialect
+        """Send a public Arrow table to the engine, and return it as an ibis table that lasts until `close`."""
+        backend, name, dialect = self.table.get_backend(), _make_unused_name("domain"), self.dialect
         send = dialect.send_unlogged if dialect.copies_local_tables else None
         if send is not None and {str(field.type) for field in rows.schema} <= SENT_TYPES:
             stack = ExitStack()
@@ -179,9 +95,9 @@ class Opened:
         return view
 
     def close(self) -> None:
-        """Drops what opening made; a failure to do so is not reported."""
+        """Drop everything that opening made, without reporting a failure."""
         while self.cleanup:
-            # The engine may be gone already, and its words are private.
+            # The engine may be gone already, and its messages are private.
             with suppress(Exception):
                 self.cleanup.pop()()
 
@@ -194,36 +110,43 @@ def open_table(
     csv_format: CsvFormat = USUAL,
     user: str | None = None,
 ) -> Opened:
-    """The table behind a path, a URL, a frame, a relation, an ibis table or a Spark DataFrame.
+    """Open a location, a path, a URL, a frame, a relation, an ibis table or a Spark DataFrame.
 
     Parameters
     ----------
     given
-        What the caller passed.
+        The table.
     name
-        The table's name in the database, with its schema or without, where `given` is a URL.
+        The table's name in the database, with or without its schema, if `given` is the URL of a database.
     argument
-        What error messages call it.
+        The name of the table in messages.
     wanted
-        The columns of private rows that will be asked for; None where the table is public, and read as it is.
+        The columns of private rows that will be queried; None if the table is public and read as a whole.
     csv_format
-        What the caller says of CSV files.
+        The caller's settings for CSV files.
     user
-        The column of the users, where the table has some.
+        The column of the users, if the table has one.
     """
-    if name is not None and not is_url(given):
+    location = Location.parse(given)
+    is_database = location is not None and location.database is not None
+    if name is not None and not is_database:
         raise InvalidValueError(f"name must be left out unless {argument} is a connection URL")
-    if is_url(given):
-        return _open_url(given, name, argument)
-    if is_path(given) or is_paths(given):
-        return _open_files(given, argument, wanted, csv_format, user)
+    if location is not None:
+        if location.database is not None:
+            return _open_database(location.database, name, argument)
+        return _open_files(location, argument, wanted, csv_format, user)
     package = type(given).__module__.partition(".")[0]
     if package in ("pandas", "polars", "pyarrow"):
         return _open_frame(given, wanted, argument, user)
     if package in ("duckdb", "_duckdb") and hasattr(given, "to_arrow_table"):
         return _open_relation(given, wanted, argument)
     if package == "ibis" and hasattr(given, "columns"):
-        return _open_ibis(given, argument, wanted)
+        backend = ask("ibis", f"finding the engine of {argument}", given.get_backend)
+        dialect = dialect_named(backend.name)
+        if dialect.declare_types is not None and wanted is not None:
+            table, undeclared = dialect.declare_types(backend, given)
+            return Opened(table, backend.name, undeclared)
+        return Opened(ask(backend.name, f"opening {argument}", lambda: dialect.adapt_table(given)), backend.name)
     if package == "pyspark" and hasattr(given, "createOrReplaceTempView"):
         return _open_spark(given)
     raise InvalidTypeError(
@@ -232,212 +155,32 @@ def open_table(
     )
 
 
-def is_url(given: Any) -> bool:
-    """Whether something is the URL of a database."""
-    is_any = isinstance(given, str) and re.match(r"^[a-z][a-z0-9+]*://", given) is not None
-    return is_any and not is_remote(given)
-
-
-def as_arrow(frame: Any, argument: str) -> Any:
-    """A pandas, polars or pyarrow table as an Arrow table."""
-    import pyarrow as pa
-
-    def convert() -> Any:
-        if isinstance(frame, pa.Table):
-            return frame
-        if hasattr(frame, "collect"):
-            return frame.collect().to_arrow()
-        if hasattr(frame, "to_arrow"):
-            return frame.to_arrow()
-        if isinstance(frame, pa.RecordBatch):
-            return pa.Table.from_batches([frame])
-        return pa.Table.from_pandas(frame, preserve_index=False)
-
-    if not is_frame(frame):
-        raise InvalidTypeError(f"{argument} must be a table with columns, not a {type(frame).__name__}")
-    return ask("Arrow", f"reading {argument}", convert)
-
-
-def is_frame(given: Any) -> bool:
-    """Whether something of pandas, polars or pyarrow has columns; the names of the types, because asking may warn."""
-    return type(given).__name__ in ("DataFrame", "LazyFrame", "Table", "RecordBatch")
-
-
-def _import_ibis() -> Any:
-    try:
-        import ibis
-    except ImportError:
-        raise MissingExtraError("tables need ibis with DuckDB: pip install 'ibis-framework[duckdb]'") from None
-    return ibis
-
-
-def _start_duckdb() -> tuple[Any, Callable[[], None]]:
-    """A DuckDB of our own, and what closes it."""
-    _import_ibis()
-    return ask("DuckDB", "starting", connect_in_memory)
-
-
-def _open_frame(frame: Any, wanted: Collection[str] | None, argument: str, user: str | None) -> Opened:
-    """Open a frame of pandas, polars or pyarrow, of which only the wanted columns are looked at."""
-    from discreet.sources.events.frames import FrameColumn, choose_columns, convert_pandas, keep_nanoseconds
-
-    if not is_frame(frame):
-        raise InvalidTypeError(f"{argument} must be a table with columns, not a {type(frame).__name__}")
-    package = type(frame).__module__.partition(".")[0]
-    if package == "pyarrow":
-        names = list(frame.schema.names)
-    elif type(frame).__name__ == "LazyFrame":
-        names = ask("polars", f"reading {argument}", lambda: frame.collect_schema().names())
-    else:
-        names = list(map(str, frame.columns))
-    places, listed = choose_columns(names, wanted, argument)
-    if package == "pandas" and wanted is not None:
-        columns = ask("Arrow", f"reading {argument}", lambda: convert_pandas(frame, places, user))
-        return _open_columns(len(frame), columns, listed, is_pandas=True)
-    chosen = [names[place] for place in places]
-    if package == "pyarrow":
-        frame = frame.select(places)
-    elif package == "polars":
-        from polars import selectors
-
-        # A plain name would be a pattern where it begins with ^ and ends with $.
-        frame = frame.select(selectors.by_name(*chosen) if chosen else [])
-    table = as_arrow(frame, argument)
-    columns = [FrameColumn(name, keep_nanoseconds(table.column(name), name == user)) for name in chosen]
-    return _open_columns(table.num_rows, columns, listed)
-
-
-def _open_relation(relation: Any, wanted: Collection[str] | None, argument: str) -> Opened:
-    """Open a relation of DuckDB, of which only the wanted columns are fetched."""
-    from discreet.sources.events.frames import FrameColumn, choose_columns
-    from discreet.sources.events.readers import quote_identifier
-
-    if wanted is not None and "pandas_scan" in relation.sql_query():
-        raise InvalidTypeError(
-            f"{argument} must not be a relation over a pandas frame, whose types follow from rows; pass the frame"
-        )
-    places, listed = choose_columns(list(relation.columns), wanted, argument)
-    chosen = [relation.columns[place] for place in places]
-    asked = ", ".join(map(quote_identifier, chosen)) or "0"
-    table = ask("DuckDB", f"reading {argument}", lambda: relation.project(asked).to_arrow_table())
-    columns = [FrameColumn(name, table.column(name)) for name in chosen]
-    return _open_columns(table.num_rows, columns, listed)
-
-
-def _open_columns(rows: int, columns: list[FrameColumn], listed: list[str], is_pandas: bool = False) -> Opened:
-    from discreet.sources.events.frames import create_view
-
-    connection, close = _start_duckdb()
-    undeclared = frozenset(column.name for column in columns if column.fields is not None)
-    opened = _open_embedded(
-        close, "opening the frame", lambda: (create_view(connection, rows, columns, listed), undeclared)
-    )
-    opened.is_pandas = is_pandas
-    return opened
-
-
-def _open_embedded(
-    close: Callable[[], None], what: str, read: Callable[[], tuple[Any, frozenset[str]]], is_text: bool = False
-) -> Opened:
-    """A table on a DuckDB of our own, which is closed with it, and at once where it cannot be opened."""
-    try:
-        table, undeclared = ask("DuckDB", what, read)
-    except BaseException:
-        close()
-        raise
-    return Opened(table, "DuckDB", undeclared, is_text, cleanup=[close])
-
-
-def _open_ibis(given: Any, argument: str, wanted: Collection[str] | None) -> Opened:
-    backend = ask("ibis", f"finding the engine of {argument}", given.get_backend)
-    dialect = dialect_named(backend.name)
-    if dialect.declare_types is None or wanted is None:
-        return Opened(ask(backend.name, f"opening {argument}", lambda: dialect.adapt_table(given)), backend.name)
-    table, undeclared = dialect.declare_types(backend, given)
-    return Opened(table, backend.name, undeclared)
-
-
-def _open_files(
-    given: Any, argument: str, wanted: Collection[str] | None, csv_format: CsvFormat, user: str | None
-) -> Opened:
-    found = find_files(given, argument)
-    connection, close = _start_duckdb()
-    streams: list[CsvRows] = []
-    read = partial(_read_files, connection, found, wanted, csv_format, user, streams)
-    opened = _open_embedded(close, f"opening {found.given}", read, is_text=found.ending != ".parquet")
-    opened.csv_rows = streams
-    return opened
-
-
-def files_of(given: Any) -> set[str]:
-    """The real paths of the files that a path, a pattern or a folder stands for."""
-    path = os.fspath(given)
-    if is_remote(path):
-        place = locate_remote_file(path)
-        return set() if place is None else {place}
-    return {os.path.realpath(each) for each in list_files(path)} or {path}
-
-
-def _read_files(
-    connection: Any,
-    found: FoundFiles,
-    wanted: Collection[str] | None,
-    csv_format: CsvFormat,
-    user: str | None,
-    streams: list[CsvRows],
-) -> tuple[Any, frozenset[str]]:
-    """A table of files, and its columns without a declared type."""
-    from discreet.sources.events.csv_files import check_whole
-    from discreet.sources.events.readers import literal_paths, read_delimited, read_json, read_parquet
-
-    if any(map(is_remote, found.files)):
-        load_httpfs(connection)
-        found = _list_buckets(connection, found)
-    if found.ending == ".parquet" and wanted is None:
-        return connection.read_parquet(literal_paths(found.files)), frozenset()
-    if found.ending == ".parquet":
-        return read_parquet(connection, found.files, wanted or (), found.several, _unused_name("files"), user)
-    local = [fetch_text_file(connection, file) if is_remote(file) else file for file in found.files]
-    check_whole(local, found.given)
-    found = replace(found, files=local)
-    if found.ending in DELIMITERS:
-        table = read_delimited(connection, found, csv_format, _unused_name("files"), wanted, streams)
-    else:
-        table = read_json(connection, found, wanted, _unused_name("json"), user)
-    return table, frozenset(table.columns)
-
-
-def _list_buckets(connection: Any, found: FoundFiles) -> FoundFiles:
-    """The files that are meant, of buckets too."""
-    files = [file for path in found.files for file in list_remote_files(connection, path)]
-    if not files:
-        raise InvalidValueError(f"{found.given} must be files that exist, and there are none")
-    return replace(found, files=list(dict.fromkeys(files)))
-
-
-def _open_url(url: str, name: Any, argument: str) -> Opened:
+def _open_database(url: str, name: Any, argument: str) -> Opened:
     if not name:
         raise InvalidValueError(f"name must be given, the table to read, when {argument} is a connection URL")
     wanted, dialect = parse_table_name(name), dialect_named(url.partition("://")[0])
-    engine = dialect.title
-    if dialect.is_file:
-        _check_database_file(url, argument)
+    path = url.partition("://")[2].partition("?")[0]
+    # Opening a database file that does not exist would create it.
+    if dialect.is_file and not os.path.isfile(path):
+        # A user and a password can stand before the path.
+        raise InvalidValueError(
+            f"{argument} must be the URL of a database file that exists, not one of {quote(path.rpartition('@')[2])}"
+        )
     connection, close = _connect(url, dialect, argument)
     try:
-        found = find_named_table(connection, engine, wanted, "name")
-        declare = dialect.declare_types
-        if declare is None:
-            table, undeclared = open_named_table(connection, engine, found, "name"), frozenset[str]()
+        found = find_named_table(connection, dialect.title, wanted, "name")
+        if dialect.declare_types is None:
+            table, undeclared = open_named_table(connection, dialect.title, found, "name"), frozenset[str]()
         else:
-            table, undeclared = declare(connection, found.table)
+            table, undeclared = dialect.declare_types(connection, found.table)
     except BaseException:
         close()
         raise
-    return Opened(table, engine, undeclared, cleanup=[close])
+    return Opened(table, dialect.title, undeclared, cleanup=[close])
 
 
 def _connect(url: str, dialect: Dialect, argument: str) -> tuple[Any, Callable[[], None]]:
-    """A connection and what closes it; what is wrong with one can hold a password and stays untold."""
+    """Return a connection and the function that closes it; errors of a driver can hold a password and are dropped."""
     _import_ibis()
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -456,18 +199,170 @@ def _connect(url: str, dialect: Dialect, argument: str) -> tuple[Any, Callable[[
     )
 
 
-def _check_database_file(url: str, argument: str) -> None:
-    """A file database that is not there would be made by opening it."""
-    path = url.partition("://")[2].partition("?")[0]
-    if not os.path.isfile(path):
-        # A name and a password may stand before the path, and options after it.
-        raise InvalidValueError(
-            f"{argument} must be the URL of a database file that exists, not one of {quote(path.rpartition('@')[2])}"
+def server_of(url: str) -> str:
+    """Return the host and the port of a URL; no other part of it may be shown."""
+    rest = url.partition("://")[2]
+    authority = re.split("[/?#]", rest)[0]
+    found = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d+))?", authority.rpartition("@")[2])
+    # A password may hold a slash. The text before that slash then looks like the host.
+    if found is None or "@" in rest[len(authority) :]:
+        return "the server of that URL"
+    return f"{found[1] or 'localhost'}{'' if found[2] is None else f', port {found[2]}'}"
+
+
+def open_named_table(connection: Any, engine: str, name: TableName, argument: str) -> Any:
+    """Return the ibis table of a name, or raise if there is none; `argument` is the name in messages."""
+    found = find_named_table(connection, engine, name, argument)
+    schema = {} if found.schema is None else {"database": found.schema}
+
+    def read_table() -> Any:
+        table = connection.table(found.table, **schema)
+        return dialect_of(table).adapt_table(table)
+
+    return ask(engine, "opening the table", read_table, "the right to read it")
+
+
+def find_named_table(connection: Any, engine: str, name: TableName, argument: str) -> TableName:
+    """Return the name as the engine has it, or raise an error that lists no other tables."""
+    if str(name) != name.table and str(name) in ask(engine, "listing tables", connection.list_tables):
+        # The name of a table can contain a dot.
+        name = TableName(str(name))
+    schema = {} if name.schema is None else {"database": name.schema}
+    known = name.schema is None or name.schema in ask(engine, "listing schemas", connection.list_databases)
+    if not known or name.table not in ask(engine, "listing tables", lambda: connection.list_tables(**schema)):
+        raise InvalidValueError(f"{argument} must be a table of {engine}, and {quote(str(name))} is none")
+    return name
+
+
+def _open_files(
+    location: Location, argument: str, wanted: Collection[str] | None, csv_format: CsvFormat, user: str | None
+) -> Opened:
+    """Open files on a DuckDB of our own, which opens and closes with them."""
+    found = location.find_files(argument)
+    connection, close = _start_duckdb()
+    streams: list[CsvRows] = []
+
+    def read() -> tuple[Any, frozenset[str]]:
+        from discreet.sources.events.csv_files import check_whole
+        from discreet.sources.events.readers import read_delimited, read_json, read_parquet
+
+        files, name = found.files, _make_unused_name("files")
+        if any(file.is_remote for file in files):
+            files = list_remote_files(connection, found)
+        if found.ending == ".parquet" and wanted is None:
+            return connection.read_parquet([file.literal for file in files]), frozenset()
+        if found.ending == ".parquet":
+            return read_parquet(connection, files, wanted or (), found.several, name, user)
+        files = tuple(fetch_text_file(connection, file) if file.is_remote else file for file in files)
+        check_whole([file.text for file in files], found.given)
+        local = replace(found, files=files)
+        if found.ending in DELIMITERS:
+            table = read_delimited(connection, local, csv_format, name, wanted, streams)
+        else:
+            table = read_json(connection, local, wanted, name, user)
+        return table, frozenset(table.columns)
+
+    opened = _open_embedded(close, f"opening {found.given}", read)
+    opened.is_text, opened.csv_rows = found.ending != ".parquet", streams
+    return opened
+
+
+def _open_frame(frame: Any, wanted: Collection[str] | None, argument: str, user: str | None) -> Opened:
+    """Open a frame of pandas, polars or pyarrow; only the wanted columns are read."""
+    import pyarrow as pa
+
+    from discreet.sources.events.frames import FrameColumn, choose_columns, convert_pandas, keep_nanoseconds
+
+    if not is_frame(frame):
+        raise InvalidTypeError(f"{argument} must be a table with columns, not a {type(frame).__name__}")
+    package = type(frame).__module__.partition(".")[0]
+    if package == "pyarrow":
+        names = list(frame.schema.names)
+    elif type(frame).__name__ == "LazyFrame":
+        names = ask("polars", f"reading {argument}", lambda: frame.collect_schema().names())
+    else:
+        names = list(map(str, frame.columns))
+    places, listed = choose_columns(names, wanted, argument)
+    if package == "pandas" and wanted is not None:
+        columns = ask("Arrow", f"reading {argument}", lambda: convert_pandas(frame, places, user))
+        opened = _open_columns(len(frame), columns, listed)
+        opened.is_pandas = True
+        return opened
+    chosen = [names[place] for place in places]
+    if package == "pyarrow":
+        frame = frame.select(places)
+    elif package == "polars":
+        from polars import selectors
+
+        # polars takes a plain name that begins with ^ and ends with $ for a pattern.
+        frame = frame.select(selectors.by_name(*chosen) if chosen else [])
+
+    def convert() -> Any:
+        if isinstance(frame, pa.Table):
+            return frame
+        if hasattr(frame, "collect"):
+            return frame.collect().to_arrow()
+        if hasattr(frame, "to_arrow"):
+            return frame.to_arrow()
+        if isinstance(frame, pa.RecordBatch):
+            return pa.Table.from_batches([frame])
+        return pa.Table.from_pandas(frame, preserve_index=False)
+
+    table = ask("Arrow", f"reading {argument}", convert)
+    columns = [FrameColumn(name, keep_nanoseconds(table.column(name), name == user)) for name in chosen]
+    return _open_columns(table.num_rows, columns, listed)
+
+
+def is_frame(given: Any) -> bool:
+    """Return True if an object of pandas, polars or pyarrow has columns; its type's name tells without a warning."""
+    return type(given).__name__ in ("DataFrame", "LazyFrame", "Table", "RecordBatch")
+
+
+def _open_relation(relation: Any, wanted: Collection[str] | None, argument: str) -> Opened:
+    """Open a relation of DuckDB; only the wanted columns are fetched."""
+    from discreet.sources.events.frames import FrameColumn, choose_columns
+    from discreet.sources.events.readers import quote_identifier
+
+    if wanted is not None and "pandas_scan" in relation.sql_query():
+        raise InvalidTypeError(
+            f"{argument} must not be a relation over a pandas frame, whose types follow from rows; pass the frame"
         )
+    places, listed = choose_columns(list(relation.columns), wanted, argument)
+    chosen = [relation.columns[place] for place in places]
+    asked = ", ".join(map(quote_identifier, chosen)) or "0"
+    table = ask("DuckDB", f"reading {argument}", lambda: relation.project(asked).to_arrow_table())
+    columns = [FrameColumn(name, table.column(name)) for name in chosen]
+    return _open_columns(table.num_rows, columns, listed)
+
+
+def _open_columns(rows: int, columns: list[FrameColumn], listed: list[str]) -> Opened:
+    from discreet.sources.events.frames import create_view
+
+    connection, close = _start_duckdb()
+    undeclared = frozenset(column.name for column in columns if column.fields is not None)
+    return _open_embedded(
+        close, "opening the frame", lambda: (create_view(connection, rows, columns, listed), undeclared)
+    )
+
+
+def _open_embedded(close: Callable[[], None], stage: str, read: Callable[[], tuple[Any, frozenset[str]]]) -> Opened:
+    """Open a table on a DuckDB of our own, which is closed with it, or at once if opening fails."""
+    try:
+        table, undeclared = ask("DuckDB", stage, read)
+    except BaseException:
+        close()
+        raise
+    return Opened(table, "DuckDB", undeclared, cleanup=[close])
+
+
+def _start_duckdb() -> tuple[Any, Callable[[], None]]:
+    """Return a connection to a new DuckDB in memory, and the function that closes it."""
+    _import_ibis()
+    return ask("DuckDB", "starting", connect_in_memory)
 
 
 def _open_spark(frame: Any) -> Opened:
-    ibis, name = _import_ibis(), _unused_name("frame")
+    ibis, name = _import_ibis(), _make_unused_name("frame")
     session = frame.sparkSession
     connection = ask("Spark", "connecting", lambda: ibis.pyspark.connect(session))
     frame.createOrReplaceTempView(name)
@@ -475,33 +370,38 @@ def _open_spark(frame: Any) -> Opened:
     return Opened(table, "Spark", cleanup=[lambda: session.catalog.dropTempView(name)])
 
 
-def _unused_name(kind: str) -> str:
-    """A name that nobody has used; it depends on nothing."""
+def _import_ibis() -> Any:
+    try:
+        import ibis
+    except ImportError:
+        raise MissingExtraError("tables need ibis with DuckDB: pip install 'ibis-framework[duckdb]'") from None
+    return ibis
+
+
+def _make_unused_name(kind: str) -> str:
+    """Return a random name for a table or view of ours, which depends on no data."""
     return f"discreet_{kind}_{uuid.uuid4().hex}"
 
 
-# Trying, on no rows, what a release will ask of an engine, before a ledger is charged for it.
-#
-# Rights, temporary tables, room for them and functions that an engine lacks are public. The query of the release runs
-# on a table of which no row is read, and what fails there is named.
-
-
 def probe_query(opened: Opened, make_query: Callable[[], Any], columns: Sequence[str]) -> None:
-    """Raise an EngineError that names what a query cannot do on its engine, whatever the rows are.
+    """Try a query on no rows, and raise an EngineError that names what its engine lacks.
+
+    The rights of an account, room for temporary tables and missing functions are public, so the error may name them. It
+    is raised before a ledger is charged.
 
     Parameters
     ----------
     opened
         The events.
     make_query
-        Returns the expression that will be cached.
+        A function that returns the expression that a release will cache.
     columns
-        The columns of the events that it reads.
+        The columns of the events that the expression reads.
     """
     import ibis
 
     def cache_nothing(query: Any) -> None:
-        # As an outermost step no engine reads a row for it, and all of them check the whole query.
+        # With this filter as the outermost step, every engine checks the whole query and reads no row.
         snapshot = query.filter(ibis.literal(False)).cache()
         try:
             snapshot.to_pyarrow()

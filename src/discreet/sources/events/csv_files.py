@@ -1,9 +1,10 @@
-"""The rows of CSV files, each read by itself: no row changes how another one is read.
+"""Rows of CSV files, each read independently of the others, and the format of CSV files.
 
-A file is cut into blocks of whole rows by one automaton, and pyarrow parses a block by the same one. A quote opens a
-quoted field only where a field begins, and the next quote that is neither doubled nor escaped closes it. A line break
-outside of a quoted field ends the row. Left out are rows that are longer than a block, rows with too few fields, rows
-with a wanted cell that is no text, and a row at the end of the file whose quote is open.
+A file is cut into blocks of whole rows by the same rules by which pyarrow parses a block. A quote opens a quoted field
+only where a field begins, and the next quote that is neither doubled nor escaped closes it. A line break outside of
+quoted fields ends the row. Skipped are rows longer than `LONGEST_ROW`, rows with too few fields, rows with a wanted
+cell that is no text, and a last row with an open quote. The format follows from the caller's settings and from headers,
+which are public, and never from rows, because one user's row could change how all rows are read.
 """
 
 from __future__ import annotations
@@ -14,25 +15,24 @@ import re
 import uuid
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from pyarrow import compute, csv
 
-from discreet.errors import InvalidValueError
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
 
 LONGEST_ROW = 2**24
-"""The most bytes of a row, its line end included; longer rows are left out."""
+"""The most bytes of a row with its line end; longer rows are skipped."""
 
 BROKEN = "\U0010ffff"
-"""Stands for bytes that are no text. Unicode keeps this code point out of all text."""
+"""The mark for bytes that are no text, a code point that Unicode never assigns."""
 
 BREAKS = "discreet.broken"
-"""The name of the way of decoding that puts `BROKEN` in the place of such bytes."""
+"""The name of the error handler of decoders that replaces such bytes by `BROKEN`."""
 
 PIECE = 2**21
 """The number of bytes read at a time, the fastest of 2^18 to 2^22.
@@ -42,7 +42,17 @@ a query on two cores no faster.
 """
 
 STAND_IN = "\x1f"
-"""Takes the place of a delimiter that is not ASCII, which pyarrow does not take."""
+"""The replacement of a delimiter that is not ASCII, which pyarrow does not accept."""
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+QUOTE = '"'
+
+ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252")
+_NAMES = {"iso8859-1": "latin-1", "utf-8-sig": "utf-8"}
+"""Names of Python for encodings in `ENCODINGS`; a byte order mark is skipped anyway."""
+
+_POSSIBLE = (",", ";", "\t")
+"""The delimiters that a header can show; the first one that it has is taken."""
 
 
 def _mark_broken(error: UnicodeError) -> tuple[str, int]:
@@ -56,16 +66,16 @@ codecs.register_error(BREAKS, _mark_broken)
 
 @dataclass(frozen=True, repr=False)
 class RowSyntax:
-    """The byte between fields, and the one before a quote inside quotes; without it such a quote is doubled."""
+    """The byte between fields, and the byte that escapes a quote inside quotes; None if quotes are doubled."""
 
     delimiter: bytes
     escape: bytes | None = None
 
     @cached_property
     def spans(self) -> re.Pattern[bytes]:
-        """The pattern of what hides line breaks: an escaped byte, or a quoted field with the byte before it.
+        """The pattern of the bytes that hide line breaks: an escaped byte, or a quoted field with the byte before it.
 
-        Group 1 is the byte before a quoted field, and group 2 the closing quote, empty where there is none.
+        Group 1 is the byte before a quoted field, and group 2 the closing quote, empty if the field is open.
         """
         before = rb"([\r\n%b])" % re.escape(self.delimiter)
         if self.escape is None:
@@ -74,10 +84,10 @@ class RowSyntax:
         return re.compile(rb'%b.|%b"(?:[^"%b]++|%b.)*+("?)' % (escape, before, escape, escape), re.DOTALL)
 
     def cut_fields(self, row: bytes, number: int) -> bytes:
-        """Return so many fields from the beginning of a row that has more."""
+        """Return the first `number` fields of a row that has more."""
         found = begin = 0
         for span in chain(self.spans.finditer(b"\n" + row), [None]):
-            # The byte before a quoted field may be a delimiter; a byte was put before the row.
+            # The byte before a quoted field may be a delimiter. Positions are shifted by the byte put before the row.
             until = len(row) if span is None else span.start() - (span[1] is None)
             while (at := row.find(self.delimiter, begin, until)) >= 0:
                 found, begin = found + 1, at + 1
@@ -90,11 +100,11 @@ class RowSyntax:
 def split_rows(stream: Any, syntax: RowSyntax, longest: int, piece_size: int) -> Iterator[bytes]:
     """Yield blocks of whole rows of a file, without its header.
 
-    A block begins where a row does, and never has more than `longest` bytes. So a row is left out if and only if it is
-    longer than that, wherever it stands.
+    A block begins with a row and has at most `longest` bytes, so a row is skipped if and only if it is longer than
+    that, regardless of its position.
     """
     rest = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
-    # The header is passed over as an overlong row is.
+    # The header is skipped like an overlong row.
     skips = True
     while True:
         piece = stream.read(min(max(piece_size, len(rest)), longest - len(rest)))
@@ -115,7 +125,7 @@ def split_rows(stream: Any, syntax: RowSyntax, longest: int, piece_size: int) ->
 
 
 def find_row_ends(block: bytes, syntax: RowSyntax) -> tuple[int, int]:
-    """Return where the first row of a block ends and where the last complete one does, 0 where there is none."""
+    """Return the ends of the first and the last complete row of a block, 0 if there is none."""
     if syntax.escape is None or syntax.escape not in block:
         if b'"' not in block:
             first = min((at for at in (block.find(b"\n"), block.find(b"\r")) if at >= 0), default=-1)
@@ -127,10 +137,10 @@ def find_row_ends(block: bytes, syntax: RowSyntax) -> tuple[int, int]:
 
 
 def _find_by_parity(block: bytes, syntax: RowSyntax) -> tuple[int, int] | None:
-    """Return the same where each quote opens or closes a field or is doubled, or where none opens one, and else None.
+    """Return the same if each quote opens or closes a field or is doubled, or if none opens one; otherwise None.
 
-    Then a byte is inside of quotes if and only if the number of quotes up to it is odd, or never. All is computed on
-    bits, 64 bytes of the block in one number.
+    A byte is then inside quotes if and only if the number of quotes up to it is odd, or never. The computation is on
+    bits, with 64 bytes of the block in one number.
     """
     octets = np.frombuffer(block, np.uint8)
     ends = _pack((octets == ord("\n")) | (octets == ord("\r")))
@@ -163,14 +173,14 @@ def _follow(before: Any) -> Any:
 
 
 def _pack(bits: Any) -> Any:
-    """Return bits as numbers of 64, the first one lowest."""
+    """Return bits as 64-bit numbers, with the first bit lowest."""
     packed = np.zeros(-(-bits.size // 64) * 8, np.uint8)
     packed[: -(-bits.size // 8)] = np.packbits(bits, bitorder="little")
     return packed.view("<u8")
 
 
 def _find_by_spans(block: bytes, syntax: RowSyntax) -> tuple[int, int]:
-    """Return the same for any block, one quoted field after the other."""
+    """Return the same for any block, by visiting its quoted fields in order."""
     text, first, last, begin = b"\n" + block, 0, 0, 1
     for span in chain(syntax.spans.finditer(text), [None]):
         until = len(text) if span is None else span.start() + (span[1] is not None)
@@ -183,12 +193,12 @@ def _find_by_spans(block: bytes, syntax: RowSyntax) -> tuple[int, int]:
 
 
 def find_state(block: bytes, syntax: RowSyntax) -> bytes:
-    """Return the shortest beginning of a row after which all is read as after a block without a row's end."""
+    """Return the shortest text that leaves the reader in the same state as a block without the end of a row."""
     text = b"\n" + block
     spans = deque(syntax.spans.finditer(text), maxlen=1)
     tail = text[spans[0].end() :] if spans else block
     if spans and spans[0][1] is not None and not (spans[0][2] and tail):
-        # The tail of an open field is empty or an escape. A quote at the end closes the field or is doubled.
+        # The tail of an open field is empty or an escape. A final quote closes the field or is doubled.
         return b'"' + spans[0][2] + tail
     if syntax.escape is not None and tail.endswith(syntax.escape):
         return b"x" + syntax.escape
@@ -196,12 +206,12 @@ def find_state(block: bytes, syntax: RowSyntax) -> bytes:
 
 
 class CsvRows:
-    """The rows of CSV files with one header, as a stream of Arrow batches that can be read again and again.
+    """The rows of CSV files with one header, as a stream of Arrow batches that can be read repeatedly.
 
     Attributes
     ----------
     unreadable
-        The number of rows that the last complete reading left out because a wanted cell was no text.
+        The number of rows that the last complete reading skipped because a wanted cell was no text.
     """
 
     def __init__(
@@ -219,16 +229,20 @@ class CsvRows:
         self.unreadable = 0
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Begin a new reading, as the PyCapsule interface of Arrow has it."""
+        """Begin a new reading, as in Arrow's PyCapsule interface."""
+        import pyarrow as pa
+
         schema = pa.schema([(name, pa.string()) for name in self._wanted])
         return pa.RecordBatchReader.from_batches(schema, self._read()).__arrow_c_stream__(requested_schema)
 
     @property
     def columns(self) -> list[str]:
-        """The columns that the stream has, of all that are in the header."""
+        """The columns of the header that the stream has."""
         return self._wanted
 
     def _read(self) -> Iterator[Any]:
+        import pyarrow as pa
+
         unreadable = 0
         for file in self._files:
             with pa.input_stream(file) as stream:
@@ -240,6 +254,9 @@ class CsvRows:
 
     def _read_block(self, block: bytes) -> tuple[Any, int]:
         """Return the wanted cells of a block of whole rows, and the number of rows left out as no text."""
+        import pyarrow as pa
+        from pyarrow import compute
+
         is_ascii = block.isascii()
         if not is_ascii:
             try:
@@ -257,7 +274,9 @@ class CsvRows:
         return kept, table.num_rows - kept.num_rows
 
     def _parse(self, block: bytes, surplus: list[bytes]) -> Any:
-        """Return the rows with the right number of fields; of those with more, the first fields go to `surplus`."""
+        """Return the rows with the right number of fields, and add rows with more to `surplus`, cut to that number."""
+        import pyarrow as pa
+        from pyarrow import csv
 
         def pass_over(row: Any) -> str:
             if row.actual_columns > row.expected_columns:
@@ -266,7 +285,7 @@ class CsvRows:
 
         escape = self._syntax.escape
         return csv.read_csv(
-            # A byte order mark would be read over at the beginning of a block, where somebody's row may have one.
+            # pyarrow skips a byte order mark at the beginning of a block, where a row may have one.
             pa.BufferReader(b"\n" + block),
             csv.ReadOptions(column_names=self._header, block_size=len(block) + 2, use_threads=False),
             csv.ParseOptions(
@@ -288,6 +307,8 @@ class CsvRows:
 
 def _drop_broken(table: Any) -> Any:
     """Return a table without the rows that have a cell with bytes that are no text."""
+    from pyarrow import compute
+
     for name in table.column_names:
         is_broken = compute.match_substring(table[name], BROKEN)
         if compute.any(is_broken).as_py():
@@ -295,19 +316,12 @@ def _drop_broken(table: Any) -> Any:
     return table
 
 
-# Text files in other encodings than UTF-8, written anew as that where only this user may read; and whole files.
-#
-# DuckDB has decoders of its own, which fail on a whole file for one character that they do not know: one user's row
-# would decide whether there is a release. Here what cannot be decoded is marked, and no row an error.
-
-_PIECE = 2**20
-
-
 def recode_files(connection: Any, files: list[str], encoding: str, delimiter: str | None = None) -> list[str]:
-    """Return copies of files in UTF-8, in the folder where the connection spills, with which they go.
+    """Return copies of files in UTF-8 in the temporary folder of the connection, which is removed with it.
 
-    Raises UnicodeError where a file is not in the encoding. With a delimiter, which is said of private rows, that is no
-    error, and a delimiter that is not ASCII gets a stand-in.
+    DuckDB's own decoders fail on a whole file for one unknown character, so that one user's row could cause an error.
+    With a delimiter, which is given for private files, such characters are marked instead, and a delimiter that is not
+    ASCII is replaced by `STAND_IN`. Without one, a file that is not in the encoding raises UnicodeError.
     """
     (folder,) = connection.con.execute("SELECT current_setting('temp_directory')").fetchone()
     copies = {file: os.path.join(folder, f"{uuid.uuid4().hex}.csv") for file in files}
@@ -324,9 +338,9 @@ def recode_files(connection: Any, files: list[str], encoding: str, delimiter: st
 
 
 def check_whole(files: list[str], named: str) -> None:
-    """Refuses a compressed file that is cut short or damaged, of which DuckDB reads the beginning in silence.
+    """Raise if a compressed file is cut short or damaged; DuckDB would silently read its beginning.
 
-    That is a fact about the form of the file, and no one row decides it.
+    No single row decides the form of the compressed file.
     """
     for file in files:
         if file.endswith((".gz", ".zst")):
@@ -340,9 +354,64 @@ def check_whole(files: list[str], named: str) -> None:
 
 
 def _read_pieces(file: str) -> Iterator[bytes]:
-    """The bytes of a file, compressed or not, piece by piece."""
+    """Yield the bytes of a file, decompressed."""
     import pyarrow as pa
 
     with pa.input_stream(file) as stream:
-        while piece := stream.read(_PIECE):
+        while piece := stream.read(PIECE):
             yield piece
+
+
+@dataclass(frozen=True, repr=False)
+class CsvFormat:
+    """The delimiter of fields, the character that escapes a quote, and the encoding; None if not given."""
+
+    delimiter: str | None = None
+    escape: str | None = None
+    encoding: str | None = None
+
+    def delimiter_for(self, ending: str) -> str | None:
+        """Return the delimiter of a file, a tab for .tsv, or None if its header shows it."""
+        return self.delimiter if ending == ".csv" else DELIMITERS[ending]
+
+
+USUAL = CsvFormat()
+
+
+def sniff_delimiter(header: str) -> str:
+    """Return the delimiter of a header outside of quotes: a comma, else a semicolon or a tab."""
+    plain = "".join(header.split(QUOTE)[::2])
+    return next((each for each in _POSSIBLE if each in plain), DELIMITERS[".csv"])
+
+
+def check_csv_format(delimiter: Any, escape: Any, encoding: Any, endings: Collection[str | None]) -> CsvFormat:
+    """Return the format of files, or raise unless one of these endings allows the settings."""
+    tabular = bool(set(endings) & DELIMITERS.keys())
+    if delimiter is not None:
+        _check_character("delimiter", delimiter, "such as ';'", forbidden=QUOTE)
+        if ".csv" not in endings:
+            raise InvalidValueError("delimiter must be left out unless the table or the domain is a .csv file")
+    if escape is not None:
+        _check_character("escape", escape, r"such as '\\'")
+        if not tabular:
+            raise InvalidValueError("escape must be left out unless the table or the domain is a .csv or .tsv file")
+        if not escape.isascii() or escape == delimiter or escape in _POSSIBLE:
+            raise InvalidValueError(f"escape must be an ASCII character other than the delimiter, not {quote(escape)}")
+    if encoding is not None:
+        with suppress(LookupError, TypeError, ValueError):
+            name = codecs.lookup(encoding).name
+            encoding = _NAMES.get(name, name)
+        if encoding not in ENCODINGS:
+            raise InvalidValueError(f"encoding must be {', '.join(map(repr, ENCODINGS))}, not {quote(encoding)}")
+        if not tabular:
+            raise InvalidValueError("encoding must be left out unless the table or the domain is a .csv or .tsv file")
+    return CsvFormat(delimiter, escape, encoding)
+
+
+def _check_character(argument: str, given: Any, example: str, forbidden: str = "") -> None:
+    """Raise unless something is one character that can delimit fields or escape quotes."""
+    message = f"{argument} must be one character, {example}, and no letter, digit, quote or line break, not"
+    if not isinstance(given, str):
+        raise InvalidTypeError(f"{message} {quote(given)}")
+    if len(given) != 1 or given.isalnum() or given in f"{forbidden}\n\r\0\ufeff":
+        raise InvalidValueError(f"{message} {quote(given)}")

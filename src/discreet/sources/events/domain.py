@@ -1,8 +1,8 @@
-"""The public domain of items: a list, a table's column, or a range that is never written out (`ranges`, `strings`).
+"""Public domains of items: a list, a column of a table, or a range that is never written out (`ranges`).
 
-The domain must not come from the events: an item that is listed because somebody touched it tells just that, and no
-epsilon covers it. Being public, a domain may be complained about in full, but for a column or a frame: that may be a
-copy of the events that nobody recognised, so no message shows what is in it.
+The domain must not come from the events: an item that is listed because somebody touched it reveals that touch, and no
+epsilon covers it. Messages may quote the items of a list, which is public. They quote no value of a column or a frame,
+which may be an unrecognised copy of the events.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from typing import Any, NoReturn
 from discreet.errors import InvalidTypeError, InvalidValueError, choices, quote, suggestion
 from discreet.labels import is_column, unwrap_label
 from discreet.sources.events.cells import LARGEST_EXACT, read_cell
-from discreet.sources.events.connect import Opened, is_frame, open_named_table, open_table, parse_listed_column
+from discreet.sources.events.connect import Opened, is_frame, open_named_table, open_table
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.engine import EngineError, ask
-from discreet.sources.events.frames import bring_in_index, unwrap_categories
-from discreet.sources.events.paths import is_remote
+from discreet.sources.events.location import Location
 from discreet.sources.events.ranges import STRINGS, Integers, integers, parse_strings
 
 
 @dataclass(frozen=True)
 class ListNames:
-    """What messages call a public list, and what it holds; and what else they say of gaps and of points in time."""
+    """The names of a public list and of its members in messages, with hints about gaps and points in time."""
 
     argument: str
     member: str
@@ -38,12 +37,12 @@ class ListNames:
 DOMAIN = ListNames("domain", "item")
 
 
-def parse_domain(text: str) -> str | Integers:
-    """The domain that a text stands for: integers:LO:HI, strings:ALPHABET:MAX, or a file with its column, as it is."""
+def parse_domain(text: str) -> Location | Integers:
+    """Parse integers:LO:HI, strings:ALPHABET:MAX, connect:TABLE.COLUMN, or a file with its column."""
     if text.startswith(STRINGS):
         return parse_strings(text)
     if not text.startswith("integers:"):
-        return text
+        return Location.parse_list(text, "domain")
     ends = re.fullmatch(r"integers:([+-]?[0-9]{1,20}):([+-]?[0-9]{1,20})", text)
     if ends is None:
         raise InvalidValueError(f"domain must be integers:LO:HI such as integers:0:999, not {quote(text)}")
@@ -52,7 +51,7 @@ def parse_domain(text: str) -> str | Integers:
 
 @dataclass(eq=False, repr=False)
 class ListedDomain:
-    """A domain with a row for each item: columns `item` and, where it is shown instead, `label`."""
+    """A domain with a row for each item: the column `item` and, if labels are shown instead, `label`."""
 
     table: Any
     kind: str
@@ -61,21 +60,20 @@ class ListedDomain:
 
 
 def open_listed_domain(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> ListedDomain:
-    """The domain behind a list or a table, on the engine of the events.
+    """Open a list or a table as a domain on the engine of the events.
 
     Parameters
     ----------
     given
-        A list of items, a path such as "movies.csv:movie_id", a column beside the events such as
-        "connect:mart.products.id", or any table.
+        A list of items, the location of one, or any table.
     label
         The column to show in place of the item.
     item
-        The name of the item column of the events, which a table is searched for.
+        The name of the item column of the events, which is looked for in a table.
     events
         The events that the domain will be joined to.
     kind
-        What the items of the events were declared to be, or None where nobody has.
+        The declared kind of the items of the events, or None if they have none.
     """
     given = unwrap_categories(given, "domain")
     if is_list(given):
@@ -83,13 +81,59 @@ def open_listed_domain(given: Any, label: str | None, item: str, events: Opened,
             raise InvalidValueError("label must be left out unless domain is a table with that column")
         import pyarrow as pa
 
-        column, own = read_list(given, DOMAIN)
-        return ListedDomain(events.adopt(pa.table({"item": column})), own, len(column), False)
-    return _open_column(given, label, item, events, kind)
+        items, own = read_list(given, DOMAIN)
+        return ListedDomain(events.adopt(pa.table({"item": items})), own, len(items), False)
+    location = given if isinstance(given, Location) else None
+    column = None if location is None else location.column
+    if location is not None and location.beside is not None:
+        beside = open_named_table(events.table.get_backend(), events.engine, location.beside, "domain")
+        opened = Opened(beside, events.engine)
+    else:
+        source = bring_in_index(given, {item, label})
+        opened = open_table(source, None, "domain", csv_format=events.csv_format)
+        # DuckDB compares text by bytes, and the engine of the domain may not.
+        if opened.dialect.text_bytes is None and opened.table.get_backend() is not events.table.get_backend():
+            rows = ask(opened.engine, "reading the domain", opened.table.to_pyarrow)
+            opened.close()
+            opened = open_table(rows, None, "domain")
+    try:
+        return _check_table(opened, column, label, item, events, kind)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def unwrap_categories(given: Any, argument: str) -> Any:
+    """Return the categories of a type that declares them, a CategoricalDtype of pandas or an Enum of polars.
+
+    Any other object is returned unchanged. `argument` is the name of the list in messages.
+    """
+    names = ("CategoricalDtype", "Categorical", "Enum")
+    if type(given).__name__ not in names or isinstance(given, Iterable) or not is_column(given):
+        return given
+    # The categories of a polars Categorical come from the rows.
+    if type(given).__name__ == "Categorical" or given.categories is None:
+        raise InvalidTypeError(
+            f"{argument} must be a type that declares its categories, such as pandas.CategoricalDtype(['a', 'b']) or "
+            f"polars.Enum(['a', 'b']), not {quote(given)}"
+        )
+    return given.categories
+
+
+def bring_in_index(given: Any, wanted: set[str | None]) -> Any:
+    """Return a pandas frame with its index as columns if a wanted column is a level of the index.
+
+    Otherwise the only column of a frame whose index holds the ids would be taken for the ids. Any other object is
+    returned unchanged.
+    """
+    if type(given).__module__.partition(".")[0] != "pandas":
+        return given
+    in_index = {level for level in given.index.names if level is not None} - set(given.columns)
+    return given.reset_index() if in_index & wanted else given
 
 
 def is_list(given: Any) -> bool:
-    """Whether something is a list of values, and no table or file that has them in a column."""
+    """Return True if something is a list of values, not a table or file with a column of them."""
     package = type(given).__module__.partition(".")[0]
     if package in ("pandas", "polars", "pyarrow"):
         return not is_frame(given)
@@ -99,7 +143,7 @@ def is_list(given: Any) -> bool:
 
 
 def read_list(given: Any, names: ListNames) -> tuple[Any, str]:
-    """The values of a public list as an Arrow array, each of them once, and the kind that all of them are."""
+    """Return the different values of a public list as an Arrow array, and their common kind."""
     if not isinstance(given, Iterable):
         raise InvalidTypeError(
             f"{names.argument} must be a list of {names.member}s, not of the type {type(given).__name__}"
@@ -116,12 +160,23 @@ def read_list(given: Any, names: ListNames) -> tuple[Any, str]:
 
 
 def read_values(values: list[Any], names: ListNames) -> tuple[Any, str]:
-    """Public values as an Arrow array, none of them missing, and the kind that all of them are."""
+    """Return public values, none of them missing, as an Arrow array, and their common kind."""
     import pyarrow as pa
 
     missing = sum(value is None or value != value for value in values)
     check_presence(names, len(values), missing)
-    kind = _kind_of_values(values, names)
+    tests = {
+        "string": lambda value: isinstance(value, str),
+        "boolean": lambda value: isinstance(value, bool),
+        "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+        "date": lambda value: isinstance(value, date) and not isinstance(value, datetime),
+    }
+    kind = next((kind for kind, test in tests.items() if all(map(test, values))), None)
+    if kind is None:
+        hint = names.about_times if all(hasattr(value, "month") for value in values) else ""
+        raise InvalidTypeError(
+            f"{names.argument} must hold only strings, only whole numbers, only dates or only booleans{hint}"
+        )
     types = {"string": pa.string(), "integer": pa.int64(), "date": pa.date32(), "boolean": pa.bool_()}
     try:
         return pa.array(values, types[kind]), kind
@@ -130,7 +185,7 @@ def read_values(values: list[Any], names: ListNames) -> tuple[Any, str]:
 
 
 def check_presence(names: ListNames, rows: int, missing: int) -> None:
-    """Refuses a public list that is empty or has a gap."""
+    """Raise if a public list is empty or has a gap."""
     if not rows:
         raise InvalidValueError(f"{names.argument} must hold at least one {names.member}, not none")
     if missing:
@@ -140,60 +195,8 @@ def check_presence(names: ListNames, rows: int, missing: int) -> None:
 
 
 def refuse_repetition(names: ListNames, repeated: str = "one") -> NoReturn:
-    """Raises the error about a public list that holds something twice."""
+    """Raise the error about a public list that repeats a member."""
     raise InvalidValueError(f"{names.argument} must hold each {names.member} once, but {repeated} is there twice")
-
-
-def _kind_of_values(values: list[Any], names: ListNames) -> str:
-    tests = {
-        "string": lambda value: isinstance(value, str),
-        "boolean": lambda value: isinstance(value, bool),
-        "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
-        "date": lambda value: isinstance(value, date) and not isinstance(value, datetime),
-    }
-    for kind, test in tests.items():
-        if all(map(test, values)):
-            return kind
-    hint = names.about_times if all(hasattr(value, "month") for value in values) else ""
-    raise InvalidTypeError(
-        f"{names.argument} must hold only strings, only whole numbers, only dates or only booleans{hint}"
-    )
-
-
-def _open_column(given: Any, label: str | None, item: str, events: Opened, kind: str | None) -> ListedDomain:
-    source, column = split_column(bring_in_index(given, {item, label}))
-    named = parse_listed_column(given)
-    if named is None:
-        opened = _bring_here(open_table(source, None, "domain", csv_format=events.csv_format), events)
-    else:
-        name, column = named
-        beside = open_named_table(events.table.get_backend(), events.engine, name, "domain")
-        opened = Opened(beside, events.engine)
-    try:
-        return _check_table(opened, column, label, item, events, kind)
-    except BaseException:
-        opened.close()
-        raise
-
-
-def _bring_here(opened: Opened, events: Opened) -> Opened:
-    """Return a public table on DuckDB where its own engine neither is that of the events nor compares text by bytes."""
-    if opened.dialect.text_bytes is not None or opened.table.get_backend() is events.table.get_backend():
-        return opened
-    rows = ask(opened.engine, "reading the domain", opened.table.to_pyarrow)
-    opened.close()
-    return open_table(rows, None, "domain")
-
-
-def split_column(given: Any) -> tuple[Any, str | None]:
-    """The path and the column of "movies.csv:movie_id"; anything else as it is."""
-    if is_remote(given):
-        # Before the query, which may hold anything and be secret; and the colon may be that of the scheme or of a port.
-        place, mark, query = given.partition("?")
-        path, _, column = place.rpartition(":")
-        return (given, None) if re.search(r"[/\\]", column) else (f"{path}{mark}{query}", column)
-    split = re.fullmatch(r"(.+\.[A-Za-z0-9.]+):([^:/\\]+)", given) if isinstance(given, str) else None
-    return (given, None) if split is None else (split.group(1), split.group(2))
 
 
 def _check_table(
@@ -215,11 +218,15 @@ def _check_table(
     table, own_kind = convert_kind(chosen, "item", opened, events, kind, DOMAIN)
     _check_rows(table, opened, label is not None)
     d = int(ask(opened.engine, "counting the domain", lambda: table.count().to_pyarrow().as_py()))
-    return ListedDomain(_move_to(table, opened, events), own_kind, d, label is not None)
+    if opened.table.get_backend() is not events.table.get_backend():
+        rows = ask(opened.engine, "reading the domain", table.to_pyarrow)
+        opened.close()
+        table = events.adopt(rows)
+    return ListedDomain(table, own_kind, d, label is not None)
 
 
 def find_list_column(opened: Opened, column: str | None, wanted: str, names: ListNames) -> str:
-    """The column of a public table that holds the list: the one that was named, one of this name, or the only one."""
+    """Return the column of a public table that holds the list: `column`, else `wanted`, else the only one."""
     columns = list(opened.table.columns)
     if column is None:
         column = wanted if wanted in columns else columns[0] if len(columns) == 1 else None
@@ -235,9 +242,10 @@ def find_list_column(opened: Opened, column: str | None, wanted: str, names: Lis
 def convert_kind(
     table: Any, column: str, opened: Opened, events: Opened, kind: str | None, names: ListNames
 ) -> tuple[Any, str]:
-    """A public table with a column of a known kind; text of a file takes the kind that the events were declared with.
+    """Return a public table whose column has a known kind, and that kind.
 
-    Where nobody has declared one the list decides: text beside text, else whole numbers where all of it are.
+    Text of a file takes the declared kind of the events. If they have none, it is text beside text, and elsewhere whole
+    numbers if all of it spells whole numbers.
     """
     listed = table[column]
     own = kind_of_type(listed.type())
@@ -246,11 +254,25 @@ def convert_kind(
             f"{names.argument} must hold strings, whole numbers, dates or booleans, not a column of {listed.type()}"
         )
     if opened.is_text:
-        _check_text(table, opened, events, names)
+
+        def read_all() -> None:
+            table.aggregate([table[column].count() for column in table.columns]).to_pyarrow()
+
+        try:
+            ask(opened.engine, f"reading the {names.argument}", read_all)
+        except EngineError:
+            # The item of a row that cannot be read would be missing from the list.
+            encoding = events.csv_format.encoding or "utf-8"
+            raise InvalidValueError(
+                f"{names.argument} must be a file in {encoding}, like the events, with as many fields in each row as "
+                "in the header, and a row of it is not"
+            ) from None
     if not opened.is_text or kind == "string" or (kind is None and events.is_text):
         return table, own
-    cast = table.mutate(**{column: read_cell(DUCKDB, listed, kind or "integer")})
-    lost = table.filter(listed.notnull() & _is_lost(listed, kind))
+    read = read_cell(DUCKDB, listed, kind or "integer")
+    # If the events have no declared kind, 07 stays text, and only 7 is an integer.
+    is_lost = read.isnull() if kind is not None else read.isnull() | (read.cast("string") != listed)
+    cast, lost = table.mutate(**{column: read}), table.filter(listed.notnull() & is_lost)
     some_lost = ask(opened.engine, f"reading the {names.argument}", lambda: bool(lost.count().to_pyarrow().as_py()))
     if kind is None:
         return (table, own) if some_lost else (cast, "integer")
@@ -261,30 +283,8 @@ def convert_kind(
     return cast, kind
 
 
-def _check_text(table: Any, opened: Opened, events: Opened, names: ListNames) -> None:
-    """Refuses a public file with a row that cannot be read, whose item would be missing from the list."""
-
-    def read_all() -> None:
-        table.aggregate([table[column].count() for column in table.columns]).to_pyarrow()
-
-    try:
-        ask(opened.engine, f"reading the {names.argument}", read_all)
-    except EngineError:
-        encoding = events.csv_format.encoding or "utf-8"
-        raise InvalidValueError(
-            f"{names.argument} must be a file in {encoding}, like the events, with as many fields in each row as in "
-            "the header, and a row of it is not"
-        ) from None
-
-
-def _is_lost(item: Any, kind: str | None) -> Any:
-    """Whether a text of a domain is no spelling of the kind; where none was declared, only 7 is an integer, not 07."""
-    read = read_cell(DUCKDB, item, kind or "integer")
-    return read.isnull() if kind is not None else read.isnull() | (read.cast("string") != item)
-
-
 def holds_long_numbers(domain: Integers | ListedDomain) -> bool:
-    """Whether whole numbers beyond 2^53 are in a domain, as numbers or spelled."""
+    """Return True if a domain has whole numbers beyond 2^53, as numbers or as text."""
     if isinstance(domain, Integers):
         return domain.holds_long_numbers()
     if domain.kind not in ("integer", "string"):
@@ -305,7 +305,7 @@ def _check_rows(table: Any, opened: Opened, labelled: bool) -> None:
         }
         if labelled:
             label = table["label"]
-            # Labels are shown and not grouped by, so that an engine's own equality will do.
+            # Labels are shown and not grouped by, so the engine's own equality is enough.
             different = label if dialect.text_bytes is None else dialect.group_key(label)
             asked |= {"label_nulls": label.isnull().sum(), "labels": different.nunique()}
         row: dict[str, Any] = table.aggregate(**asked).to_pyarrow().to_pylist()[0]
@@ -324,17 +324,8 @@ def _check_rows(table: Any, opened: Opened, labelled: bool) -> None:
         )
 
 
-def _move_to(table: Any, opened: Opened, events: Opened) -> Any:
-    """The domain on the engine of the events: as it is where that is the same one, as a copy elsewhere."""
-    if opened.table.get_backend() is events.table.get_backend():
-        return table
-    rows = ask(opened.engine, "reading the domain", table.to_pyarrow)
-    opened.close()
-    return events.adopt(rows)
-
-
 def kind_of_type(dtype: Any) -> str | None:
-    """The kind of item that an ibis type holds."""
+    """Return the kind of item that an ibis type holds, or None."""
     tests = {"string": dtype.is_string(), "integer": dtype.is_integer(), "date": dtype.is_date(),
              "boolean": dtype.is_boolean()}  # fmt: skip
     return next((kind for kind, holds in tests.items() if holds), None)

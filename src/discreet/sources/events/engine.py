@@ -1,7 +1,7 @@
-"""Every call that reaches an engine goes through here, so that its own words never reach the caller.
+"""Calls to engines, whose own errors and warnings never reach the caller because they can quote private values.
 
-An engine's error or warning can quote a private value. What the caller sees is the engine and the stage; the original
-error shows only where DISCREET_DEBUG=1 asks for it, with a warning.
+Every call to an engine goes through `ask`. An error names the engine and the stage; DISCREET_DEBUG=1 raises the
+original error with a warning.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 
 
 class EngineError(Error, RuntimeError):
-    """A query failed on an engine. The message names the engine and the stage; its own words may quote private rows.
+    """A query failed on an engine; the message names the engine and the stage, without the engine's own message.
 
     Examples
     --------
@@ -33,7 +33,7 @@ class EngineError(Error, RuntimeError):
 
 
 def ask(engine: str, what: str, question: Callable[[], Answer], need: str | None = None) -> Answer:
-    """Return the answer of an engine, or raise an EngineError that names the engine, the stage and what it needs."""
+    """Return the answer of an engine, or raise an EngineError that names the engine, the stage and its need."""
     with stage(f"{what} on {engine}"):
         try:
             with warnings.catch_warnings(action="ignore"):
@@ -41,17 +41,13 @@ def ask(engine: str, what: str, question: Callable[[], Answer], need: str | None
         except Error:
             raise
         except Exception as error:
-            if _is_interruption(error):
+            # DuckDB reports Ctrl-C as an error of its own.
+            if type(error).__name__ == "InterruptException" or str(error) == "Query interrupted":
                 raise KeyboardInterrupt from None
             if os.environ.get("DISCREET_DEBUG") == "1":
                 warnings.warn("DISCREET_DEBUG=1: the error below may show private rows", stacklevel=2)
                 raise
-    # Raised outside the handler: not even __context__ keeps the engine's own error.
+    # Outside of the handler, __context__ does not keep the engine's own error.
     stage_and_need = what if need is None else f"{what}, which needs {need}"
     hint = "DISCREET_DEBUG=1 shows why, and maybe private rows"
     raise EngineError(f"the query failed on {engine} at {stage_and_need}; {hint}")
-
-
-def _is_interruption(error: Exception) -> bool:
-    """Whether an error is Ctrl-C while DuckDB works, which arrives as an error of its own."""
-    return type(error).__name__ == "InterruptException" or str(error) == "Query interrupted"

@@ -1,19 +1,17 @@
-"""Frames as DuckDB reads them: the wanted columns alone, each in a type that no row decides.
+"""Frames as tables of DuckDB: only the wanted columns, each with a type that no row decides.
 
-The types that pandas gives by itself follow from the rows: one gap makes floats of whole numbers, one complex number
-makes complex numbers of all, one text makes objects. Every such column becomes cells without a declared type
-(`cells.py`), by a function of the single cell that never raises; a value that it does not know is missing. Outside of
-the user column, whole numbers are read as the floats that a gap would make of them. Nullable types (Int64, Float64,
-boolean, string) and those of Arrow and polars were declared by somebody, and stay.
-
-Text crosses to DuckDB as bytes and is decoded there value by value, because DuckDB fails on a column of text in which
-one value is not UTF-8. Such a value is missing.
+The types that pandas chooses follow from the rows: one gap turns integers into floats, one complex number turns all
+numbers into complex ones, and one text turns a column into objects. Such a column becomes cells without a declared type
+(`cells.py`), converted one by one by a function that never raises and drops unknown values. Outside of the user column,
+integers become the floats that a gap would make of them. The nullable types (Int64, Float64, boolean, string) and those
+of Arrow and polars were declared, and stay. Text crosses to DuckDB as bytes and is decoded there one by one, because
+DuckDB fails on a whole column if one text is not UTF-8.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -24,8 +22,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from discreet.errors import InvalidTypeError, InvalidValueError, quote
-from discreet.labels import is_column
+from discreet.errors import InvalidValueError, quote
 from discreet.sources.events.cells import FIRST_SECOND, LARGEST_EXACT, LAST_SECOND
 from discreet.sources.events.readers import quote_identifier
 
@@ -39,10 +36,19 @@ _FIELD_TYPES = {
     "point": (pa.timestamp("us", "UTC"), "TIMESTAMPTZ"),
     "other": (pa.string(), "VARCHAR"),
 }
-"""The fields of a cell without a declared type, as Arrow and DuckDB have them."""
+"""The fields of a cell without a declared type, with their types in Arrow and DuckDB."""
 
 Fields = dict[str, Any]
-"""The fields of one cell, or Arrow arrays of the fields of a column; a field that is not there is missing."""
+"""The fields of one cell, or Arrow arrays of the fields of a column; absent fields are missing."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NANOSECONDS = {
+    "W": 604_800 * 10**9, "D": 86_400 * 10**9, "h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 1000,
+    "ns": 1,
+}  # fmt: skip
+_PER_NANOSECOND = {"ps": 10**3, "fs": 10**6, "as": 10**9}
+_MOST_DIGITS = 100
+"""A decimal with more digits before or after its point is read as a float, without an exact spelling."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,17 +63,17 @@ class FrameColumn:
 def choose_columns(names: Sequence[str], wanted: Collection[str] | None, argument: str) -> tuple[list[int], list[str]]:
     """Return the places of the wanted columns, and the names of all columns that messages may mention.
 
-    A name that is written as the caller has it wins over one in other capitals, which to DuckDB are the same. Names
-    that are empty or there twice are not mentioned.
+    DuckDB ignores case in names. A name with the case that the caller wrote wins over other spellings. Names that are
+    empty or repeated are not mentioned.
 
     Parameters
     ----------
     names
         The names of the columns of a frame.
     wanted
-        Those that will be asked for; None for all.
+        The columns that will be queried; None for all.
     argument
-        The name of the frame in error messages.
+        The name of the frame in messages.
     """
     places: dict[str, int] = {}
     for name in dict.fromkeys(names if wanted is None else wanted):
@@ -87,27 +93,31 @@ def choose_columns(names: Sequence[str], wanted: Collection[str] | None, argumen
 
 
 def convert_pandas(frame: Any, places: Sequence[int], user: str | None) -> list[FrameColumn]:
-    """Return columns of a pandas frame, by their places; `user` is the name of the one that tells users apart."""
+    """Return columns of a pandas frame by their places; `user` is the name of the user column."""
+    import pandas as pd
+
     found = []
     for place in places:
         name, series = str(frame.columns[place]), frame.iloc[:, place]
-        if _is_guess(series.dtype):
+        dtype = series.dtype
+        # pandas chooses the types of NumPy, categories, and text with NaN for gaps; it never chooses those with NA.
+        if not isinstance(dtype, pd.ArrowDtype) and getattr(dtype, "na_value", None) is not pd.NA:
             found.append(FrameColumn(name, fields=_convert_guessed(series, exact=name == user)))
             continue
         try:
             declared = keep_nanoseconds(pa.array(series, from_pandas=True), name == user)
             found.append(FrameColumn(name, declared))
         except (pa.ArrowException, ValueError, TypeError):
-            # Text with half of a surrogate pair, which a column that is declared as text can hold.
+            # A column that is declared as text can hold half of a surrogate pair.
             cells = _convert_objects(series.astype(object).to_numpy(), exact=True)
             found.append(FrameColumn(name, cells.get("text", pa.nulls(len(series), pa.string()))))
     return found
 
 
 def keep_nanoseconds(column: Any, is_user: bool) -> Any:
-    """Return a column of users without its time zone where it counts nanoseconds.
+    """Return a column of users without its time zone if it counts nanoseconds.
 
-    DuckDB cuts zoned ones to microseconds. Without a zone the instants stay the same, and two users stay two.
+    DuckDB truncates zoned timestamps to microseconds, which would merge users. The instants do not depend on the zone.
     """
     dtype = column.type
     is_cut = is_user and pa.types.is_timestamp(dtype) and dtype.unit == "ns" and dtype.tz is not None
@@ -115,7 +125,7 @@ def keep_nanoseconds(column: Any, is_user: bool) -> Any:
 
 
 def create_view(connection: Any, rows: int, columns: Sequence[FrameColumn], listed: Sequence[str]) -> Any:
-    """Return an ibis table of the listed columns, of which those that are not given are there by name alone."""
+    """Return an ibis table of the listed columns; those that are not among `columns` are empty."""
     name, arrays = f"discreet_arrow_{uuid.uuid4().hex}", dict[str, Any]()
     values = dict.fromkeys(listed, "NULL::VARCHAR")
 
@@ -138,7 +148,7 @@ def create_view(connection: Any, rows: int, columns: Sequence[FrameColumn], list
 
 
 def _make_readable(array: Any) -> Any:
-    """Return an Arrow array that DuckDB reads without an error: text as bytes, moments and spans in microseconds."""
+    """Return an Arrow array that DuckDB reads without an error: text as bytes, times and durations in microseconds."""
     if isinstance(array, pa.ChunkedArray):
         found = [_make_readable(chunk) for chunk in array.chunks]
         return pa.chunked_array(found, found[0].type) if found else _make_readable(pa.array([], array.type))
@@ -154,7 +164,7 @@ def _make_readable(array: Any) -> Any:
         return array
     import pyarrow.compute as pc
 
-    # DuckDB fails on what microseconds of 64 bits cannot hold. Its own range is a little smaller.
+    # DuckDB fails on times that 64-bit microseconds cannot hold. The range of DuckDB is a little smaller than that.
     most = 2**62 // 10**6 * per_second
     ticks = array.cast(pa.int64())
     ticks = pc.if_else(pc.less_equal(pc.abs(ticks), most), ticks, pa.scalar(None, pa.int64()))
@@ -163,7 +173,7 @@ def _make_readable(array: Any) -> Any:
 
 
 def _make_readable_type(dtype: Any) -> Any:
-    """Return a type with bytes in place of text, and moments in microseconds, also inside of lists and structures."""
+    """Return a type with bytes in place of text and with microseconds, also inside lists and structures."""
     if pa.types.is_string(dtype):
         return pa.binary()
     if pa.types.is_large_string(dtype):
@@ -184,33 +194,24 @@ def _make_readable_type(dtype: Any) -> Any:
 
 
 def _is_text(dtype: Any) -> bool:
-    """Return True if an Arrow type is of text, in a dictionary or not."""
+    """Return True if an Arrow type is text, plain or in a dictionary."""
     if isinstance(dtype, pa.BaseExtensionType):
         dtype = dtype.storage_type
     plain = dtype.value_type if pa.types.is_dictionary(dtype) else dtype
     return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain))
 
 
-def _is_guess(dtype: Any) -> bool:
-    """Return True if pandas gives this type by itself: those of NumPy, categories, and text with NaN for gaps."""
-    import pandas as pd
-
-    if isinstance(dtype, pd.StringDtype):
-        return dtype.na_value is not pd.NA
-    return not (isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "na_value", None) is pd.NA)
-
-
 def _convert_guessed(series: Any, exact: bool) -> Fields:
-    """Return the fields of a column of a type that pandas chose.
+    """Return the fields of a column whose type pandas chose.
 
-    Whole arrays are converted where that gives the same as `convert_object` cell by cell, and is quicker.
+    Arrays of one type are converted as a whole, with the same result as `convert_object` on each cell, only faster.
 
     Parameters
     ----------
     series
         The column.
     exact
-        True if whole numbers keep all their digits, as users do.
+        True if whole numbers keep all their digits, as those of users must.
     """
     import pandas as pd
 
@@ -224,7 +225,14 @@ def _convert_guessed(series: Any, exact: bool) -> Fields:
         return {"truth": pa.array(series.to_numpy())}
     if kind in ("i", "u"):
         numbers = series.to_numpy()
-        return _convert_integers(numbers) if exact else _convert_floats(numbers.astype(np.float64))
+        if not exact:
+            return _convert_floats(numbers.astype(np.float64))
+        beyond = numbers > np.iinfo(np.int64).max
+        fields = {"integer": pa.array(numbers.astype(np.int64), mask=beyond)}
+        if beyond.any():
+            texts = [str(number) if far else None for number, far in zip(numbers, beyond, strict=True)]
+            fields["text"] = pa.array(texts)
+        return fields
     if kind == "f" and dtype.itemsize <= np.dtype(np.float64).itemsize:
         return _convert_floats(series.to_numpy().astype(np.float64))
     if kind == "M" or isinstance(dtype, pd.DatetimeTZDtype):
@@ -237,14 +245,6 @@ def _convert_guessed(series: Any, exact: bool) -> Fields:
     return _convert_objects(series.astype(object).to_numpy(), exact)
 
 
-def _convert_integers(numbers: Any) -> Fields:
-    beyond = numbers > np.iinfo(np.int64).max
-    fields = {"integer": pa.array(numbers.astype(np.int64), mask=beyond)}
-    if beyond.any():
-        fields["text"] = pa.array([str(number) if far else None for number, far in zip(numbers, beyond, strict=True)])
-    return fields
-
-
 def _convert_floats(numbers: Any) -> Fields:
     whole = (np.abs(numbers) <= LARGEST_EXACT) & (np.floor(numbers) == numbers)
     return {
@@ -254,7 +254,7 @@ def _convert_floats(numbers: Any) -> Fields:
 
 
 def _convert_ticks(ticks: Any, unit: str, is_clock: bool) -> Fields:
-    """Return the fields of moments, given as numbers of a unit since 1970; the least number stands for a gap."""
+    """Return the fields of timestamps, given as numbers of a unit since 1970; the least number stands for a gap."""
     step = _NANOSECONDS[unit]
     per_second = _NANOSECONDS["s"] // step
     there = ticks != np.iinfo(np.int64).min
@@ -266,25 +266,16 @@ def _convert_ticks(ticks: Any, unit: str, is_clock: bool) -> Fields:
     apart = there & ~inside if step >= 1000 else there & ~(inside & (kept % (1000 // step) == 0))
     if apart.any():
         other = np.full(len(ticks), None, object)
-        other[apart] = [_spell_nanoseconds(int(tick) * step) for tick in ticks[apart]]
+        other[apart] = [f"{int(tick) * step} ns" for tick in ticks[apart]]
         fields["other"] = pa.array(other, pa.string())
     return fields
 
 
-_NANOSECONDS = {
-    "W": 604_800 * 10**9, "D": 86_400 * 10**9, "h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 1000,
-    "ns": 1,
-}  # fmt: skip
-_PER_NANOSECOND = {"ps": 10**3, "fs": 10**6, "as": 10**9}
-
-
-def _spell_nanoseconds(number: int) -> str:
-    return f"{number} ns"
-
-
 def _convert_objects(values: Any, exact: bool) -> Fields:
     """Return the fields of objects of Python."""
-    if _are_texts(values):
+    kinds = set(map(type, values))
+    if kinds <= {str, type(None), float} and all(each != each for each in values if type(each) is float):
+        # All of them are text or missing.
         try:
             return {"text": pa.array(values, pa.string(), from_pandas=True)}
         except (pa.ArrowException, UnicodeError):
@@ -293,37 +284,28 @@ def _convert_objects(values: Any, exact: bool) -> Fields:
     for place, value in enumerate(values):
         for name, part in convert_object(value, exact).items():
             found.setdefault(name, [None] * len(values))[place] = part
-    return {name: _convert_field(name, parts) for name, parts in found.items()}
-
-
-def _are_texts(values: Any) -> bool:
-    """Return True if objects are text or missing."""
-    kinds = set(map(type, values))
-    return kinds <= {str, type(None), float} and all(each != each for each in values if type(each) is float)
-
-
-def _convert_field(name: str, parts: list[Any]) -> Any:
-    dtype = _FIELD_TYPES[name][0]
-    counted = {"day": pa.int32(), "clock": pa.int64(), "point": pa.int64()}.get(name, dtype)
-    return pa.array(parts, counted).cast(dtype)
+    counted = {"day": pa.int32(), "clock": pa.int64(), "point": pa.int64()}
+    types = {name: _FIELD_TYPES[name][0] for name in found}
+    return {name: pa.array(parts, counted.get(name, types[name])).cast(types[name]) for name, parts in found.items()}
 
 
 def convert_object(value: Any, exact: bool) -> Fields:
-    """Return the fields of the cell that an object of Python makes; none where it is missing, or nothing that is known.
+    """Return the fields of the cell that an object of Python makes; none if it is missing or of an unknown type.
 
-    It never raises, and depends on the object alone: the numbers, texts and moments of Python, NumPy and pandas are
-    listed here, and everything else is missing.
+    The function never raises, and its result depends on the object alone. The known types are the numbers, texts and
+    times of Python, NumPy and pandas.
     """
     try:
         return _convert_known(value, exact)
-    except Exception:  # an object's own methods may raise anything
+    except Exception:  # the methods of an object may raise anything
         return {}
 
 
 def _convert_known(value: Any, exact: bool) -> Fields:
+    """Return the fields of an object; its own methods may raise."""
     import pandas as pd
 
-    # An object may lie about its class, and not about its type.
+    # An object can override its __class__, but not its type.
     kind = type(value)
     if value is None or value is pd.NA or value is pd.NaT:
         return {}
@@ -332,30 +314,41 @@ def _convert_known(value: Any, exact: bool) -> Fields:
     if issubclass(kind, bool | np.bool_):
         return {"truth": bool(value)}
     if issubclass(kind, np.timedelta64 | timedelta):
-        return _spell_span(value)
+        span = _count_nanoseconds(value)
+        return {} if span is None else {"other": f"{span} ns"}
     if issubclass(kind, int | np.integer):
         return _convert_integer(int(value), exact)
     if issubclass(kind, complex | np.complexfloating):
-        # Beside one complex number pandas makes complex numbers of all others.
+        # One complex number makes pandas convert all numbers of its column to complex ones.
         return _convert_float(value.real) if value.imag == 0 else {}
     if issubclass(kind, float | np.floating):
         return _convert_float(value)
     if issubclass(kind, Decimal):
         return _convert_decimal(value)
     if issubclass(kind, bytes):
-        return _decode(bytes(value))
-    if issubclass(kind, np.datetime64 | pd.Timestamp | datetime):
-        return _convert_moment(value)
+        try:
+            return {"text": bytes(value).decode()}
+        except UnicodeDecodeError:
+            return {"other": bytes(value).hex()}
+    if issubclass(kind, np.datetime64 | datetime):
+        count = _count_nanoseconds(value)
+        if count is None:
+            return {}
+        inside = FIRST_SECOND <= count // 10**9 <= LAST_SECOND
+        field = "clock" if getattr(value, "tzinfo", None) is None else "point"
+        known = {field: count // 1000} if inside else {}
+        return known if inside and count % 1000 == 0 else {**known, "other": f"{count} ns"}
     if issubclass(kind, date):
         return {"day": date.toordinal(value) - _EPOCH.toordinal()}
     if issubclass(kind, UUID):
         return {"text": str(value)}
     if issubclass(kind, time | pd.Period):
         return {"other": str(value).encode().decode()}
-    return _spell_interval(value, exact) if issubclass(kind, pd.Interval) else {}
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+    if issubclass(kind, pd.Interval):
+        # pandas converts the ends of all intervals to floats if one interval has floats.
+        ends = [sorted(convert_object(end, exact).items()) for end in (value.left, value.right)]
+        return {"other": f"{value.closed} {ends}"}
+    return {}
 
 
 def _convert_integer(number: int, exact: bool) -> Fields:
@@ -363,7 +356,7 @@ def _convert_integer(number: int, exact: bool) -> Fields:
         return {"number": float(number) if abs(number) < 10**308 else inf if number > 0 else -inf}
     if -(2**63) <= number < 2**63:
         return {"integer": number}
-    # Python writes no number of thousands of digits as text.
+    # Python refuses to write numbers of thousands of digits as text.
     return {"text": str(number)} if abs(number) < 10**100 else {}
 
 
@@ -381,7 +374,7 @@ def _convert_decimal(number: Decimal) -> Fields:
     exponent = number.as_tuple().exponent
     if not isinstance(exponent, int) or number.adjusted() > _MOST_DIGITS or exponent < -_MOST_DIGITS:
         return {"number": float(number)}
-    # Zeros at its end do not make another number of it.
+    # Trailing zeros do not change the number.
     spelled = f"{number:f}"
     spelled = spelled.rstrip("0").rstrip(".") if "." in spelled else spelled
     if "." not in spelled and abs(int(spelled)) < 2**63:
@@ -389,42 +382,23 @@ def _convert_decimal(number: Decimal) -> Fields:
     return {"number": float(number), "other": spelled}
 
 
-_MOST_DIGITS = 100
-"""A decimal with more digits before or after its point has no spelling."""
-
-
-def _decode(text: bytes) -> Fields:
-    try:
-        return {"text": text.decode()}
-    except UnicodeDecodeError:
-        return {"other": text.hex()}
-
-
-def _convert_moment(moment: Any) -> Fields:
+def _count_nanoseconds(value: Any) -> int | None:
+    """Return a time since 1970 or a duration in nanoseconds, rounded down; None for a gap or an unknown unit."""
     import pandas as pd
 
-    zoned = getattr(moment, "tzinfo", None) is not None
-    if isinstance(moment, pd.Timestamp):
-        moment = moment.to_datetime64()
-    if isinstance(moment, np.datetime64):
-        count = _count_nanoseconds(moment)
-    else:
-        begin = _EPOCH if zoned else _EPOCH.replace(tzinfo=None)
-        count = (moment - begin) // timedelta(microseconds=1) * 1000
-    if count is None:
-        return {}
-    inside = FIRST_SECOND <= count // 10**9 <= LAST_SECOND
-    known = {"point" if zoned else "clock": count // 1000} if inside else {}
-    return known if inside and count % 1000 == 0 else {**known, "other": _spell_nanoseconds(count)}
-
-
-def _count_nanoseconds(value: Any) -> int | None:
-    """Return a date or span of NumPy's in nanoseconds, rounded down; None where it is none, or in years and months."""
+    if isinstance(value, pd.Timestamp):
+        value = value.to_datetime64()
+    elif isinstance(value, pd.Timedelta):
+        value = value.to_timedelta64()
+    elif isinstance(value, datetime):
+        value -= _EPOCH if value.tzinfo is not None else _EPOCH.replace(tzinfo=None)
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1) * 1000
     if np.isnat(value):
         return None
     unit, multiple = np.datetime_data(value.dtype)
     if unit in ("Y", "M") and isinstance(value, np.datetime64):
-        # Beyond these years the number of days is not that of the calendar.
+        # NumPy's number of days is wrong beyond these years.
         months = int(value.astype(f"datetime64[{unit}]").view(np.int64)) * (12 if unit == "Y" else 1)
         if abs(months) > 12 * 10**7:
             return None
@@ -433,55 +407,3 @@ def _count_nanoseconds(value: Any) -> int | None:
     if unit in _PER_NANOSECOND:
         return count // _PER_NANOSECOND[unit]
     return count * _NANOSECONDS[unit] if unit in _NANOSECONDS else None
-
-
-def _spell_span(span: Any) -> Fields:
-    import pandas as pd
-
-    if isinstance(span, pd.Timedelta):
-        span = span.to_timedelta64()
-    count = _count_nanoseconds(span) if isinstance(span, np.timedelta64) else span // timedelta(microseconds=1) * 1000
-    return {} if count is None else {"other": _spell_nanoseconds(count)}
-
-
-def _spell_interval(interval: Any, exact: bool) -> Fields:
-    """Return the spelling of an interval, whose ends pandas makes floats of beside one that has floats."""
-    ends = [sorted(convert_object(end, exact).items()) for end in (interval.left, interval.right)]
-    return {"other": f"{interval.closed} {ends}"}
-
-
-# Where pandas and polars keep a public list: in a type that declares its categories, and in the index of a frame.
-
-_TYPES = ("CategoricalDtype", "Categorical", "Enum")
-
-
-def unwrap_categories(given: Any, argument: str) -> Any:
-    """The members of a type that declares them, pandas' CategoricalDtype or polars' Enum; anything else as it is.
-
-    Parameters
-    ----------
-    given
-        What the caller passed.
-    argument
-        What error messages call it.
-    """
-    if type(given).__name__ not in _TYPES or isinstance(given, Iterable) or not is_column(given):
-        return given
-    # The categories of a polars Categorical are those of the rows that were seen.
-    if type(given).__name__ == "Categorical" or given.categories is None:
-        raise InvalidTypeError(
-            f"{argument} must be a type that declares its categories, such as pandas.CategoricalDtype(['a', 'b']) or "
-            f"polars.Enum(['a', 'b']), not {quote(given)}"
-        )
-    return given.categories
-
-
-def bring_in_index(given: Any, wanted: set[str | None]) -> Any:
-    """A pandas frame with its index as columns, where a wanted one is a level of it and no column; others as they are.
-
-    A frame whose index holds the ids would otherwise have its only column taken for them.
-    """
-    if type(given).__module__.partition(".")[0] != "pandas":
-        return given
-    in_index = {level for level in given.index.names if level is not None} - set(given.columns)
-    return given.reset_index() if in_index & wanted else given

@@ -31,10 +31,10 @@ from discreet.sources.events.domain import (
     read_list,
     read_values,
     refuse_repetition,
-    split_column,
+    unwrap_categories,
 )
 from discreet.sources.events.engine import ask
-from discreet.sources.events.frames import unwrap_categories
+from discreet.sources.events.location import Location
 from discreet.sources.events.ranges import Integers
 
 MOST_GROUPS = 1_000_000
@@ -219,9 +219,10 @@ def read_members(given: Any, column: GroupColumn, opened: Opened) -> NumberedMem
         check_number(given.d)
         given = given.list_items()
     given = unwrap_categories(given, "groups")
-    if isinstance(given, str) and re.fullmatch(r"[^./\\:*]+", given) and not os.path.exists(given):
+    path = given.paths[0].text if isinstance(given, Location) and given.paths else ""
+    if re.fullmatch(r"[^./\\:*]+", path) and not os.path.exists(path):
         raise InvalidValueError(
-            f"groups must be a list, a table or a file with its column, not {quote(given)}: pass a list, [{given!r}]"
+            f"groups must be a list, a table or a file with its column, not {quote(path)}: pass a list, [{path!r}]"
         )
     if is_list(given):
         members, kind = read_list(given, GROUPS)
@@ -238,12 +239,12 @@ def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> li
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    source, named = split_column(given)
+    named = given.column if isinstance(given, Location) else None
     if named is not None and len(columns) > 1:
         raise InvalidValueError(
             f"groups must be a file with the columns {_name_all(columns)}, without one after a colon"
         )
-    listed = open_table(source, None, GROUPS.argument, csv_format=opened.csv_format)
+    listed = open_table(given, None, GROUPS.argument, csv_format=opened.csv_format)
     try:
         found = {f"c{index}": _find_column(listed, named, each, len(columns)) for index, each in enumerate(columns)}
         table = listed.table.select(**{name: listed.table[column] for name, column in found.items()})
@@ -257,7 +258,7 @@ def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> li
         listed.close()
     check_presence(GROUPS, rows.num_rows, sum(column.null_count for column in rows.columns))
     # Files and frames have an order of rows. Tables of an engine may have none and are sorted.
-    if type(source).__module__.partition(".")[0] in ("ibis", "pyspark"):
+    if type(given).__module__.partition(".")[0] in ("ibis", "pyspark"):
         fields = [field.with_type(pa.uint8()) if pa.types.is_boolean(field.type) else field for field in rows.schema]
         keys = [(name, "ascending") for name in rows.column_names]
         rows = rows.take(pc.sort_indices(rows.cast(pa.schema(fields)), keys))

@@ -1,9 +1,9 @@
-"""From ranks back to items, on the engine, without sorting there.
+"""Find the items at given ranks in a snapshot of the scores, without sorting on the engine.
 
-Items of equal score are ranked by their own order: numbers and dates by size, strings by code point (which is the order
-of their UTF-8 bytes), False before True. To find the j-th item of a large group, its items are counted by bucket, a
-range of numbers or the first characters of a string, and only the buckets that hold a wanted offset are opened. Buckets
-are sorted here, so the engine's collation does not matter, and no query sorts or numbers the rows of a group.
+Items of equal score are ordered by value: numbers and dates by size, strings by code point (the order of their UTF-8
+bytes), False before True. To find the item at an offset of a large run, its items are counted by bucket, which is a
+range of numbers or a prefix of strings, and only the buckets that hold a wanted offset are refined. Buckets are sorted
+in this process, so the engine's collation does not matter.
 """
 
 from __future__ import annotations
@@ -22,24 +22,30 @@ from discreet.sources.events.dialects.base import dialect_of
 from discreet.sources.events.domain import ListedDomain
 from discreet.sources.events.ranges import Integers
 
-# Pieces of a group's items among which some offsets are wanted: items of one score, and numbers that are free.
+FETCHED = 20_000
+"""The approximate number of items that a lookup fetches and sorts in this process."""
+
+BITS = 12
+"""The logarithm to base 2 of the number of buckets that a range of numbers is split into at once."""
+
+ROWS = 17
+"""The logarithm to base 2 of the approximate number of buckets that are counted for many groups at once."""
 
 Place = tuple[int, int, int]
 """A group, a score, and an offset among the items of the group that have the score."""
 
 Found = dict[Place, Any]
-"""A label for each place."""
-
+"""The label at each place."""
 
 TakenCounts = dict[tuple[int, int | None], dict[int, int]]
-"""How many numbers are taken in each bucket, by the group and the coarser bucket."""
+"""The number of taken numbers in each bucket, by the group and the coarser bucket."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Segment:
-    """Some items of one score of a group: those in a bucket, or all.
+    """The items of one score of a group that are in a bucket, or all of them.
 
-    How many there are, the offset of the first, and the offsets wanted.
+    `count` is their number, `first` the offset of the first item, and `offsets` are the wanted offsets.
     """
 
     group: int
@@ -51,11 +57,11 @@ class Segment:
 
     @property
     def key(self) -> tuple[int, int, Any]:
-        """What its items have in common."""
+        """The group, score and bucket of the items."""
         return self.group, self.score, self.bucket
 
     def split(self, counts: Iterable[tuple[Any, int]]) -> list[Segment]:
-        """The finer buckets that hold wanted offsets, given all of them in order with their counts."""
+        """Return the finer buckets that hold wanted offsets, given all finer buckets in order with their counts."""
         segments, first = [], self.first
         for bucket, count in counts:
             inside = _between(self.offsets, first, first + count)
@@ -67,9 +73,9 @@ class Segment:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FreeSegment:
-    """A range of numbers of a group some of which are taken.
+    """The numbers of a group from `low` to `high`, `taken` of which have a score other than zero.
 
-    Its bucket, its bounds, how many are taken, the offset of its first free number, and the offsets wanted.
+    `first` is the offset of the first free number, and `offsets` are the wanted offsets among free numbers.
     """
 
     group: int
@@ -81,31 +87,26 @@ class FreeSegment:
     offsets: list[int]
 
     def split(self, shift: int, taken: TakenCounts) -> list[FreeSegment]:
-        """The buckets with taken numbers, and what lies between them, that hold wanted offsets."""
+        """Return the buckets with taken numbers, and the ranges between them, that hold wanted offsets."""
+        # Adjacent buckets without taken numbers are one range, whose bucket is None.
+        pieces: list[tuple[int | None, int, int, int]] = []
+        start = self.low
+        for bucket, count in sorted(taken.get((self.group, self.bucket), {}).items()):
+            low, high = max(self.low, bucket << shift), min(self.high, ((bucket + 1) << shift) - 1)
+            pieces += [(None, start, low - 1, 0), (bucket, low, high, count)]
+            start = high + 1
         segments, first = [], self.first
-        for bucket, low, high, count in self._cut(shift, taken.get((self.group, self.bucket), {})):
+        for piece, low, high, count in [*pieces, (None, start, self.high, 0)]:
             free = high - low + 1 - count
             inside = _between(self.offsets, first, first + free)
             if inside:
-                segments.append(FreeSegment(self.group, bucket, low, high, count, first, inside))
+                segments.append(FreeSegment(self.group, piece, low, high, count, first, inside))
             first += free
         return segments
 
-    def _cut(self, shift: int, counts: dict[int, int]) -> Iterator[tuple[int | None, int, int, int]]:
-        """Buckets with their bounds and how many of their numbers are taken; those in a row with none are one."""
-        start = self.low
-        for bucket, count in sorted(counts.items()):
-            low, high = max(self.low, bucket << shift), min(self.high, ((bucket + 1) << shift) - 1)
-            if start < low:
-                yield None, start, low - 1, 0
-            yield bucket, low, high, count
-            start = high + 1
-        if start <= self.high:
-            yield None, start, self.high, 0
-
     def pass_over(self, taken: list[int]) -> Found:
-        """The free numbers at the wanted offsets, given those taken in ascending order."""
-        # How many numbers of the segment are free before each taken one.
+        """Return the free numbers at the wanted offsets, given the taken numbers in ascending order."""
+        # The number of free numbers of the segment before each taken number.
         free_before = [item - self.low - i for i, item in enumerate(taken)]
         skipped = {offset: offset - self.first for offset in self.offsets}
         return {
@@ -118,29 +119,19 @@ def _between(offsets: list[int], first: int, end: int) -> list[int]:
     return offsets[bisect_left(offsets, first) : bisect_left(offsets, end)]
 
 
-FETCHED = 20_000
-"""About how many items a lookup may fetch to sort them here."""
-
-BITS = 12
-"""A range of numbers is split into up to two to this power buckets at once."""
-
-ROWS = 17
-"""About two to this power rows of buckets are counted for many groups at once."""
-
-
 class Lookup:
-    """The snapshot of the scores, and the questions asked of it.
+    """A snapshot of the scores, and the queries on it.
 
     Parameters
     ----------
     scores
-        The snapshot: columns `item`, `score`, `label` where one is shown, and `grp` where there are groups, from 0 on.
-        Of a listed domain every item has a row; of a range of numbers those that somebody touched. Without a domain
-        there is a column `total`, and what is found is an item with its total.
+        The snapshot: columns `item` and `score`, `label` if labels are shown, and `grp`, from 0 on, if there are
+        groups. Every item of a listed domain has a row; of a range of numbers, only those that somebody touched.
+        Without a domain the column `total` is returned with each item.
     kind, domain
-        What the items are, and the public list of them, which is that of every group; None where nobody listed them.
+        The kind of the items, and their public domain, the same for every group; None for partition selection.
     groups
-        How many groups there are; None without groups.
+        The number of groups; None without groups.
     """
 
     def __init__(
@@ -151,26 +142,38 @@ class Lookup:
         self._bits = BITS
 
     def runs(self) -> list[tuple[list[int], list[int]]]:
-        """Of each group, the distinct scores in descending order, and how many items have each."""
+        """Return for each group the distinct scores in descending order, and the number of items of each."""
         scores = self._scores
         counted = scores.group_by(*self._group_names, "score").agg(items=scores.count()).to_pyarrow()
         found: list[dict[int, int]] = [{} for _ in range(self._groups or 1)]
         for group, score, count in _iterate_columns(counted, "grp", "score", "items"):
             found[group][int(score)] = int(count)
-        self._runs = [sorted(self._complete(each).items(), reverse=True) for each in found]
+        for counts in found:
+            missing = 0 if self._domain is None else self._domain.d - sum(counts.values())
+            if missing < 0 or (missing and not isinstance(self._domain, Integers)):
+                raise RuntimeError("the engine has joined the domain in a way of its own")
+            if missing:
+                # Untouched numbers have score zero, as do numbers whose events add up to zero.
+                counts[0] = counts.get(0, 0) + missing
+        self._runs = [sorted(each.items(), reverse=True) for each in found]
         return [([score for score, _ in runs], [count for _, count in runs]) for runs in self._runs]
 
     def items(self, ranks: Sequence[Ranks]) -> list[list[Any]]:
-        """The labels at these ranks of each group, in their order."""
-        # How many items that nobody listed are looked up is how many were found, which no statement may show.
+        """Return the labels at these ranks of each group, in order."""
+        # In partition selection, the number of ranks is the number of discovered items, which no statement may show.
         self._bits = self._count_bits(len(ranks) if self._domain is None else sum(map(len, ranks)))
-        places = [self._find_places(group, inside) for group, inside in enumerate(ranks)]
+        places: list[list[Place]] = []
+        for group, wanted in enumerate(ranks):
+            runs = self._runs[group]
+            starts = [0, *accumulate(count for _, count in runs)]
+            at = [(rank, bisect_right(starts, rank) - 1) for rank in wanted.tolist()]
+            places.append([(group, runs[run][0], rank - starts[run]) for rank, run in at])
         found = self._find([place for inside in places for place in inside])
         return [[found[place] for place in inside] for inside in places]
 
     def close(self) -> None:
-        """Drops the snapshot; a failure to do so is not reported."""
-        # The engine may be gone already, and its words are private.
+        """Drop the snapshot, without reporting a failure."""
+        # The engine may be gone already, and its messages are private.
         with suppress(Exception):
             self._scores.release()
 
@@ -179,27 +182,8 @@ class Lookup:
         return [] if self._groups is None else ["grp"]
 
     def _count_bits(self, pieces: int) -> int:
-        """Into two to which power buckets so many pieces are split: a public number, of items released or of groups."""
+        """Return the logarithm of the number of buckets for so many pieces, a public number of items or groups."""
         return BITS if self._groups is None else max(4, min(BITS, ROWS - pieces.bit_length()))
-
-    def _complete(self, counts: dict[int, int]) -> dict[int, int]:
-        """How many items have each score, which must be all items of the domain and no more."""
-        if self._domain is None:
-            return counts
-        missing = self._domain.d - sum(counts.values())
-        if missing < 0 or (missing and not isinstance(self._domain, Integers)):
-            raise RuntimeError("the engine has joined the domain in a way of its own")
-        # Numbers that nobody touched have score zero, like those touched without effect.
-        return counts | {0: counts.get(0, 0) + missing} if missing else counts
-
-    def _find_places(self, group: int, ranks: Ranks) -> list[Place]:
-        runs = self._runs[group]
-        starts = [0, *accumulate(count for _, count in runs)]
-        places = []
-        for rank in ranks.tolist():
-            run = bisect_right(starts, rank) - 1
-            places.append((group, runs[run][0], rank - starts[run]))
-        return places
 
     def _find(self, places: list[Place]) -> Found:
         wanted: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -223,11 +207,12 @@ class Lookup:
         return found
 
     def _fetch(self, segments: list[Segment], level: int) -> Found:
-        """The labels at the wanted offsets of segments, whose items are fetched and sorted here."""
+        """Fetch and sort the items of segments, and return the labels at the wanted offsets."""
         if not segments:
             return {}
-        item = self._scores.item
-        keyed = self._select_keyed(level, item=item, shown=self._shown_column)
+        labelled = isinstance(self._domain, ListedDomain) and self._domain.labelled
+        shown_as = "total" if self._domain is None else "label" if labelled else "item"
+        keyed = self._select_keyed(level, item=self._scores.item, shown=self._scores[shown_as])
         members = defaultdict(list)
         rows = read_matching(keyed, self._wanted_table(segments, level))
         for group, score, bucket, item, shown in _iterate_columns(rows, "grp", "score", "bucket", "item", "shown"):
@@ -240,16 +225,8 @@ class Lookup:
                 found[segment.group, segment.score, offset] = ordered[offset - segment.first][1]
         return found
 
-    @property
-    def _shown_column(self) -> Any:
-        """What is found of an item, beside itself where nobody listed it."""
-        if self._domain is None:
-            return self._scores.total
-        labelled = isinstance(self._domain, ListedDomain) and self._domain.labelled
-        return self._scores.label if labelled else self._scores.item
-
     def _split(self, segments: list[Segment], level: int) -> list[Segment]:
-        """The segments of the next level that hold wanted offsets."""
+        """Return the segments of the next level that hold wanted offsets."""
         if not segments:
             return []
         keyed = self._select_keyed(level, finer=self._bucket(self._scores.item, level + 1))
@@ -260,19 +237,25 @@ class Lookup:
         return [finer for segment in segments for finer in segment.split(sorted(inside[segment.key]))]
 
     def _select_keyed(self, level: int, **columns: Any) -> Any:
-        """Columns of the snapshot, with the group, score and bucket that say which segment of a level a row is in."""
+        """Return columns of the snapshot with the group, score and bucket of each row at a level."""
         table = self._scores
         bucket = {"bucket": self._bucket(table.item, level)} if level else {}
         return table.select(*self._group_names, score=table.score, **bucket, **columns)
 
     def _wanted_table(self, segments: list[Segment], level: int) -> Any:
-        """The groups, scores and buckets of some segments, as an Arrow table."""
+        """Return the groups, scores and buckets of some segments as an Arrow table."""
+        import pyarrow as pa
+
+        year = self._kind == "date" and level == 1
+        types = {"string": pa.string(), "date": pa.date32(), "boolean": pa.bool_()}
         bucket = {"bucket": [segment.bucket for segment in segments]} if level else {}
         columns = {"score": [segment.score for segment in segments], **bucket}
-        return self._arrow_table([segment.group for segment in segments], columns, self._bucket_type(level))
+        return self._arrow_table(
+            [segment.group for segment in segments], columns, None if year else types.get(self._kind)
+        )
 
     def _arrow_table(self, groups: list[int], columns: dict[str, list[Any]], bucket_type: Any = None) -> Any:
-        """Columns of whole numbers, those of buckets as they are, after that of the groups where there are any."""
+        """Return columns of integers, or of `bucket_type`, after the column of the groups if there are groups."""
         import pyarrow as pa
 
         named = dict.fromkeys(self._group_names, groups) | columns
@@ -280,7 +263,7 @@ class Lookup:
         return pa.table({name: pa.array(values, types.get(name, pa.int64())) for name, values in named.items()})
 
     def _bucket(self, item: Any, level: int) -> Any:
-        """The bucket of an item at a level: in the order of the items, and finer from level to level."""
+        """Return the bucket of an item at a level; buckets are in the order of the items and nested."""
         if self._kind == "string":
             return item.substr(0, level if level < 4 else 2 ** (level - 2))
         if self._kind == "date":
@@ -290,18 +273,11 @@ class Lookup:
         width = 64 if self._groups is None or self._domain is None else self._domain.d.bit_length()
         return item >> max(0, width - self._bits * level)
 
-    def _bucket_type(self, level: int) -> Any:
-        import pyarrow as pa
-
-        year = self._kind == "date" and level == 1
-        types = {"string": pa.string(), "date": pa.date32(), "boolean": pa.bool_()}
-        return pa.int64() if year else types.get(self._kind, pa.int64())
-
     def _find_untouched(self, offsets: dict[int, list[int]], domain: Integers) -> Found:
-        """The numbers at these offsets of each group, among all but those with a score other than zero."""
+        """Return the numbers at these offsets of each group, among the numbers of score zero."""
         shift = max(0, domain.d.bit_length() - self._count_bits(self._groups or 1))
         whole = [FreeSegment(group, None, domain.lo, domain.hi, 0, 0, inside) for group, inside in offsets.items()]
-        # Every bucket of numbers has some of its own taken, known after one count; the others are free.
+        # One query counts the taken numbers of each bucket; a bucket that is not in its result is free.
         counts = self._count_taken(shift) if whole else {}
         segments = [piece for segment in whole for piece in segment.split(shift, counts)]
         found: Found = {}
@@ -320,7 +296,7 @@ class Lookup:
         return self._scores.filter(self._scores.score != 0)
 
     def _count_taken(self, shift: int, coarse: int | None = None, inside: Sequence[FreeSegment] = ()) -> TakenCounts:
-        """How many taken numbers each bucket has, in some coarser buckets or in all."""
+        """Count the taken numbers of each bucket, in some coarser buckets or in all."""
         taken = self._taken_scores
         finer = {"bucket": taken.item >> shift}
         if coarse is None:
@@ -336,7 +312,7 @@ class Lookup:
         return counts
 
     def _fetch_free(self, segments: list[FreeSegment], shift: int) -> Found:
-        """The free numbers at the wanted offsets; the taken ones of these segments are fetched."""
+        """Fetch the taken numbers of segments, and return the free numbers at the wanted offsets."""
         touched = [segment for segment in segments if segment.taken]
         members: dict[tuple[int, Any], list[int]] = defaultdict(list)
         if touched:
@@ -353,7 +329,7 @@ class Lookup:
 
 
 def _iterate_columns(rows: Any, *names: str) -> Iterator[tuple[Any, ...]]:
-    """The rows of an Arrow table; without groups all are in group 0, and without buckets in None."""
+    """Return the rows of an Arrow table; an absent group is 0, and an absent bucket None."""
     absent = {"grp": 0, "bucket": None, "coarser": None}
     columns = [
         rows[name].to_pylist() if name in rows.column_names else [absent[name]] * rows.num_rows for name in names
@@ -362,43 +338,39 @@ def _iterate_columns(rows: Any, *names: str) -> Iterator[tuple[Any, ...]]:
 
 
 def _count_each(rows: Any) -> Any:
-    """The different rows, and how many times each is there."""
+    """Return the distinct rows and their counts."""
     return rows.group_by(*rows.columns).agg(items=rows.count())
 
 
 def read_matching(table: Any, wanted: Any, then: Callable[[Any], Any] = lambda rows: rows) -> Any:
-    """The rows of an ibis table that agree with some row of the Arrow table `wanted` in all columns of it.
+    """Return the rows of an ibis table that equal some row of the Arrow table `wanted` in all of its columns.
 
-    Which scores and buckets are wanted tells the scores of what is released. As literals they would stand in statement
-    logs, query histories and plans, and so would bound parameters. So they go into a temporary table of a random name,
-    by a way that the engine does not log, and are joined. Where no such way is known, nothing is sent: all rows are
+    The wanted scores and buckets reveal the scores of the released items. Literals and bound parameters appear in
+    statement logs, query histories and plans. The wanted rows are therefore sent to a temporary table with a random
+    name, in a way that the engine does not log, and joined. If no such way is known, nothing is sent and all rows are
     fetched.
 
     Parameters
     ----------
     table
-        An ibis table, with the columns of `wanted` among its own.
+        An ibis table that has the columns of `wanted`.
     wanted
-        What must stand in no statement: columns of whole numbers, text, dates or booleans, each row once.
+        The rows that no statement may show: columns of integers, text, dates or booleans, each row once.
     then
-        What to make of these rows on the engine; it must keep the columns of `wanted`.
+        A function applied to the rows on the engine; its result must keep the columns of `wanted`.
 
     Returns
     -------
     pyarrow.Table
-        What `then` makes of the rows.
+        The result of `then`.
     """
     backend = table.get_backend()
     send = dialect_of(table).send_unlogged
     if send is None:
-        return _match_here(then(table).to_pyarrow(), wanted)
+        import pyarrow as pa
+
+        rows, names = then(table).to_pyarrow(), wanted.column_names
+        typed = wanted.cast(pa.schema([rows.schema.field(name) for name in names]))
+        return rows.join(typed, keys=names, join_type="left semi")
     with send(backend, f"discreet_wanted_{uuid.uuid4().hex}", wanted) as sent:
         return then(table.semi_join(sent, wanted.column_names)).to_pyarrow()
-
-
-def _match_here(rows: Any, wanted: Any) -> Any:
-    import pyarrow as pa
-
-    names = wanted.column_names
-    typed = wanted.cast(pa.schema([rows.schema.field(name) for name in names]))
-    return rows.join(typed, keys=names, join_type="left semi")

@@ -1,8 +1,8 @@
-"""Where a table or a list comes from, as far as that can be seen: its memory, its files, its tables in databases.
+"""Origins of tables and lists: memory, files and database tables, compared to find a list made from the events.
 
-Only addresses, paths and names are compared, never values: an error that depends on values would tell about private
-rows. So a copy is not recognised, and neither is a view of a database by another name. Of memory, bits of validity are
-left out, which libraries share between columns that have nothing else in common.
+Only addresses, paths and names are compared, never values, because an error that depends on values would reveal private
+rows. A copy is therefore not recognised, nor a database view with another name. Validity bitmaps are ignored: libraries
+share them between unrelated columns.
 """
 
 from __future__ import annotations
@@ -16,54 +16,57 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from discreet.labels import is_column
-from discreet.sources.events.connect import files_of, is_url, parse_table_name
-from discreet.sources.events.domain import split_column
-from discreet.sources.events.paths import is_paths, matches_pattern
+from discreet.sources.events.location import FilePath, Location, parse_table_name, share_files
 
 TableAddress = tuple[str | None, ...]
-"""Engine, catalogue, database and name of a table; what is not known is None."""
+"""The engine, catalogue, database and name of a table; None for an unknown part."""
+
+Span = tuple[int, int]
+"""The first address of a piece of memory, and the address after its last."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Origin:
-    """Frames in memory, real paths of files, and places of tables."""
+    """Frames in memory, real paths of files, and addresses of tables."""
 
     frames: list[Any] = field(default_factory=list)
     files: set[str] = field(default_factory=set)
     tables: set[TableAddress] = field(default_factory=set)
 
     def __bool__(self) -> bool:
-        """Whether anything is known."""
+        """Return True if any origin is known."""
         return bool(self.frames or self.files or self.tables)
 
     def meets(self, other: Origin) -> bool:
-        """Whether both have a file, a table or a piece of memory in common."""
+        """Return True if two origins share a file, a table or memory."""
         return (
-            bool(self.files & other.files)
-            or any(matches_pattern(one, two) or matches_pattern(two, one) for one in self.files for two in other.files)
-            or any(_may_be_same_table(one, two) for one in self.tables for two in other.tables)
+            share_files(self.files, other.files)
+            # An unknown part of an address fits every other.
+            or any(
+                all(None in pair or pair[0] == pair[1] for pair in zip(one, two, strict=True))
+                for one in self.tables
+                for two in other.tables
+            )
             or any(share_memory(one, two) for one in self.frames for two in other.frames)
         )
 
 
 def origin_of(given: Any, name: str | None = None) -> Origin:
-    """Where something that `discreet.events` takes as a table or a domain comes from.
+    """Return the origin of a table, a domain or a list of groups.
 
     Parameters
     ----------
     given
-        A path, a connection URL, a column, a frame, a relation or a table; of anything else nothing is known.
+        A location, a column, a frame, a relation or a table; the origin of anything else is empty.
     name
-        The table's name in the database, where `given` is a URL.
+        The table's name, if `given` is a database.
     """
-    if is_url(given):
-        engine = given.partition("://")[0].replace("postgresql", "postgres")
-        # The schema may be the usual one, which need not be said, so that the name alone tells.
-        return Origin(tables={_address(engine, None if name is None else parse_table_name(name).table)})
-    if isinstance(given, str | os.PathLike):
-        return Origin(files=files_of(split_column(given)[0]))
-    if is_paths(given):
-        return Origin(files={file for path in given for file in files_of(path)})
+    if isinstance(given, Location):
+        if given.database is not None:
+            engine = given.database.partition("://")[0].replace("postgresql", "postgres")
+            # The schema may be the default one, which a caller may leave out, so only the name is compared.
+            return Origin(tables={_address(engine, None if name is None else parse_table_name(name).table)})
+        return Origin(files={file for path in given.paths for file in path.addresses})
     package, kind = type(given).__module__.partition(".")[0], type(given).__name__
     if package == "ibis" and hasattr(given, "columns"):
         return origin_of_relation(given.op())
@@ -72,7 +75,11 @@ def origin_of(given: Any, name: str | None = None) -> Origin:
     if package == "pyspark" and hasattr(given, "inputFiles"):
         return _origin_of_spark(given)
     if (package, kind) == ("polars", "LazyFrame"):
-        return _origin_of_lazy(given)
+        # polars does not show every query.
+        with suppress(Exception):
+            plan = plan_of_lazy(given)
+            return lazy_origin(plan, plan.get_node())
+        return Origin()
     return Origin(frames=[given] if is_column(given) else [])
 
 
@@ -82,7 +89,7 @@ def origin_of_list(given: Any) -> Origin:
 
 
 def origin_of_relation(relation: Any, within: Callable[[Any], bool] | None = None) -> Origin:
-    """Where the rows of an ibis operation come from; `within` says which operations below it are looked at."""
+    """Return the origin of an ibis operation; `within` selects the operations below it that are visited."""
     import ibis.expr.operations as ops
 
     origin = Origin()
@@ -90,36 +97,37 @@ def origin_of_relation(relation: Any, within: Callable[[Any], bool] | None = Non
         if isinstance(leaf, ops.DatabaseTable):
             origin.tables.add(_address(leaf.source.name, leaf.name, leaf.namespace.database, leaf.namespace.catalog))
         elif isinstance(leaf, ops.InMemoryTable):
-            # By its name too, which is its own: an empty frame has no memory to tell it by.
+            # The unique name identifies an empty frame, which has no memory.
             origin.tables.add(_address("memory", leaf.name))
             origin.frames.append(getattr(leaf.data, "obj", None))
     return origin
 
 
 def _address(engine: str, name: str | None, database: str | None = None, catalogue: str | None = None) -> TableAddress:
-    # Engines differ in whether they tell capitals apart in names, so here they never are.
+    # Some engines ignore case in names, so here case is always ignored.
     return tuple(part.casefold() if part else None for part in (engine, catalogue, database, name))
 
 
-def _may_be_same_table(one: TableAddress, other: TableAddress) -> bool:
-    """Whether two places can be one, where what is not known of them fits anything."""
-    return all(None in pair or pair[0] == pair[1] for pair in zip(one, other, strict=True))
-
-
 def _origin_of_sql(query: str) -> Origin:
-    """The tables, files and frames in the SQL of a DuckDB relation; none where it cannot be parsed."""
+    """Return the tables, files and frames in the SQL of a DuckDB relation, or nothing if it cannot be parsed."""
     import sqlglot
     from sqlglot import exp
 
     origin = Origin()
     with suppress(sqlglot.errors.SqlglotError):
-        # Frames are there as hexadecimal addresses, which sqlglot does not read.
-        tree = sqlglot.parse_one(re.sub(r"\b0x([0-9a-f]+)\b", _hex_to_decimal, query), dialect="duckdb")
-        # DuckDB names a frame by the variable that it was in, which is a name like that of a table.
+        # sqlglot does not read hexadecimal numbers, which are the addresses of frames.
+        decimal = re.sub(r"\b0x([0-9a-f]+)\b", lambda address: str(int(address[1], 16)), query)
+        tree = sqlglot.parse_one(decimal, dialect="duckdb")
+        # DuckDB names a frame after its variable, and that name looks like a table.
         made = {each.alias for each in tree.find_all(exp.CTE) if not each.this.find(exp.Func)}
         for table in tree.find_all(exp.Table):
             if isinstance(table.this, exp.Func):
-                _add_scan(table.this, origin)
+                # A function reads files, or the frame whose address is its first argument.
+                first = next(table.this.iter_expressions(), exp.Null())
+                files = [each.name for each in first.find_all(exp.Literal) if each.is_string]
+                origin.files.update(*(FilePath.parse(file).addresses for file in files))
+                if not files:
+                    origin.tables.add(_address("duckdb", first.sql("duckdb"), table.this.name))
             elif os.path.exists(table.name):
                 origin.files.add(os.path.realpath(table.name))
             elif table.name not in made:
@@ -127,23 +135,8 @@ def _origin_of_sql(query: str) -> Origin:
     return origin
 
 
-def _hex_to_decimal(address: re.Match[str]) -> str:
-    return str(int(address[1], 16))
-
-
-def _add_scan(scan: Any, origin: Origin) -> None:
-    """Adds the files that a function of DuckDB reads, or the frame whose address is its first argument."""
-    from sqlglot import exp
-
-    first = next(scan.iter_expressions(), exp.Null())
-    files = [each.name for each in first.find_all(exp.Literal) if each.is_string]
-    origin.files.update(*map(files_of, files))
-    if not files:
-        origin.tables.add(_address("duckdb", first.sql("duckdb"), scan.name))
-
-
 def _origin_of_spark(frame: Any) -> Origin:
-    """The files that a Spark DataFrame reads, and the columns that it is made of, which have numbers of their own."""
+    """Return the files that a Spark DataFrame reads, and the unique ids of the columns below it as tables."""
     origin = Origin()
     with suppress(Exception):
         origin.files.update(each.removeprefix("file:").replace("///", "/", 1) for each in frame.inputFiles())
@@ -156,28 +149,19 @@ def _origin_of_spark(frame: Any) -> Origin:
 
 
 def scala_members(sequence: Any) -> Iterable[Any]:
-    """The members of a sequence of Scala."""
+    """Return the members of a sequence of Scala."""
     return (sequence.apply(index) for index in range(sequence.size()))
 
 
-def _origin_of_lazy(frame: Any) -> Origin:
-    """The frames and files at the ends of a lazy polars query; none where polars does not show them."""
-    origin = Origin()
-    with suppress(Exception):
-        plan = plan_of_lazy(frame)
-        return lazy_origin(plan, plan.get_node())
-    return origin
-
-
 def plan_of_lazy(frame: Any) -> Any:
-    """The steps of a lazy polars query as they were written, before polars rearranges them."""
+    """Return the steps of a lazy polars query as they were written, before optimisation."""
     import polars as pl
 
     return frame._ldf.with_optimizations(pl.QueryOptFlags.none()._pyoptflags).visit()
 
 
 def lazy_origin(plan: Any, index: int) -> Origin:
-    """The frames and files at the ends of a lazy query below a step; the traversal stands where it stood, after."""
+    """Return the frames and files below a step of a lazy query; the current node of `plan` does not change."""
     origin, before = Origin(), plan.get_node()
     plan.set_node(index)
     _add_leaves(plan, origin)
@@ -198,40 +182,29 @@ def _add_leaves(plan: Any, origin: Origin) -> None:
         _add_leaves(plan, origin)
 
 
-Span = tuple[int, int]
-"""The first address and the one after the last."""
-
-
 def share_memory(one: Any, other: Any) -> bool:
-    """Whether a column or frame of pandas, polars, pyarrow or NumPy shares memory with another."""
+    """Return True if two columns or frames of pandas, polars, pyarrow or NumPy share memory."""
     spans = sorted(set(_spans(one)))
-    return any(_overlaps(span, spans) for span in _spans(other)) if spans else False
-
-
-def _overlaps(span: Span, spans: list[Span]) -> bool:
-    """Whether a span overlaps one of some sorted ones."""
-    # Spans of one allocation may lie inside each other, so those before the first that begins later are all asked.
-    return any(span[0] < end for _, end in spans[: bisect_left(spans, (span[1], 0))])
+    if not spans:
+        return False
+    # Spans may lie inside each other, so all that begin before the end of another are compared with it.
+    return any(begin < end for begin, until in _spans(other) for _, end in spans[: bisect_left(spans, (until, 0))])
 
 
 def _spans(given: Any) -> Iterator[Span]:
-    """The spans of memory of a column or frame; none where it is unknown how it lies there."""
+    """Yield the spans of memory of a column or frame, or nothing if its layout is unknown."""
     package, kind = type(given).__module__.partition(".")[0], type(given).__name__
     if package == "numpy":
-        yield from _spans_of_numpy(given)
+        from numpy.lib.array_utils import byte_bounds
+
+        if getattr(given, "size", 0) and hasattr(given, "__array_interface__"):
+            yield byte_bounds(given)
     elif package == "pyarrow":
         yield from _spans_of_arrow(given)
     elif package == "polars" and kind in ("DataFrame", "Series"):
         yield from _spans_of_polars(given)
     elif package == "pandas":
         yield from _spans_of_pandas(given)
-
-
-def _spans_of_numpy(array: Any) -> Iterator[Span]:
-    from numpy.lib.array_utils import byte_bounds
-
-    if getattr(array, "size", 0) and hasattr(array, "__array_interface__"):
-        yield byte_bounds(array)
 
 
 def _spans_of_arrow(given: Any) -> Iterator[Span]:
@@ -257,8 +230,8 @@ def _spans_of_polars(given: Any) -> Iterator[Span]:
 
     columns = given.get_columns() if isinstance(given, pl.DataFrame) else [given]
     for column in (each for each in columns if each.dtype != pl.Object):
-        # Text stays where it is in the newest of Arrow's forms alone, and categories only as their codes.
-        # Arrow has no type for the 128-bit integers that decimals are made of.
+        # Only Arrow's newest layout keeps text in place, and only codes keep categories in place. Decimals stay as they
+        # are because Arrow has no type for their 128-bit integers.
         plain = column if column.dtype.is_decimal() else column.to_physical()
         with suppress(pa.ArrowInvalid):
             yield from _spans_of_arrow(plain.to_arrow(compat_level=pl.CompatLevel.newest()))
@@ -274,6 +247,6 @@ def _spans_of_pandas(given: Any) -> Iterator[Span]:
             yield from _spans(part)
     else:
         array = getattr(given, "array", given)
-        # pandas has no public way to what an extension array is made of, and converting one may copy it.
+        # pandas has no public access to the parts of an extension array, and a conversion may copy them.
         for name in ("_ndarray", "_data", "_pa_array", "codes", "categories"):
             yield from _spans(getattr(array, name, None))

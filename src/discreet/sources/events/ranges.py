@@ -1,4 +1,9 @@
-"""A range of whole numbers as a public domain of items, which is never written out."""
+"""Public domains that are never written out: ranges of whole numbers, and all strings up to a length.
+
+A string is a number in bijective numeration to the base of the alphabet's size: its characters are the digits 1, 2, ...
+and there is no digit zero. The empty string is 0, and strings are ordered by length and then by the alphabet. Engines
+compute the number of each row by an expression that fails on no row; released numbers are spelled here.
+"""
 
 from __future__ import annotations
 
@@ -26,35 +31,37 @@ class Integers:
 
     @property
     def d(self) -> int:
-        """How many there are."""
+        """The number of items."""
         return self.hi - self.lo + 1
 
     def description(self) -> list[Any]:
-        """What is public about it, in terms that JSON can hold."""
+        """Return the public description of the domain as values of JSON."""
         return [self.lo, self.hi]
 
     def spell(self, number: int) -> Any:
-        """The item of a number."""
+        """Return the item of a number."""
         return number
 
     def list_items(self) -> list[Any]:
-        """All items, in their order."""
+        """Return all items in order."""
         return [self.spell(number) for number in range(self.lo, self.hi + 1)]
 
     def check_engine(self, dialect: Dialect) -> None:
-        """Refuses an engine that is not known to read an item as all of them do."""
+        """Raise unless the engine is known to read items as the other engines do."""
 
     def read_item(self, dialect: Dialect, column: Any) -> Any:
-        """The number of a cell's item, NULL where it is none; it may be outside of the range."""
+        """Return the number of each cell's item, NULL for a cell that is none; it may be out of range."""
         return read_cell(dialect, column, "integer")
 
     def holds_long_numbers(self) -> bool:
-        """Whether whole numbers beyond 2^53 are in it."""
+        """Return True if the domain has whole numbers beyond 2^53."""
         return max(-self.lo, self.hi) > LARGEST_EXACT
 
 
 def integers(lo: int, hi: int) -> Integers:
-    """The domain of all whole numbers from `lo` to `hi`, both included, up to 2^63 of them, never written out.
+    """Return the domain of all whole numbers from `lo` to `hi`, both included, at most 2^63 of them.
+
+    The domain is never written out.
 
     Examples
     --------
@@ -74,23 +81,18 @@ def integers(lo: int, hi: int) -> Integers:
     return Integers(int(lo), int(hi))
 
 
-# All strings over an alphabet up to a length, as a public domain of items that is never written out.
-#
-# A string is a number in the bijective numeration to the base of the alphabet's size: its characters are digits from 1
-# on, and there is no digit zero. So the empty string is 0, strings are in the order of their lengths and then of the
-# alphabet, and there is neither a gap nor a string twice. Engines compute the number of each row, by an expression that
-# no row makes fail: a sum over places from the end, with a weight for each place. What is released is spelled here.
-
 STRINGS = "strings:"
-"""What a text begins with that stands for all strings up to a length."""
+"""The beginning of a text that stands for all strings up to a length."""
 
 LONGEST = 63
-"""Of two characters, so many make the most strings that can be numbered."""
+"""The largest length of a string: strings of two characters up to this length have numbers below 2^63."""
+
+_RANGES = {"a-z": ascii_lowercase, "A-Z": ascii_uppercase, "0-9": digits}
 
 
 @dataclass(frozen=True, repr=False)
 class Strings(Integers):
-    """All strings of a length from `min_length` to `max_length` over an alphabet, by the numbers from `lo` to `hi`."""
+    """All strings from `min_length` to `max_length` characters of an alphabet, numbered from `lo` to `hi`."""
 
     alphabet: str
     max_length: int
@@ -103,11 +105,10 @@ class Strings(Integers):
         return f"Strings({self.alphabet!r}, max_length={self.max_length}, min_length={self.min_length})"
 
     def description(self) -> list[Any]:
-        """What is public about it, in terms that JSON can hold."""
         return [self.alphabet, self.min_length, self.max_length]
 
     def spell(self, number: int) -> str:
-        """The string of a number."""
+        """Return the string of a number."""
         size, word = len(self.alphabet), ""
         while number:
             number, digit = divmod(number - 1, size)
@@ -121,43 +122,45 @@ class Strings(Integers):
             )
 
     def read_item(self, dialect: Dialect, column: Any) -> Any:
-        """The number of a cell's text, NULL where it is too long or has a character outside of the alphabet."""
+        """Return the number of each cell's text, NULL if it is too long or has a character outside the alphabet."""
         if dialect.number_string is not None:
             return dialect.number_string(read_cell(dialect, column, "string"), self.alphabet, self.max_length)
-        text = _read_characters(dialect, column)
+        text = dialect.drop_broken_text(read_cell(dialect, column, "string"))
+        # Without the collation of its column.
+        text = dialect.text_of_key(dialect.group_key(text), is_text=True)
         places = [self._read_place(text, place) for place in range(self.max_length)]
         return null_unless(text.length() <= self.max_length, _add_up(places))
 
     def holds_long_numbers(self) -> bool:
-        """Whether whole numbers beyond 2^53, which have 16 digits, may be spelled in it."""
+        """Return True if a string can spell a whole number beyond 2^53, which has 16 digits."""
         return self.max_length >= len(str(2**53)) and any(each in self.alphabet for each in "123456789")
 
     def _read_place(self, text: Any, place: int) -> Any:
-        """What the character at a place from the end adds: 0 where the text is shorter, NULL for one not known."""
+        """Return the weighted digit at a place from the end: 0 if the text is shorter, NULL if not in the alphabet."""
         import ibis
 
-        # Counted from the start, which is twice as fast as the right of a text; ibis would add a case to it.
+        # A place from the start is read twice as fast as one from the end, and ibis' own substr would add a CASE.
         character = engine_function("substr", "string", "string", "int64", "int64")(text, text.length() - place, 1)
-        # A number of 32 bits on some engines, whatever ibis takes it for, which must not be multiplied as one.
+        # Some engines return 32 bits, which must be widened before the multiplication; ibis assumes 64.
         found = ibis.literal(self.alphabet).find(character).cast("int32").cast("int64")
         digit = (found + 1).nullif(0)
         return ibis.cases((text.length() > place, digit * len(self.alphabet) ** place), else_=ibis.literal(0, "int64"))
 
 
 def strings(alphabet: str, max_length: int, *, min_length: int = 1) -> Strings:
-    """The domain of all strings over an alphabet up to a length, up to 2^63 - 1 of them, never written out.
+    """Return the domain of all strings over an alphabet up to a length, at most 2^63 - 1 of them.
 
-    Text with another character, or longer, is no item. Characters are code points: an accent that is written as a
-    character of its own counts as one. Strings are in the order of their lengths, then in that of the alphabet.
+    The domain is never written out. Text that is longer or has another character is no item. Characters are code
+    points: an accent that is a code point of its own counts as one. Strings are ordered by length, then by alphabet.
 
     Parameters
     ----------
     alphabet
         The characters, each of them once.
     max_length
-        How many characters a string has at most.
+        The largest number of characters of a string.
     min_length
-        How many it has at least. With 0 the empty string is an item too.
+        The least number of characters. With 0 the empty string is an item too.
 
     Examples
     --------
@@ -171,7 +174,15 @@ def strings(alphabet: str, max_length: int, *, min_length: int = 1) -> Strings:
     >>> discreet.top_k(source, k=1, epsilon=100).items
     ['maps']
     """
-    _check_alphabet(alphabet)
+    if not isinstance(alphabet, str):
+        raise InvalidTypeError(f"alphabet must be a string of characters, not {quote(alphabet)}")
+    if not alphabet:
+        raise InvalidValueError("alphabet must have at least one character, not none")
+    repeated = [each for each in alphabet if alphabet.count(each) > 1]
+    if repeated:
+        raise InvalidValueError(f"alphabet must have each character once, but {quote(repeated[0])} is there twice")
+    if any(each == "\0" or "\ud800" <= each <= "\udfff" for each in alphabet):
+        raise InvalidValueError("alphabet must be proper text without NUL, which databases cannot hold")
     _check_length("max_length", max_length, 1)
     _check_length("min_length", min_length, 0)
     if min_length > max_length:
@@ -185,31 +196,13 @@ def strings(alphabet: str, max_length: int, *, min_length: int = 1) -> Strings:
     return Strings(lo, hi, alphabet, longest, shortest)
 
 
-def _check_alphabet(alphabet: Any) -> None:
-    if not isinstance(alphabet, str):
-        raise InvalidTypeError(f"alphabet must be a string of characters, not {quote(alphabet)}")
-    if not alphabet:
-        raise InvalidValueError("alphabet must have at least one character, not none")
-    repeated = [each for each in alphabet if alphabet.count(each) > 1]
-    if repeated:
-        raise InvalidValueError(f"alphabet must have each character once, but {quote(repeated[0])} is there twice")
-    if any(each == "\0" or "\ud800" <= each <= "\udfff" for each in alphabet):
-        raise InvalidValueError("alphabet must be proper text without NUL, which databases cannot hold")
-
-
 def _check_length(name: str, given: Any, least: int) -> None:
     if not is_whole_number(given) or not least <= given <= LONGEST:
         raise InvalidValueError(f"{name} must be a whole number from {least} to {LONGEST}, not {quote(given)}")
 
 
-def _read_characters(dialect: Dialect, column: Any) -> Any:
-    """The text of a cell without the collation of its column, NULL where its bytes are no text."""
-    text = dialect.drop_broken_text(read_cell(dialect, column, "string"))
-    return dialect.text_of_key(dialect.group_key(text), is_text=True)
-
-
 def _add_up(terms: Sequence[Any]) -> Any:
-    """The sum, by halves: parsers do not go deep."""
+    """Return the sum as a balanced tree, because SQL parsers limit the depth of an expression."""
     if len(terms) == 1:
         return terms[0]
     middle = len(terms) // 2
@@ -217,16 +210,8 @@ def _add_up(terms: Sequence[Any]) -> Any:
 
 
 def parse_strings(text: str) -> Strings:
-    """All strings up to a length; the alphabet may hold colons."""
+    """Parse strings:ALPHABET:MAX, whose alphabet may hold colons, and a-z, A-Z or 0-9 as ranges."""
     parts = re.fullmatch(rf"{STRINGS}(.+):([0-9]{{1,3}})", text, re.DOTALL)
     if parts is None:
         raise InvalidValueError(f"domain must be strings:ALPHABET:MAX such as strings:abc:8, not {quote(text)}")
-    return strings(_expand_ranges(parts[1]), int(parts[2]))
-
-
-def _expand_ranges(alphabet: str) -> str:
-    """An alphabet as a shell has it: a-z, A-Z and 0-9 stand for all that lies between."""
-    return re.sub("a-z|A-Z|0-9", lambda ends: _RANGES[ends[0]], alphabet)
-
-
-_RANGES = {"a-z": ascii_lowercase, "A-Z": ascii_uppercase, "0-9": digits}
+    return strings(re.sub("a-z|A-Z|0-9", lambda ends: _RANGES[ends[0]], parts[1]), int(parts[2]))

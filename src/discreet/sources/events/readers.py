@@ -1,9 +1,10 @@
-"""Text files as tables of text: CSV, TSV, and JSON with one record a line or one array of records.
+"""Readers of files: CSV, TSV and JSON as tables of text, and Parquet with partitions of folders as text.
 
-No row can make reading fail or change how another row is read: the format comes from the ending of the file, its
-header and what the caller says of it, and a row or record that cannot be read is passed over. Rows of a private CSV
-file are read by `csv_rows`. DuckDB reads public ones, and refuses a file with a broken row. A JSON array is one value,
-and broken as a whole.
+No row makes reading fail or changes how another row is read. The format of a text file follows from its ending, its
+header and the caller's settings, and unreadable rows are skipped. `CsvRows` reads private CSV files; DuckDB reads
+public ones and refuses a file with a broken row. A JSON array is one value, and broken as a whole. The columns of
+several Parquet files have no declared type, even if the files agree, because the schema of one file, and values in the
+names of folders, may be private: every cell is converted to the type of cells without a declared type (`cells.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import re
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, unquote_to_bytes
@@ -31,28 +32,29 @@ from discreet.sources.events.cells import (
     null_unless,
     read_cell,
 )
-from discreet.sources.events.csv_files import CsvRows, recode_files
-from discreet.sources.events.csv_format import QUOTE, CsvFormat, sniff_delimiter
+from discreet.sources.events.csv_files import QUOTE, CsvFormat, CsvRows, recode_files, sniff_delimiter
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
-from discreet.sources.events.paths import FoundFiles, escape_remote_pattern, is_remote
+from discreet.sources.events.location import FilePath, FoundFiles
 
 _FIXED = {"auto_detect": False, "null_padding": False}
-_PASS_OVER = {"strict_mode": False, "ignore_errors": True}
-"""A row that cannot be read must not stop the others."""
-_REFUSE = {"strict_mode": True}
+_SKIP_UNREADABLE = {"strict_mode": False, "ignore_errors": True}
+_REFUSE_UNREADABLE = {"strict_mode": True}
 """In a public list, a row with too many fields or broken quotes is an error."""
 _LONGEST_LINE = 2**24
+"""The most characters of a header and bytes of a line of JSON."""
 _LARGEST_IN_ARRAY = 2**26
+"""The most bytes of a JSON array's element."""
 _UNREADABLE = "\ufffd"
-"""What stands for bytes that are no text."""
-
+"""The character that replaces bytes that are no text."""
 _SAMPLE = 1000
-"""How many records of a JSON file stand for its header, and how many of their keys at most."""
+"""The columns of a public JSON file are at most this many keys of at most this many first records."""
+_NANOSECONDS = 9
+"""The scale of a timestamp in nanoseconds."""
 
 
 @dataclass(frozen=True, repr=False)
 class _Layout:
-    """How a file is laid out: the names of its columns, and what is between fields."""
+    """The names of a file's columns, and the delimiter of its fields."""
 
     header: tuple[str, ...]
     delimiter: str
@@ -66,23 +68,23 @@ def read_delimited(
     wanted: Collection[str] | None,
     streams: list[CsvRows],
 ) -> Any:
-    """Return a CSV or TSV table, each file by its own header, whose format depends on headers and the caller alone.
+    """Return a table of CSV or TSV files, each read by its own header.
 
     Parameters
     ----------
     connection, found, csv_format, name
-        A DuckDB of our own, the files, the words of the caller about them, and the name of a view of several files.
+        The embedded DuckDB, the files, the caller's settings, and the name of a view of several files.
     wanted
-        The columns of private rows that may be read. Of several files, the columns are spelled as they are here. None
-        where the file is public: then a row that cannot be read is an error of the query.
+        The columns of private rows that may be read, whose spelling names the columns of several files. None for a
+        public file, in which an unreadable row is an error of the query.
     streams
-        The streams of private rows that the table is made of are put here.
+        The list that receives the streams of private rows.
     """
     import ibis
 
     groups = defaultdict(list)
     for file in found.files:
-        layout = _read_layout(file, csv_format.delimiter_for(found.ending), csv_format)
+        layout = _read_layout(file.text, csv_format.delimiter_for(found.ending), csv_format)
         header = layout.header
         if any(_UNREADABLE in each for each in header):
             spelled = csv_format.encoding or "utf-8"
@@ -90,9 +92,9 @@ def read_delimited(
                 f"{found.given} must begin with a header in {spelled}, and does not: say its encoding, as 'latin-1'"
             )
         if not header or not all(header) or len(set(header)) < len(header):
-            # Named as the caller did: which files a pattern finds may tell who is there.
+            # The message shows the caller's pattern, because the names of the files may be private.
             raise InvalidValueError(f"{found.given} must begin with a header of different column names, and does not")
-        groups[layout].append(file)
+        groups[layout].append(file.text)
     if wanted is None:
         parts = [_read_public(connection, group, found, layout, csv_format) for layout, group in groups.items()]
     else:
@@ -114,40 +116,31 @@ def read_delimited(
 
 
 def spell_columns(table: Any, spelled: dict[str, str]) -> Any:
-    """A table whose columns are called as is said, by their names without capitals: DuckDB takes Who for who."""
+    """Return a table with the columns renamed by their case-folded names; DuckDB ignores case in names."""
     return table.rename({spelled[each.casefold()]: each for each in table.columns if each.casefold() in spelled})
 
 
-def literal_paths(files: list[str]) -> list[str]:
-    """Paths as DuckDB takes them, which reads a star in the name of a file as a pattern of others."""
-    return [escape_remote_pattern(file) if is_remote(file) else glob.escape(file) for file in files]
-
-
 def _read_layout(file: str, delimiter: str | None, csv_format: CsvFormat) -> _Layout:
-    """The header of a file, and its delimiter where it was not said: the first line shows it, and no other is read."""
-    first = _read_first_line(file, csv_format.encoding or "utf-8")
+    """Return the header of a file and its delimiter, from the first line alone.
+
+    Bytes of the line that cannot be decoded are replaced. An engine would skip such a line and take somebody's row for
+    the header.
+    """
+    import pyarrow as pa
+
+    first, decoder = "", codecs.getincrementaldecoder(csv_format.encoding or "utf-8")(errors="replace")
+    with pa.input_stream(file) as stream:
+        while len(first) < _LONGEST_LINE:
+            part = stream.read(2**16)
+            first += decoder.decode(part, final=not part)
+            line, *rest = re.split("[\r\n]", first, maxsplit=1)
+            if rest or not part:
+                first = line
+                break
     own = delimiter or sniff_delimiter(first)
     escape = None if csv_format.escape in (None, QUOTE) else csv_format.escape
     reader = csv.reader([first], delimiter=own, escapechar=escape, doublequote=escape is None)
     return _Layout(tuple(name.removeprefix("\ufeff") for name in next(reader, [])), own)
-
-
-def _read_first_line(file: str, encoding: str) -> str:
-    """The first line of a file, compressed or not; what cannot be decoded in it is marked, and no other line counts.
-
-    An engine would pass over a line that is no text, and take somebody's row for the header.
-    """
-    import pyarrow as pa
-
-    text, decoder = "", codecs.getincrementaldecoder(encoding)(errors="replace")
-    with pa.input_stream(file) as stream:
-        while len(text) < _LONGEST_LINE:
-            part = stream.read(2**16)
-            text += decoder.decode(part, final=not part)
-            line, *rest = re.split("[\r\n]", text, maxsplit=1)
-            if rest or not part:
-                return line
-    return text
 
 
 def _read_private(
@@ -158,7 +151,7 @@ def _read_private(
     wanted: Collection[str],
     streams: list[CsvRows],
 ) -> Any:
-    """Return files of one layout as a view, all of whose columns are text; a column that is not wanted is an error."""
+    """Return private files of one layout as a view of text; a query of a column that is not wanted fails."""
     encoding = csv_format.encoding or "utf-8"
     if encoding != "utf-8" or not layout.delimiter.isascii():
         files = recode_files(connection, files, encoding, layout.delimiter)
@@ -178,9 +171,9 @@ def _read_private(
 
 
 def _read_public(connection: Any, files: list[str], found: FoundFiles, layout: _Layout, csv_format: CsvFormat) -> Any:
-    """Return public files of one layout, all of whose columns are text."""
+    """Return public files of one layout as a table of text."""
     columns = dict.fromkeys(layout.header, "VARCHAR")
-    # In one piece: a piece that begins inside a quoted field would take its lines for rows.
+    # Not in parallel, because a part that begins inside a quoted field would take its lines for rows.
     quotes = {"quote": QUOTE, "escape": csv_format.escape or QUOTE, "parallel": False}
     options = {"header": True, "columns": columns, "delim": layout.delimiter}
     if csv_format.encoding not in (None, "utf-8"):
@@ -188,50 +181,73 @@ def _read_public(connection: Any, files: list[str], found: FoundFiles, layout: _
             files = recode_files(connection, files, csv_format.encoding)
         except UnicodeError:
             raise InvalidValueError(f"{found.given} must be a file in {csv_format.encoding}, and is not") from None
-    # Strictly, nothing is escaped outside of quotes.
-    on_error = _REFUSE if csv_format.escape in (None, QUOTE) else {"strict_mode": False}
-    return connection.read_csv(literal_paths(files), **options, **quotes, **_FIXED, **on_error)
+    # The strict mode allows no escapes outside of quotes.
+    on_error = _REFUSE_UNREADABLE if csv_format.escape in (None, QUOTE) else {"strict_mode": False}
+    return connection.read_csv(list(map(glob.escape, files)), **options, **quotes, **_FIXED, **on_error)
 
 
 def read_json(
     connection: Any, found: FoundFiles, wanted: Collection[str] | None, name: str, user: str | None = None
 ) -> Any:
-    """A JSON table whose columns are the wanted ones in exactly their spelling, NULL where a record has no such key.
+    """Return a table of JSON whose columns are the wanted ones in exactly that spelling, NULL for absent keys.
 
-    Which keys records have is theirs, so a name that the caller gives is a column; of a public file, where no names are
-    given, the columns are the keys of its first records. DuckDB's own reader of fields fails on some broken records,
-    loses the line after others, and reads all elements of an array in another way if one of them is no record. So a
-    record is a text here, and its fields are taken one by one: a record of which that cannot be done has none.
+    The keys of private records are private, so every name that the caller gives is a column. The columns of a public
+    file, for which no names are given, are the keys of its first records. DuckDB's own reader of fields fails on some
+    broken records, loses the line after others, and reads a whole array in another way if one element is no record.
+    Therefore a record is read as text, and each field is extracted from it; a broken record has no fields.
     """
-    arrays = [file for file in found.files if found.ending == ".json" and _opens_an_array(file)]
-    lines = [file for file in found.files if file not in arrays]
-    view = _read_lines(connection, lines, _REFUSE if wanted is None else _PASS_OVER).get_name() if lines else ""
-    records = [f"SELECT line FROM {quote_identifier(view)}"] if view else []  # noqa: S608  # a view of our own
-    records += [f"SELECT json AS line FROM {_read_array_elements(arrays)}"] if arrays else []  # noqa: S608
+    import pyarrow as pa
+
+    arrays, lines = list[FilePath](), list[FilePath]()
+    for file in found.files:
+        begin = b""
+        if found.ending == ".json":
+            with pa.input_stream(file.text) as stream:
+                begin = stream.read(2**16)
+        (arrays if begin.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[") else lines).append(file)
+    view, records = "", []
+    if lines:
+        # A record of JSON has no control characters, and so never the delimiter of this table.
+        plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": "\x1f", "quote": "", "escape": ""}
+        sizes = {"max_line_size": _LONGEST_LINE, "buffer_size": 2 * _LONGEST_LINE}
+        on_error = _REFUSE_UNREADABLE if wanted is None else _SKIP_UNREADABLE
+        paths = [file.literal for file in lines]
+        view = connection.read_csv(paths, **plain, **sizes, **_FIXED, **on_error).get_name()
+        records.append(f"SELECT line FROM {quote_identifier(view)}")  # noqa: S608  # a view of our own
+    if arrays:
+        listed = ", ".join(_literal(file.literal) for file in arrays)
+        elements = f"read_json_objects([{listed}], format = 'array', maximum_object_size = {_LARGEST_IN_ARRAY})"
+        records.append(f"SELECT json AS line FROM {elements}")  # noqa: S608  # all quoted
     union = " UNION ALL ".join(records)
     names = _find_public_columns(connection, view, union, found) if wanted is None else list(dict.fromkeys(wanted))
-    _check_spellings(names)
-    fields = ", ".join(f"{_select_field(_pointer(each), each == user)} AS {quote_identifier(each)}" for each in names)
+    seen: dict[str, str] = {}
+    for each in names:
+        if seen.setdefault(each.casefold(), each) != each:
+            raise InvalidValueError(
+                f"columns of JSON must not differ in case alone, as {quote(seen[each.casefold()])} and {quote(each)} do"
+            )
+    fields = ", ".join(f"{_select_field(each, each == user)} AS {quote_identifier(each)}" for each in names)
     connection.con.execute(f"CREATE TEMP VIEW {quote_identifier(name)} AS SELECT {fields} FROM ({union})")  # noqa: S608  # all quoted
     return connection.table(name)
 
 
-def _check_spellings(names: list[str]) -> None:
-    """Refuses two names that are one to DuckDB, which does not tell Who from who."""
-    seen: dict[str, str] = {}
-    for name in names:
-        if seen.setdefault(name.casefold(), name) != name:
-            raise InvalidValueError(
-                f"columns of JSON must not differ in case alone, as {quote(seen[name.casefold()])} and {quote(name)} do"
-            )
-
-
 def _find_public_columns(connection: Any, view: str, records: str, found: FoundFiles) -> list[str]:
-    """The keys of the first records, most frequent first, that can be columns side by side."""
-    if view and not _are_all_records(connection, view):
-        raise InvalidValueError(f"{found.given} must hold one record on each line in utf-8, and a line is none")
+    """Return the keys of the first records, most frequent first, that can be columns of one table."""
+    import duckdb
+
+    if view:
+        others = f"SELECT 1 FROM {quote_identifier(view)} WHERE trim(line) <> '' AND TRY(json_type(line)) IS DISTINCT FROM 'OBJECT'"  # noqa: S608, E501
+        try:
+            are_records = connection.con.execute(f"{others} LIMIT 1").fetchone() is None
+        except duckdb.Error:
+            are_records = False
+        if not are_records:
+            raise InvalidValueError(f"{found.given} must hold one record on each line in utf-8, and a line is none")
+    objects = f"SELECT line FROM ({records}) WHERE TRY(json_type(line)) = 'OBJECT' LIMIT {_SAMPLE}"  # noqa: S608
+    listed = f"SELECT unnest(json_keys(line)) AS key FROM ({objects})"  # noqa: S608
+    query = f"SELECT key FROM ({listed}) GROUP BY key ORDER BY count(*) DESC, key LIMIT {_SAMPLE}"  # noqa: S608
     keys: dict[str, str] = {}
-    for key in _read_keys(connection, records):
+    for (key,) in connection.con.execute(query).fetchall():
         if key and key.isprintable():
             keys.setdefault(key.casefold(), key)
     if not keys:
@@ -241,59 +257,19 @@ def _find_public_columns(connection: Any, view: str, records: str, found: FoundF
     return list(keys.values())
 
 
-def _are_all_records(connection: Any, view: str) -> bool:
-    """Whether all lines that are not blank are records, and text."""
-    import duckdb
-
-    others = f"SELECT 1 FROM {quote_identifier(view)} WHERE trim(line) <> '' AND TRY(json_type(line)) IS DISTINCT FROM 'OBJECT'"  # noqa: S608, E501
-    try:
-        return connection.con.execute(f"{others} LIMIT 1").fetchone() is None
-    except duckdb.Error:
-        return False
-
-
 def quote_identifier(name: str) -> str:
-    """A name as DuckDB's SQL has it."""
+    """Return a name as an identifier of DuckDB's SQL."""
     return str(exp.to_identifier(name, quoted=True).sql("duckdb"))
 
 
-def _read_lines(connection: Any, files: list[str], on_error: Mapping[str, bool]) -> Any:
-    """The lines of text files; those that are no text or too long are passed over, or an error in a public file."""
-    # No record of JSON has a control character, so that none has the delimiter of this table.
-    plain = {"header": False, "columns": {"line": "VARCHAR"}, "delim": "\x1f", "quote": "", "escape": ""}
-    sizes = {"max_line_size": _LONGEST_LINE, "buffer_size": 2 * _LONGEST_LINE}
-    return connection.read_csv(literal_paths(files), **plain, **sizes, **_FIXED, **on_error)
+def _select_field(key: str, is_user: bool) -> str:
+    """Return the SQL of a field's text; a whole number is its digits, written as 7, 7.0, 70e-1 or 7e0.
 
-
-def _opens_an_array(file: str) -> bool:
-    """Whether a JSON file, compressed or not, begins with a bracket."""
-    import pyarrow as pa
-
-    with pa.input_stream(file) as stream:
-        begin: bytes = stream.read(2**16)
-    return begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
-
-
-def _read_array_elements(files: list[str]) -> str:
-    listed = ", ".join(map(_literal, literal_paths(files)))
-    return f"read_json_objects([{listed}], format = 'array', maximum_object_size = {_LARGEST_IN_ARRAY})"
-
-
-def _read_keys(connection: Any, records: str) -> list[str]:
-    """The keys of the first records, most frequent first."""
-    objects = f"SELECT line FROM ({records}) WHERE TRY(json_type(line)) = 'OBJECT' LIMIT {_SAMPLE}"  # noqa: S608
-    keys = f"SELECT unnest(json_keys(line)) AS key FROM ({objects})"  # noqa: S608
-    query = f"SELECT key FROM ({keys}) GROUP BY key ORDER BY count(*) DESC, key LIMIT {_SAMPLE}"  # noqa: S608
-    return [row[0] for row in connection.con.execute(query).fetchall()]
-
-
-def _select_field(pointer: str, is_user: bool) -> str:
-    """Return the text of a field; a whole number is its digits, whether it is written 7, 7.0, 70e-1 or 7e0.
-
-    DuckDB writes a float with the fewest digits, and from 10^21 on with an exponent. It leaves whole numbers beyond 64
-    bits, and what is beyond the range of floats, as they are written. A float that is not whole, or beyond 2^53, is no
-    user: other numbers may have become the same float.
+    DuckDB writes a float with the fewest digits, and from 10^21 on with an exponent. It leaves integers beyond 64 bits,
+    and numbers beyond the range of floats, as they are written. A float that is not whole or is beyond 2^53 is no user,
+    because different numbers may have become the same float.
     """
+    pointer = _literal("/" + key.replace("~", "~0").replace("/", "~1"))
     text = f"TRY(json_extract_string(line, {pointer}))"
     is_float = f"TRY(json_type(line, {pointer})) = 'DOUBLE'"
     if is_user:
@@ -309,29 +285,19 @@ def _select_field(pointer: str, is_user: bool) -> str:
     return f"CASE WHEN {is_float} THEN {number} ELSE {text} END"
 
 
-def _pointer(key: str) -> str:
-    """The place of a key in a record, as JSON Pointer has it."""
-    return _literal("/" + key.replace("~", "~0").replace("/", "~1"))
-
-
 def _literal(text: str) -> str:
     return str(exp.Literal.string(text).sql("duckdb"))
 
 
-# Parquet files as one table: each file by its own schema, and partitions of folders as text.
-#
-# The types of one of several files, and the values that folders are named after, are somebody's rows. So a column of
-# several files has no declared type, whether the files agree or not: each file's cells are converted to the one type
-# that cells without a declared type have (`cells.py`). Columns that nobody asked for are never looked at.
-
-Schema = dict[str, str]
-"""The type of each column of a file, as DuckDB calls it."""
-
-
 def read_parquet(
-    connection: Any, files: list[str], wanted: Collection[str], several: bool, name: str, user: str | None = None
+    connection: Any,
+    files: Sequence[FilePath],
+    wanted: Collection[str],
+    several: bool,
+    name: str,
+    user: str | None = None,
 ) -> tuple[Any, frozenset[str]]:
-    """A table of Parquet files, and the names of its columns without a declared type.
+    """Return a table of Parquet files, and the names of its columns without a declared type.
 
     Parameters
     ----------
@@ -340,13 +306,13 @@ def read_parquet(
     files
         The files.
     wanted
-        The columns that will be asked for; of several files, the others are listed and empty.
+        The columns that will be queried; the other columns of several files are empty.
     several
-        Whether the caller has asked for a pattern of files, however many there are.
+        True if the caller gave a pattern, a folder or a list, regardless of the number of files.
     name
         A name for the view.
     user
-        The column that tells users apart.
+        The column of the users.
     """
     if not several:
         if _cuts_nanoseconds(connection, files, user):
@@ -354,7 +320,9 @@ def read_parquet(
                 f"user must not be a column of nanoseconds with a time zone, as {quote(user)} is: DuckDB cuts them to "
                 "microseconds; write it without the zone"
             )
-        table = connection.read_parquet(literal_paths(files), hive_partitioning=True, hive_types_autocast=False)
+        table = connection.read_parquet(
+            [file.literal for file in files], hive_partitioning=True, hive_types_autocast=False
+        )
         return table, frozenset(_partition_columns(files[0]))
     import ibis
 
@@ -364,7 +332,7 @@ def read_parquet(
     for group in _group_by_schema(connection, files):
         part, names = _read_group(connection, group, spelled)
         if _cuts_nanoseconds(connection, group, user):
-            # Two users may have become one, so that none of them is one.
+            # Truncation may have merged users, so these files have no users.
             part = part.mutate(**{each: empty for each in part.columns if each.casefold() == str(user).casefold()})
         parts.append(spell_columns(part, spelled))
         for column in names:
@@ -379,68 +347,61 @@ def read_parquet(
     return connection.create_view(name, joined.mutate(**others)), frozenset(columns.values())
 
 
-def _group_by_schema(connection: Any, files: list[str]) -> list[list[str]]:
-    """The files in groups that have the same columns of the same types, in their folders too."""
+def _group_by_schema(connection: Any, files: Sequence[FilePath]) -> list[list[FilePath]]:
+    """Return the files in groups of the same columns, types and partitions."""
     listed = connection.con.execute(
         "SELECT file_name, name, coalesce(duckdb_type, ''), coalesce(num_children, 0) FROM parquet_schema(?)",
-        [literal_paths(files)],
+        [[file.literal for file in files]],
     ).fetchall()
     schemas = defaultdict(list)
     for file, *column in listed:
         schemas[file].append(tuple(column))
     groups = defaultdict(list)
     for file in files:
-        groups[tuple(schemas[file]), tuple(_partition_columns(file))].append(file)
+        groups[tuple(schemas[file.text]), tuple(_partition_columns(file))].append(file)
     return list(groups.values())
 
 
-def _cuts_nanoseconds(connection: Any, files: list[str], user: str | None) -> bool:
-    """Return True if users are nanoseconds with a zone, which DuckDB cuts to microseconds, in files of one schema."""
+def _cuts_nanoseconds(connection: Any, files: Sequence[FilePath], user: str | None) -> bool:
+    """Return True if the users of files of one schema are zoned nanoseconds, which DuckDB cuts to microseconds."""
     query = "SELECT name, logical_type FROM parquet_schema(?) WHERE logical_type LIKE '%isAdjustedToUTC=1%NANOS=Nano%'"
-    found = connection.con.execute(query, [literal_paths(files[:1])]).fetchall()
+    found = connection.con.execute(query, [[files[0].literal]]).fetchall()
     return any(name.casefold() == str(user).casefold() for name, _ in found)
 
 
-def _read_group(connection: Any, files: list[str], wanted: Collection[str]) -> tuple[Any, list[str]]:
-    """Return the wanted columns of files of one schema, and the names of all of its columns."""
+def _read_group(connection: Any, files: list[FilePath], wanted: Collection[str]) -> tuple[Any, list[str]]:
+    """Return the wanted columns of files of one schema, and the names of all their columns."""
     partitioned = str(bool(_partition_columns(files[0]))).lower()
-    listed = ", ".join(str(exp.Literal.string(each).sql("duckdb")) for each in literal_paths(files))
+    listed = ", ".join(_literal(file.literal) for file in files)
     reader = f"read_parquet([{listed}], hive_partitioning = {partitioned}, hive_types_autocast = false)"
     types = {row[0]: row[1] for row in connection.con.execute(f"DESCRIBE FROM {reader}").fetchall()}
-    names = list(types)
-    asked = [_select_readable(name, types[name]) for name in names if name.casefold() in wanted]
-    if not asked:
-        return connection.sql(f"SELECT 0 AS discreet_row FROM {reader}"), names  # noqa: S608  # all quoted
-    # Only these are named: of a type that ibis does not know, a column that nobody asked for would stop it.
-    return connection.sql(f"SELECT {', '.join(asked)} FROM {reader}"), names  # noqa: S608
+    # Other columns are not selected, because ibis would fail on a type that it does not know.
+    asked = []
+    for name, dtype in types.items():
+        if name.casefold() in wanted:
+            column = quote_identifier(name)
+            # ibis does not know all nested types, so a nested value is the bytes of its text.
+            is_nested = dtype.endswith("]") or dtype.startswith(("STRUCT", "UNION", "MAP"))
+            asked.append(f"TRY(encode({column}::VARCHAR)) AS {column}" if is_nested else column)
+    selected = ", ".join(asked) or "0 AS discreet_row"
+    return connection.sql(f"SELECT {selected} FROM {reader}"), list(types)  # noqa: S608  # all quoted
 
 
-def _select_readable(name: str, dtype: str) -> str:
-    """Return the SQL of a column; a nested one is the bytes of its text: ibis does not know all nested types."""
-    column = quote_identifier(name)
-    is_nested = dtype.endswith("]") or dtype.startswith(("STRUCT", "UNION", "MAP"))
-    return f"TRY(encode({column}::VARCHAR)) AS {column}" if is_nested else column
-
-
-def _partition_columns(file: str) -> list[str]:
-    """The columns that the folders of a file are named after, as DuckDB finds them; none where it would fail."""
-    folders = [folder for folder in os.path.dirname(redact_url(file)).split(os.sep) if folder.count("=") == 1]
-    if not all(map(_is_partition, folders)):
+def _partition_columns(file: FilePath) -> list[str]:
+    """Return the partition columns in a file's path as DuckDB finds them, or none if DuckDB would fail on one."""
+    folders = [folder for folder in os.path.dirname(redact_url(file.text)).split(os.sep) if folder.count("=") == 1]
+    try:
+        for folder in folders:
+            unquote_to_bytes(folder).decode()
+    except UnicodeDecodeError:
+        return []
+    if any(re.search(r"[?\\\n\r]", folder) for folder in folders):
         return []
     return [unquote(folder.partition("=")[0]) for folder in folders]
 
 
-def _is_partition(folder: str) -> bool:
-    """Whether DuckDB finds a partition in the name of a folder, and text in it."""
-    try:
-        unquote_to_bytes(folder).decode()
-    except UnicodeDecodeError:
-        return False
-    return not re.search(r"[?\\\n\r]", folder)
-
-
 def convert_to_cell(column: Any) -> Any:
-    """Return a column of any one type of DuckDB's as cells without a declared type; no value makes this fail."""
+    """Return a column of any type of DuckDB as cells without a declared type; no value makes this fail."""
     import ibis
 
     dtype, limit = column.type(), DUCKDB.limit_to_calendar
@@ -458,7 +419,7 @@ def convert_to_cell(column: Any) -> Any:
         fields = {"integer": whole, "number": null_unless(whole.isnull(), column.cast("float64"))}
         if dtype.is_decimal():
             digits = column.cast("string")
-            # Files may have one number with more or fewer zeros at its end.
+            # Files may spell the same number with different numbers of trailing zeros.
             digits = digits if is_whole_type(dtype) else digits.re_replace(r"\.?0+$", "")
             fields["other"] = null_unless(whole.isnull(), digits)
     elif dtype.is_date():
@@ -467,7 +428,7 @@ def convert_to_cell(column: Any) -> Any:
     elif dtype.is_timestamp():
         name, kind = ("clock", "timestamp") if dtype.timezone is None else ("point", "timestamp('UTC')")
         moment = limit(column, kind)
-        # DuckDB asks a function about the least and the greatest value beforehand, where TRY does not help.
+        # DuckDB evaluates functions on a column's least and greatest values beforehand, where TRY has no effect.
         is_fine = dtype.scale == _NANOSECONDS
         counted = column if is_fine else engine_function("try", kind, kind)(column.cast(kind))
         count = engine_function("epoch_ns" if is_fine else "epoch_us", "int64", str(counted.type()))(counted)
@@ -481,14 +442,6 @@ def convert_to_cell(column: Any) -> Any:
     return ibis.struct({name: fields.get(name, ibis.null(kind)).cast(kind) for name, kind in CELL_FIELDS.items()})
 
 
-_NANOSECONDS = 9
-"""The scale of a timestamp with nanoseconds."""
-
-
 def _spell_any(column: Any) -> Any:
-    """Return the text that DuckDB has for a value, NULL where it fails to make one."""
-    return _try(column.cast("string"))
-
-
-def _try(text: Any) -> Any:
-    return engine_function("try", "string", "string")(text)
+    """Return DuckDB's text of a value, NULL if DuckDB fails to make one."""
+    return engine_function("try", "string", "string")(column.cast("string"))

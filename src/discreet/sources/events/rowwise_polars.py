@@ -1,9 +1,9 @@
-"""Check that a lazy polars query keeps rows apart: no row changes, removes or fails another.
+"""Allow-lists of the steps, expressions and functions of a lazy polars query over the events.
 
-The query is read twice. Its JSON has every step and function with every option, and all of them must be on the lists
-below; an unknown step, function or option is refused, so that a new version of polars cannot add one unseen. The tree
-of polars' query engine has the types, on which it depends whether an operation can fail on a cell. Neither reading
-looks at rows.
+As in `rowwise`, no row may change, remove or fail another row. The query is read twice, without its rows. The JSON of
+the query has every step and function with every option, and all of them must be listed below, so that a new version of
+polars cannot add one unnoticed. The tree of the query engine has the types, which decide if an operation can fail on a
+cell.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ Refuse = Callable[[str], NoReturn]
 
 
 class OneOf(tuple[Any, ...]):
-    """The values that a field may have."""
+    """The values that a field of the JSON may have."""
 
 
 class Mark(Enum):
-    """The kinds of fields whose values are not listed."""
+    """The kinds of fields whose values are not written out below."""
 
-    ANY = auto()
-    GIVEN = auto()
-    STEP = auto()
-    VALUE = auto()
-    LITERAL = auto()
-    LISTED = auto()
+    ANY = auto()  # anything
+    GIVEN = auto()  # anything but null
+    STEP = auto()  # a step
+    VALUE = auto()  # an expression
+    LITERAL = auto()  # a literal
+    LISTED = auto()  # a literal or a series of literals
 
 
 ANY, GIVEN, STEP, VALUE, LITERAL, LISTED = Mark
-"""Anything, anything but null, a step, an expression, a literal, and a literal or a series of them."""
 
-# Below, a dictionary names the fields that a part may have, a list of one is a list of any length, and a tuple is a
-# list of just these members. Everything else is the value itself.
+# The tables below describe JSON. A dictionary has the fields that an object may have, and the values of each. A list
+# with one member stands for a list of any length, and a tuple for a list of exactly these members. Any other value
+# stands for itself.
 
 _WIDTH = dict.fromkeys(("run_parallel", "duplicate_check", "should_broadcast", "maintain_dataframe_height"), ANY)
 _SCAN = {
@@ -103,7 +103,7 @@ STEPS: dict[str, Any] = {
     "Cache": {"input": STEP, "id": ANY},
     "IR": {"dsl": STEP, "version": ANY},
 }
-"""The steps that are accepted, and what each of their options may be."""
+"""The accepted steps, with the accepted values of their options."""
 
 COMPARISONS = ("Eq", "NotEq", "Lt", "LtEq", "Gt", "GtEq", "EqValidity", "NotEqValidity")
 ARITHMETIC = ("Plus", "Minus", "Multiply", "TrueDivide", "FloorDivide", "Modulus")
@@ -119,7 +119,7 @@ VALUES: dict[str, Any] = {
     "Ternary": {"predicate": VALUE, "truthy": VALUE, "falsy": VALUE},
     "Cast": {"expr": VALUE, "dtype": {"Literal": ANY}, "options": "NonStrict"},
 }
-"""The expressions that are accepted but for functions."""
+"""The accepted expressions except functions."""
 
 _TIMES = OneOf(
     ("Date", "Time", *({"Datetime": [unit, None]} for unit in ("Nanoseconds", "Microseconds", "Milliseconds")))
@@ -128,6 +128,7 @@ _BASES = OneOf({"Literal": {"Dyn": {"Int": base}}} for base in (2, 8, 10, 16))
 
 
 def _each(names: str, inputs: Any = (), arguments: Any = None, family: str = "") -> dict[str, tuple[Any, Any]]:
+    """Return an entry of `FUNCTIONS` for each name."""
     return {f"{family}{name}": (inputs, arguments) for name in names.split()}
 
 
@@ -152,7 +153,7 @@ FUNCTIONS: dict[str, tuple[Any, Any]] = {
     **_each("Extract", LITERAL, ANY, family="StringExpr."),
     **_each("ConcatHorizontal", VALUE, {"delimiter": ANY, "ignore_nulls": ANY}, family="StringExpr."),
     **_each("ToInteger", (_BASES,), {"dtype": ANY, "strict": False}, family="StringExpr."),
-    # Without a format, polars takes the one that fits the first row.
+    # Without a format, polars chooses one that fits the first row.
     **_each(
         "Strptime",
         LITERAL,
@@ -161,7 +162,7 @@ FUNCTIONS: dict[str, tuple[Any, Any]] = {
     ),
     **_each("Year Quarter Month Week WeekDay Day Hour Minute Second Date", family="TemporalExpr."),
 }
-"""The functions that are accepted: what their inputs after the first may be, and their arguments."""
+"""The accepted functions: their accepted inputs after the first, and their accepted arguments."""
 
 _FAMILIES = {name.partition(".")[0] for name in FUNCTIONS if "." in name}
 ITSELF = "a join or isin of a table with itself"
@@ -196,16 +197,27 @@ _WORDS = {
     "format": "a conversion whose format follows from rows (give a format)",
     "enabled": "a scan of partitions",
 }
-"""The usual things that are refused, by the name of the step, the function or the option, in words."""
+"""The names in messages of common refused steps, functions and options."""
+
+_FRAME = b'"df":['
+"""The beginning of a frame in the JSON of a plan."""
+
+_WHOLE = {f"{sign}Int{bits}": (sign, bits) for sign in ("", "U") for bits in (8, 16, 32, 64)} | {"Int128": ("", 128)}
+_NUMBERS = {*_WHOLE, "Float32", "Float64"}
+_PLAIN = {**dict.fromkeys(_NUMBERS, "number"), "Boolean": "boolean", "String": "string", "Date": "date"}
+_UNCHECKED = {"IsNull", "IsNotNull"}
+"""The functions that fail on no type."""
+_MIXED = {"IsIn", "replace", "replace_strict"}
+"""The functions whose literals may be of another type than the column."""
 
 
 def check_lazy(frame: Any, refuse: Refuse) -> None:
-    """Raise through `refuse` unless every step of a lazy query looks at one row alone and fails on none."""
+    """Call `refuse`, which raises, unless every step of a lazy query reads one row and fails on no row."""
     text = _PlanText()
     try:
         frame._ldf.serialize_json(text)
         plan = json.loads(bytes(text.text))
-    except Exception:  # polars shows neither some functions of Python nor some steps
+    except Exception:  # polars does not serialise some functions of Python and some steps
         refuse(_HIDDEN)
     _check_part(STEP, plan, "", refuse)
     try:
@@ -215,13 +227,13 @@ def check_lazy(frame: Any, refuse: Refuse) -> None:
 
 
 class _PlanText:
-    """Keep the JSON of a plan as polars writes it, without the bytes of frames in memory."""
+    """A file that keeps the JSON of a plan without the bytes of its frames."""
 
     def __init__(self) -> None:
         self.text = bytearray()
 
     def write(self, piece: bytes) -> int:
-        # What went before ends with the whole mark wherever the bytes of a frame are still to come.
+        # The kept text ends with the whole of `_FRAME` while the bytes of a frame are still to come.
         start = max(0, len(self.text) - len(_FRAME))
         self.text[start:] = re.sub(_FRAME.replace(b"[", rb"\[") + rb"[0-9,]*", _FRAME, self.text[start:] + piece)
         return len(piece)
@@ -230,18 +242,19 @@ class _PlanText:
         pass
 
 
-_FRAME = b'"df":['
-
-
 def _check_part(allowed: Any, given: Any, name: str, refuse: Refuse) -> None:
-    """Raise unless a part of a plan, which is the field `name` of another, is one that is allowed."""
+    """Raise unless a part of a plan matches its description; `name` is the field or list that holds the part."""
     if allowed is ANY or (allowed is GIVEN and given is not None):
         return
     if allowed is STEP:
         kind = _check_known(given, STEPS, refuse)
         _check_part(STEPS[kind], given[kind], kind, refuse)
         if kind == "Scan":
-            _check_one_file(given[kind], refuse)
+            sources = given[kind]["sources"]
+            paths = sources.get("Paths", []) if isinstance(sources, dict) else []
+            path = paths[0].get("inner") if len(paths) == 1 and isinstance(paths[0], dict) else None
+            if not isinstance(path, str) or path.endswith("/") or re.search(r"[*?\[]", path) or os.path.isdir(path):
+                refuse(_MANY)
     elif allowed is VALUE:
         _check_value(given, refuse)
     elif allowed in (LITERAL, LISTED):
@@ -268,6 +281,7 @@ def _check_part(allowed: Any, given: Any, name: str, refuse: Refuse) -> None:
 
 
 def _check_value(given: Any, refuse: Refuse) -> None:
+    """Raise unless an expression and everything inside it is accepted."""
     kind = _check_known(given, {**VALUES, "Function": None}, refuse)
     if kind != "Function":
         _check_part(VALUES[kind], given[kind], kind, refuse)
@@ -284,7 +298,7 @@ def _check_value(given: Any, refuse: Refuse) -> None:
 
 
 def _name_function(given: Any) -> tuple[str, Any]:
-    """Return the name of a function, with its family, and its arguments."""
+    """Return the name of a function, preceded by its family, and its arguments."""
     name, arguments = next(iter(given.items())) if isinstance(given, dict) else (str(given), None)
     if name not in _FAMILIES:
         return name, arguments
@@ -292,15 +306,8 @@ def _name_function(given: Any) -> tuple[str, Any]:
     return f"{name}.{inner}", arguments
 
 
-def _check_one_file(scan: Any, refuse: Refuse) -> None:
-    paths = scan["sources"].get("Paths", []) if isinstance(scan["sources"], dict) else []
-    path = paths[0].get("inner") if len(paths) == 1 and isinstance(paths[0], dict) else None
-    if not isinstance(path, str) or path.endswith("/") or re.search(r"[*?\[]", path) or os.path.isdir(path):
-        refuse(_MANY)
-
-
 def _check_known(given: Any, known: dict[str, Any], refuse: Refuse) -> str:
-    """Return the name of a step or an expression that is known."""
+    """Return the name of a step or an expression, or raise if it is not listed."""
     name = next(iter(given)) if isinstance(given, dict) and len(given) == 1 else str(given)
     if name not in known:
         _refuse_name(name, refuse)
@@ -311,16 +318,8 @@ def _refuse_name(name: str, refuse: Refuse) -> NoReturn:
     refuse(_WORDS.get(name, f"{name}, which is not known to keep rows apart"))
 
 
-_WHOLE = {f"{sign}Int{bits}": (sign, bits) for sign in ("", "U") for bits in (8, 16, 32, 64)} | {"Int128": ("", 128)}
-_NUMBERS = {*_WHOLE, "Float32", "Float64"}
-_PLAIN = {**dict.fromkeys(_NUMBERS, "number"), "Boolean": "boolean", "String": "string", "Date": "date"}
-_UNCHECKED = {"IsNull", "IsNotNull"}
-_MIXED = {"IsIn", "replace", "replace_strict"}
-"""Functions that fail on no type, and those whose literals may be of another one."""
-
-
 def _check_types(plan: Any, refuse: Refuse) -> None:
-    """Raise where a step joins a table with itself, or the types of an expression let it fail on a cell."""
+    """Raise if a step joins a table with itself, or the types in an expression let it fail on a cell."""
     step, inputs = type(plan.view_current_node()).__name__, plan.get_inputs()
     values = [] if step == "Join" else [each.node for each in plan.get_exprs()]
     if step == "Join":
@@ -328,7 +327,7 @@ def _check_types(plan: Any, refuse: Refuse) -> None:
             if one.meets(other):
                 refuse(ITSELF)
     for index in inputs:
-        # Types are those of the columns of the step where the traversal stands.
+        # `get_dtype` resolves columns by the current node of the plan.
         plan.set_node(index)
         for each in values:
             _check_operands(plan, each, refuse)
@@ -336,13 +335,11 @@ def _check_types(plan: Any, refuse: Refuse) -> None:
 
 
 def _check_operands(plan: Any, index: int, refuse: Refuse) -> None:
+    """Raise if an expression, or one inside it, can fail on a cell because of the types of its operands."""
     value = plan.view_expression(index)
     kind = type(value).__name__
-    below = [
-        each
-        for part in ("left", "right", "expr", "predicate", "truthy", "falsy", "input")
-        for each in _as_list(getattr(value, part, []))
-    ]
+    parts = [getattr(value, part, []) for part in ("left", "right", "expr", "predicate", "truthy", "falsy", "input")]
+    below = [each for part in parts for each in (part if isinstance(part, list) else [part])]
     for each in below:
         _check_operands(plan, each, refuse)
     function = str(value.function_data[0]) if kind == "Function" else ""
@@ -368,12 +365,8 @@ def _check_operands(plan: Any, index: int, refuse: Refuse) -> None:
         refuse(f"an operation on {listed}, which is not known to fail on no row")
 
 
-def _as_list(given: Any) -> list[Any]:
-    return given if isinstance(given, list) else [given]
-
-
 def _describe_type(dtype: Any) -> str | None:
-    """Return the kind of a type within which operations fail on no cell, or None."""
+    """Return the kind of a type, or None if it has none; operations on values of one kind never fail."""
     name = str(dtype)
     if name.startswith("Datetime") and getattr(dtype, "time_zone", None) in (None, "UTC"):
         return name
@@ -381,7 +374,7 @@ def _describe_type(dtype: Any) -> str | None:
 
 
 def _is_safe_cast(source: Any, target: Any, lenient: bool) -> bool:
-    """Return True if a cast fails on no cell; one that is not lenient, which polars adds by itself, must be exact."""
+    """Return True if a cast fails on no cell; the strict casts that polars inserts must be exact."""
     one, other = str(source), str(target)
     if one in (other, "Null"):
         return True

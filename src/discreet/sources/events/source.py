@@ -6,6 +6,7 @@ for.
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any, TypedDict, Unpack, overload
 
@@ -13,12 +14,11 @@ from discreet.errors import InvalidTypeError, InvalidValueError, refuse_column
 from discreet.privacy import Number, check_adjacency, whole_number
 from discreet.sources.base import GroupedSource
 from discreet.sources.discovered import Discovered, UnlistedGroups, UnlistedSource
-from discreet.sources.events.connect import PREFIX, is_url, open_table, parse_listed_column
-from discreet.sources.events.csv_format import check_csv_format
-from discreet.sources.events.domain import split_column
-from discreet.sources.events.group_columns import read_by
+from discreet.sources.events.connect import open_table
+from discreet.sources.events.csv_files import check_csv_format
+from discreet.sources.events.group_columns import Product, read_by
 from discreet.sources.events.group_keys import open_group_split, refuse_own_groups
-from discreet.sources.events.paths import endings_of, is_path, is_paths
+from discreet.sources.events.location import PREFIX, Location
 from discreet.sources.events.periods import OnePeriod, check_during
 from discreet.sources.events.provenance import origin_of, origin_of_list
 from discreet.sources.events.rowwise import check_plan, check_rowwise
@@ -189,10 +189,10 @@ def events(
         from discreet.sources.events.where import Condition
 
         condition = Condition.parse(where)
-    # A list holds items or groups, and no names of files.
-    files = [table, *(given for given in (domain, groups) if not isinstance(given, list | tuple))]
+    table, domain, groups = Location.parse(table) or table, _locate(domain, "domain"), _locate(groups, "groups")
+    located = [each for each in (table, domain, groups) if isinstance(each, Location)]
     csv_format = check_csv_format(
-        delimiter, escape, encoding, [each for given in files for each in _find_endings(given)]
+        delimiter, escape, encoding, set[str | None]().union(*(each.endings for each in located))
     )
     _refuse_own_domain(table, domain, name)
     refuse_own_groups(table, groups, name)
@@ -235,20 +235,22 @@ def events(
         raise
 
 
-def _find_endings(given: Any) -> set[str | None]:
-    """Return the endings of the files without those of compression, none if the argument is no file."""
-    path = split_column(given)[0]
-    return set() if is_url(path) or not (is_path(path) or is_paths(path)) else endings_of(path)
+def _locate(given: Any, argument: str) -> Any:
+    """Parse a public list that is a file or a table of the database; return any other list as it is."""
+    if isinstance(given, Product):
+        return Product(tuple(_locate(each, argument) for each in given.lists))
+    return Location.parse_list(given, argument) if isinstance(given, str | os.PathLike | Location) else given
 
 
 def _refuse_own_domain(table: Any, domain: Any, name: Any) -> None:
     """Raise if the domain is recognised as the events or as a part of them."""
-    beside = parse_listed_column(domain)
-    if beside is not None and not is_url(table):
+    beside = domain.beside if isinstance(domain, Location) else None
+    in_database = isinstance(table, Location) and table.database is not None
+    if beside is not None and not in_database:
         raise InvalidValueError(f"domain must not begin with {PREFIX!r} unless table is a connection URL")
-    origin = origin_of_list(domain) if beside is None else origin_of(table, beside[0].table)
+    origin = origin_of_list(domain) if beside is None else origin_of(table, beside.table)
     # The origin of the events comes second: finding the files of a large table takes time, and a list has no origin.
-    if domain is table or (origin and origin.meets(origin_of(table, name if is_url(table) and name else None))):
+    if domain is table or (origin and origin.meets(origin_of(table, name if in_database and name else None))):
         raise InvalidValueError(
             "domain must be a public list of items, not the events themselves or a column of them: an item that is "
             "listed because somebody touched it tells just that, and no epsilon covers it"

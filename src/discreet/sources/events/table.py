@@ -25,10 +25,11 @@ from discreet.privacy import Sensitivity
 from discreet.sources.base import MANY, GroupedSource, OpeningTime, Source
 from discreet.sources.clipped import ClippableSource, ClippedSource
 from discreet.sources.events.cells import has_reading
-from discreet.sources.events.connect import PREFIX, Opened, probe_query
+from discreet.sources.events.connect import Opened, probe_query
 from discreet.sources.events.domain import ListedDomain, holds_long_numbers, kind_of_type, open_listed_domain
 from discreet.sources.events.engine import ask
 from discreet.sources.events.group_keys import GroupSplit
+from discreet.sources.events.location import Location
 from discreet.sources.events.lookup import Lookup
 from discreet.sources.events.periods import OnePeriod
 from discreet.sources.events.ranges import Integers, integers
@@ -100,7 +101,7 @@ class TableParts:
     where: Condition | None
     reading: RowReading
     domain: Integers | ListedDomain | None
-    domain_file: str | None
+    domain_file: Location | None
     split: GroupSplit | None
 
 
@@ -112,7 +113,7 @@ class EventTable(ABC):
 
     _scoring: RowReading
     _domain: Integers | ListedDomain | None = None
-    _domain_file: str | None = None
+    _domain_file: Location | None = None
     _split: GroupSplit | None = None
 
     def __init__(self, question: Question) -> None:
@@ -223,8 +224,7 @@ class ListedEventTable(EventTable):
     def __init__(self, question: Question, domain: Any, label: str | None) -> None:
         super().__init__(question)
         opened, item, self._label = question.opened, question.columns["item"], label
-        in_file = isinstance(domain, str) and not domain.startswith(PREFIX)
-        self._domain_file = domain if in_file else None
+        self._domain_file = domain if isinstance(domain, Location) and domain.paths else None
         if isinstance(domain, range) and domain.step == 1 and len(domain) and label is None:
             domain = integers(domain.start, domain.stop - 1)
         self._domain = (

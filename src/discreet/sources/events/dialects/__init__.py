@@ -1,1 +1,1 @@
-"""One file for each engine, by the name that ibis has for it: its `DIALECT` says in what it differs from others."""
+"""One module for each engine, named as ibis names the engine; its `DIALECT` has what differs from other engines."""

@@ -1,8 +1,8 @@
-"""A Dialect: all in which one engine differs from others. Everything else asks the dialect, never an engine's name.
+"""The differences between engines: other code uses the `Dialect` of an engine and never compares its name.
 
-To add an engine, write its Dialect into a file of its name in `dialects/`, and give the contract tests a line. Any
-other engine of ibis gets a generic one that promises little: it has numbers, dates and booleans but no text, because
-its collation may equate two spellings, and nothing private is sent to it.
+To add an engine, write its Dialect into a module of its name in `dialects/` and add a line to the contract tests. Any
+other engine of ibis gets a generic dialect that accepts numbers, dates and booleans but no text, because its collation
+may treat two spellings as equal; nothing private is sent to it. This module also opens the embedded DuckDB.
 """
 
 from __future__ import annotations
@@ -27,21 +27,24 @@ from discreet.sources.events import dialects
 from discreet.sources.events.cells import engine_function, is_untyped
 from discreet.sources.events.engine import EngineError
 
-# The DuckDB inside this process: where it spills what does not fit into memory, and what it must not fetch.
-#
-# By default DuckDB writes rows that do not fit to `.tmp` in the working directory, or beside the database file, for
-# everybody to read. Here they go to a new folder that only the user may enter, which is removed when the connection is
-# closed, and else when the process ends. Nor does a DuckDB opened here install extensions over the
-# network, or load one unless a URL among the files asks for it.
-
 Close = Callable[[], None]
 
 NO_EXTENSIONS: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-"""What a DuckDB is told that neither fetches nor loads what it was not asked for."""
+"""The settings of a DuckDB that neither installs nor loads extensions by itself."""
+
+SENT_TYPES = frozenset({"int64", "string", "date32[day]", "bool"})
+"""The Arrow types of the columns that `Dialect.send_unlogged` takes."""
+
+_COMPARABLE = ("string", "timestamp", "time", "uuid", "binary", "inet", "macaddr")
+"""The types, beside numbers, dates and booleans, whose equal values are the same value. Intervals are not: 1 month
+equals 30 days."""
 
 
 class SpillFolder:
-    """A new folder that only the user may enter, which goes with this object, and at the latest with the process."""
+    """A new folder that only this user may enter, removed with this object or at the end of the process.
+
+    By default DuckDB writes rows that do not fit into memory to a folder that everybody can read.
+    """
 
     def __init__(self) -> None:
         try:
@@ -51,12 +54,12 @@ class SpillFolder:
         self.remove = weakref.finalize(self, _remove, self.path, os.getpid())
 
     def settings(self) -> dict[str, Any]:
-        """What a DuckDB that spills here is told."""
+        """Return the settings of a DuckDB that spills into this folder."""
         return {"temp_directory": self.path, **NO_EXTENSIONS}
 
 
 def connect_in_memory() -> tuple[Any, Close]:
-    """A new DuckDB in memory, as ibis has it, and what closes it."""
+    """Return an ibis connection to a new DuckDB in memory, and the function that closes it."""
     import ibis
 
     folder = SpillFolder()
@@ -70,10 +73,10 @@ def connect_in_memory() -> tuple[Any, Close]:
 
 
 def connect_to_file(url: str) -> tuple[Any, Close]:
-    """A database file by its URL, and what closes it; one that this process has open already keeps its settings.
+    """Return an ibis connection to a database file, and the function that closes it.
 
-    They are set after connecting: DuckDB refuses a second connection to a file that was opened with other options, and
-    the caller may want one.
+    A file that this process has open already keeps its settings. Otherwise they are set after connecting, because
+    DuckDB refuses a second connection with other options, which the caller may want to open.
     """
     import ibis
 
@@ -85,37 +88,33 @@ def connect_to_file(url: str) -> tuple[Any, Close]:
     folder = SpillFolder()
     for name, value in folder.settings().items():
         backend.settings[name] = value
-    return backend, lambda: _close_file(backend, path, folder)
 
+    def close() -> None:
+        try:
+            for name in folder.settings():
+                backend.con.execute(f"RESET {name}")
+            is_reset = True
+        except Exception:
+            # DuckDB refuses this once it has spilled.
+            is_reset = False
+        backend.disconnect()
+        if is_reset or not _is_open_here(path):
+            folder.remove()
+        else:
+            # The caller has the file open too, and that DuckDB still spills into this folder.
+            atexit.register(lambda: folder.remove())
 
-def _close_file(backend: Any, path: str, folder: SpillFolder) -> None:
-    given_back = _reset(backend, list(folder.settings()))
-    backend.disconnect()
-    if given_back or not _is_open_here(path):
-        folder.remove()
-    else:
-        # The caller has opened the file too, and that DuckDB goes on spilling into this folder.
-        atexit.register(lambda: folder.remove())
-
-
-def _reset(backend: Any, names: list[str]) -> bool:
-    """Whether a database has its own settings back, which DuckDB refuses once it has spilled."""
-    try:
-        for name in names:
-            backend.con.execute(f"RESET {name}")
-    except Exception:
-        return False
-    return True
+    return backend, close
 
 
 def _remove(folder: str, process: int) -> None:
-    # A forked copy must not take the folder from its parent.
+    # A forked process must not remove the folder of its parent.
     if os.getpid() == process:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_open_here(path: str) -> bool:
-    """Whether this process has a database file open: DuckDB then refuses a connection with other options."""
+    """Return True if this process has a database file open: DuckDB then refuses a connection with other options."""
     import duckdb
 
     try:
@@ -123,102 +122,90 @@ def _is_open_here(path: str) -> bool:
     except duckdb.ConnectionException:
         return True
     except duckdb.Error:
-        # What is wrong with the file shows when it is opened in earnest.
+        # The connection that follows reports the error.
         return False
     return False
 
 
-_COMPARABLE = ("string", "timestamp", "time", "uuid", "binary", "inet", "macaddr")
-"""The types, beside numbers, dates and booleans, whose equal values are the same value; 1 month equals 30 days, and is
-not the same, so that intervals are not among them."""
-
-
 def connect_by_ibis(url: str) -> tuple[Any, Close]:
-    """A connection to a URL, and what closes it."""
+    """Return a connection to a URL, and the function that closes it."""
     import ibis
 
     connection = ibis.connect(url)
     return connection, connection.disconnect
 
 
-def _like(text: Any, pattern: str) -> Any:
-    return text.like(pattern)
-
-
 def _translate_case(text: Any, case: str) -> Any:
-    """The 26 letters in lower or upper case; what engines do to others depends on versions and locales."""
+    """Return a text with A to Z in lower or upper case; other letters depend on versions and locales, and stay."""
     letters = (ascii_uppercase, ascii_lowercase)
     return text.translate(*(letters if case == "lower" else reversed(letters)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dialect:
-    """How one engine is asked for what all of them should answer alike.
+    """The functions and settings by which all engines give the same answers. None stands for an unknown function.
 
     Attributes
     ----------
     name, title
-        What ibis calls the engine, and what messages call one that was opened by its URL.
+        The name of the engine in ibis, and in messages about one that was opened by its URL.
     packages
-        What pip installs its driver with, where ibis' own extra is not enough.
+        The packages of its driver for pip, if ibis' own extra is not enough.
     is_file
-        Whether its URL is the path of a file, which opening would make where there is none.
+        True if its URL is the path of a file, which opening would create.
     connect
-        A connection to a URL, and what closes it.
+        Return a connection to a URL, and the function that closes it.
     declare_types
-        A table without types that were guessed from rows, and the names of the columns that then have none; None where
-        every column has a type that somebody declared.
+        Return a table without the types that ibis inferred from rows, and the names of its columns that then have no
+        type; None if every column has a declared type.
     adapt_table
-        A table whose columns ibis knows: those of enums and of text types that an extension or a user made are text. It
-        raises where a setting of the connection changes how text is compared.
+        Return a table whose column types ibis knows, with enums and custom text types as text. Raise if a setting of
+        the connection changes how text is compared.
     views_local_tables
-        Whether a table in memory has to become a view before the engine can cache what is made of it.
+        True if a table in memory must become a view before the engine can cache queries on it.
     copies_local_tables
-        Whether a table in memory, too, is sent by `send_unlogged`: ibis would send it a statement a row.
+        True if public tables in memory are sent by `send_unlogged` too; ibis would send one statement for each row.
     send_unlogged
-        A temporary table of a name with the rows of an Arrow table, sent by a way that no log, history or plan of the
-        engine shows; None where none is known, and then nothing is sent.
+        Make a temporary table from an Arrow table in a way that no log, history or plan of the engine shows. If None,
+        nothing private is sent.
     text_bytes
-        The UTF-8 bytes of a text, or those of the database's own encoding, whose equality and order no collation
-        changes; no text makes it fail. None where it is not known how, and then columns of text are refused.
+        Return the bytes of a text, in UTF-8 or in the encoding of the database. No collation changes their equality and
+        order, and no text makes it fail. If None, columns of text are refused.
     bytes_text, digest
-        The text of bytes that `text_bytes` made, and the MD5 of bytes, or of a text's bytes, in hexadecimal; None where
-        it is not known how.
+        Return the text of the bytes that `text_bytes` returns, and the hexadecimal MD5 of bytes or of a text's bytes.
     hash_number
-        The first 48 bits of the MD5 of some texts, one after the other, in UTF-8, as a number; None where it takes less
-        to compare their digits.
+        Return the first 48 bits of the MD5 of the concatenation of some texts in UTF-8 as a number; None if comparing
+        their digits is faster.
     drop_broken_text
-        A text, NULL where its bytes are no text: what is found must be read outside of the engine.
+        Return a text, NULL if its bytes are no text and cannot be read outside of the engine.
     number_string
-        The number of a text among all strings over an alphabet up to a length (`strings.py`), NULL where it is none of
-        them, by a function of its own; None where it is a sum over the places of the text.
+        Return the number of a text among all strings over an alphabet up to a length (`ranges`), or NULL; None if the
+        number is computed as a sum over the places of the text.
     like, fold_case, trim
-        LIKE that tells capitals apart; the letters A to Z in "lower" or "upper" case; a text without the spaces at its
-        ends ("trim", "ltrim" or "rtrim"), None where it is not known how.
+        Return a case-sensitive LIKE; a text with A to Z in "lower" or "upper" case; a text without spaces at its ends
+        ("trim", "ltrim" or "rtrim").
     text_end
         The end of a text in a regular expression.
     has_try_cast
-        Whether TRY_CAST gives NULL where a cast fails; else a cast must be kept from cells on which it would.
+        True if TRY_CAST returns NULL for a cast that fails; otherwise CASE must exclude such cells.
     limit_to_calendar
-        A date or timestamp, NULL outside of the years 1 to 9999; those convert to text and back as ISO 8601 has them,
-        and so do booleans. None where the engine is not known to do so.
+        Return a date or timestamp, NULL outside of the years 1 to 9999. With this function, dates, timestamps and
+        booleans convert to text and back as ISO 8601 spells them.
     count_days, count_seconds
-        The days of a date and the whole seconds of a timestamp since 1970 in UTC, rounded down, whatever the zone of
-        the session; a column without a zone is in UTC. What is outside of the years 1 to 9999 may be NULL. None where
-        it is not known how.
+        Return the days of a date and the whole seconds of a timestamp since 1970 in UTC, rounded down, for any time
+        zone of the session; a column without a zone is in UTC. Values outside of the years 1 to 9999 may be NULL.
     cell_readers, spell_user
-        Where a cell has a type of its own, whatever its column was declared as: how one is read as each kind, and how
-        it spells a user. None where columns have types.
+        Read a cell as each kind, and spell it as a user, if cells have types of their own; None if columns have types.
     dates_are_text
-        Whether dates and timestamps are kept as text.
+        True if dates and timestamps are stored as text.
     find_trouble
-        What a connection lacks that a release with much data needs, such as room for temporary files, as the end of a
-        sentence about the engine; None where it lacks nothing.
+        Return the predicate of a sentence about the engine that names a lack, such as no room for temporary files, or
+        None if a connection lacks nothing.
     total_type
-        A type in which sums of 64-bit integers do not overflow, or turn into what is beyond them.
+        A type in which sums of 64-bit integers neither overflow nor wrap.
     to_float
-        A number of any type as a double. No number makes it fail: one beyond all doubles is the largest or infinite,
-        one that is too small for them is 0, and NaN is NaN or NULL.
+        Return a number of any type as a double, without failure: numbers beyond all doubles become the largest or
+        infinite, numbers too small become 0, and NaN becomes NaN or NULL.
     """
 
     name: str
@@ -237,7 +224,7 @@ class Dialect:
     hash_number: Callable[..., Any] | None = None
     drop_broken_text: Callable[[Any], Any] = lambda text: text
     number_string: Callable[[Any, str, int], Any] | None = None
-    like: Callable[[Any, str], Any] = _like
+    like: Callable[[Any, str], Any] = lambda text, pattern: text.like(pattern)
     fold_case: Callable[[Any, str], Any] = _translate_case
     trim: Callable[[Any, str], Any] | None = None
     text_end: str = "$"
@@ -254,14 +241,14 @@ class Dialect:
 
     @property
     def has_typed_columns(self) -> bool:
-        """Whether a column holds values of its declared type alone."""
+        """True if a column holds only values of its declared type."""
         return self.cell_readers is None
 
     def check_column(self, argument: str, dtype: Any) -> None:
-        """Raise unless two equal values of a type are known to be the same value on this engine.
+        """Raise unless equal values of a type are known to be the same value on this engine.
 
-        A collation may equate two spellings. A GROUP BY then takes one user's spelling for everybody's, and the item
-        that all others touched has no users. The declared type decides, and no row does.
+        A collation may treat two spellings as equal. A GROUP BY then returns one user's spelling for all of them, and
+        the item that the others touched has no users. The declared type decides this, and no row does.
         """
         plain = dtype.is_numeric() or dtype.is_date() or dtype.is_boolean()
         given = "an unknown type" if dtype.is_unknown() else str(dtype)
@@ -279,7 +266,7 @@ class Dialect:
             )
 
     def group_key(self, value: Any) -> Any:
-        """Return what to group and join by: the bytes of a text, and any other value as it is."""
+        """Return the key to group and join by: the bytes of a text, or any other value unchanged."""
         if not value.type().is_string():
             return value
         self.check_text("a column to compare")
@@ -287,35 +274,35 @@ class Dialect:
         return self.text_bytes(value)
 
     def drop_collation(self, text: Any) -> Any:
-        """Return a text that is compared by its bytes, whatever the collation of its column."""
+        """Return a text that is compared by its bytes, regardless of its column's collation."""
         return text if self.bytes_text is None else self.bytes_text(self.group_key(text))
 
     def hash_texts(self, *texts: Any) -> Any:
-        """The first 48 bits of the MD5 of some texts, one after the other, as something that is ordered by them."""
+        """Return the first 48 bits of the MD5 of concatenated texts, as a value with the order of those bits."""
         if self.hash_number is not None:
             return self.hash_number(*texts)
         assert self.digest is not None, "checked when the source was made"
         return self.group_key(self.digest(reduce(operator.add, texts)).left(12))
 
     def text_of_key(self, key: Any, is_text: bool) -> Any:
-        """What `group_key` made of a value, as text; `is_text` says whether the value was."""
+        """Return a result of `group_key` as text; `is_text` is True if the original value was text."""
         if is_text and self.bytes_text is not None:
             return self.bytes_text(key)
         if key.type().is_boolean():
             return key.ifelse("true", "false")
-        # Bytes need not be text, which SQLite alone does not mind.
+        # Bytes need not be text, which only SQLite accepts.
         is_strict = key.type().is_binary() and self.has_typed_columns
         return self.digest(key) if is_strict and self.digest is not None else key.cast("string")
 
 
 @cache
 def list_engines() -> frozenset[str]:
-    """The names of the engines that have a file in `dialects/`."""
+    """Return the names of the engines that have a module in `dialects/`."""
     return frozenset(module.name for module in iter_modules(dialects.__path__)) - {"base"}
 
 
 def dialect_named(name: str) -> Dialect:
-    """The dialect of an engine, by the name that ibis or the scheme of a URL has for it."""
+    """Return the dialect of an engine by its name in ibis or by the scheme of a URL."""
     if name not in list_engines():
         return Dialect(name=name, title=name)
     known: Dialect = import_module(f"{dialects.__name__}.{name}").DIALECT
@@ -323,39 +310,35 @@ def dialect_named(name: str) -> Dialect:
 
 
 def dialect_of(table: Any) -> Dialect:
-    """The dialect of the engine of an ibis table."""
+    """Return the dialect of the engine of an ibis table."""
     return dialect_named(str(table.get_backend().name))
 
 
 def trim_spaces(text: Any, name: str) -> Any:
-    """A trim that is told what to remove: DuckDB removes more unless told."""
+    """Return a text without spaces at its ends; DuckDB removes other blanks too unless spaces are named."""
     return engine_function(name, "string", "string", "string")(text, " ")
 
 
 def cast_to_bytes(text: Any) -> Any:
-    """The bytes of a text, where a cast gives just those."""
+    """Return the bytes of a text on engines where a cast gives them."""
     return text.cast("binary")
 
 
 def cast_to_text(spelled: Any) -> Any:
-    """The text of bytes, where a cast undoes `cast_to_bytes`."""
+    """Return the text of bytes on engines where a cast reverses `cast_to_bytes`."""
     return spelled.cast("string")
 
 
 def digest_bytes(value: Any, text_bytes: Callable[[Any], Any]) -> Any:
-    """The engine's MD5 of bytes, or of the bytes of a text."""
+    """Return the engine's MD5 of bytes, or of the bytes of a text."""
     return engine_function("md5", "string", "binary")(value if value.type().is_binary() else text_bytes(value))
 
 
-SENT_TYPES = frozenset({"int64", "string", "date32[day]", "bool"})
-"""The types of columns of Arrow that `Dialect.send_unlogged` takes."""
-
-
 def declare_columns(rows: Any, types: list[str]) -> str:
-    """The columns of an Arrow table as the statement that makes a table names them."""
+    """Return the columns of an Arrow table as in CREATE TABLE."""
     return ", ".join(f"{name} {kind}" for name, kind in zip(rows.column_names, types, strict=True))
 
 
 def iterate_rows(rows: Any) -> Iterator[tuple[Any, ...]]:
-    """The rows of an Arrow table."""
+    """Return the rows of an Arrow table."""
     return zip(*(column.to_pylist() for column in rows.columns), strict=True)

@@ -1,4 +1,4 @@
-"""Spark as Databricks runs it: nothing private is sent there, because its plans and histories are kept."""
+"""Spark on Databricks, which keeps plans and query histories: nothing private is sent to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DuckDB, in this process or in a file."""
+"""The dialect of DuckDB, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from discreet.sources.events.cells import FIRST_SECOND, LAST_SECOND, SECONDS_PER
 from discreet.sources.events.dialects.base import Dialect, connect_to_file, digest_bytes, trim_spaces
 
 _FIRST_MICROSECOND, _LAST_MICROSECOND = FIRST_SECOND * 10**6, LAST_SECOND * 10**6 + 999_999
-"""Those of the years 1 and 9999, counted from 1970."""
+"""The first microsecond of year 1 and the last of year 9999, counted from 1970."""
 
 
 def _encode(text: Any) -> Any:
@@ -24,7 +24,7 @@ def _encode(text: Any) -> Any:
 
 
 def _adapt_table(table: Any) -> Any:
-    """Return the table, if its connection compares text by bytes where a column has no collation of its own."""
+    """Return the table, or raise if its connection has a default collation, which compares text in another way."""
     (collation,) = table.get_backend().con.execute("SELECT current_setting('default_collation')").fetchone()
     if collation not in ("", "binary"):
         raise InvalidValueError("table must be on a DuckDB without default_collation: RESET default_collation first")
@@ -32,7 +32,7 @@ def _adapt_table(table: Any) -> Any:
 
 
 def _find_trouble(backend: Any) -> str | None:
-    """Return what is wrong with the folder into which DuckDB writes what does not fit into memory; it may be new."""
+    """Return a message if DuckDB cannot write to its temporary folder, or to the parent of one that does not exist."""
     (folder,) = backend.con.execute("SELECT current_setting('temp_directory')").fetchone()
     above = next((each for each in (Path(folder), *Path(folder).absolute().parents) if each.exists()), None)
     if not folder or (above is not None and above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
@@ -42,7 +42,7 @@ def _find_trouble(backend: Any) -> str | None:
 
 @contextmanager
 def _register_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
-    """A view of the Arrow table, which DuckDB scans where it lies."""
+    """Yield a view of the Arrow table, which DuckDB scans in place."""
     backend.con.register(name, rows)
     try:
         yield backend.table(name)
@@ -51,27 +51,18 @@ def _register_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
 
 
 def _limit_to_calendar(column: Any, kind: str) -> Any:
-    """A date or timestamp of DuckDB's, in microseconds, NULL outside of the years 1 to 9999, which have a spelling."""
-    found = column if kind == "date" else _convert_to_microseconds(column, kind)
+    """Return a date, or a timestamp in microseconds, NULL outside of the years 1 to 9999, which ISO 8601 can spell."""
     if kind == "date":
-        steps, unit = _count_all_days(found), SECONDS_PER_DAY * 10**6
+        found, steps, unit = column, _count_all_days(column), SECONDS_PER_DAY * 10**6
     else:
+        # TRY, because TRY_CAST fails on a timestamp that microseconds cannot hold.
+        found = engine_function("try", kind, kind)(column.cast(kind))
         steps, unit = _count_microseconds(found), 1
     return null_unless(steps.between(_FIRST_MICROSECOND // unit, _LAST_MICROSECOND // unit), found)
 
 
-def _convert_to_microseconds(moment: Any, kind: str) -> Any:
-    """A timestamp of any resolution in microseconds; TRY, because TRY_CAST fails on one that is too far for them."""
-    return engine_function("try", kind, kind)(moment.cast(kind))
-
-
-def _count_days(day: Any) -> Any:
-    """Days of a date since 1970."""
-    return _count_all_days(_limit_to_calendar(day, "date"))
-
-
 def _count_all_days(day: Any) -> Any:
-    """Days since 1970, which no date fails to have, whereas the farthest are no timestamps."""
+    """Return the days since 1970 of any date, also of those that no timestamp can hold."""
     import ibis
 
     count = engine_function("date_diff", "int64", "string", "date", "date")
@@ -83,18 +74,18 @@ def _count_microseconds(moment: Any) -> Any:
 
 
 def _count_seconds(column: Any) -> Any:
-    """Whole seconds of a timestamp since 1970, rounded down."""
+    """Return the whole seconds of a timestamp since 1970, rounded down."""
     moment = _limit_to_calendar(column, "timestamp" if column.type().timezone is None else "timestamp('UTC')")
-    # Divided as whole numbers, which rounds towards zero, and is never of one below zero here.
+    # The division of integers rounds towards zero. The dividend is not negative here, so the result is rounded down.
     divide = engine_function("divide", "int64", "int64", "int64")
     return divide(_count_microseconds(moment) - _FIRST_MICROSECOND, 10**6) + FIRST_SECOND
 
 
 def _hash_number(*texts: Any) -> Any:
-    """The first 48 bits of MD5 as a number, which takes less to make and to sort by than their digits.
+    """Return the first 48 bits of MD5 as a number, which is faster to make and sort than their digits.
 
-    The texts are joined at once, which takes less than one by one. The engine has MD5 as a number of 128 bits, whose
-    lowest byte is the first, and of which ibis has no type.
+    One call joins all texts, which is faster than one by one. DuckDB's MD5 is a number of 128 bits whose lowest byte is
+    the first byte of the hash; ibis has no type for it.
     """
     concat = engine_function("concat", "string", *["string"] * len(texts), catalog="system", database="main")
     first = (engine_function("md5_number", "uint64", "string")(concat(*texts)) & (2**48 - 1)).cast("uint64")
@@ -117,6 +108,6 @@ DIALECT = Dialect(
     hash_number=_hash_number,
     trim=trim_spaces,
     limit_to_calendar=_limit_to_calendar,
-    count_days=_count_days,
+    count_days=lambda day: _count_all_days(_limit_to_calendar(day, "date")),
     count_seconds=_count_seconds,
 )

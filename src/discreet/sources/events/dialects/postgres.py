@@ -1,4 +1,4 @@
-"""PostgreSQL."""
+"""The dialect of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from discreet.sources.events.dialects.base import (
 )
 
 _LAST_DECIMAL_PLACE = 300
-"""The last place of a decimal that counts, on both sides of the point; doubles go a little further."""
+"""The last decimal place that is kept, on both sides of the point; the range of doubles is a little larger."""
 
 _ENCODING = engine_function("getdatabaseencoding", "string")
 
 _ENUM_TEXT = "string(1000)"
-"""Longer than any value of an enum, which is a name and so has 63 bytes at most."""
+"""A type that is longer than any value of an enum, which has at most 63 bytes."""
 
 _AS_NUMBERS: dict[int, Callable[[Any], Any]] = {
-    # To ibis an oid is a number already, and a cast to one would be left out.
+    # ibis takes an oid for a number already, and would leave out a cast to one.
     26: lambda oid: oid.cast("string(20)").cast("int64"),
     790: lambda money: money.cast("decimal(38, 4)"),
 }
-"""The conversion of oid and money to numbers, by the number of the type."""
+"""The conversions of oid and money to numbers, by the oid of the type."""
 
 _COLUMN_TYPES = {"int64": "int8", "string": "text", "date32[day]": "date", "bool": "bool"}
 
 
 def _connect(url: str) -> tuple[Any, Close]:
-    """Return a connection that sends and reads UTF-8, and what closes it; ibis cannot use one in SQL_ASCII."""
+    """Return a connection in UTF-8, and the function that closes it; ibis cannot use SQL_ASCII."""
     url = url.replace("postgresql://", "postgres://", 1)
     if "client_encoding=" not in url:
         url += f"{'&' if '?' in url else '?'}client_encoding=utf8"
@@ -47,25 +47,25 @@ def _connect(url: str) -> tuple[Any, Close]:
 def _encode(text: Any) -> Any:
     """Return the bytes of a text in the encoding of the database.
 
-    A conversion to another encoding fails on a byte that has no meaning, such as 0x81 in WIN1252.
+    A conversion to another encoding fails on an undefined byte, such as 0x81 in WIN1252.
     """
     return engine_function("convert_to", "binary", "string", "string")(text, _ENCODING())
 
 
 def _drop_unreadable(text: Any) -> Any:
-    """Return a text, NULL where the database is not in UTF-8 and the text not in ASCII: it may fail to be read."""
+    """Return a text, NULL if reading it may fail: the database is not in UTF-8, and the text not in ASCII."""
     return null_unless((_ENCODING() == "UTF8") | ~text.re_search(r"[^\x01-\x7f]"), text)
 
 
 def _adapt_table(table: Any) -> Any:
-    """Return a table whose columns are of the types that ibis takes them for.
+    """Return a table whose columns have the types that ibis takes them for.
 
-    Enums, and types of text that ibis does not know, such as citext and domains, are text; money and oid are numbers.
-    PostgreSQL says of which types its columns are, without a look at a row.
+    Enums, and text types that ibis does not know, such as citext and domains, become text; money and oid become
+    numbers. PostgreSQL reports the types of the columns without reading a row.
     """
     backend = table.get_backend()
     with backend.con.cursor() as cursor, backend.con.transaction():
-        # ibis reads geometries by functions that the server may not have.
+        # ibis reads geometries with functions that the server may lack.
         plain = [name for name, dtype in table.schema().items() if not dtype.is_geospatial()]
         cursor.execute(backend.compile(table.select(plain).limit(0)))
         types = {column.name: column.type_code for column in cursor.description}
@@ -74,7 +74,7 @@ def _adapt_table(table: Any) -> Any:
             (list(types.values()),),
         )
         are_enums = dict(cursor.fetchall())
-    # To ibis some enums are text already, and a cast to text without a length would be left out.
+    # ibis takes some enums for text already, and would leave out a cast to text without a length.
     found = {
         name: (table[name].cast(_ENUM_TEXT) if are_enums[oid] else table[name]).cast("string")
         for name, oid in types.items()
@@ -86,7 +86,7 @@ def _adapt_table(table: Any) -> Any:
 
 @contextmanager
 def _copy_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
-    """A temporary table, filled by COPY: its rows are no part of a statement, and in binary of no error either."""
+    """Yield a temporary table filled by COPY: no statement shows its rows, and in binary format no error does."""
     types = [_COLUMN_TYPES[str(field.type)] for field in rows.schema]
     with backend.con.cursor() as cursor, backend.con.transaction():
         cursor.execute(f"CREATE TEMPORARY TABLE {name} ({declare_columns(rows, types)})")
@@ -102,7 +102,7 @@ def _copy_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
 
 
 def _count_days(day: Any) -> Any:
-    """Days of a date since 1970; the farthest and the infinite ones, on which this would fail, are not counted."""
+    """Return the days of a date since 1970, NULL for infinite and very distant dates, on which date_mi would fail."""
     import ibis
 
     count = engine_function("date_mi", "int32", "date", "date")
@@ -111,18 +111,18 @@ def _count_days(day: Any) -> Any:
 
 
 def _count_seconds(moment: Any) -> Any:
-    """Whole seconds of a timestamp since 1970, rounded down."""
+    """Return the whole seconds of a timestamp since 1970, rounded down."""
     import ibis
 
     zone, kind = None if moment.type().timezone is None else UTC, str(moment.type())
     inside = moment.between(*(ibis.literal(each.replace(tzinfo=zone)) for each in (datetime.min, datetime.max)))
     whole = engine_function("date_trunc", kind, "string", kind)("second", moment)
-    # A double, which has room for whole seconds, and none for microseconds.
+    # date_part returns a double, which is exact for whole seconds but not for microseconds.
     return null_unless(inside, engine_function("date_part", "float64", "string", kind)("epoch", whole).cast("int64"))
 
 
 def _to_float(number: Any) -> Any:
-    """Return a number as a double; a numeric has NaN, which is above all numbers, and may be too large or too fine."""
+    """Return a number as a double; the NaN of a numeric becomes NULL, and other numerics are rounded and clipped."""
     import ibis
 
     if not number.type().is_decimal():

@@ -1,4 +1,4 @@
-"""The other scheme that URLs of PostgreSQL have."""
+"""The second scheme of PostgreSQL's URLs."""
 
 from __future__ import annotations
 

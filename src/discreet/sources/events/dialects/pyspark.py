@@ -1,4 +1,4 @@
-"""Spark, by pyspark."""
+"""The dialect of Spark, used through pyspark."""
 
 from __future__ import annotations
 
@@ -17,14 +17,21 @@ _USE_ARROW = "spark.sql.execution.arrow.pyspark.enabled"
 
 @contextmanager
 def _view_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
-    """A temporary view of a local relation, which plans show by its columns alone."""
+    """Yield a temporary view of a local relation, of which plans show only the columns."""
     from pyspark.sql.functions import broadcast
 
     session = backend._session
     schema = declare_columns(rows, [_COLUMN_TYPES[str(field.type)] for field in rows.schema])
-    with _enable_arrow(session):
+    # As Arrow batches; otherwise as pickles, which Python processes of Spark have to read.
+    given = session.conf.get(_USE_ARROW)
+    if given != "true":
+        session.conf.set(_USE_ARROW, "true")
+    try:
         frame = session.createDataFrame(rows.to_pandas(), schema)
-    # The rows are few, which Spark may not know, and would sort both sides.
+    finally:
+        if given != "true":
+            session.conf.set(_USE_ARROW, given)
+    # Spark may not know that the rows are few, and would sort both sides of a join.
     broadcast(frame).createOrReplaceTempView(name)
     try:
         yield backend.table(name)
@@ -32,33 +39,14 @@ def _view_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
         session.catalog.dropTempView(name)
 
 
-@contextmanager
-def _enable_arrow(session: Any) -> Iterator[None]:
-    """Frames cross to Spark as Arrow batches inside; else as pickles, which Python processes there have to read."""
-    given = session.conf.get(_USE_ARROW)
-    if given == "true":
-        yield
-        return
-    session.conf.set(_USE_ARROW, "true")
-    try:
-        yield
-    finally:
-        session.conf.set(_USE_ARROW, given)
-
-
-def _trim_plainly(text: Any, name: str) -> Any:
-    """A trim that is not told what to remove: Spark reads two arguments in reverse."""
-    return engine_function(name, "string", "string")(text)
-
-
 def _drop_broken_utf8(text: Any) -> Any:
-    """A text of Spark's, which may be any bytes: decoding replaces those that are none of UTF-8."""
+    """Return a text, NULL if its bytes are not UTF-8: decoding replaces such bytes, and the text changes."""
     back = engine_function("decode", "string", "binary", "string")(cast_to_bytes(text), "UTF-8")
     return null_unless(cast_to_bytes(back) == cast_to_bytes(text), text)
 
 
 def _count_days(day: Any) -> Any:
-    """Days of a date since 1970."""
+    """Return the days of a date since 1970."""
     import ibis
 
     count = engine_function("datediff", "int32", "date", "date")
@@ -66,9 +54,9 @@ def _count_days(day: Any) -> Any:
 
 
 def _count_seconds(moment: Any) -> Any:
-    """Whole seconds since 1970, rounded down, of a point in time, or of a clock without a zone.
+    """Return the whole seconds since 1970, rounded down, of a timestamp with or without a time zone.
 
-    ibis does not tell these two types of Spark's apart, and the one converts to the other by the zone of the session.
+    ibis does not distinguish these two types of Spark, and a conversion between them uses the zone of the session.
     """
     import ibis
 
@@ -84,15 +72,16 @@ def _count_seconds(moment: Any) -> Any:
 DIALECT = Dialect(
     name="pyspark",
     title="Spark",
-    # Spark's cache does not know tables in memory unless a view stands for them.
+    # Spark can cache tables in memory only through a view.
     views_local_tables=True,
     send_unlogged=_view_rows,
     text_bytes=cast_to_bytes,
     bytes_text=cast_to_text,
     digest=lambda value: digest_bytes(value, cast_to_bytes),
     drop_broken_text=_drop_broken_utf8,
-    trim=_trim_plainly,
-    # To Java, $ is also before the end of the last line.
+    # Spark takes the characters to remove as its first argument, and removes spaces without one.
+    trim=lambda text, name: engine_function(name, "string", "string")(text),
+    # In Java, $ also matches before a final line break.
     text_end=r"\z",
     count_days=_count_days,
     count_seconds=_count_seconds,

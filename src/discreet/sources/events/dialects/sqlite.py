@@ -1,4 +1,8 @@
-"""SQLite; `sqlite_cells.py` reads its cells, which have types of their own."""
+"""The dialect of SQLite, which stores a value of any type in any column.
+
+Functions of Python, registered with a connection, read cells by the type of the cell. A column of a view need not have
+a type at all; ibis then takes the type of the first row, which is private. Here such a column has no type.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +27,24 @@ from discreet.sources.events.cells import (
 from discreet.sources.events.dialects.base import Dialect, cast_to_bytes, declare_columns, iterate_rows, trim_spaces
 from discreet.sources.events.engine import ask
 
-# SQLite: columns by what somebody declared, and functions that read a cell.
-#
-# SQLite keeps a value of any type in any column, and a column of a view need not have a type at all. ibis then takes
-# the type of the first row, which is private. Here such a column has no type, and its cells are read one by one.
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NUMBER = "discreet_number"
+_COLUMN_TYPES = {"int64": "INTEGER", "string": "TEXT", "date32[day]": "DATE", "bool": "BOOLEAN"}
 
 
 def declare_types(backend: Any, table: Any) -> tuple[Any, frozenset[str]]:
-    """A table of SQLite without guessed types, and the names of its columns that have none.
+    """Return a table of SQLite without inferred types, and the names of its columns that have no type.
 
     Parameters
     ----------
     backend
         The connection of ibis.
     table
-        The name of a table or view, or an ibis table that is one or is made of some.
+        The name of a table or view, or an ibis table over tables and views.
     """
-    _register(backend.con)
+    for name, function in _FUNCTIONS.items():
+        backend.con.create_function(name, 1, function, deterministic=True)
+    backend.con.create_function(_NUMBER, 3, _number_string, deterministic=True)
     if isinstance(table, str):
         return _table_without_guesses(backend, table, "main")
     from ibis.expr.operations import DatabaseTable
@@ -49,12 +54,18 @@ def declare_types(backend: Any, table: Any) -> tuple[Any, frozenset[str]]:
         ((name, database),) = bases
         return _table_without_guesses(backend, name, database)
     for name, database in sorted(bases):
-        _refuse_undeclared(name, _read_declarations(backend, name, database))
+        declared = _read_declarations(backend, name, database)
+        without = [column for column, type_name in declared.items() if not type_name]
+        if without:
+            raise InvalidTypeError(
+                f"table must be the table {quote(name)} itself and no expression of it, because its column "
+                f"{quote(without[0])} was declared without a type, and ibis has guessed one from a row: use where"
+            )
     return table, frozenset()
 
 
 def _read_declarations(backend: Any, name: str, database: str) -> dict[str, str]:
-    """The type that each column was declared with, "" for none."""
+    """Return the declared type of each column, "" for none."""
     query = "SELECT name, type FROM pragma_table_info(?, ?)"
     rows = ask("SQLite", "reading the columns", lambda: backend.con.execute(query, (name, database)).fetchall())
     return dict(rows)
@@ -76,7 +87,7 @@ def _table_without_guesses(backend: Any, name: str, database: str) -> tuple[Any,
 
 
 def _parse_type_name(backend: Any, declared: str) -> Any:
-    """The type that ibis has for a declaration, None where there is none or it means nothing."""
+    """Return the type that ibis has for a declaration, or None if it is empty or unknown."""
     from ibis.common.exceptions import UnsupportedBackendType
 
     if not declared:
@@ -88,29 +99,8 @@ def _parse_type_name(backend: Any, declared: str) -> Any:
     return None if dtype.is_unknown() else dtype
 
 
-def _refuse_undeclared(name: str, declared: dict[str, str]) -> None:
-    without = [column for column, type_name in declared.items() if not type_name]
-    if without:
-        raise InvalidTypeError(
-            f"table must be the table {quote(name)} itself and no expression of it, because its column "
-            f"{quote(without[0])} was declared without a type, and ibis has guessed one from a row: use where"
-        )
-
-
-def _register(connection: Any) -> None:
-    """Gives a connection the functions that read cells."""
-    for name, function in _FUNCTIONS.items():
-        connection.create_function(name, 1, function, deterministic=True)
-    connection.create_function(_NUMBER, 3, _number_string, deterministic=True)
-
-
-def _decode_spelling(cell: Any, kind: str) -> str | None:
-    """The text of a cell, if it is a spelling of the kind."""
-    return _decode(cell, SPELLINGS[kind])
-
-
 def _decode(cell: Any, pattern: str) -> str | None:
-    """The text of a cell, if the pattern is that of the whole."""
+    """Return the text of a cell if the pattern matches the whole text."""
     if not isinstance(cell, bytes):
         return None
     try:
@@ -123,7 +113,7 @@ def _decode(cell: Any, pattern: str) -> str | None:
 def _parse_integer(cell: Any) -> int | None:
     if isinstance(cell, float):
         return int(cell) if abs(cell) <= LARGEST_EXACT and cell == int(cell) else None
-    text = _decode_spelling(cell, "integer")
+    text = _decode(cell, SPELLINGS["integer"])
     number = None if text is None else int(text.partition(".")[0])
     return number if number is not None and -(2**63) <= number < 2**63 else None
 
@@ -131,17 +121,13 @@ def _parse_integer(cell: Any) -> int | None:
 def _parse_float(cell: Any) -> float | None:
     if isinstance(cell, int | float):
         return float(cell)
-    text = _decode_spelling(cell, "float")
+    text = _decode(cell, SPELLINGS["float"])
     return None if text is None else float(text)
 
 
-def _parse_date(cell: Any) -> str | None:
-    return _decode_spelling(cell, "date")
-
-
 def _parse_timestamp(cell: Any) -> str | None:
-    """A timestamp as conditions compare it: with a blank between its parts, and no zeros at its end."""
-    text = _decode_spelling(cell, "timestamp")
+    """Return a timestamp as conditions compare it: with a blank between date and time, without trailing zeros."""
+    text = _decode(cell, SPELLINGS["timestamp"])
     if text is None:
         return None
     day, clock = text[:10], text[11:] or "00:00:00"
@@ -150,7 +136,7 @@ def _parse_timestamp(cell: Any) -> str | None:
 
 
 def _count_days(cell: Any) -> int | None:
-    text = _decode_spelling(cell, "date")
+    text = _decode(cell, SPELLINGS["date"])
     return None if text is None else date.fromisoformat(text).toordinal() - _EPOCH.toordinal()
 
 
@@ -158,17 +144,10 @@ def _count_seconds(cell: Any) -> int | None:
     text = _decode(cell, MOMENT)
     if text is None:
         return None
-    # Python keeps an offset apart from the clock, which may be at the end of the calendar.
+    # The offset is subtracted last, because the result may lie outside of Python's calendar.
     moment = datetime.fromisoformat(re.sub(r"\.[0-9]+", "", text.replace(" UTC", "Z")))
     offset = moment.utcoffset() or timedelta(0)
     return (moment.replace(tzinfo=UTC) - _EPOCH - offset) // timedelta(seconds=1)
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def _digest_blob(cell: Any) -> str | None:
-    return hashlib.md5(cell, usedforsecurity=False).hexdigest() if isinstance(cell, bytes) else None
 
 
 def _decode_text(cell: Any) -> str | None:
@@ -179,7 +158,7 @@ def _decode_text(cell: Any) -> str | None:
 
 
 def _number_string(cell: Any, alphabet: str, longest: int) -> int | None:
-    """The number of a text of bytes among all strings over an alphabet, None where it is longer or none of them."""
+    """Return the number of a text among all strings over an alphabet, or None if it is longer or not one of them."""
     text = _decode_text(cell)
     if text is None or len(text) > longest or not set(text) <= set(alphabet):
         return None
@@ -189,14 +168,14 @@ def _number_string(cell: Any, alphabet: str, longest: int) -> int | None:
     return number
 
 
-_NUMBER = "discreet_number"
-
 _FUNCTIONS = {
-    "discreet_md5": _digest_blob,
+    "discreet_md5": lambda cell: (
+        hashlib.md5(cell, usedforsecurity=False).hexdigest() if isinstance(cell, bytes) else None
+    ),
     "discreet_text": _decode_text,
     "discreet_integer": _parse_integer,
     "discreet_float": _parse_float,
-    "discreet_date": _parse_date,
+    "discreet_date": lambda cell: _decode(cell, SPELLINGS["date"]),
     "discreet_timestamp": _parse_timestamp,
     "discreet_days": _count_days,
     "discreet_seconds": _count_seconds,
@@ -204,7 +183,7 @@ _FUNCTIONS = {
 
 
 def _choose_by_storage(column: Any, **values: Any) -> Any:
-    """SQLite gives every cell a type of its own: the value for the type of the cell, NULL for others."""
+    """Return the value given for the storage type of each cell, NULL for other types."""
     import ibis
 
     stored = column.typeof()
@@ -213,12 +192,12 @@ def _choose_by_storage(column: Any, **values: Any) -> Any:
 
 
 def _as_blob(column: Any) -> Any:
-    """The bytes of a text, which need not be UTF-8, as a function of Python may take them."""
+    """Return the bytes of a text, which a function of Python can take even if they are not UTF-8."""
     return (column if column.type().is_string() else column.cast("string")).cast("binary")
 
 
 def _call(name: str, result: str, argument: Any) -> Any:
-    """One of the functions that are registered with a connection."""
+    """Call one of the functions that are registered with a connection."""
     return engine_function(name, result, str(argument.type()).removeprefix("!"))(argument)
 
 
@@ -237,23 +216,23 @@ def _read_text(column: Any) -> Any:
 
 
 def digest(value: Any) -> Any:
-    """The MD5 of bytes, or of a text's bytes, in hexadecimal."""
+    """Return the hexadecimal MD5 of bytes, or of a text's bytes."""
     return _call("discreet_md5", "string", value.cast("binary"))
 
 
 def drop_broken_text(text: Any) -> Any:
-    """A text, NULL where its bytes are not UTF-8, or where it has a NUL, at which SQLite's own functions end it."""
+    """Return a text, NULL if its bytes are not UTF-8 or if it has a NUL, where SQLite's own functions cut it off."""
     return _call("discreet_text", "string", text.cast("binary"))
 
 
 def number_string(text: Any, alphabet: str, longest: int) -> Any:
-    """The number of a text among all strings: SQLite's parser does not go deep enough for a sum over its places."""
+    """Return the number of a text among all strings; SQLite's parser is not deep enough for a sum over its places."""
     call = engine_function(_NUMBER, "int64", "binary", "string", "int64")
     return call(text.cast("binary"), alphabet, longest)
 
 
 def spell_user(column: Any) -> Any:
-    """Return the spelling of a user: the text of a cell, the digits of a whole number, no other float."""
+    """Return the spelling of a user: the text of a cell or the digits of a whole number, NULL for other floats."""
     import ibis
 
     whole = _call("discreet_integer", "int64", column).cast("string")
@@ -266,7 +245,7 @@ def _read_number(column: Any) -> Any:
     stored = column.typeof()
     if column.type().is_numeric():
         return stored.isin(["integer", "real"]).ifelse(column.cast("float64"), None)
-    # Two branches in place of four, because SQLite's parser does not go deep.
+    # Two branches instead of four, because SQLite's parser limits the depth.
     text = _call("discreet_float", "float64", _as_blob(column))
     return ibis.cases((stored == "text", text), else_=_call("discreet_float", "float64", column))
 
@@ -280,7 +259,7 @@ def _read_boolean(column: Any) -> Any:
 
 
 def _read_moment(name: str, result: str) -> Callable[[Any], Any]:
-    """Dates and timestamps are text to SQLite: in one spelling, or counted."""
+    """Return a reader of dates or timestamps, which SQLite stores as text."""
     return lambda column: _choose_by_storage(column, text=_call(name, result, _as_blob(column)))
 
 
@@ -295,14 +274,11 @@ CELL_READERS: dict[str, Callable[[Any], Any | None]] = {
     DAY_NUMBER: _read_moment("discreet_days", "int64"),
     SECOND_NUMBER: _read_moment("discreet_seconds", "int64"),
 }
-"""How a cell is read as each kind, by the type that the cell itself has."""
-
-
-_COLUMN_TYPES = {"int64": "INTEGER", "string": "TEXT", "date32[day]": "DATE", "bool": "BOOLEAN"}
+"""The functions that read a cell as each kind, by the cell's own type."""
 
 
 def _connect(url: str) -> tuple[Any, Callable[[], None]]:
-    """A connection to a file that threads may use in turn, which is what they do with a source, and what closes it."""
+    """Return a connection to a file that threads can use in turn, and the function that closes it."""
     import ibis
 
     if "?" in url:
@@ -321,9 +297,9 @@ def _connect(url: str) -> tuple[Any, Callable[[], None]]:
 
 @contextmanager
 def _insert_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
-    """A temporary table, filled from what a function returns: even a trace, which shows parameters, does not show it.
+    """Yield a temporary table filled from the result of a function, which not even a trace of parameters shows.
 
-    The key is what EXISTS looks up, row by row.
+    The primary key is for the lookups of EXISTS.
     """
     columns = declare_columns(rows, [_COLUMN_TYPES[str(field.type)] for field in rows.schema])
     values = ", ".join(f"json_extract(value, '$[{i}]')" for i in range(rows.num_columns))
@@ -344,7 +320,7 @@ def _insert_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
 
 
 def _find_trouble(backend: Any) -> str | None:
-    """Return what is wrong with the folder for temporary files, by a table that is too large for SQLite's cache."""
+    """Return a message if SQLite cannot write a temporary table that is larger than its cache."""
     try:
         with backend.begin() as cursor:
             cursor.execute("CREATE TEMPORARY TABLE discreet_room AS SELECT zeroblob(16000000) AS bytes")
@@ -355,14 +331,14 @@ def _find_trouble(backend: Any) -> str | None:
 
 
 def _to_plain_text(spelled: Any) -> Any:
-    """Return the text of bytes; not as a mere cast, which keeps the collation of the column that it is of."""
+    """Return the text of bytes by a function, because a mere cast keeps the collation of the column."""
     import ibis
 
     return ibis.coalesce(spelled.cast("string"), ibis.null("string"))
 
 
 def _glob(text: Any, pattern: str) -> Any:
-    """LIKE as SQLite's GLOB, which tells capitals apart."""
+    """Return a case-sensitive LIKE by SQLite's GLOB."""
     escaped = re.sub(r"[*?[]", r"[\g<0>]", pattern).replace("%", "*").replace("_", "?")
     return engine_function("glob", "boolean", "string", "string")(escaped, text)
 
@@ -381,12 +357,12 @@ DIALECT = Dialect(
     drop_broken_text=drop_broken_text,
     number_string=number_string,
     like=_glob,
-    # SQLite knows no other letters than these 26.
+    # SQLite changes the case of A to Z only.
     fold_case=lambda text, case: text.lower() if case == "lower" else text.upper(),
     trim=trim_spaces,
     cell_readers=CELL_READERS,
     spell_user=spell_user,
     dates_are_text=True,
-    # It has no decimals, but its integers turn into doubles where they overflow.
+    # SQLite has no decimals, but its integers become doubles when they overflow.
     total_type="int64",
 )
