@@ -177,7 +177,7 @@ def test_a_rounded_loss_has_no_linear_map(monotonic):
 @pytest.fixture
 def seeded(monkeypatch):
     entropy = Entropy(random.Random(11))
-    monkeypatch.setattr("discreet.release.topk.as_entropy", lambda rng: entropy)
+    monkeypatch.setattr("discreet.release.request.as_entropy", lambda rng: entropy)
 
 
 def laws(mechanism, scores, k, epsilon):

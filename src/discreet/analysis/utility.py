@@ -42,7 +42,6 @@ from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.discrete import interval_half_width
 from discreet.exact.entropy import as_entropy
-from discreet.mechanisms import canonical, joint
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.sampler import Sampler
 from discreet.mechanisms.tally import Tally, to_float
@@ -379,10 +378,22 @@ def subset_probability(
         return Chance(1.0, 0.0)
     with request.source.snapshot() as snapshot:
         ranks = _ranks(request.source, items)
-    return _SET_FORMULAS[chosen.form](chosen, request.prepare(snapshot.tally), ranks)
+    prepared: Any = request.prepare(snapshot.tally)
+    if chosen.form is Form.RACE:
+        return compute_set_chance_of_race(prepared, ranks)
+    if chosen.form is Form.LOSSES:
+        shares, error = Layers.of_set(prepared.tally, chosen, ranks).shares(to_float(prepared.rate), 1e-9)
+        return Chance(shares[0], error)
+    # All sets of a class are equally likely: one weighs exp(-excess), relative to the top-k.
+    cells = cells_of(prepared)
+    h, t = describe_ranks(ranks)
+    excess = Fraction(0) if h == len(ranks) else prepared.classes.losses.excess(h, t - 1)
+    value = exp(-min(to_float(excess) + cells.log_total, 1e6))
+    return Chance(value, value * (cells.error + 1e-12))
 
 
 def _distinct(subset: Any) -> list[Any]:
+    """Return the items as a list; raise unless they are distinct labels."""
     if isinstance(subset, str | bytes) or not isinstance(subset, Iterable):
         raise InvalidTypeError(f"subset must be a list of items, not {quote(subset)}")
     items = list(subset)
@@ -402,28 +413,3 @@ def _ranks(source: Source, items: list[Any]) -> Ranks:
         if item not in place:
             raise InvalidValueError(f"subset must be of items that have scores, and {quote(item)} has none")
     return np.array(sorted(place[item] for item in items), np.int64)
-
-
-def _of_class(mechanism: Mechanism, prepared: canonical.Prepared, ranks: Ranks) -> Chance:
-    """Return the weight exp(-excess) of one set, relative to the top-k; all sets of a class are equally likely."""
-    cells = cells_of(prepared)
-    h, t = describe_ranks(ranks)
-    excess = Fraction(0) if h == len(ranks) else prepared.classes.losses.excess(h, t - 1)
-    value = exp(-min(to_float(excess) + cells.log_total, 1e6))
-    return Chance(value, value * (cells.error + 1e-12))
-
-
-def _of_loss(mechanism: Mechanism, prepared: joint.Prepared, ranks: Ranks) -> Chance:
-    shares, error = Layers.of_set(prepared.tally, mechanism, ranks).shares(to_float(prepared.rate), 1e-9)
-    return Chance(shares[0], error)
-
-
-def _of_race(mechanism: Mechanism, prepared: Any, ranks: Ranks) -> Chance:
-    return compute_set_chance_of_race(prepared, ranks)
-
-
-_SET_FORMULAS: dict[Form, Callable[[Mechanism, Any, Ranks], Chance]] = {
-    Form.CLASSES: _of_class,
-    Form.LOSSES: _of_loss,
-    Form.RACE: _of_race,
-}
