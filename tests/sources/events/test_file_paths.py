@@ -9,6 +9,7 @@ import pytest
 
 import discreet
 from discreet.errors import Error
+from discreet.sources.events.location import FilePath, Location
 
 DOMAIN = ["a", "b", "c"]
 PARTS = [{"who": [1, 2], "what": ["a", "b"]}, {"who": [2, 3], "what": ["a", "a"]}, {"who": [4], "what": ["b"]}]
@@ -100,3 +101,16 @@ def test_a_domain_inside_the_folder_of_the_events_is_refused(folder):
     for given in (folder, files_of(folder)):
         with pytest.raises(Error, match=r"^domain must be a public list of items, not the events themselves"):
             discreet.events(given, user="who", item="what", domain=f"{files_of(folder)[0]}:what")
+
+
+def test_a_location_is_parsed_once(tmp_path, monkeypatch):
+    """Every path is classified once, and what is parsed already stays as it is."""
+    (tmp_path / "e.csv").write_text("who,what\n1,a\n", encoding="utf-8")
+    (tmp_path / "items.csv").write_text("what\na\nb\n", encoding="utf-8")
+    parsed, parse = [], FilePath.parse
+    monkeypatch.setattr(FilePath, "parse", lambda text: parsed.append(text) or parse(text))
+    domain = Location.parse_list(f"{tmp_path}/items.csv:what", "domain")
+    discreet.events(str(tmp_path / "e.csv"), user="who", item="what", domain=domain).close()
+    assert parsed == [f"{tmp_path}/items.csv:what", str(tmp_path / "e.csv")]
+    assert Location.parse(domain) is Location.parse_list(domain, "domain") is domain
+    assert [path.text for path in domain.paths] == [f"{tmp_path}/items.csv"]
