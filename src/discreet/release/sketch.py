@@ -21,7 +21,7 @@ from discreet.exact.discrete import interval_half_width
 from discreet.mechanisms.histogram import DiscreteLaplace
 from discreet.mechanisms.tally import Tally
 from discreet.privacy import Sensitivity, check_adjacency, fraction_from_json
-from discreet.release.counts import MISS_PROBABILITY, CountMechanism, make_count_mechanism, round_half_up
+from discreet.release.counts import MISS_PROBABILITY, CountMechanism, make_count_mechanism, round_half_up, to_score
 from discreet.release.guarantee import Guarantee
 from discreet.release.release import (
     MALFORMED,
@@ -300,11 +300,6 @@ def make_sketch_noise(
     """
     down, up = (grid * ceil(side / grid) for side in (sensitivity.down, sensitivity.up))
     return make_count_mechanism(Sensitivity(down, up), adjacency, grid, ranks, per_user, epsilon, floor=down == 0)
-
-
-def to_score(steps: int, grid: Fraction) -> int | Fraction:
-    """So many steps of a grid, as a whole number where it has no others."""
-    return steps * int(grid) if grid.denominator == 1 else steps * grid
 
 
 def is_sketch(data: Any) -> bool:
