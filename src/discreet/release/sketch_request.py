@@ -30,10 +30,10 @@ _MOST_RANKS = 1000
 """The largest number of ranks: the noise of each grows with their number, and a curve needs some dozens."""
 
 _LARGEST_NOISE = 2**40
-"""The largest scale of the noise in steps, so that scores with noise stay far inside 64 bits."""
+"""The largest scale of the noise in steps: a curve with more noise is of no use for planning."""
 
 _LAST_DECADE = 7
-"""The default ranks end below 10^7, where a curve has flattened out."""
+"""The default ranks are 1, 2 and 5 times the powers of ten below 10^7, far beyond any usual k."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
