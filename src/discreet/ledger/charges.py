@@ -21,12 +21,8 @@ from discreet.ledger.account import Account, Composition, Entry, Stored, read_st
 from discreet.ledger.store import CHARGE, Record, canonical, check_chain, damage_error, digest, next_record, record_at
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
 from discreet.privacy import spell_exactly
-from discreet.release.discovery_request import DiscoveryRequest
-from discreet.release.grouped_request import GroupedRequest
 from discreet.release.guarantee import Guarantee
 from discreet.release.request import AnyRequest, Request
-from discreet.release.sketch_request import SketchRequest
-from discreet.sources.base import Source
 from discreet.text import round_down, round_up
 
 if TYPE_CHECKING:
@@ -70,33 +66,19 @@ class Query:
 
 
 def query_of(request: AnyRequest, dataset: str | None = None) -> Query:
-    """The query that a request asks of the data of this name, if it has one."""
-    if isinstance(request, DiscoveryRequest):
-        return Query(request.k, None, request.guarantee, request.source.description(), dataset, request.groups)
-    if isinstance(request, SketchRequest):
-        return _query_of_sketch(request, dataset)
-    if isinstance(request, GroupedRequest):
-        described = {**request.source.description(), "members": _digest_members(request.requests)}
-        return Query(request.k, request.d, request.guarantee, described, dataset, len(request.requests))
-    assert isinstance(request, Request), "there is no other kind of request"
-    return Query(request.k, request.d, request.guarantee, _describe(request.source), dataset)
-
-
-def _query_of_sketch(request: SketchRequest, dataset: str | None) -> Query:
-    """The same for a sketch: as many scores as it has ranks, and which."""
-    source, asked = request.source, {"ranks": list(request.ranks), "grid": str(request.noise.grid)}
-    described = {**_describe(source), "sketch": asked}
-    return Query(len(request.ranks), source.d, request.guarantee, described, dataset)
+    """Return the public query behind a request; `dataset` is the caller's name for the data."""
+    source = request.source
+    labels = _hash_of_labels(getattr(source, "labels", None), MOST_LABELS)
+    described = {**source.description(), **request.describe(), **labels}
+    if request.requests:
+        described["members"] = _digest_members(request.requests)
+    return Query(request.k, request.d, request.guarantee, described, dataset, request.groups)
 
 
 def _promise_to_dict(guarantee: Guarantee) -> dict[str, Any]:
     promised = guarantee.to_dict()
     del promised["zcdp"]  # a later version may have a smaller bound
     return promised
-
-
-def _describe(source: Source) -> dict[str, Any]:
-    return {**source.description(), **_hash_of_labels(getattr(source, "labels", None), MOST_LABELS)}
 
 
 def _digest_members(requests: Sequence[Request]) -> str:

@@ -1,1 +1,1 @@
-"""Make a release: check the request, draw, and write down what was drawn and what it promises."""
+"""Make a release: check the request, charge the ledger, draw, and state the guarantee."""

@@ -1,7 +1,8 @@
-"""Counts: a noisy score for each released item, by the discrete Laplace mechanism on the grid of the scores.
+"""Release a noisy score for each item by the discrete Laplace mechanism on the grid of the scores.
 
-Noise is added in whole steps of the grid, with scale L / epsilon for the L1 sensitivity L in steps. A selection does
-not notice a constant added to all scores, but counts do: L is made of max(down, up), never of (down + up) / 2.
+The noise is a whole number of steps of the grid, with scale L / epsilon for the L1 sensitivity L in steps. A selection
+is invariant under a constant added to all scores, but counts are not: L is made of max(down, up), never of (down + up)
+/ 2.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from math import ceil, floor
 from typing import Any
 
@@ -20,21 +20,21 @@ from discreet.privacy import Sensitivity, positive
 from discreet.release.release import Count
 
 MISS_PROBABILITY = Fraction(1, 20)
-"""How often an interval may miss the score: one in twenty."""
+"""The probability that an interval misses the score: 5%, as is usual for intervals."""
 
 
 @dataclass(frozen=True)
 class CountMechanism:
-    """The discrete Laplace mechanism that makes the counts of a release; all of it is public.
+    """The discrete Laplace mechanism of the counts of a release; all of its fields are public.
 
     Attributes
     ----------
     grid
-        What one step is worth: scores are whole multiples of it.
+        The size of one step: scores are whole multiples of it.
     rate
         The noise is n steps with probability proportional to exp(-rate |n|).
     floor
-        Whether counts below zero are reported as zero, because no score can be negative.
+        True if counts below zero are reported as zero, because no score can be negative.
     """
 
     grid: Fraction
@@ -42,16 +42,16 @@ class CountMechanism:
     floor: bool
 
     def to_steps(self, score: Fraction) -> int:
-        """The score in whole steps, the nearest where it is not on the grid.
+        """Return the score in whole steps, rounded to the nearest step.
 
-        Rounding keeps the promise: scores that differ by x are at most ceil(x / grid) steps apart.
+        Rounding preserves privacy: scores that differ by x are at most ceil(x / grid) steps apart.
         """
         return round_half_up(score / self.grid)
 
     def add_noise(self, items: list[Any], scores: list[Fraction], noise: Callable[[Fraction], int]) -> list[Count]:
-        """The noisy counts of some items, the largest first, equal ones in the order of their labels.
+        """Return the noisy counts of some items, the largest first, equal ones in the order of their labels.
 
-        `noise` draws whole numbers of some rate. What is listed where is told by the counts and labels alone.
+        `noise` draws a whole number for a rate. The order of the result depends on the counts and labels alone.
         """
         form = CountFormat(self.grid, interval_half_width(self.rate, MISS_PROBABILITY), self.floor)
         made = [
@@ -63,16 +63,16 @@ class CountMechanism:
 
 @dataclass(frozen=True)
 class CountFormat:
-    """How noisy scores in whole steps are reported; all of it is public.
+    """The format of noisy scores in whole steps; all of its fields are public.
 
     Attributes
     ----------
     grid
-        What one step is worth.
+        The size of one step.
     half_width
-        How many steps an interval reaches to either side.
+        The number of steps from the middle of an interval to either end.
     floor
-        Whether what is below zero is reported as zero, because no score can be negative.
+        True if numbers below zero are reported as zero, because no score can be negative.
     """
 
     grid: Fraction
@@ -80,34 +80,34 @@ class CountFormat:
     floor: bool
 
     def make_count(self, item: Any, steps: int) -> Count:
-        """The count of an item whose noisy score is so many steps."""
-        low, high, worth = steps - self.half_width, steps + self.half_width, self._worth
+        """Return the count of an item from its noisy score in steps."""
+        low, high = steps - self.half_width, steps + self.half_width
         if self.floor and low < 0:
             steps, low, high = max(0, steps), 0, max(0, high)
-        return Count(item, steps * worth, low * worth, high * worth)
-
-    @cached_property
-    def _worth(self) -> int | Fraction:
-        """What one step is worth, as a whole number where it is one."""
-        return self.grid.numerator if self.grid.denominator == 1 else self.grid
+        return Count(item, *(to_score(number, self.grid) for number in (steps, low, high)))
 
 
 def make_value_format(grid: Fraction, l1: Fraction, epsilon: Fraction, d: int, *, floor: bool) -> CountFormat:
-    """How the values of all d scores with Laplace noise of scale l1 / epsilon are reported.
+    """Return the format of the values of all d scores with Laplace noise of scale l1 / epsilon.
 
-    An interval holds for the noises of all d items at once, and so for whichever are released.
+    An interval covers the noises of all d items at once, and so holds for any items that are released.
     """
     width = rounded_half_width(epsilon * grid / l1, MISS_PROBABILITY / d)
     return CountFormat(grid, width, floor)
 
 
 def round_half_up(value: Fraction) -> int:
-    """The nearest whole number, the larger of two: no rounding half to even, by which 1 apart could be 2 steps."""
+    """Round to the nearest whole number, half up; half to even could put scores 1 apart on steps 2 apart."""
     return floor(value + Fraction(1, 2))
 
 
+def to_score(steps: int, grid: Fraction) -> int | Fraction:
+    """Return a number of steps of a grid as a score, an int if the grid is whole."""
+    return steps * grid.numerator if grid.denominator == 1 else steps * grid
+
+
 def check_counts(grid: Fraction | None, counts: Any, split: Any) -> None:
-    """Raises unless counts can be had of scores on this grid, if any, and are asked for in one way."""
+    """Raise unless scores on this grid can have counts, and counts are requested in one way only."""
     if counts is None and split is None:
         return
     if split is not None and not (isinstance(split, str) and split == "auto"):
@@ -121,9 +121,9 @@ def check_counts(grid: Fraction | None, counts: Any, split: Any) -> None:
 
 
 def split_budget(budget: Fraction, counts: Any, split: Any, everything: bool) -> tuple[Fraction, Fraction]:
-    """What the selection and the counts cost; `everything` is whether all items are released, which costs nothing.
+    """Return the epsilon of the selection and of the counts; `everything` is True if the selection is free.
 
-    One budget is split in halves, or is all for the counts where the selection costs nothing.
+    With `split` each gets half of the budget, or the counts get all of it where the selection is free.
     """
     selection = Fraction(0) if everything else budget
     if split is not None:
@@ -142,10 +142,10 @@ def make_count_mechanism(
     floor: bool = False,
     grouped: bool = False,
 ) -> CountMechanism:
-    """The mechanism that makes epsilon-private counts of k items.
+    """Return the mechanism that makes epsilon-private counts of k items.
 
-    `sensitivity` is that of adding one user, whatever the adjacency; `per_user` bounds the items that a user touches.
-    `floor` says whether no score can be negative, and `grouped` whether they are those of one of several groups.
+    `sensitivity` is that of adding one user, whatever the adjacency. `per_user` is the contribution bound in items.
+    `floor` is True if no score can be negative, and `grouped` if the scores belong to one of several groups.
     """
     l1 = l1_steps_by_group if grouped else l1_steps
     steps = l1(sensitivity, adjacency, grid, k, per_user)
@@ -153,45 +153,44 @@ def make_count_mechanism(
 
 
 def l1_steps(sensitivity: Sensitivity, adjacency: str, grid: Fraction, k: int, per_user: int | None = None) -> int:
-    """How many steps one user can move the scores of k items in all, each rounded to whole steps."""
+    """Return the L1 sensitivity of k scores in steps, after rounding each score to whole steps."""
     return int(l1_distance(_in_whole_steps(sensitivity, grid), adjacency, k, per_user))
 
 
 def l1_steps_by_group(
     sensitivity: Sensitivity, adjacency: str, grid: Fraction, k: int, per_user: int | None = None
 ) -> int:
-    """How many steps to count for a group, where one user replaced can leave a group and come to another."""
+    """Return the same for one of several groups, where a replaced user can leave one group and join another."""
     return int(l1_distance_by_group(_in_whole_steps(sensitivity, grid), adjacency, k, per_user))
 
 
 @dataclass(frozen=True)
 class Reach:
-    """How far one user can move a score: `single` is max(down, up), and `both` is down + up, by two users."""
+    """The furthest that one user (`single`, max(down, up)) or two users (`both`, down + up) can move one score."""
 
     single: Fraction
     both: Fraction
 
     @classmethod
     def of(cls, sensitivity: Sensitivity) -> Reach:
-        """The reach of a sensitivity of adding one user, in units of score."""
+        """Return the reach of the sensitivity of adding one user, in units of score."""
         return cls(max(sensitivity.down, sensitivity.up), sensitivity.down + sensitivity.up)
 
 
 def _in_whole_steps(sensitivity: Sensitivity, grid: Fraction) -> Reach:
-    """The reach in steps, rounded up: scores that differ by x are at most ceil(x / grid) steps apart once rounded."""
+    """Return the reach in steps, rounded up: scores that differ by x are at most ceil(x / grid) steps apart."""
     reach = Reach.of(sensitivity)
     return Reach(Fraction(ceil(reach.single / grid)), Fraction(ceil(reach.both / grid)))
 
 
 def l1_distance(reach: Reach, adjacency: str, k: int, per_user: int | None = None) -> Fraction:
-    """How far one user can move the scores of k items in all.
+    """Return the L1 sensitivity of k scores: the furthest that one user can move them in total.
 
-    Let m = max(down, up) and w = down + up be the reach, and l the most items that a user touches (any number of them:
-    l = k).
+    Let m = max(down, up) and w = down + up be the reach, and l the contribution bound in items (l = k if unbounded).
 
     A user added or removed moves at most min(k, l) of the k scores, each by at most m: min(k, l) m.
 
-    A user replaced leaves at most l items and comes to at most l. Of the k items let a be among both, moved by at most
+    A user replaced leaves at most l items and joins at most l. Of the k items let a be among both, moved by at most
     w each, and b among one of the two, moved by at most m each. Then 2a + b <= 2l and a + b <= k, hence 2a + b <=
     2 min(k, l) and a + b <= min(k, 2l). Since m <= w <= 2m, the scores move by at most
     a w + b m = (2a + b) (w - m) + (a + b) (2m - w) <= 2 min(k, l) (w - m) + min(k, 2l) (2m - w),
@@ -205,10 +204,10 @@ def l1_distance(reach: Reach, adjacency: str, k: int, per_user: int | None = Non
 
 
 def l1_distance_by_group(reach: Reach, adjacency: str, k: int, per_user: int | None = None) -> Fraction:
-    """How far to count for a group, where one user replaced can leave a group and come to another.
+    """Return the L1 sensitivity to charge one of several groups, where a replaced user can leave one and join another.
 
-    Each of the two groups then sees a user removed or added alone, and both together must cost no more than one group
-    that sees the whole: so a removal or an addition is half of what is counted, or less.
+    Each of the two groups then sees only a removal or an addition, and both together must cost no more than one group
+    that sees the whole replacement. So the result is at least twice the distance of a removal or an addition.
     """
     alone = l1_distance(reach, adjacency, k, per_user)
     if adjacency == "add-remove":

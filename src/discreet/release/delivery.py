@@ -1,7 +1,7 @@
-"""Charge a release, draw it, and hold it back until the padding allows it to be seen.
+"""Charge a release, draw it, and withhold it until the padding has passed.
 
-Everything that takes private time, freeing the scores included, happens before a wait. What follows a wait depends on
-the release alone. A charge is visible on the ledger's file, so it has a wait of its own.
+Everything that takes private time, freeing the scores included, happens before a wait; the steps after a wait depend on
+the release alone. A charge is visible in the ledger's file, so it has a wait of its own.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class Delivery:
-    """The way of one release to its caller.
+    """A context that draws one release and delivers it.
 
-    Inside the block a request is made and drawn. The end of the block waits for the padding and stores the release in
-    the ledger. Errors wait as well. The caller deletes its references to the source and the request inside the block,
-    so that they are freed before the wait.
+    The caller makes and draws a request inside the block. The end of the block waits for the padding and stores the
+    release in the ledger; an error waits as well. The caller deletes its references to the source and the request
+    inside the block, so that they are freed before the wait.
     """
 
     def __init__(self, padding: Padding, charge: Charge | None = None, rng: Any = None) -> None:
@@ -37,7 +37,7 @@ class Delivery:
         return self
 
     def draw(self, request: AnyRequest) -> None:
-        """Probe the source, charge the ledger, and draw; or take the release that is stored for the same request."""
+        """Probe the source, charge the ledger, and draw; or take the release stored for the same request."""
         randomness, padding, charge = Randomness.of(self._rng), self._padding, self._charge
         if padding.is_auto:
             padding.choose_period(request.workload)
@@ -63,7 +63,7 @@ class Delivery:
             try:
                 self._padding.wait()
             finally:
-                # The lock is set even where the wait is interrupted.
+                # An interrupted wait must not leave the ledger unlocked.
                 if charge is not None and record is not None:
                     charge.lock(record)
         if error is not None:
@@ -81,7 +81,7 @@ def plan_charge(
 ) -> Charge | None:
     """Return the charge that a release will make, or None without a ledger.
 
-    `delta` is that of the release: a ledger that has none for it is refused before anything is read.
+    `delta` is the delta of the release. A ledger without room for it is refused before anything is read.
     """
     if ledger is None:
         for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset)):

@@ -1,13 +1,13 @@
-"""DiscoveryRequest: at most k items that nobody listed, found first and then selected, and what that promises.
+"""Request and draw at most k items by partition selection: find items that nobody listed, then select among them.
 
-Finding them is (e1, delta)-private, the selection among those found is e2-private, and so the two are (e1 + e2, delta).
-With groups each has its share of all three.
+Finding the items is (e1, delta)-private and the selection among them is e2-private; their composition is
+(e1 + e2, delta)-private. With groups, each group has its share of all three parameters.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,20 +34,20 @@ from discreet.sources.discovered import FoundItems, UnlistedGroups, UnlistedSour
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DiscoveryRequest:
-    """What a release of items that nobody listed is asked for; they are in the source alone, unread.
+    """A request for items that nobody listed; items and scores stay unread in the source.
 
     Attributes
     ----------
     source
-        Where the items and scores come from.
+        The source of the items and scores.
     k
-        How many items to release at most, in each group.
+        The largest number of items to release in each group.
     guarantee
-        What the release promises in all.
+        The guarantee of the whole release.
     share
-        What the release of one group promises; the same where there are no groups.
+        The guarantee of one group; equal to `guarantee` without groups.
     count_mechanism
-        What makes the counts of the release, or None where it has none.
+        The mechanism of the counts, or None without counts.
     """
 
     source: UnlistedSource
@@ -55,21 +55,27 @@ class DiscoveryRequest:
     guarantee: Guarantee
     share: Guarantee
     count_mechanism: CountMechanism | None = None
+    d: ClassVar[None] = None
+    requests: ClassVar[tuple[Request, ...]] = ()
 
     @property
     def groups(self) -> int | None:
-        """How many groups there are, or None."""
+        """The number of groups, or None without groups."""
         return len(self.source.keys) if isinstance(self.source, UnlistedGroups) else None
 
     @property
     def workload(self) -> Workload:
-        """What says how long the release takes: nothing that is public does."""
+        """The workload, whose size is private: nothing public determines how long the release takes."""
         return Workload(False, 0, self.k, self.count_mechanism is not None)
 
+    def describe(self) -> dict[str, Any]:
+        """Return nothing: the source and the guarantee hold every public parameter."""
+        return {}
+
     def draw(self, randomness: Randomness) -> AnyRelease:
-        """Take a snapshot, draw which items are kept, look them up, and release the top-k of those in each group."""
+        """Take a snapshot, draw the items to keep, look them up, and release the top-k of those in each group."""
         source, discovery, entropy = self.source, self.share.discovery, randomness.entropy
-        assert discovery is not None  # a request for items that nobody listed has one
+        assert discovery is not None  # every guarantee of a DiscoveryRequest has one
         with np.errstate(all="ignore"):
             with source.snapshot(draw_key(entropy)) as snapshot:
                 kept = [discovery.sample_kept_ranks(entropy, users, items) for users, items in snapshot.runs()]
@@ -81,9 +87,9 @@ class DiscoveryRequest:
         return GroupedRelease(by_key, self.guarantee, source.each_user, source.groups_per_user, source.names)
 
     def _release_found(self, found: FoundItems, randomness: Randomness) -> Release:
-        """Return the release of the kept items: of all of them, without an order, where they are at most k.
+        """Return the release of the kept items; at most k items are all released, without an order.
 
-        The kept items are the output of a private mechanism, so their scores are selected from as any others.
+        The kept items are the output of a private mechanism, so they serve as a public list.
         """
         grid, takes_all = self.source.grid, len(found.items) <= self.k
         kept = ArraySource(np.array(found.scores, np.int64), found.items, grid, grid)
@@ -103,7 +109,7 @@ class DiscoveryRequest:
 
 
 def make_discovery_request(source: UnlistedSource, k: Any, epsilon: Any, **terms: Any) -> DiscoveryRequest:
-    """The request that the arguments of `top_k` describe for items that nobody listed; the terms are `Asked`'s."""
+    """Return the request for partition selection that the arguments of `top_k` describe; `terms` are `Asked`'s."""
     asked = Asked(k, epsilon, **terms)
     if asked.sensitivity is not None:
         raise InvalidValueError("sensitivity must be left out, because the source knows its own")
@@ -136,5 +142,5 @@ def make_discovery_request(source: UnlistedSource, k: Any, epsilon: Any, **terms
 
 
 def draw_key(entropy: Entropy) -> str:
-    """Draw a key for the hash that decides which items of a user count; one for a release and its snapshot."""
+    """Draw the key of the hash that decides which items of a user count, one for each release."""
     return f"{entropy.bits(64):016x}"

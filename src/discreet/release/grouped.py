@@ -1,4 +1,4 @@
-"""GroupedRelease: a release for each of several public groups, made at once and promised for as a whole."""
+"""The release of a list for each of several public groups, made at once and under one guarantee."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ from discreet.release.release import (
 )
 from discreet.text import measure_width, pad_cell, printable, round_up
 
-# The lists of several groups as people and tables have them: side by side, to unfold, or as rows of one table.
+FORMAT = 2
+"""The format number of a release by group."""
 
 _ALL, _FEW, _FOLDED = 12, 3, 200
-"""Up to how many groups are printed whole, how many of more, and how many a page has to unfold."""
+"""The largest number of groups printed in full, the number printed of more groups, and the largest number that a page
+offers to unfold: lists beyond these are too long to read, and `to_frame` has them all."""
 
 _SIDE_BY_SIDE = (
     '<div style="display:flex;flex-wrap:wrap;gap:1em 2em;align-items:flex-start">'
@@ -44,7 +46,7 @@ _FOLDS = (
 )
 
 _GAP, _LONGEST = 4, 40
-"""How many blanks there are between lists, and how long a name can be where lists stand beside each other."""
+"""The number of blanks between two lists side by side, and the longest name there, so that two fit a wide terminal."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,12 @@ class GroupedListing:
     lists: dict[Any, Listing]
 
     def columns(self) -> list[str]:
-        """The names of what `rows` has; a group that is called like another column is told apart from it."""
+        """Return the names of the columns of `rows`; a group column named like another column gets a prefix."""
         own = self._own_columns()
         return [*(f"group_{name}" if name in own else name for name in self.names), *own]
 
     def rows(self) -> Iterator[list[Any]]:
-        """Each item of each group, the group first, in as many places as it has columns; None for what is not there."""
+        """Yield each item of each group, after the columns of the group; None for cells that a group does not have."""
         own = self._own_columns()
         for group, listing in self.lists.items():
             parts, names = group if len(self.names) > 1 else (group,), listing.columns()
@@ -77,23 +79,27 @@ class GroupedListing:
                 yield [*parts, *(cells.get(name) for name in own)]
 
     def describe_order(self) -> str:
-        """In which order the items are, in words."""
+        """Describe the order of the items in words."""
         return ", or ".join(sorted({listing.describe_order() for listing in self.lists.values()}))
 
     def to_lines(self) -> list[str]:
-        """The lists as lines of text, as many side by side as the terminal is wide for."""
-        import shutil  # what it stands on takes time to import, and few lists are of groups
+        """Return the lists as lines of text, as many side by side as the terminal is wide for."""
+        import shutil  # slow to import, and only lists by group need it
 
         few, width = len(self.lists) <= _ALL, shutil.get_terminal_size().columns
         shown = _ALL if few else _FEW
         blocks = self._make_blocks(shown, _LONGEST)
-        if _count_across(blocks, width) == 1:
-            # What stands alone on its line need not be cut.
+        widest = max(measure_width(line) for block in blocks for line in block)
+        across = min(len(blocks), max(1, (width + _GAP) // (widest + _GAP)))
+        if across == 1:
+            # Names need not be shortened if each list has its lines to itself.
             blocks = self._make_blocks(shown, None)
-        more = (
-            [] if few else [f"... and {len(self.lists) - _FEW:,} more groups (all of them: to_frame(), --format csv)"]
-        )
-        return [*_put_side_by_side(blocks, width), *more]
+        lines = []
+        for first in range(0, len(blocks), across):
+            row = zip_longest(*blocks[first : first + across], fillvalue="")
+            lines += ["".join(pad_cell(cell, widest + _GAP) for cell in cells).rstrip() for cells in row]
+        more = f"... and {len(self.lists) - _FEW:,} more groups (all of them: to_frame(), --format csv)"
+        return lines if few else [*lines, more]
 
     def _make_blocks(self, count: int, longest: int | None) -> list[list[str]]:
         return [
@@ -102,7 +108,7 @@ class GroupedListing:
         ]
 
     def to_html(self) -> str:
-        """Return the lists side by side, or, if there are many groups, folded one by one; no script is needed."""
+        """Return the lists of few groups side by side, those of more to unfold one by one, without a script."""
         from discreet.html_text import render_html
 
         template = _SIDE_BY_SIDE if len(self.lists) <= _ALL else _FOLDS
@@ -113,36 +119,8 @@ class GroupedListing:
         return islice(self.lists.items(), count)
 
     def _own_columns(self) -> list[str]:
-        """The columns of the lists without the group: what one of them has, all have, if only with nothing in it."""
+        """Return the columns of the lists without the group: all columns that some list has."""
         return max((listing.columns() for listing in self.lists.values()), key=len)
-
-
-def name_group(group: Any) -> str:
-    """A group on one line; the parts of one of several columns with commas between."""
-    return ", ".join(map(printable, group)) if isinstance(group, tuple) else printable(group)
-
-
-def _put_side_by_side(blocks: list[list[str]], width: int) -> list[str]:
-    """Blocks of lines in rows, each with as many of equal width as fit, and at least one."""
-    widest, across = _find_widest(blocks), _count_across(blocks, width)
-    lines = []
-    for first in range(0, len(blocks), across):
-        row = zip_longest(*blocks[first : first + across], fillvalue="")
-        lines += ["".join(pad_cell(cell, widest + _GAP) for cell in cells).rstrip() for cells in row]
-    return lines
-
-
-def _count_across(blocks: list[list[str]], width: int) -> int:
-    """How many blocks beside each other fit, and at least one."""
-    return min(len(blocks), max(1, (width + _GAP) // (_find_widest(blocks) + _GAP)))
-
-
-def _find_widest(blocks: list[list[str]]) -> int:
-    return max(measure_width(line) for block in blocks for line in block)
-
-
-FORMAT = 2
-"""What a release by group is written as."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,11 +132,11 @@ class GroupedRelease(Mapping[Any, Release]):
     releases
         The release of each group; its guarantee is the group's own share.
     guarantee
-        What all groups together promise.
+        The guarantee of all groups together.
     each_user
-        "one" where a user counts in one group alone, "many" where in several.
+        "one" if a user counts in one group only, "many" if in several.
     groups_per_user
-        In how many groups at most a user counts.
+        The contribution bound in groups.
     names
         The names of the columns that make a group.
 
@@ -195,17 +173,17 @@ class GroupedRelease(Mapping[Any, Release]):
 
     @property
     def k(self) -> int:
-        """How many items of each group were released, or at most, where they had to be found."""
+        """The number of items released in each group, or the largest number where items had to be found."""
         first = next(iter(self.values()))
         return first.k if first.asked is None else first.asked
 
     @property
     def private(self) -> bool:
-        """False where the caller passed a random generator: a release that can be drawn again protects nobody."""
+        """False if the caller passed a random generator: a release that can be drawn again protects nobody."""
         return all(release.private for release in self.releases.values())
 
     def to_frame(self, library: str | None = None) -> Any:
-        """The items of all groups as one table, as `Release.to_frame` has it, with the group before the item.
+        """Return the items of all groups as one table, as `Release.to_frame` does, with the group before the item.
 
         Examples
         --------
@@ -220,7 +198,7 @@ class GroupedRelease(Mapping[Any, Release]):
         return make_frame(self.listing, library)
 
     def to_dict(self) -> dict[str, Any]:
-        """The release in terms that JSON can hold. Groups that have the same guarantee name it by its place."""
+        """Return the release as JSON data. Groups refer to their guarantee by its place in one list."""
         places = {id(release.guarantee): release.guarantee for release in self.releases.values()}
         order = {number: place for place, number in enumerate(places)}
         return {
@@ -232,30 +210,31 @@ class GroupedRelease(Mapping[Any, Release]):
             "private": self.private,
             "guarantees": [guarantee.to_dict() for guarantee in places.values()],
             "groups": [
-                _member_to_dict(group, release, order[id(release.guarantee)])
+                {"group": label_to_json(group), **items, **counts, "guarantee": order[id(release.guarantee)]}
                 for group, release in self.releases.items()
+                for items, counts in [items_to_dict(release)]
             ],
         }
 
     def to_json(self, indent: int | None = None) -> str:
-        """The release as JSON text, as `Release.to_json` has it."""
+        """Return the release as JSON text, as `Release.to_json` does."""
         return to_json_text(add_decimals(self), indent)
 
     def statement(self, ledger: Any = None) -> str:
-        """What the release promises and what it does not, as `Release.statement` has it."""
+        """Return the privacy statement in Markdown, as `Release.statement` does."""
         from discreet.release.statement import make_statement
 
         return make_statement(self, ledger)
 
     def registry(self, ledger: Any = None, answers: Any = None) -> dict[str, Any]:
-        """The release as an entry of the public registry of deployments, as `Release.registry` has it."""
+        """Return an entry for the public registry of deployments, as `Release.registry` does."""
         from discreet.release.registry import make_registry_entry
 
         return make_registry_entry(self, ledger, answers)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> GroupedRelease:
-        """The release that `to_dict` wrote."""
+        """Return the release that `to_dict` wrote."""
         try:
             return _read_groups(data)
         except MALFORMED as error:
@@ -264,7 +243,7 @@ class GroupedRelease(Mapping[Any, Release]):
 
     @classmethod
     def from_json(cls, text: str) -> GroupedRelease:
-        """The release that `to_json` wrote."""
+        """Return the release that `to_json` wrote."""
         return cls.from_dict(from_json_text(text, "GroupedRelease"))
 
     def __repr__(self) -> str:
@@ -274,76 +253,67 @@ class GroupedRelease(Mapping[Any, Release]):
         return "\n".join([f"{self._title()}:", *self.listing.to_lines(), *self.notes()])
 
     def _repr_html_(self) -> str:
-        """The notebook view."""
+        """Return the notebook view."""
         from discreet.html_text import make_html_view
 
         return make_html_view(self._title(), self.listing.to_html(), self.notes())
 
     @property
     def listing(self) -> GroupedListing:
-        """The lists of all groups as they are printed, in rows and lines."""
+        """The lists of all groups for display, in rows and lines."""
         return GroupedListing(self.names, {group: release.listing for group, release in self.items()})
 
     def _title(self) -> str:
         by = "" if self.names == ("group",) else f" by {' and '.join(map(printable, self.names))}"
         order = self.listing.describe_order()
         top = "Top" if all(release.k == self.k for release in self.values()) else "Up to"
-        return f"{top} {self.k:,} of {self._count_items()} in each of {count_groups(len(self))}{by}, {order}"
-
-    def _count_items(self) -> str:
-        """Of how many items a group's list is, in words."""
         sizes = sorted({release.d for release in self.values() if release.d is not None})
-        if not sizes:
-            return "those found"
-        return f"{sizes[0]:,} items" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,} items"
+        items = f"{sizes[0]:,} to {sizes[-1]:,} items" if len(sizes) > 1 else "those found"
+        if len(sizes) == 1:
+            items = f"{sizes[0]:,} items"
+        return f"{top} {self.k:,} of {items} in each of {count_groups(len(self))}{by}, {order}"
 
     def notes(self) -> list[str]:
-        """What is promised, and what has to be known to read the list, in lines for people."""
+        """Return lines for people: the guarantee, and caveats about the lists."""
         if self.each_user == ONE:
             counts_in = "counts in one group alone"
         else:
             share = round_up(max(release.guarantee.epsilon for release in self.values()))
             counts_in = f"counts in up to {count_groups(self.groups_per_user)} at {share} each"
         terms, drawn_by, *warnings = describe_terms(self.guarantee, self.private, counts_in)
-        first = next(iter(self.values()))
-        said = [*self._describe_support(), terms, drawn_by, *self._describe_counts(), *warnings]
-        return [*said, *describe_values(first, " of a group"), *describe_doubts(first)]
-
-    def _describe_support(self) -> list[str]:
-        """In how many groups the data did not support all the items asked for."""
+        said, first = [terms, drawn_by], next(iter(self.values()))
         fewer = sum(describe_support(release) is not None for release in self.values())
-        if not fewer:
-            return []
-        return [f"in {fewer:,} of {count_groups(len(self))} the data do not support all {self.k:,} at this epsilon"]
-
-    def _describe_counts(self) -> list[str]:
-        """Whom counts leave out, where a user may have been in more groups than count."""
-        counted = next(iter(self.values())).counts is not None
-        if not counted or self.groups_per_user >= len(self):
-            return []
-        return ["counts are of the users who count in the group, without those who were there and count elsewhere"]
+        if fewer:
+            support = (
+                f"in {fewer:,} of {count_groups(len(self))} the data do not support all {self.k:,} at this epsilon"
+            )
+            said = [support, *said]
+        if first.counts is not None and self.groups_per_user < len(self):
+            said += ["counts are of the users who count in the group, without those who were there and count elsewhere"]
+        return [*said, *warnings, *describe_values(first, " of a group"), *describe_doubts(first)]
 
 
 AnyRelease = Release | GroupedRelease
 
 
 def read_release(data: Any) -> AnyRelease:
-    """The release that some `to_dict` wrote, by group or not: its format says which."""
+    """Return the release that some `to_dict` wrote, by group or not, according to its format number."""
     by_group = isinstance(data, dict) and data.get("format") == FORMAT
     return GroupedRelease.from_dict(data) if by_group else Release.from_dict(data)
 
 
 def count_groups(count: int) -> str:
-    """So many groups, in words."""
+    """Return a number of groups in words."""
     return f"{count:,} group{'' if count == 1 else 's'}"
 
 
-def _member_to_dict(group: Any, release: Release, guarantee: int) -> dict[str, Any]:
-    items, counts = items_to_dict(release)
-    return {"group": label_to_json(group), **items, **counts, "guarantee": guarantee}
+def name_group(group: Any) -> str:
+    """Return a group on one line; the parts of a group of several columns are separated by commas."""
+    return ", ".join(map(printable, group)) if isinstance(group, tuple) else printable(group)
 
 
 def _read_groups(data: dict[str, Any]) -> GroupedRelease:
+    """Return the release in the data; raise ValueError unless the total is what the shares of the groups add up to."""
     if data["format"] != FORMAT or not data["groups"] or data["each_user"] not in (ONE, MANY):
         raise ValueError
     guarantees, private = dict(enumerate(map(Guarantee.from_dict, data["guarantees"]))), bool(data["private"])
@@ -354,20 +324,13 @@ def _read_groups(data: dict[str, Any]) -> GroupedRelease:
     if len(releases) < len(data["groups"]):
         raise ValueError
     total, names = Guarantee.from_dict(data["guarantee"]), tuple(map(str, data["names"]))
-    release = GroupedRelease(releases, total, data["each_user"], int(data["groups_per_user"]), names)
-    _check_parts(release)
-    return release
-
-
-def _check_parts(release: GroupedRelease) -> None:
-    """Raises unless the whole promises what its groups add up to, and a group has as many parts as it has names."""
-    most, names = release.groups_per_user, release.names
-    shares = Counter(each.guarantee.epsilon for each in release.values())
-    if not 1 <= most <= (1 if release.each_user == ONE else len(release)):
+    most, shares = int(data["groups_per_user"]), Counter(each.guarantee.epsilon for each in releases.values())
+    if not 1 <= most <= (1 if data["each_user"] == ONE else len(releases)):
         raise ValueError
-    if release.guarantee.epsilon != sum_of_largest(shares.items(), most):
+    if total.epsilon != sum_of_largest(shares.items(), most):
         raise ValueError
     if not names or (
-        len(names) > 1 and any(not isinstance(group, tuple) or len(group) != len(names) for group in release)
+        len(names) > 1 and any(not isinstance(group, tuple) or len(group) != len(names) for group in releases)
     ):
         raise ValueError
+    return GroupedRelease(releases, total, data["each_user"], most, names)

@@ -1,9 +1,9 @@
-"""GroupedRequest: k items of each of several groups, and what their release promises in all.
+"""Request and draw k items of each of several groups, within one guarantee.
 
 A user counts in at most g groups, and each group has a g-th of epsilon, of the selection and of the counts. Adding or
-removing a user changes g groups at most, so that the whole costs what the g costliest groups cost together. A user who
-is replaced can leave g groups and come to g others: each of these 2g sees half of the change that the sensitivity of
-"swap" allows for, and a mechanism that is linear charges it half, so that the whole costs the same.
+removing a user changes at most g groups, so the total cost is that of the g costliest groups. A user who is replaced
+can leave g groups and join g others. Each of these 2g groups sees half of the change that the sensitivity of "swap"
+allows for, and a linear mechanism loses half as much for it, so the total is the same.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from discreet.release.request import (
     make_request,
     make_terms,
 )
-from discreet.sources.base import GroupedSource, Source
+from discreet.sources.base import GroupedSource
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupedRequest:
-    """What a release by group is asked for; the scores are in the source alone, unread.
+    """A request for a list in each group; the scores stay unread in the source.
 
     Attributes
     ----------
     source
-        Where the scores come from.
+        The source of the scores.
     requests
-        What is asked of each group, in the order of the source; its guarantee is the group's own share.
+        The request of each group, in the order of the source; its guarantee is the group's own share.
     guarantee
-        What the release of all groups promises.
+        The guarantee of the release of all groups.
     """
 
     source: GroupedSource
@@ -57,38 +57,47 @@ class GroupedRequest:
 
     @property
     def k(self) -> int:
-        """How many items of each group to release."""
+        """The number of items to release in each group."""
         return self.requests[0].k
 
     @property
     def d(self) -> int:
-        """How many items the largest of the groups has."""
+        """The number of items in the largest group."""
         return max(request.d for request in self.requests)
 
     @property
     def takes_all_items(self) -> bool:
-        """Whether every group is released whole, which needs no draw and costs nothing."""
+        """True if every group is released whole, which needs no draw and costs nothing."""
         return all(request.takes_all_items for request in self.requests)
 
     @property
     def has_counts(self) -> bool:
-        """Whether the release has counts, which it has for all groups or for none."""
+        """True if the release has counts; either all groups have counts or none has."""
         return self.requests[0].count_mechanism is not None
 
     @property
+    def groups(self) -> int:
+        """The number of groups."""
+        return len(self.requests)
+
+    def describe(self) -> dict[str, Any]:
+        """Return nothing: the source and the requests of the groups hold every public parameter."""
+        return {}
+
+    @property
     def workload(self) -> Workload:
-        """What says how long the release takes."""
+        """The public sizes that determine how long the release takes."""
         typed = all(request.source.typed for request in self.requests)
         items, groups = sum(request.d for request in self.requests), len(self.requests)
         return Workload(typed, items, self.k * groups, self.requests[0].has_numbers, groups)
 
     def draw(self, randomness: Randomness) -> GroupedRelease:
-        """Take one snapshot of all groups, draw them one after the other, and look up the items of all at once."""
+        """Take one snapshot of all groups, draw one group after the other, and look up the items of all at once."""
         source, requests = self.source, self.requests
         items: list[list[Any] | Ranks]
         if self.takes_all_items and not self.has_counts:
             drawn = [Drawn() for _ in requests]
-            # Groups of one domain share a source that lists it: each is asked once.
+            # Groups that share a source share its list of items, which is read once.
             sources = {id(request.source): request.source for request in requests}
             listed = {number: one.every_item() for number, one in sources.items()}
             items = [listed[id(request.source)] for request in requests]
@@ -112,37 +121,27 @@ class GroupedRequest:
 
 
 def make_listed_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> Request | GroupedRequest:
-    """The same for scores of a public list of items, which items that are to be found do not have."""
+    """Return the request that the arguments of `top_k` describe for scores of one public list or of several groups."""
     make = make_grouped_request if isinstance(scores, GroupedSource) else make_request
     return make(scores, k, epsilon, **terms)
 
 
 def make_grouped_request(source: GroupedSource, k: Any, epsilon: Any, **terms: Any) -> GroupedRequest:
-    """The request that the arguments of `top_k` describe for a source by group; the terms are those of `Asked`."""
+    """Return the request that the arguments of `top_k` describe for a source by group; `terms` are `Asked`'s."""
     asked = Asked(k, epsilon, **terms)
     known: dict[tuple[Any, ...], Terms] = {}
     requests = []
-    for key, member in zip(source.keys, source.members, strict=True):
-        facts = _public_facts(member)
+    for key, each in zip(source.keys, source.members, strict=True):
+        # Terms depend on these public facts alone, so that groups with equal facts share their terms.
+        facts = (
+            each.d, each.grid, each.between_steps, each.sensitivity, each.fractional, each.max_items_per_user,
+            each.adjacency,
+        )  # fmt: skip
         if facts not in known:
-            share = GroupShare(key, source.groups_per_user)
-            known[facts] = make_terms(member, asked, share)
-        requests.append(Request(member, *known[facts]))
-    _check_alike([guarantee for _, guarantee, *_ in known.values()])
-    return GroupedRequest(source, requests, _total_guarantee(requests, source.groups_per_user))
-
-
-def _public_facts(member: Source) -> tuple[Any, ...]:
-    """What the terms of a release depend on: groups that are alike in it share their terms."""
-    steps = member.grid, member.between_steps
-    moved = member.sensitivity, member.fractional, member.max_items_per_user
-    return member.d, *steps, *moved, member.adjacency
-
-
-def _check_alike(guarantees: list[Guarantee]) -> None:
-    """Raises unless one user means the same in all groups, and each can be charged half of a replacement."""
-    first = guarantees[0]
-    for other in guarantees[1:]:
+            known[facts] = make_terms(each, asked, GroupShare(key, source.groups_per_user))
+        requests.append(Request(each, *known[facts]))
+    first, *others = [guarantee for _, guarantee, *_ in known.values()]
+    for other in others:
         for name, one, another in (
             ("adjacency", first.adjacency, other.adjacency),
             ("sensitivity", first.sensitivity.sides, other.sensitivity.sides),
@@ -150,10 +149,11 @@ def _check_alike(guarantees: list[Guarantee]) -> None:
             if one != another:
                 raise InvalidValueError(f"{name} must be the same for all groups, and is {one!r} and {another!r}")
     check_group_mechanism(first.mechanism, first.adjacency)
+    return GroupedRequest(source, requests, _total_guarantee(requests, source.groups_per_user))
 
 
 def _total_guarantee(requests: list[Request], groups_per_user: int) -> Guarantee:
-    """What all groups promise together: sums over the costliest ones that a user can be in."""
+    """Return the guarantee of all groups together: sums over the costliest groups that one user can be in."""
     promised = {id(request.guarantee): request.guarantee for request in requests}
     sizes = Counter(id(request.guarantee) for request in requests)
 
@@ -162,10 +162,10 @@ def _total_guarantee(requests: list[Request], groups_per_user: int) -> Guarantee
         return sum_of_largest(costs, groups_per_user)
 
     epsilon, counts = add_up(lambda each: each.epsilon), add_up(lambda each: each.counts_epsilon)
-    # Where a group that is released whole spends on its counts what others spend on both, no one split is that of all.
+    # A group that is released whole spends all on its counts, others spend on both: then no split holds for all groups.
     is_split = add_up(lambda each: each.selection_epsilon) + counts == epsilon
     rho, first = add_up(lambda each: each.zcdp), requests[0].guarantee
-    # Groups of few items may have less noise; what is said of all is the most.
+    # Groups of few items may have less noise; the total guarantee states the largest sensitivity.
     limit = max((each.sensitivity for each in promised.values()), key=lambda one: one.l1 or 0)
     parts = counts if is_split else Fraction(0)
     return replace(first, epsilon=epsilon, sensitivity=limit, zcdp=rho, counts_epsilon=parts)

@@ -1,4 +1,4 @@
-"""Guarantee: what a release promises, in numbers that accountants and ledgers add up."""
+"""The guarantee of a release: exact privacy parameters that accountants and ledgers add up."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Guarantee:
-    """What a release promises.
+    """The privacy guarantee of a release.
 
     Attributes
     ----------
     epsilon
-        The pure differential privacy parameter spent in all, as an exact fraction.
+        The total epsilon of pure differential privacy, as an exact fraction.
     adjacency
-        "add-remove" or "swap": what two neighbouring inputs differ by.
+        "add-remove" or "swap": the difference between two neighbouring inputs.
     sensitivity
-        How far a score can move between neighbours.
+        The furthest that a score can move between neighbours.
     mechanism
         The mechanism that made the release.
     zcdp
         The rho of zero-concentrated differential privacy, for composition.
     counts_epsilon
-        How much of epsilon the counts cost; 0 without counts, and for groups that divide epsilon in different ways.
+        The part of epsilon that the counts cost; 0 without counts, and for groups that divide epsilon differently.
     discovery
-        How items that nobody listed were found, or None where they come from a public list.
+        The partition selection that found the items, or None for items of a public list.
     """
 
     epsilon: Fraction
@@ -53,27 +53,27 @@ class Guarantee:
 
     @property
     def delta(self) -> Fraction:
-        """The delta of (epsilon, delta)-differential privacy: 0, but for items that nobody listed."""
+        """The delta of (epsilon, delta)-differential privacy: 0 except for partition selection."""
         return Fraction(0) if self.discovery is None else self.discovery.delta
 
     @property
     def threshold(self) -> int | None:
-        """About how many people an item that nobody listed needs to be found; None where there is a list."""
+        """The approximate number of people that an item needs to be found; None for items of a public list."""
         return None if self.discovery is None else self.discovery.threshold
 
     @property
     def discovery_epsilon(self) -> Fraction:
-        """How much of epsilon it costs to find the items; 0 where there is a list of them."""
+        """The part of epsilon that finding the items costs; 0 for items of a public list."""
         return Fraction(0) if self.discovery is None else self.discovery.epsilon
 
     @property
     def selection_epsilon(self) -> Fraction:
-        """How much of epsilon the selection of the items costs; the rest is for the counts and for finding them."""
+        """The part of epsilon that the selection costs; the rest is for the counts and for finding the items."""
         rest = self.epsilon - self.counts_epsilon if self.counts_epsilon else self.epsilon
         return rest if self.discovery is None else rest - self.discovery.epsilon
 
     def to_dict(self) -> dict[str, Any]:
-        """The guarantee in terms that JSON can hold; fractions are strings."""
+        """Return the guarantee as JSON data; fractions are strings."""
         split = {"selection_epsilon": str(self.selection_epsilon), "counts_epsilon": str(self.counts_epsilon)}
         return {
             "epsilon": str(self.epsilon),
@@ -86,7 +86,7 @@ class Guarantee:
         }
 
     def to_floats(self) -> dict[str, float]:
-        """Its numbers for programs that do without fractions: the least floats that are not below; none where none is.
+        """Return the parameters as the least floats not below the exact ones, without those above all floats.
 
         Examples
         --------
@@ -98,22 +98,22 @@ class Guarantee:
         return {name: found for name, number in numbers.items() if isfinite(found := float_above(number))}
 
     def to_dp_event(self, accountant: str | None = None, without_delta: bool = False) -> Any:
-        """The guarantee as a DpEvent of Google's dp-accounting, never better than it is.
+        """Return the guarantee as a DpEvent of Google's dp-accounting, never stronger than it is.
 
         Parameters
         ----------
         accountant
             "pld" for a PLDAccountant: an event that loses exactly epsilon, only under add-remove. "rdp" for an
-            RdpAccountant: the rho of zCDP, which is the better one for many releases and a poor one for few. By default
-            "pld" under add-remove and "rdp" under swap. The accountant's relation must be that of the guarantee.
+            RdpAccountant: the rho of zCDP, which is tighter for many releases and looser for few. By default "pld"
+            under add-remove and "rdp" under swap. The accountant's relation must be that of the guarantee.
         without_delta
-            No event there has a delta. With True the event is that of epsilon alone, and you ask the accountant for a
-            delta that is less by `delta`; a guarantee that has one is refused otherwise.
+            Events of dp-accounting have no delta. With True the event covers epsilon alone, and you ask the accountant
+            for a delta that is smaller by `delta`; otherwise a guarantee with a delta is refused.
 
         Returns
         -------
         DpEvent
-            With counts and for "pld", the selection and the counts composed, and so is what finding the items cost.
+            For "pld", the composition of the selection, the counts and the partition selection.
 
         Examples
         --------
@@ -130,10 +130,15 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Guarantee:
-        """The guarantee that `to_dict` wrote."""
+        """Return the guarantee that `to_dict` wrote."""
         sensitivity, mechanism = Sensitivity.from_dict(data["sensitivity"]), mechanism_from_dict(data["mechanism"])
         if mechanism.releases_values != (sensitivity.l1 is not None):
             raise ValueError
+        found = data.get("discovery")
+        if found is not None:
+            from discreet.mechanisms.discovery import Discovery
+
+            found = Discovery.from_dict(found, data["delta"], data["adjacency"])
         return cls(
             fraction_from_json(data["epsilon"], "epsilon"),
             data["adjacency"],
@@ -141,14 +146,5 @@ class Guarantee:
             mechanism,
             fraction_from_json(data["zcdp"], "zcdp"),
             fraction_from_json(data.get("counts_epsilon", 0), "counts_epsilon"),
-            _read_discovery(data),
+            found,
         )
-
-
-def _read_discovery(data: dict[str, Any]) -> Discovery | None:
-    found = data.get("discovery")
-    if found is None:
-        return None
-    from discreet.mechanisms.discovery import Discovery
-
-    return Discovery.from_dict(found, data["delta"], data["adjacency"])

@@ -1,7 +1,7 @@
-"""Running time made coarse: a release that returns only at whole multiples of a period.
+"""Make running time coarse: a release returns only at whole multiples of a period.
 
-How long a draw takes depends on the scores. Whoever can time it sees then only in which multiple it ended: with a
-period well above the usual time that is the first, whatever the scores, and nothing is seen.
+The time of a draw depends on the scores. An observer of a padded release learns only the multiple at which it ended;
+with a period well above the usual time that is the first multiple, whatever the scores.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from discreet.privacy import positive
 AUTO = "auto"
 
 _LONGEST = 3600
+"""The longest period in seconds: an hour, far above any release."""
 _SPIN = 0.002
-"""How long before the end to stop sleeping: a sleeping process is woken up late by up to this."""
+"""The seconds before the end at which sleeping stops: the operating system wakes a process late by up to this much."""
 
 
 class Workload(NamedTuple):
-    """What is public about how long a release takes: k of d scores in all, of a type of the machine, in some groups."""
+    """The public facts that determine how long a release takes: k of d scores, their type, counts and groups."""
 
     typed: bool
     d: int
@@ -33,16 +34,16 @@ class Workload(NamedTuple):
 
 
 class Padding:
-    """Ends what is visible at whole multiples of a period since `begun`; without a period, at once.
+    """A clock that ends visible steps at whole multiples of a period since `begun`; without a period, at once.
 
     Parameters
     ----------
     pad_to
         The period in seconds, "auto" or None, as the caller gave it.
     begun
-        When the clock started, by `time.monotonic`; by default now.
+        The start of the clock by `time.monotonic`; by default now.
     from_file
-        Whether the clock also sees the command line load its parts and read a file.
+        True if the clock also covers the start of the command line and reading a file.
     """
 
     def __init__(self, pad_to: Any, begun: float | None = None, from_file: bool = False) -> None:
@@ -52,22 +53,22 @@ class Padding:
         self._seconds = None if self.is_auto else period(pad_to, 1, 1)
 
     def add_elapsed(self, seconds: float) -> None:
-        """Counts what was done for the release before the clock started."""
+        """Add the time spent on the release before the clock started."""
         self._begun -= seconds
 
     def choose_period(self, work: Workload) -> None:
-        """Chooses the period of "auto" for some work, on scores that must all have one type of the machine."""
+        """Choose the period of "auto" for a workload, whose scores must all have one machine type."""
         check_auto(work.typed)
         self._seconds = period(AUTO, work.d, work.k, work.counts, self._from_file, work.groups)
 
     def wait(self) -> None:
-        """Returns at a whole multiple of the period; at once without one."""
+        """Wait for a whole multiple of the period; return at once without a period."""
         if self._seconds is not None:
             wait_for_multiple(self._begun, self._seconds)
 
     @contextmanager
     def delay_errors(self) -> Iterator[None]:
-        """Lets errors from inside out at whole multiples as well: what came before them was read in its own time."""
+        """Delay errors of the block to whole multiples as well, because they follow reads that took private time."""
         try:
             yield
         except Exception:
@@ -76,7 +77,7 @@ class Padding:
 
 
 def check_auto(typed: bool) -> None:
-    """Raises where how long a release takes depends on more than the number of its scores."""
+    """Raise if the time of a release depends on more than the number of its scores."""
     if not typed:
         raise InvalidValueError(
             "pad_to must be a number of seconds, not 'auto', unless the scores are a column or an array of a numeric "
@@ -86,9 +87,9 @@ def check_auto(typed: bool) -> None:
 
 
 def period(pad_to: Any, d: int, k: int, counts: bool = False, from_file: bool = False, groups: int = 1) -> float | None:
-    """The seconds that `pad_to` stands for, in a release of k of d items, with counts or without; None for no padding.
+    """Return the seconds that `pad_to` means for a release of k of d items, or None for no padding.
 
-    A count takes much longer to draw than an item.
+    Drawing a count takes about as long as drawing 200 items.
     """
     if pad_to is None:
         return None
@@ -101,16 +102,16 @@ def period(pad_to: Any, d: int, k: int, counts: bool = False, from_file: bool = 
 
 
 def default_period(d: int, k: int, from_file: bool = False, groups: int = 1) -> float:
-    """A power of two, in seconds, several times what a release of k of d scores takes: public inputs alone."""
-    # A draw that takes long is one of many groups, whose times add up to about their mean.
+    """Return a power of two in seconds, several times what a release of k of d scores takes; all inputs are public."""
+    # The draws of many groups add up, and slow ones average out.
     begin = 0.025 + 0.002 * (groups - 1)
-    # From a file, what loads the command line and Arrow comes on top, and for each item its label.
+    # A file adds the start of the command line and of Arrow, and the label of each item.
     reading = 1.5 + 4e-6 * d if from_file else 0
     return float(2.0 ** math.ceil(math.log2(begin + 1e-7 * d + 2e-6 * k + reading)))
 
 
 def wait_for_multiple(begun: float, seconds: float) -> None:
-    """Returns when a whole number of periods, at least one, has passed since `begun` (of `time.monotonic`)."""
+    """Wait until a whole number of periods, at least one, has passed since `begun` (by `time.monotonic`)."""
     end = begun + seconds * max(1, math.ceil((time.monotonic() - begun) / seconds))
     while (left := end - time.monotonic()) > 0:
         if left > _SPIN:

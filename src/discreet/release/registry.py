@@ -1,7 +1,8 @@
-"""A release as an entry of the public registry of deployments (github.com/opendp/deployments-registry-data), all tiers.
+"""Write a release as an entry of the public registry of deployments (github.com/opendp/deployments-registry-data).
 
-The names of fields and the values to choose from are those of its schema. What the library knows is filled in; what it
-cannot know is empty, and asked for in `questions`, by the name of the field. A known text and an answer stand together.
+Field names and choices are those of schemas/deployments-schema.yaml there, read in November 2026. Known fields are
+filled in; the others are empty and listed in `questions`. YAML is written by hand, because no dependency writes it with
+the questions as comments: texts stand in double quotes as in JSON, texts of several lines in blocks.
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import date
 from fractions import Fraction
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import InvalidValueError, quote, suggestion
+from discreet.errors import InvalidTypeError, InvalidValueError, quote, suggestion
 from discreet.exact.ball import float_above
 from discreet.release.statement import (
     ARITHMETIC,
@@ -27,7 +27,6 @@ from discreet.release.statement import (
     SIDE_CHANNELS,
     Statable,
     Subject,
-    check_answers,
     describe_adjacency,
     describe_ledger,
     describe_sensitivity,
@@ -40,10 +39,6 @@ from discreet.text import decimal_above, printable
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
 
-
-# The fields of the registry of deployments, by section, in its order, and what is asked where the library cannot know.
-#
-# Names and choices were read in schemas/deployments-schema.yaml of opendp/deployments-registry-data, November 2026.
 
 SECTIONS = {
     "basic": (
@@ -62,7 +57,7 @@ SECTIONS = {
     "implementation": ("preprocessing_and_hyperparameter_tuning", "mechanisms", "justification"),
     "administrative": ("sources", "notes", "registry_authors"),
 }  # fmt: skip
-"""The fields of `deployment`."""
+"""The fields of `deployment` by section, in the order of the registry."""
 
 LISTS = ("basic.data_curators", "administrative.registry_authors")
 """The fields that hold several texts."""
@@ -76,7 +71,7 @@ CHOICES = {
     "deployment_model.data_source_type": ("Static", "Dynamic"),
     "deployment_model.access_type": ("Interactive", "Non-interactive"),
 }
-"""What an answer can be, where the registry has a list."""
+"""The values that an answer can have, where the registry has a list."""
 
 QUESTIONS = {
     "url_slug": "By which short name should the entry be found?",
@@ -107,63 +102,14 @@ QUESTIONS = {
     "administrative.sources": "Where can people read about it, and find the lists?",
     "administrative.registry_authors": "Who filled in this entry?",
 }  # fmt: skip
-"""What the library cannot know, by field."""
+"""The question for each field that the library cannot know."""
 
 
-# An entry of the registry as YAML, with each question as a comment beside the field that it is about.
-#
-# Written by hand: no library that discreet needs writes YAML, and none that does would write the comments. Texts are in
-# double quotes, as JSON has them, which YAML reads as well; those of several lines are blocks.
+_TO_BE_COMPLETED = ("dp_variant.unprotected_quantities", "implementation.mechanisms")
+"""Fields that the library fills in part, and the publisher completes."""
 
 _UNPRINTABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-
-
-def entry_to_yaml(entry: Mapping[str, Any]) -> str:
-    """The entry as YAML, without its questions but for the comments."""
-    questions = entry.get("questions", {})
-    rest = {name: value for name, value in entry.items() if name != "questions"}
-    return "\n".join(_write_mapping(rest, "", "", questions)) + "\n"
-
-
-def _write_mapping(mapping: Mapping[str, Any], indent: str, path: str, questions: Mapping[str, str]) -> Iterator[str]:
-    for name, value in mapping.items():
-        # Questions name a field by its section and its name: all sections are below "deployment".
-        field = name if not path or path == "deployment" else f"{path}.{name}"
-        comment = f"  # {questions[field]}" if field in questions else ""
-        if isinstance(value, Mapping) and value:
-            yield f"{indent}{name}:{comment}"
-            yield from _write_mapping(value, f"{indent}  ", field, questions)
-        elif isinstance(value, list) and value:
-            yield f"{indent}{name}:{comment}"
-            yield from (f"{indent}  - {_quote(each)}" for each in value)
-        elif isinstance(value, str) and _is_block(value):
-            yield f"{indent}{name}: |-{comment}"
-            yield from (f"{indent}  {line}" if line else "" for line in value.split("\n"))
-        else:
-            yield f"{indent}{name}: {_quote(value)}{comment}"
-
-
-def _is_block(text: str) -> bool:
-    """Whether a text of several lines reads back from a block as it is."""
-    first, *others = text.split("\n")
-    return (
-        bool(others) and "".join([first, *others]).isprintable() and first.strip() == first != "" and bool(others[-1])
-    )
-
-
-def _quote(value: Any) -> str:
-    """A value on one line, in a form that JSON and YAML share."""
-    if isinstance(value, float):
-        return _write_float(value)
-    text = json.dumps(value, ensure_ascii=False)
-    # YAML does not take these as they are, and their escapes are those of JSON.
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _write_float(value: float) -> str:
-    """A float that is not negative, as readers of YAML 1.1 know it: with a point and a signed exponent."""
-    mantissa, sign, exponent = repr(value).partition("e")
-    return f"{mantissa if '.' in mantissa else f'{mantissa}.0'}{sign}{exponent}"
+"""The characters that YAML does not allow in a text."""
 
 
 def make_registry_entry(
@@ -171,151 +117,151 @@ def make_registry_entry(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     answers: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The entry of a release, with `questions` as long as there are some.
+    """Return the entry of a release, with `questions` as long as fields are open.
 
     Parameters
     ----------
     release
         A release, a release by group, or a sketch.
     ledger
-        The ledger that it was charged to, if it was to one.
+        The ledger that the release was charged to, if any.
     answers
-        What the library cannot know, by the names that `questions` has, such as "basic.name".
+        Facts that the library cannot know, by the names in `questions`, such as "basic.name".
     """
     return write_registry_entry(make_subject(release, ledger), answers)
 
 
 def write_registry_entry(subject: Subject, answers: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The entry of what is known, with what else the answers say."""
-    given = check_answers(answers)
-    for field, answer in given.items():
-        _check_answer(field, answer)
-    known = _find_known(subject)
-    open_fields = [field for field in QUESTIONS if field not in given and not _is_settled(field, known, subject)]
-    values = {field: _join(field, known.get(field), given.get(field)) for field in _list_fields()}
-    deployment: dict[str, Any] = {}
-    for section, names in SECTIONS.items():
-        deployment[section] = {name: values[f"{section}.{name}"] for name in names}
-    entry = {"url_slug": values["url_slug"], "status": "Draft", "tier": 3, "deployment": deployment}
-    return entry if not open_fields else {**entry, "questions": {field: QUESTIONS[field] for field in open_fields}}
+    """Return the entry of a subject; a field that is known and answered holds both texts."""
+    if answers is not None and not isinstance(answers, Mapping):
+        raise InvalidTypeError(f"answers must be a mapping from field to answer, not {quote(answers)}")
+    given, known = _check_answers(dict(answers or {})), _find_known(subject)
+    settled = known.keys() - set(_TO_BE_COMPLETED)
+    if subject.ledger is None:
+        settled -= {"accounting.composition"}
+
+    def fill(field: str) -> Any:
+        said, answer = known.get(field), given.get(field)
+        if field in LISTS:
+            return [answer] if isinstance(answer, str) else list(answer or [])
+        if answer is None:
+            return "" if said is None else said
+        return answer if said is None else f"{said}\n\n{answer}"
+
+    deployment = {section: {name: fill(f"{section}.{name}") for name in names} for section, names in SECTIONS.items()}
+    entry = {"url_slug": fill("url_slug"), "status": "Draft", "tier": 3, "deployment": deployment}
+    questions = {field: text for field, text in QUESTIONS.items() if field not in given and field not in settled}
+    return {**entry, "questions": questions} if questions else entry
 
 
-def _list_fields() -> list[str]:
-    return ["url_slug", *(f"{section}.{name}" for section, names in SECTIONS.items() for name in names)]
-
-
-def _check_answer(field: Any, answer: Any) -> None:
-    """Raises unless a field is one that is asked for, and its answer one that the registry takes."""
-    if field not in QUESTIONS:
-        hint = suggestion(field, list(QUESTIONS), private=False)
-        raise InvalidValueError(f"answers must be for fields that are asked for, and {quote(field)} is not{hint}")
-    texts = answer if field in LISTS and isinstance(answer, list) else [answer]
-    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
-        kind = "a text or a list of texts" if field in LISTS else "a text"
-        raise InvalidValueError(f"answers must have {kind} for {field}, not {quote(answer)}")
-    if field == DATE and not _is_date(answer):
-        raise InvalidValueError(f"answers must have a day such as 2026-01-31 for {field}, not {quote(answer)}")
-    if field in CHOICES and answer not in CHOICES[field]:
-        hint = suggestion(answer, CHOICES[field], private=False)
-        allowed = ", ".join(CHOICES[field])
-        raise InvalidValueError(f"answers must have one of {allowed} for {field}, not {quote(answer)}{hint}")
-
-
-def _is_date(text: str) -> bool:
-    with suppress(ValueError):
-        return date.fromisoformat(text).isoformat() == text
-    return False
-
-
-def _is_settled(field: str, known: Mapping[str, Any], subject: Subject) -> bool:
-    """Whether a field needs no answer, given what is known."""
-    if field == "accounting.composition":
-        return subject.ledger is not None
-    return field in known and field not in _TO_BE_COMPLETED
-
-
-_TO_BE_COMPLETED = ("dp_variant.unprotected_quantities", "implementation.mechanisms")
-"""Of what the library knows something, and the publisher the rest."""
-
-
-def _join(field: str, known: Any, answer: Any) -> Any:
-    """What is known of a field and what was answered, or what is empty."""
-    if field in LISTS:
-        return [answer] if isinstance(answer, str) else list(answer or [])
-    if answer is None:
-        return "" if known is None else known
-    return answer if known is None else f"{known}\n\n{answer}"
+def _check_answers(answers: dict[Any, Any]) -> dict[Any, Any]:
+    """Return the answers; raise unless each is for an open field and has a value that the registry takes."""
+    for field, answer in answers.items():
+        if field not in QUESTIONS:
+            hint = suggestion(field, list(QUESTIONS), private=False)
+            raise InvalidValueError(f"answers must be for fields that are asked for, and {quote(field)} is not{hint}")
+        texts = answer if field in LISTS and isinstance(answer, list) else [answer]
+        if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+            kind = "a text or a list of texts" if field in LISTS else "a text"
+            raise InvalidValueError(f"answers must have {kind} for {field}, not {quote(answer)}")
+        day = answer
+        if field == DATE:
+            try:
+                day = date.fromisoformat(answer).isoformat()
+            except ValueError:
+                day = None
+        if day != answer:
+            raise InvalidValueError(f"answers must have a day such as 2026-01-31 for {field}, not {quote(answer)}")
+        if field in CHOICES and answer not in CHOICES[field]:
+            hint = suggestion(answer, CHOICES[field], private=False)
+            allowed = ", ".join(CHOICES[field])
+            raise InvalidValueError(f"answers must have one of {allowed} for {field}, not {quote(answer)}{hint}")
+    return answers
 
 
 def _find_known(subject: Subject) -> dict[str, Any]:
-    """What the library knows, by field."""
-    terms, ledger = subject.guarantee, subject.ledger
+    """Return the facts that the library knows, by field."""
+    terms, ledger, found = subject.guarantee, subject.ledger, subject.guarantee.discovery is not None
+    items = "items that nobody listed" if subject.d is None else f"a public list of {subject.d:,} items"
+    # The number of released items is drawn from the data if it may be smaller than requested.
+    size = "how many are asked for" if terms.mechanism.may_release_fewer or found else "how many are released"
+    limits = " ".join([*find_limits(PROMISE, subject.traits), *find_limits(OUTSIDE, subject.traits)])
+    composition = f"Sequential within the release{subject.parts}." if subject.parts else "One query."
+    composition += "" if subject.share is None else f" {subject.share}"
+    if ledger is not None:
+        composition += f" {' '.join(line for line in describe_ledger(ledger) if line)}"
+    version = "" if subject.entry is None else f" {printable(subject.entry.version)}"
     known = {
         "basic.data_product_type": "Summary statistics",
-        "dp_variant.data_domain": _describe_domain(subject),
-        "dp_variant.unprotected_quantities": _describe_unprotected(subject),
+        "dp_variant.data_domain":
+            f"All scores of {items} that data of the privacy unit can have. {subject.title}.",
+        "dp_variant.unprotected_quantities":
+            f"Public by assumption: {'' if found else 'the list of items, '}{size}, the mechanism and all of its "
+            f"parameters. Known limits of the library: {limits}",
         "privacy_loss.privacy_unit_details": f"{describe_adjacency(terms.adjacency)} {describe_sensitivity(terms)}",
         "privacy_loss.privacy_parameters": {},
         "deployment_model.model_name": "Central",
-        "accounting.composition": _describe_composition(subject),
-        "implementation.mechanisms": _describe_mechanisms(subject),
+        "accounting.composition": composition,
+        "implementation.mechanisms":
+            f"{terms.mechanism!r} of the Python library discreet{version}. {ARITHMETIC} {SIDE_CHANNELS} "
+            f"The data holder answers for: {' '.join(find_limits(DATA, subject.traits))}",
         "administrative.notes": "" if subject.private else NOT_PRIVATE,
-    }
+    }  # fmt: skip
     if ledger is not None:
         known["privacy_loss.privacy_unit"] = ledger.budget.unit
-    return known | (_find_promise(subject) if subject.private else {})
-
-
-def _find_promise(subject: Subject) -> dict[str, Any]:
-    """The variant and its parameters, which what is not private does not have; no number is below the exact one."""
-    terms = subject.guarantee
-    rho = f"rho = {decimal_above(terms.zcdp)} of zero-concentrated differential privacy."
-    exact = f"epsilon = {decimal_above(terms.epsilon)}{subject.parts}, delta = {decimal_above(terms.delta)}, {rho}"
-    people = promise_to_people(terms.epsilon, terms.delta, terms.adjacency, subject.word)
-    delta = {"delta": _number_above(terms.delta)} if terms.delta else {}
-    return {
-        "dp_variant.variant_name": "Approximate DP" if terms.delta else "Pure DP",
-        "privacy_loss.privacy_parameters": {"epsilon": _number_above(terms.epsilon), **delta},
-        "privacy_loss.privacy_parameters_details": f"{exact} {people}",
-    }
+    if subject.private:
+        # A release that is not private has no variant and no parameters; no number is below the exact one.
+        rho = f"rho = {decimal_above(terms.zcdp)} of zero-concentrated differential privacy."
+        exact = f"epsilon = {decimal_above(terms.epsilon)}{subject.parts}, delta = {decimal_above(terms.delta)}, {rho}"
+        people = promise_to_people(terms.epsilon, terms.delta, terms.adjacency, subject.word)
+        delta = {"delta": _number_above(terms.delta)} if terms.delta else {}
+        known |= {
+            "dp_variant.variant_name": "Approximate DP" if terms.delta else "Pure DP",
+            "privacy_loss.privacy_parameters": {"epsilon": _number_above(terms.epsilon), **delta},
+            "privacy_loss.privacy_parameters_details": f"{exact} {people}",
+        }
+    return known
 
 
 def _number_above(exact: Fraction) -> float | int:
-    """A number of JSON that is not below an exact one: a whole one where no float is that large."""
+    """Return the least float that is not below an exact number, or an int if no float is that large."""
     above = float_above(exact)
     return above if isfinite(above) else ceil(exact)
 
 
-def _describe_domain(subject: Subject) -> str:
-    items = "items that nobody listed" if subject.d is None else f"a public list of {subject.d:,} items"
-    return f"All scores of {items} that data of the privacy unit can have. {subject.title}."
+def entry_to_yaml(entry: Mapping[str, Any]) -> str:
+    """Return the entry as YAML, with each question as a comment beside its field."""
+    questions = entry.get("questions", {})
+    rest = {name: value for name, value in entry.items() if name != "questions"}
+    return "\n".join(_write_mapping(rest, "", "", questions)) + "\n"
 
 
-def _describe_unprotected(subject: Subject) -> str:
-    terms = subject.guarantee
-    listed = "the list of items, " if terms.discovery is None else ""
-    # Where fewer may be released than were asked for, how many are is drawn from the data.
-    fewer = terms.mechanism.may_release_fewer or terms.discovery is not None
-    size = "how many are asked for" if fewer else "how many are released"
-    known = f"Public by assumption: {listed}{size}, the mechanism and all of its parameters."
-    limits = [*find_limits(PROMISE, subject.traits), *find_limits(OUTSIDE, subject.traits)]
-    return f"{known} Known limits of the library: {' '.join(limits)}"
+def _write_mapping(mapping: Mapping[str, Any], indent: str, path: str, questions: Mapping[str, str]) -> Iterator[str]:
+    for name, value in mapping.items():
+        # Questions name a field by its section and its name; all sections are inside "deployment".
+        field = name if not path or path == "deployment" else f"{path}.{name}"
+        comment = f"  # {questions[field]}" if field in questions else ""
+        lines = value.split("\n") if isinstance(value, str) else []
+        if isinstance(value, Mapping) and value:
+            yield f"{indent}{name}:{comment}"
+            yield from _write_mapping(value, f"{indent}  ", field, questions)
+        elif isinstance(value, list) and value:
+            yield f"{indent}{name}:{comment}"
+            yield from (f"{indent}  - {_quote(each)}" for each in value)
+        elif len(lines) > 1 and "".join(lines).isprintable() and lines[0].strip() == lines[0] != "" and lines[-1]:
+            # A block reads back as it is if its first line has no blanks around it and its last line is not empty.
+            yield f"{indent}{name}: |-{comment}"
+            yield from (f"{indent}  {line}" if line else "" for line in lines)
+        else:
+            yield f"{indent}{name}: {_quote(value)}{comment}"
 
 
-def _describe_composition(subject: Subject) -> str:
-    inside = f"Sequential within the release{subject.parts}." if subject.parts else "One query."
-    groups = "" if subject.share is None else f" {subject.share}"
-    if subject.ledger is None:
-        return inside + groups
-    told = " ".join(line for line in describe_ledger(subject.ledger) if line)
-    return f"{inside}{groups} {told}"
-
-
-def _describe_mechanisms(subject: Subject) -> str:
-    terms, entry = subject.guarantee, subject.entry
-    version = "" if entry is None else f" {printable(entry.version)}"
-    rests = " ".join(find_limits(DATA, subject.traits))
-    return (
-        f"{terms.mechanism!r} of the Python library discreet{version}. {ARITHMETIC} {SIDE_CHANNELS} "
-        f"The data holder answers for: {rests}"
-    )
+def _quote(value: Any) -> str:
+    """Return a value on one line, in a form that JSON and YAML share."""
+    if isinstance(value, float):
+        # Readers of YAML 1.1 take a float for a text unless it has a point.
+        mantissa, sign, exponent = repr(value).partition("e")
+        return f"{mantissa if '.' in mantissa else f'{mantissa}.0'}{sign}{exponent}"
+    text = json.dumps(value, ensure_ascii=False)
+    # YAML allows these characters only as escapes, which it shares with JSON.
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

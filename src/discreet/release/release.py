@@ -1,4 +1,7 @@
-"""What leaves the library: Release and its Count. Frozen, printable, serialisable, nothing private inside."""
+"""The release of one list: released items, their counts, and the guarantee, as data, as text and as JSON.
+
+A release is frozen and holds nothing private.
+"""
 
 from __future__ import annotations
 
@@ -26,213 +29,41 @@ from discreet.text import (
     shorten,
 )
 
-# The items of a release as people and tables have them: in one order, with their places and counts where released.
-
-_TABLE = ("item", "about", "95% interval")
-
-
-@dataclass(frozen=True)
-class Listing:
-    """The items of a release: by noisy count, else in the released order, else sorted by label.
-
-    Attributes
-    ----------
-    items
-        The items, sorted by label.
-    order
-        The same items in the released order, or None.
-    counts
-        The count of each item, the largest first, or None.
-    names
-        The names of the columns that make a group, of which a release of one list has none.
-    """
-
-    items: list[Any]
-    order: list[Any] | None
-    counts: Sequence[Any] | None
-    names: ClassVar[tuple[str, ...]] = ()
-
-    def describe_order(self) -> str:
-        """In which order the items are, in words."""
-        if self.counts is not None:
-            return "by noisy count"
-        return "sorted by name, which says nothing about rank" if self.order is None else "in the released order"
-
-    def columns(self) -> list[str]:
-        """The names of what `rows` has of each item."""
-        places = [] if self.order is None else ["order"]
-        return ["item", *places, *([] if self.counts is None else ["count", "low", "high"])]
-
-    def rows(self) -> list[tuple[Any, ...]]:
-        """Each item with its place in the released order, its count and the interval, as far as these are there."""
-        places = {sort_key(item): (place,) for place, item in enumerate(self.order or [], 1)}
-        if self.counts is not None:
-            return [(c.item, *places.get(sort_key(c.item), ()), c.value, c.low, c.high) for c in self.counts]
-        return [(item, *places.get(sort_key(item), ())) for item in self._list_items()]
-
-    def lines(self, longest: int | None = None) -> list[str]:
-        """The items as lines of text, each cut to so many characters where that is said."""
-
-        def name(item: Any) -> str:
-            return printable(item) if longest is None else shorten(printable(item), longest)
-
-        if self.counts is not None:
-            rows = [_TABLE, *((name(item), *numbers) for item, *numbers in self._cells())]
-            return align_columns(rows, numbers=True)
-        width = len(str(len(self.items)))
-        names = [name(item) for item in self._list_items()]
-        return [f"{i:>{width}}  {name}" if self.order else name for i, name in enumerate(names, 1)]
-
-    def to_html(self) -> str:
-        """Return the items as an HTML list, or as a table with their counts."""
-        from discreet.html_text import make_html_table, render_html
-
-        if self.counts is not None:
-            return make_html_table(self._cells(), _TABLE)
-        tag = "ul" if self.order is None else "ol"
-        template = "<{{ tag }}>{% for item in items %}<li>{{ item }}</li>{% endfor %}</{{ tag }}>"
-        return render_html(template, tag=tag, items=map(str, self._list_items()))
-
-    def _list_items(self) -> list[Any]:
-        return self.items if self.order is None else self.order
-
-    def _cells(self) -> list[tuple[str, str, str]]:
-        """The counts as text, a row for each item."""
-        return [
-            (
-                str(count.item),
-                count_with_commas(count.value),
-                f"{count_with_commas(count.low)} to {count_with_commas(count.high)}",
-            )
-            for count in self.counts or []
-        ]
-
-
-# What a release says about itself, in lines for people: how many items, what is promised, and what is doubtful.
-
-
-def describe_size(release: Release) -> str:
-    """How many items are released, of how many, in words."""
-    if release.d is not None:
-        return f"Top {release.k:,} of {release.d:,} items"
-    if release.chosen is not None:
-        return f"Top {release.k:,} of those found"
-    if release.asked is None or release.k == release.asked:
-        return f"Top {release.k:,} of those found"
-    found = "No item was" if not release.k else "1 item was" if release.k == 1 else f"{release.k:,} items were"
-    return f"{found} found, fewer than the {release.asked:,} asked for"
-
-
-def describe_support(release: Release) -> str | None:
-    """How many of the items asked for the data support, in words; None where that was not looked at, or it is all."""
-    few = "the data do not support more at this epsilon"
-    if release.chosen is None or (release.chosen == CORE and release.k == release.asked):
-        return None
-    if release.chosen == CORE:
-        return f"{release.k:,} of the {release.asked:,} asked for: {few}"
-    instead = "nothing is released" if not release.k else f"{release.k:,} items are released all the same"
-    return f"none of the {release.asked:,} asked for is supported by the data at this epsilon: {instead}"
-
-
-def describe_doubts(release: Release) -> list[str]:
-    """Why another mechanism might have been the better one, as far as that is public."""
-    asked = release.k if release.asked is None else release.asked
-    doubt = release.guarantee.mechanism.doubt(asked, release.d)
-    return [] if doubt is None else [doubt]
-
-
-DRAWN_BY = "Drawn by "
-"""What the line begins with that few read."""
-
-
-_MUCH = 20
-
-
-_DOUBT = f"DOUBTFUL: an epsilon above {_MUCH} promises next to nothing; from 0.1 to 3 is usual"
-"""Whoever held even odds on somebody can then become sure but for one part in a hundred million."""
-
-
-def describe_terms(guarantee: Guarantee, private: bool, counts_in: str = "") -> list[str]:
-    """Return what is promised, in lines for people; `counts_in` says in which groups one person counts."""
-    found, delta = guarantee.discovery, ""
-    if found is not None:
-        delta = f" and delta {round_up(found.delta)}"
-    whose = describe_person(guarantee, counts_in)
-    terms = f"Privacy: epsilon {round_up(guarantee.epsilon)}{describe_parts(guarantee)}{delta} {whose}."
-    doubt = [_DOUBT] if guarantee.epsilon > _MUCH else []
-    warning = [] if private else ["NOT PRIVATE: drawn with the caller's random generator"]
-    seen = [] if found is None else [found.describe_threshold()]
-    return [terms, f"{DRAWN_BY}{guarantee.mechanism!r}", *seen, *doubt, *warning]
-
-
-def describe_person(guarantee: Guarantee, counts_in: str = "") -> str:
-    """Return whose privacy it is, and the sensitivity that is assumed: how far that person moves a score.
-
-    Examples
-    --------
-    >>> import discreet
-    >>> describe_person(discreet.top_k([9, 5, 1], k=1, epsilon=1).guarantee)
-    'for each person added or removed, who adds at most 1 to each score'
-    """
-    moved = guarantee.sensitivity
-    scores = "each score" if moved.items is None else f"each of at most {moved.items:,} scores"
-    down, up = decimal_above(moved.down), decimal_above(moved.up)
-    if guarantee.adjacency == "swap":
-        moves = f"moves {scores} by at most {up}"
-    elif not moved.down:
-        moves = f"adds at most {up} to {scores}"
-    else:
-        moves = f"moves {scores} down by at most {down} and up by at most {up}"
-    also = f"{counts_in} and " if counts_in else ""
-    return f"for each person {describe_user(guarantee.adjacency)}, who {also}{moves}"
-
-
-def describe_parts(guarantee: Guarantee) -> str:
-    """How epsilon divides between what is released, in brackets; nothing where it does not."""
-    selection, counts = guarantee.selection_epsilon, guarantee.counts_epsilon
-    parts = {"finding the items": guarantee.discovery_epsilon, "the selection": selection, "the counts": counts}
-    named = [f"{round_up(part)} for {what}" for what, part in parts.items() if part or what == "the selection"]
-    return f" ({', '.join(named)})" if len(named) > 1 else ""
-
-
-def describe_values(release: Release, of_group: str = "") -> list[str]:
-    """What has to be known about the values that a mechanism itself releases, if any; of the items of each group."""
-    if release.counts is None or not release.guarantee.mechanism.releases_values:
-        return []
-    return [
-        "values are those with the luckiest noise, so that each by itself is likely too high; the intervals allow for "
-        f"that and hold for all items{of_group} at once"
-    ]
-
-
-def describe_user(adjacency: str) -> str:
-    """What happens to the one user by whom neighbours differ."""
-    return "added or removed" if adjacency == "add-remove" else "replaced"
-
-
 FORMAT = 1
-"""What a release of one list is written as; one by group is of format 2 (`grouped_release`)."""
+"""The format number of a release of one list; a release by group has format 2, a sketch format 3."""
 
 _SHOWN = 10
-"""How many items the short form of a release shows."""
+"""The number of items that the repr of a release shows."""
 
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
-"""What can be raised by reading data that is no release."""
+"""The errors that reading malformed data can raise."""
+
+
+_TABLE = ("item", "about", "95% interval")
+"""The header of a list with counts."""
+
+DRAWN_BY = "Drawn by "
+"""The beginning of the line about the mechanism, which the command line prints dimly."""
+
+_MUCH = 20
+"""Above this epsilon, even odds about a person can become certainty but for one part in a hundred million."""
+
+_DOUBT = f"DOUBTFUL: an epsilon above {_MUCH} promises next to nothing; from 0.1 to 3 is usual"
 
 
 @dataclass(frozen=True, repr=False)
 class Count:
-    """About how high a released item scores.
+    """The noisy score of a released item.
 
     Attributes
     ----------
     item
         The item.
     value
-        Its score with noise: a whole number, or a Fraction where scores are sums in finer steps.
+        The score with noise: a whole number, or a Fraction if scores are sums in finer steps.
     low, high
-        The score is from `low` to `high` with a chance of at least 95%: for this item by itself, and for all items at
-        once where the mechanism releases values itself.
+        The ends of an interval that holds the score with a probability of at least 95%: for this item by itself, or
+        for all items at once if the mechanism releases values itself.
 
     Examples
     --------
@@ -251,42 +82,116 @@ class Count:
         return repr_with_decimals(self, number_for_programs)
 
     def to_dict(self) -> dict[str, Any]:
-        """The count in terms that JSON can hold; fractions are strings."""
+        """Return the count as JSON data; fractions are strings."""
         figures = {"value": self.value, "low": self.low, "high": self.high}
         plain = {name: figure if isinstance(figure, int) else str(figure) for name, figure in figures.items()}
         return {"item": label_to_json(self.item), **plain}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Count:
-        """The count that `to_dict` wrote."""
+        """Return the count that `to_dict` wrote."""
         figures = (read_figure(data[name], name) for name in ("value", "low", "high"))
         return cls(label_from_json(data["item"]), *figures)
 
 
-@dataclass(frozen=True, repr=False)
-class Release:
-    """The released items and what is promised about them.
+@dataclass(frozen=True)
+class Listing:
+    """The items of a release for display: by noisy count, else in the released order, else sorted by label.
 
     Attributes
     ----------
     items
-        The items, sorted by label; the order says nothing about their scores.
+        The items, sorted by label.
     order
-        The same items in the released order, best first, or None where no order was released.
-    d
-        The size of the public domain; None where nobody listed the items, and nobody knows how many there are.
-    guarantee
-        What the release promises.
-    private
-        False where the caller passed a random generator: a release that can be drawn again protects nobody.
+        The same items in the released order, or None.
     counts
-        A noisy score with an interval for each item, the largest first, or None where none were asked for and the
+        The count of each item, the largest first, or None.
+    names
+        The names of the columns that make a group: empty for a release of one list.
+    """
+
+    items: list[Any]
+    order: list[Any] | None
+    counts: Sequence[Any] | None
+    names: ClassVar[tuple[str, ...]] = ()
+
+    def describe_order(self) -> str:
+        """Describe the order of the items in words."""
+        if self.counts is not None:
+            return "by noisy count"
+        return "sorted by name, which says nothing about rank" if self.order is None else "in the released order"
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns of `rows`."""
+        places = [] if self.order is None else ["order"]
+        return ["item", *places, *([] if self.counts is None else ["count", "low", "high"])]
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return each item with its place in the released order, its count and its interval, where released."""
+        places = {sort_key(item): (place,) for place, item in enumerate(self.order or [], 1)}
+        if self.counts is not None:
+            return [(c.item, *places.get(sort_key(c.item), ()), c.value, c.low, c.high) for c in self.counts]
+        return [(item, *places.get(sort_key(item), ())) for item in self.order or self.items]
+
+    def lines(self, longest: int | None = None) -> list[str]:
+        """Return the items as lines of text, each item shortened to `longest` characters if given."""
+
+        def name(item: Any) -> str:
+            return printable(item) if longest is None else shorten(printable(item), longest)
+
+        if self.counts is not None:
+            rows = [_TABLE, *((name(item), *numbers) for item, *numbers in self._cells())]
+            return align_columns(rows, numbers=True)
+        width = len(str(len(self.items)))
+        names = [name(item) for item in self.order or self.items]
+        return [f"{i:>{width}}  {name}" if self.order else name for i, name in enumerate(names, 1)]
+
+    def to_html(self) -> str:
+        """Return the items as an HTML list, or as a table with their counts."""
+        from discreet.html_text import make_html_table, render_html
+
+        if self.counts is not None:
+            return make_html_table(self._cells(), _TABLE)
+        tag = "ul" if self.order is None else "ol"
+        template = "<{{ tag }}>{% for item in items %}<li>{{ item }}</li>{% endfor %}</{{ tag }}>"
+        return render_html(template, tag=tag, items=map(str, self.order or self.items))
+
+    def _cells(self) -> list[tuple[str, str, str]]:
+        """Return the counts as text, a row for each item."""
+        return [
+            (
+                str(count.item),
+                count_with_commas(count.value),
+                f"{count_with_commas(count.low)} to {count_with_commas(count.high)}",
+            )
+            for count in self.counts or []
+        ]
+
+
+@dataclass(frozen=True, repr=False)
+class Release:
+    """The released items and their privacy guarantee.
+
+    Attributes
+    ----------
+    items
+        The items, sorted by label; the order reveals nothing about their scores.
+    order
+        The same items in the released order, best first, or None if no order was released.
+    d
+        The size of the public domain; None after partition selection, where nobody knows it.
+    guarantee
+        The privacy guarantee.
+    private
+        False if the caller passed a random generator: a release that can be drawn again protects nobody.
+    counts
+        A noisy score with an interval for each item, the largest first; None if counts were not requested and the
         mechanism releases none.
     asked
-        How many items were asked for, where they may be fewer: they had to be found, or the mechanism chose how many to
-        release. None where there are always as many.
+        The number of items requested, if fewer may be released: they had to be found, or the mechanism chose how many
+        to release. None if the number is always k.
     chosen
-        Which candidate the mechanism chose, where it has several (`Core`): "core", or "otherwise" for its fallback.
+        The candidate that the mechanism chose, if it has several (`Core`): "core", or "otherwise" for its fallback.
 
     Examples
     --------
@@ -311,14 +216,14 @@ class Release:
 
     @property
     def k(self) -> int:
-        """How many items were released."""
+        """The number of released items."""
         return len(self.items)
 
     def __len__(self) -> int:
         return len(self.items)
 
     def __bool__(self) -> bool:
-        # A release is one even where it holds nothing.
+        # An empty release is true as well.
         return True
 
     def __iter__(self) -> Iterator[Any]:
@@ -334,16 +239,16 @@ class Release:
 
     @property
     def listing(self) -> Listing:
-        """The items as they are printed, in rows and lines."""
+        """The items for display, in rows and lines."""
         return Listing(self.items, self.order, self.counts)
 
     def to_dict(self) -> dict[str, Any]:
-        """The release in terms that JSON can hold."""
+        """Return the release as JSON data."""
         items, counts = items_to_dict(self)
         return {"format": FORMAT, **items, "guarantee": self.guarantee.to_dict(), "private": self.private, **counts}
 
     def to_frame(self, library: str | None = None) -> Any:
-        """The items as a table, in the order in which they are printed.
+        """Return the items as a table, in the order in which they are printed.
 
         Parameters
         ----------
@@ -353,8 +258,8 @@ class Release:
         Returns
         -------
         DataFrame or pyarrow.Table
-            A row for each item: the item, and order, count, low and high where these were released. Counts that are
-            fractions become floats.
+            A row for each item: the item, and order, count, low and high if released. Counts that are fractions become
+            floats.
 
         Examples
         --------
@@ -368,12 +273,12 @@ class Release:
         return make_frame(self.listing, library)
 
     def to_json(self, indent: int | None = None) -> str:
-        """The release as JSON text: exact numbers are texts, and `decimals` has those of the guarantee as floats."""
+        """Return the release as JSON text: exact numbers are strings, and `decimals` has the guarantee in floats."""
         return to_json_text(add_decimals(self), indent)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Release:
-        """The release that `to_dict` wrote."""
+        """Return the release that `to_dict` wrote."""
         try:
             if data["format"] != FORMAT:
                 raise ValueError
@@ -384,17 +289,17 @@ class Release:
 
     @classmethod
     def from_json(cls, text: str) -> Release:
-        """The release that `to_json` wrote."""
+        """Return the release that `to_json` wrote."""
         return cls.from_dict(from_json_text(text, "Release"))
 
     def statement(self, ledger: Any = None) -> str:
-        """What the release promises and what it does not, in Markdown that readers and lawyers can read.
+        """Return the privacy statement in Markdown: the promise of the release and its limits.
 
         Parameters
         ----------
         ledger
-            The Ledger that it was charged to, or its path: then the statement tells what all releases promise together,
-            and whose privacy it is.
+            The Ledger that the release was charged to, or its path: the statement then covers all of its releases
+            together, and names the unit of privacy.
 
         Examples
         --------
@@ -408,15 +313,15 @@ class Release:
         return make_statement(self, ledger)
 
     def registry(self, ledger: Any = None, answers: Any = None) -> dict[str, Any]:
-        """The release as an entry of the public registry of deployments (opendp/deployments-registry-data), all tiers.
+        """Return an entry for the public registry of deployments (opendp/deployments-registry-data), all tiers.
 
         Parameters
         ----------
         ledger
             As for `statement`.
         answers
-            What the library cannot know, by the names of the fields. As long as there is something of this kind, its
-            fields are empty, or incomplete, and asked for in `questions`; without that key the entry is complete.
+            Facts that the library cannot know, by the names of the fields. Fields without an answer are empty or
+            incomplete and listed in `questions`; an entry without that key is complete.
 
         Examples
         --------
@@ -435,7 +340,7 @@ class Release:
         return "\n".join([f"{self._title()}:", *(f"  {line}" for line in self.listing.lines()), *self.notes()])
 
     def _repr_html_(self) -> str:
-        """The notebook view."""
+        """Return the notebook view."""
         from discreet.html_text import make_html_view
 
         return make_html_view(self._title(), self.listing.to_html(), self.notes())
@@ -444,25 +349,111 @@ class Release:
         return f"{describe_size(self)}, {self.listing.describe_order()}"
 
     def notes(self) -> list[str]:
-        """What is promised, and what has to be known to read the list, in lines for people."""
+        """Return lines for people: the guarantee, and caveats about the list."""
         support = describe_support(self)
         terms = describe_terms(self.guarantee, self.private)
         said = [*([] if support is None else [support]), *terms, *describe_values(self)]
         return [*said, *describe_doubts(self)]
 
 
+def describe_size(release: Release) -> str:
+    """Describe how many items are released, and of how many."""
+    if release.d is not None:
+        return f"Top {release.k:,} of {release.d:,} items"
+    if release.chosen is not None or release.asked is None or release.k == release.asked:
+        return f"Top {release.k:,} of those found"
+    found = "No item was" if not release.k else "1 item was" if release.k == 1 else f"{release.k:,} items were"
+    return f"{found} found, fewer than the {release.asked:,} asked for"
+
+
+def describe_support(release: Release) -> str | None:
+    """Describe how many of the requested items the data support; None if all, or if the mechanism did not test that."""
+    few = "the data do not support more at this epsilon"
+    if release.chosen is None or (release.chosen == CORE and release.k == release.asked):
+        return None
+    if release.chosen == CORE:
+        return f"{release.k:,} of the {release.asked:,} asked for: {few}"
+    instead = "nothing is released" if not release.k else f"{release.k:,} items are released all the same"
+    return f"none of the {release.asked:,} asked for is supported by the data at this epsilon: {instead}"
+
+
+def describe_doubts(release: Release) -> list[str]:
+    """Return the public reasons for choosing another mechanism, if there are any."""
+    asked = release.k if release.asked is None else release.asked
+    doubt = release.guarantee.mechanism.doubt(asked, release.d)
+    return [] if doubt is None else [doubt]
+
+
+def describe_terms(guarantee: Guarantee, private: bool, counts_in: str = "") -> list[str]:
+    """Return the guarantee in lines for people; `counts_in` describes the groups in which one person counts."""
+    found, delta = guarantee.discovery, ""
+    if found is not None:
+        delta = f" and delta {round_up(found.delta)}"
+    whose = describe_person(guarantee, counts_in)
+    terms = f"Privacy: epsilon {round_up(guarantee.epsilon)}{describe_parts(guarantee)}{delta} {whose}."
+    doubt = [_DOUBT] if guarantee.epsilon > _MUCH else []
+    warning = [] if private else ["NOT PRIVATE: drawn with the caller's random generator"]
+    seen = [] if found is None else [found.describe_threshold()]
+    return [terms, f"{DRAWN_BY}{guarantee.mechanism!r}", *seen, *doubt, *warning]
+
+
+def describe_person(guarantee: Guarantee, counts_in: str = "") -> str:
+    """Describe the protected person and the assumed sensitivity: how far that person moves a score.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> describe_person(discreet.top_k([9, 5, 1], k=1, epsilon=1).guarantee)
+    'for each person added or removed, who adds at most 1 to each score'
+    """
+    moved = guarantee.sensitivity
+    scores = "each score" if moved.items is None else f"each of at most {moved.items:,} scores"
+    down, up = decimal_above(moved.down), decimal_above(moved.up)
+    if guarantee.adjacency == "swap":
+        moves = f"moves {scores} by at most {up}"
+    elif not moved.down:
+        moves = f"adds at most {up} to {scores}"
+    else:
+        moves = f"moves {scores} down by at most {down} and up by at most {up}"
+    also = f"{counts_in} and " if counts_in else ""
+    return f"for each person {describe_user(guarantee.adjacency)}, who {also}{moves}"
+
+
+def describe_parts(guarantee: Guarantee) -> str:
+    """Describe the parts of epsilon in brackets; return an empty text if there is only one part."""
+    selection, counts = guarantee.selection_epsilon, guarantee.counts_epsilon
+    parts = {"finding the items": guarantee.discovery_epsilon, "the selection": selection, "the counts": counts}
+    named = [f"{round_up(part)} for {what}" for what, part in parts.items() if part or what == "the selection"]
+    return f" ({', '.join(named)})" if len(named) > 1 else ""
+
+
+def describe_values(release: Release, of_group: str = "") -> list[str]:
+    """Return the caveat about values that a mechanism itself releases, if it does; `of_group` qualifies the items."""
+    if release.counts is None or not release.guarantee.mechanism.releases_values:
+        return []
+    return [
+        "values are those with the luckiest noise, so that each by itself is likely too high; the intervals allow for "
+        f"that and hold for all items{of_group} at once"
+    ]
+
+
+def describe_user(adjacency: str) -> str:
+    """Describe the change to the one user by whom neighbours differ."""
+    return "added or removed" if adjacency == "add-remove" else "replaced"
+
+
 def read_figure(figure: Any, name: str) -> int | Fraction:
-    """A number of JSON: a whole one, or a fraction in a text."""
+    """Read a number of JSON: an int, or a fraction in a string."""
     return fraction_from_json(figure, name) if isinstance(figure, str) else int(figure)
 
 
 def explain_malformed(error: Exception) -> str:
-    """What is wrong with data of JSON, to be added to a message, where that is a sentence of discreet's own."""
+    """Return the end of a message about malformed data: the error's own text if discreet wrote it."""
     return f": {error}" if isinstance(error, InvalidValueError) else ""
 
 
 def items_to_dict(release: Release) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The items of a release, and its counts where it has any, in terms that JSON can hold."""
+    """Return the items of a release and, separately, its counts if there are any, as JSON data."""
     items = {
         "items": [label_to_json(item) for item in release.items],
         "order": None if release.order is None else [label_to_json(item) for item in release.order],
@@ -474,7 +465,7 @@ def items_to_dict(release: Release) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def items_from_dict(data: dict[str, Any], guarantee: Guarantee, private: bool) -> Release:
-    """The release of the items and counts that `items_to_dict` wrote."""
+    """Return the release of the items and counts that `items_to_dict` wrote."""
     order = None if data["order"] is None else [label_from_json(item) for item in data["order"]]
     items = [label_from_json(item) for item in data["items"]]
     counts = None if data.get("counts") is None else [Count.from_dict(entry) for entry in data["counts"]]
@@ -490,19 +481,19 @@ def items_from_dict(data: dict[str, Any], guarantee: Guarantee, private: bool) -
 
 
 def add_decimals(release: Any) -> dict[str, Any]:
-    """What `to_dict` of a release has, with the numbers of its guarantee as floats beside it."""
+    """Return `to_dict` of a release with the numbers of its guarantee as floats in addition."""
     return {**release.to_dict(), "decimals": release.guarantee.to_floats()}
 
 
 def to_json_text(data: Any, indent: int | None) -> str:
-    """Some data as JSON text, in which labels can be read as they are."""
+    """Return data as JSON text in which labels are readable."""
     text = json.dumps(data, indent=indent, ensure_ascii=False)
-    # Half of a surrogate pair can be a label but not a character of a file.
+    # Half of a surrogate pair can be in a label but not in a file.
     return json.dumps(data, indent=indent) if re.search("[\ud800-\udfff]", text) else text
 
 
 def from_json_text(text: Any, kind: str, what: str = "release") -> Any:
-    """The data that `to_json_text` wrote for a release of some kind, or for something else that has one."""
+    """Parse the JSON text of a `kind` of release, or of another object that `what` names."""
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError):

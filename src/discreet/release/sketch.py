@@ -1,4 +1,8 @@
-"""Sketch: noisy scores at a few public ranks, which stand for the scores wherever a release is planned."""
+"""Noisy scores at a few public ranks, which stand in for the scores wherever a release is planned.
+
+The curve between the ranks is post-processing: an isotonic fit of the noisy scores, interpolated in the logarithm of
+the rank, all in whole steps of a grid.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +20,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.errors import InvalidValueError
-from discreet.exact.arrays import Floats, Ranks
+from discreet.exact.arrays import Ranks
 from discreet.exact.discrete import interval_half_width
 from discreet.mechanisms.histogram import DiscreteLaplace
 from discreet.mechanisms.tally import Tally
 from discreet.privacy import Sensitivity, check_adjacency, fraction_from_json
-from discreet.release.counts import MISS_PROBABILITY, CountMechanism, make_count_mechanism, round_half_up
+from discreet.release.counts import MISS_PROBABILITY, CountMechanism, make_count_mechanism, round_half_up, to_score
 from discreet.release.guarantee import Guarantee
 from discreet.release.release import (
     MALFORMED,
@@ -35,108 +39,47 @@ from discreet.sources.base import Source, refuse_curve
 from discreet.sources.files import refuse_columns
 from discreet.text import align_columns, count_with_commas, round_up
 
-# The curve of scores by rank from a few points of it: made to fall, and filled in between.
-#
-# All of it works on what is public already, in whole steps of a grid.
-
 _FINE = 2**17
-"""Up to this rank every rank has a score of its own; those behind come in runs, longer and longer."""
+"""Up to this rank each rank has a score of its own, so that a plan for any usual k sees single ranks."""
 
 _RUNS_PER_RANGE = 2**10
-"""The runs behind grow by one part in so many."""
-
-
-def fit_falling(values: Sequence[int]) -> list[Fraction]:
-    """The numbers in descending order that are nearest to these, in squares: neighbours out of order are averaged.
-
-    Examples
-    --------
-    >>> [str(value) for value in fit_falling([9, 4, 5, 5, 1])]
-    ['9', '14/3', '14/3', '14/3', '1']
-    """
-    blocks: list[tuple[int, int]] = []
-    for value in values:
-        total, size = value, 1
-        # A block whose mean is below that of the next one is one block with it.
-        while blocks and blocks[-1][0] * size < total * blocks[-1][1]:
-            more, longer = blocks.pop()
-            total, size = total + more, size + longer
-        blocks.append((total, size))
-    return [Fraction(total, size) for total, size in blocks for _ in range(size)]
-
-
-def fill_in(ranks: Sequence[int], steps: Sequence[int], d: int, grid: Fraction) -> Tally:
-    """A tally of d scores that has these at some ranks, which count from 1, and between them a smooth curve.
-
-    Between two scores above zero it is a power of the rank, otherwise straight in the logarithm of the rank; before the
-    first rank and behind the last one it is level. Scores are whole steps of the grid.
-    """
-    starts = _list_run_starts(ranks, d)
-    values = _interpolate(np.asarray(ranks, np.float64), np.asarray(steps, np.float64), starts.astype(np.float64) + 1.0)
-    whole = np.floor(values + 0.5).astype(np.int64)
-    # Floats hold whole numbers up to 2^53: what is known is kept exactly.
-    whole[np.searchsorted(starts, np.array([rank - 1 for rank in ranks]))] = steps
-    whole = np.minimum.accumulate(whole)
-    first = np.flatnonzero(np.append(True, whole[1:] < whole[:-1]))
-    counts = np.diff(starts[first], append=np.int64(d - 1))
-    sizes = [*counts[:-1].tolist(), int(counts[-1]) + 1]
-    return Tally.of_runs(whole[first].tolist(), sizes, grid)
-
-
-def _list_run_starts(ranks: Sequence[int], d: int) -> Ranks:
-    """The first rank of every run, from 0; every given rank is the first of one."""
-    starts = {rank - 1 for rank in ranks}
-    place = _FINE
-    while place < d:
-        starts.add(place)
-        place += place // _RUNS_PER_RANGE
-    far = np.array(sorted(starts), np.int64)
-    return np.union1d(np.arange(min(d, _FINE), dtype=np.int64), far)
-
-
-def _interpolate(ranks: Floats, scores: Floats, at: Floats) -> Floats:
-    """The curve through some points, at some ranks."""
-    here = np.log(np.clip(at, ranks[0], ranks[-1]))
-    straight = np.interp(here, np.log(ranks), scores)
-    above = scores > 0.0
-    if not above.any():
-        return straight
-    powers = np.exp(np.interp(here, np.log(ranks[above]), np.log(scores[above])))
-    # Scores fall, so that those above zero come first.
-    return np.where(here <= np.log(ranks[above][-1]), powers, straight)
+"""Behind `_FINE` runs grow by one part in this many: a domain of 2^63 items then has some thirty thousand runs."""
 
 
 FORMAT = 3
-"""What a sketch is written as; releases have formats 1 and 2."""
+"""The format number of a sketch; releases have formats 1 and 2."""
 
 MOST_STEPS = 2**62
-"""No score is further from zero than this many steps, so that two of them are 64 bits apart at most."""
+"""Scores are clamped to this many steps from zero, so that a difference of two fits 64 bits."""
+
+
+_HEAD = ("rank", "score")
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Sketch(Source):
-    """Noisy scores at a few public ranks, and what they cost: a stand-in for the scores where a release is planned.
+    """Noisy scores at a few public ranks: a stand-in for the scores where a release is planned.
 
-    `utility`, `expected`, `epsilon_for`, `compare` and `plan` take it in place of scores, and what they tell is then as
-    private as the sketch is. It has no items, so that nothing can be released from it.
+    `utility`, `expected`, `epsilon_for`, `compare` and `plan` accept a sketch in place of scores. Their results are
+    post-processing of the sketch and cost nothing more. A sketch has no items, so nothing can be released from it.
 
     Attributes
     ----------
     ranks
         The ranks, counted from 1 for the largest score.
     noisy
-        The score at each rank with its noise, as it was drawn: a whole number, or a Fraction on a finer grid.
+        The score at each rank with its noise, as drawn: a whole number, or a Fraction on a finer grid.
     domain_size
-        How many items have scores.
+        The number of items.
     grid
-        What all scores are multiples of, or were rounded to.
+        The step that all scores are multiples of, or were rounded to.
     sensitivity, adjacency, max_items_per_user
-        What is public about the users behind the scores: how far adding one can move a score, what is protected, and
-        how many scores one can move, None for any number.
+        The public facts about the users behind the scores: the sensitivity of adding one, the adjacency, and the
+        contribution bound in items, None for unbounded.
     guarantee
-        What the sketch promises.
+        The guarantee of the sketch.
     private
-        False where the caller passed a random generator: a sketch that can be drawn again protects nobody.
+        False if the caller passed a random generator: a sketch that can be drawn again protects nobody.
 
     Examples
     --------
@@ -161,17 +104,17 @@ class Sketch(Source):
 
     @property
     def d(self) -> int:
-        """How many items have scores."""
+        """The number of items."""
         return self.domain_size
 
     @cached_property
     def scores(self) -> list[int | Fraction]:
-        """The scores at the ranks as they are used: in falling order, and not below zero where no score can be."""
+        """The fitted scores at the ranks: in falling order, and not below zero if no score can be."""
         return [to_score(steps, self.grid) for steps in self._steps]
 
     @property
     def half_width(self) -> int | Fraction:
-        """How far a noisy score is from the true one at most, with a chance of 95% for each rank by itself."""
+        """The largest distance of a noisy score from the true one, with a probability of 95% for each rank."""
         return to_score(interval_half_width(self._noise.rate, MISS_PROBABILITY), self.grid)
 
     @cached_property
@@ -185,7 +128,7 @@ class Sketch(Source):
         return make_sketch_noise(*terms, self.guarantee.epsilon)
 
     def tally(self) -> Tally:
-        """Scores of the whole domain that go through those at the ranks."""
+        """Return scores of the whole domain that pass through those at the ranks."""
         return self._tally
 
     @cached_property
@@ -199,7 +142,7 @@ class Sketch(Source):
         raise refuse_curve()
 
     def to_dict(self) -> dict[str, Any]:
-        """The sketch in terms that JSON can hold; fractions are strings."""
+        """Return the sketch as JSON data; fractions are strings."""
         return {
             "format": FORMAT,
             "ranks": list(self.ranks),
@@ -213,24 +156,24 @@ class Sketch(Source):
         }
 
     def to_json(self, indent: int | None = None) -> str:
-        """The sketch as JSON text."""
+        """Return the sketch as JSON text."""
         return to_json_text(self.to_dict(), indent)
 
     def statement(self, ledger: Any = None) -> str:
-        """What the sketch promises and what it does not, as `Release.statement` has it."""
+        """Return the privacy statement in Markdown, as `Release.statement` does."""
         from discreet.release.statement import make_statement
 
         return make_statement(self, ledger)
 
     def registry(self, ledger: Any = None, answers: Any = None) -> dict[str, Any]:
-        """The sketch as an entry of the public registry of deployments, as `Release.registry` has it."""
+        """Return an entry for the public registry of deployments, as `Release.registry` does."""
         from discreet.release.registry import make_registry_entry
 
         return make_registry_entry(self, ledger, answers)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Sketch:
-        """The sketch that `to_dict` wrote."""
+        """Return the sketch that `to_dict` wrote."""
         try:
             return _read_sketch(data)
         except MALFORMED as error:
@@ -239,14 +182,14 @@ class Sketch(Source):
 
     @classmethod
     def from_json(cls, text: str) -> Sketch:
-        """The sketch that `to_json` wrote."""
+        """Return the sketch that `to_json` wrote."""
         return cls.from_dict(from_json_text(text, "Sketch", "sketch"))
 
     def is_doubtful(self, k: int) -> bool:
-        """Whether it tells too little to plan a list of k items by.
+        """Return True if the sketch shows too little to plan a list of k items by.
 
-        It does where the scores at the ranks to both sides of k are not further apart than the noise of one, or where
-        there is no rank on one side: then nobody knows how the scores fall there, and they may look tied.
+        That is so if the scores at the ranks on both sides of k are no further apart than the noise of one, or if there
+        is no rank on one side: the scores may then fall in any way, and may look tied.
         """
         after = bisect_right(self.ranks, k)
         if not 0 < after < len(self.ranks):
@@ -254,7 +197,7 @@ class Sketch(Source):
         return self.scores[after - 1] - self.scores[after] <= self.half_width
 
     def describe_cost(self, k: int) -> str:
-        """What it cost, in words, for what is computed from it about k items, and whether that can be relied on."""
+        """Describe the cost of results about k items that are computed from the sketch, and a doubt if there is one."""
         cost = f"computed from a sketch that cost epsilon = {round_up(self.guarantee.epsilon)}"
         origin = cost if self.private else f"NOT private: {cost} and was drawn with the caller's random generator"
         doubt = f"; DOUBTFUL: it does not show how the scores fall around rank {k}, so spend more or give fewer ranks"
@@ -281,38 +224,49 @@ class Sketch(Source):
         return "\n".join([f"{self._title()}:", *(f"  {line}" for line in table), *self._describe_privacy()])
 
     def _repr_html_(self) -> str:
-        """The notebook view."""
+        """Return the notebook view."""
         from discreet.html_text import make_html_table, make_html_view
 
         return make_html_view(self._title(), make_html_table(self._rows(), _HEAD), self._describe_privacy())
 
 
-_HEAD = ("rank", "score")
-
-
 def make_sketch_noise(
     sensitivity: Sensitivity, adjacency: str, grid: Fraction, ranks: int, per_user: int | None, epsilon: Fraction
 ) -> CountMechanism:
-    """The noise that makes the scores at so many ranks epsilon-private; `sensitivity` is that of adding one user.
+    """Return the noise that makes the scores at some ranks epsilon-private; `sensitivity` is that of adding one user.
 
-    Scores are sorted, and sorting moves no further than what is sorted: what one user moves at so many ranks in all is
-    what one can move of so many scores (docs/proofs.md). For that down and up are whole steps, each rounded up.
+    Sorting is a contraction in L1: one user moves the scores at n ranks, in total, no further than n scores
+    (docs/proofs.md). For that to hold after rounding, down and up are whole steps, each rounded up.
     """
     down, up = (grid * ceil(side / grid) for side in (sensitivity.down, sensitivity.up))
     return make_count_mechanism(Sensitivity(down, up), adjacency, grid, ranks, per_user, epsilon, floor=down == 0)
 
 
-def to_score(steps: int, grid: Fraction) -> int | Fraction:
-    """So many steps of a grid, as a whole number where it has no others."""
-    return steps * int(grid) if grid.denominator == 1 else steps * grid
+def read_sketch(path: str | Path, item: str | None = None, score: str | None = None) -> Sketch | None:
+    """Return the sketch in a .json file, which takes no `item` or `score`; None if the file holds something else.
+
+    A file that cannot be read gives None as well: the reader of scores then raises the error.
+    """
+    file = Path(path)
+    if file.suffix.lower() != ".json":
+        return None
+    try:
+        data = json.loads(file.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not is_sketch(data):
+        return None
+    refuse_columns(file, item, score)
+    return Sketch.from_dict(data)
 
 
 def is_sketch(data: Any) -> bool:
-    """Whether some data of JSON claim to be a sketch; no mapping from item to score has a list in it."""
+    """Return True if JSON data claim to be a sketch; no mapping from item to score holds a list."""
     return isinstance(data, dict) and data.get("format") == FORMAT and isinstance(data.get("ranks"), list)
 
 
 def _read_sketch(data: dict[str, Any]) -> Sketch:
+    """Return the sketch in the data; raise unless all parts agree."""
     promised, grid, most = data["guarantee"], fraction_from_json(data["grid"], "grid"), data["max_items_per_user"]
     mechanism, adjacency = DiscreteLaplace(), promised["adjacency"]
     epsilon = fraction_from_json(promised["epsilon"], "epsilon")
@@ -327,7 +281,9 @@ def _read_sketch(data: dict[str, Any]) -> Sketch:
         raise ValueError
     if not (ranks[0] >= 1 and ranks[-1] <= d and all(one < other for one, other in pairwise(ranks))):
         raise ValueError
-    if len(noisy) != len(ranks) or not all(_is_on_grid(score, grid) for score in noisy):
+    if len(noisy) != len(ranks) or any(
+        (score / grid).denominator > 1 or abs(score / grid) > MOST_STEPS for score in noisy
+    ):
         raise ValueError
     if most is not None and not (isinstance(most, int) and most >= 1):
         raise ValueError
@@ -337,27 +293,49 @@ def _read_sketch(data: dict[str, Any]) -> Sketch:
     )  # fmt: skip
 
 
-def _is_on_grid(score: int | Fraction, grid: Fraction) -> bool:
-    steps = score / grid
-    return steps.denominator == 1 and abs(steps) <= MOST_STEPS
+def fit_falling(values: Sequence[int]) -> list[Fraction]:
+    """Return the least-squares fit in descending order (isotonic regression): neighbours out of order are averaged.
 
-
-# A sketch in a file, which stands for scores.
-
-
-def read_sketch(path: str | Path, item: str | None = None, score: str | None = None) -> Sketch | None:
-    """The sketch that a .json file holds, or None where it holds something else; `item` and `score` are no part of it.
-
-    What cannot be read at all is for the reader of scores to complain about.
+    Examples
+    --------
+    >>> [str(value) for value in fit_falling([9, 4, 5, 5, 1])]
+    ['9', '14/3', '14/3', '14/3', '1']
     """
-    file = Path(path)
-    if file.suffix.lower() != ".json":
-        return None
-    try:
-        data = json.loads(file.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    if not is_sketch(data):
-        return None
-    refuse_columns(file, item, score)
-    return Sketch.from_dict(data)
+    blocks: list[tuple[int, int]] = []
+    for value in values:
+        total, size = value, 1
+        # A block whose mean is below that of the next block is merged with it.
+        while blocks and blocks[-1][0] * size < total * blocks[-1][1]:
+            more, longer = blocks.pop()
+            total, size = total + more, size + longer
+        blocks.append((total, size))
+    return [Fraction(total, size) for total, size in blocks for _ in range(size)]
+
+
+def fill_in(ranks: Sequence[int], steps: Sequence[int], d: int, grid: Fraction) -> Tally:
+    """Return a tally of d scores that has the given scores at some ranks, counted from 1, and a smooth curve between.
+
+    Between two scores above zero the curve is a power of the rank, otherwise linear in the logarithm of the rank. It is
+    level before the first rank and behind the last. Scores are whole steps of the grid.
+    """
+    # Every given rank starts a run, and so does every rank up to _FINE; later runs grow with the rank.
+    far, place = {rank - 1 for rank in ranks}, _FINE
+    while place < d:
+        far.add(place)
+        place += place // _RUNS_PER_RANGE
+    starts = np.union1d(np.arange(min(d, _FINE), dtype=np.int64), np.array(sorted(far), np.int64))
+    known, scores = np.asarray(ranks, np.float64), np.asarray(steps, np.float64)
+    here = np.log(np.clip(starts.astype(np.float64) + 1.0, known[0], known[-1]))
+    values, above = np.interp(here, np.log(known), scores), scores > 0.0
+    if above.any():
+        powers = np.exp(np.interp(here, np.log(known[above]), np.log(scores[above])))
+        # Scores fall, so that those above zero come first.
+        values = np.where(here <= np.log(known[above][-1]), powers, values)
+    whole = np.floor(values + 0.5).astype(np.int64)
+    # Floats hold whole numbers up to 2^53 only: the given scores are kept exactly.
+    whole[np.searchsorted(starts, np.array([rank - 1 for rank in ranks]))] = steps
+    whole = np.minimum.accumulate(whole)
+    first = np.flatnonzero(np.append(True, whole[1:] < whole[:-1]))
+    counts = np.diff(starts[first], append=np.int64(d - 1))
+    sizes = [*counts[:-1].tolist(), int(counts[-1]) + 1]
+    return Tally.of_runs(whole[first].tolist(), sizes, grid)

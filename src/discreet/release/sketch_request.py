@@ -1,25 +1,24 @@
-"""SketchRequest: the scores at a few public ranks of a source, what that promises, and how it is drawn."""
+"""Release noisy scores at a few public ranks: the shape of the score curve, for planning where no scores are public."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.mechanisms.histogram import DiscreteLaplace
 from discreet.privacy import Number, Sensitivity, positive, whole_number
-from discreet.release.counts import CountMechanism
+from discreet.release.counts import CountMechanism, to_score
 from discreet.release.delivery import Delivery, plan_charge
 from discreet.release.guarantee import Guarantee
 from discreet.release.padding import Padding, Workload
-from discreet.release.request import Randomness, check_source_adjacency, find_items_per_user, find_sensitivity
-from discreet.release.sketch import MOST_STEPS, Sketch, make_sketch_noise, to_score
+from discreet.release.request import Randomness, Request, check_source_adjacency, find_items_per_user, find_sensitivity
+from discreet.release.sketch import MOST_STEPS, Sketch, make_sketch_noise
 from discreet.sources.base import AnySource, Source, refuse_curve
 from discreet.sources.scores import as_source
 
@@ -28,28 +27,33 @@ if TYPE_CHECKING:
 
 
 _MOST_RANKS = 1000
+"""The largest number of ranks: the noise of each grows with their number, and a curve needs some dozens."""
+
 _LARGEST_NOISE = 2**40
+"""The largest scale of the noise in steps: a curve with more noise is of no use for planning."""
+
 _LAST_DECADE = 7
+"""The default ranks are 1, 2 and 5 times the powers of ten below 10^7, far beyond any usual k."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SketchRequest:
-    """What a sketch is asked for; the scores are in the source alone, unread.
+    """A request for a sketch; the scores stay unread in the source.
 
     Attributes
     ----------
     source
-        Where the scores come from.
+        The source of the scores.
     ranks
-        The ranks, from 1.
+        The ranks, counted from 1.
     guarantee
-        What the sketch promises.
+        The guarantee of the sketch.
     sensitivity
-        How far adding one user can move a score.
+        The sensitivity of adding one user.
     noise
-        What makes the noisy scores.
+        The mechanism that adds the noise.
     max_items_per_user
-        How many scores one user can move at most; None for any number.
+        The contribution bound in items; None for unbounded.
     """
 
     source: Source
@@ -58,16 +62,32 @@ class SketchRequest:
     sensitivity: Sensitivity
     noise: CountMechanism
     max_items_per_user: int | None
+    groups: ClassVar[None] = None
+    requests: ClassVar[tuple[Request, ...]] = ()
+
+    @property
+    def k(self) -> int:
+        """The number of ranks."""
+        return len(self.ranks)
+
+    @property
+    def d(self) -> int:
+        """The number of items in the public domain."""
+        return self.source.d
+
+    def describe(self) -> dict[str, Any]:
+        """Return the ranks and the grid."""
+        return {"sketch": {"ranks": list(self.ranks), "grid": str(self.noise.grid)}}
 
     @property
     def workload(self) -> Workload:
-        """What says how long it takes: nothing that is public does, as the ranks may need all scores sorted."""
+        """The workload, which is not typed: the ranks may require sorting all scores, and that takes private time."""
         return Workload(False, self.source.d, len(self.ranks), True)
 
     def draw(self, randomness: Randomness) -> Sketch:
         """Take a snapshot, read the scores at the ranks, and return them with noise."""
         made, promised, draw_noise = self.noise, self.guarantee, randomness.noise
-        assert draw_noise is not None  # a sketch is all noise
+        assert draw_noise is not None  # only a draw without counts has no noise, and a sketch consists of counts
         steps = [_clamp(exact + draw_noise(made.rate)) for exact in read_steps(self)]
         return Sketch(
             ranks=self.ranks, noisy=tuple(to_score(step, made.grid) for step in steps), domain_size=self.source.d,
@@ -76,15 +96,90 @@ class SketchRequest:
         )  # fmt: skip
 
 
+def sketch(
+    scores: Any,
+    epsilon: Number,
+    ranks: Iterable[int] | None = None,
+    *,
+    grid: Number | None = None,
+    sensitivity: Sensitivity | None = None,
+    adjacency: str | None = None,
+    pad_to: Number | None = None,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    purpose: str | None = None,
+    request_id: str | None = None,
+    dataset: str | None = None,
+    rng: Any = None,
+) -> Sketch:
+    """Release noisy scores at a few public ranks, with epsilon-differential privacy: enough to plan a release by.
+
+    Parameters
+    ----------
+    scores
+        The scores of one list of items, as for `top_k`.
+    epsilon
+        The privacy budget of the sketch, in addition to that of the release it serves to plan.
+    ranks
+        The ranks to release scores at, from 1 for the largest score, in ascending order and not chosen by looking at
+        the data. Fewer ranks have less noise. By default 1, 2, 5, 10, 20 and so on, and the last.
+    grid
+        The step to round scores to that are not whole numbers by their type; other scores have a grid of their own.
+    sensitivity, adjacency
+        As in `top_k`.
+    pad_to
+        As in `top_k`, except that "auto" is not allowed.
+    ledger, purpose, request_id, dataset
+        As in `top_k`: the sketch is charged before it is drawn and stored before it is returned.
+    rng
+        A random generator, for tests only: the sketch is then marked as not private.
+
+    Returns
+    -------
+    Sketch
+        A stand-in for scores that `utility`, `expected`, `epsilon_for`, `compare` and `plan` accept.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> visits = [round(200_000 / (rank + 5)) for rank in range(1, 1001)]
+    >>> curve = discreet.sketch(visits, epsilon="0.1")
+    >>> curve
+    <Sketch: 10 ranks of 1,000 items, epsilon = 0.1>
+    >>> plan = discreet.plan(curve, k=10, goal="recall", probability="0.9")
+    >>> print(str(plan.comparison).splitlines()[-1])
+    computed from a sketch that cost epsilon = 0.1
+    """
+    padding = Padding(pad_to)
+    if isinstance(scores, AnySource):
+        padding.add_elapsed(scores.opening_seconds())
+    charge = plan_charge(ledger, purpose, request_id, dataset, rng)
+    with Delivery(padding, charge, rng) as delivery:
+        request = make_sketch_request(scores, epsilon, ranks, grid, sensitivity, adjacency)
+        # Scores that the caller does not keep are freed before the wait.
+        del scores
+        delivery.draw(request)
+        del request
+    made: Sketch = delivery.release
+    return made
+
+
 def make_sketch_request(
     scores: Any, epsilon: Any, ranks: Any = None, grid: Any = None, sensitivity: Any = None, adjacency: Any = None
 ) -> SketchRequest:
-    """The request that the arguments of `sketch` describe, all of them checked before anything private is read."""
+    """Return the request that the arguments of `sketch` describe, checked before anything private is read."""
     if isinstance(scores, Source) and not scores.has_items:
         raise refuse_curve()
     source, budget = as_source(scores), positive(epsilon, "epsilon")
     neighbours = check_source_adjacency(source.adjacency, adjacency)
-    said, step = find_sensitivity(source, sensitivity), _check_grid(source, grid)
+    said = find_sensitivity(source, sensitivity)
+    # The grid is public: it comes from the type of the scores or from the caller.
+    if source.grid is not None and grid is not None:
+        raise InvalidValueError("grid must be left out, because the scores have their own")
+    if source.grid is None and grid is None:
+        raise InvalidTypeError(
+            "grid must be given for scores that are not whole numbers by their type: what to round them to, such as 1"
+        )
+    step = positive(grid, "grid") if source.grid is None else source.grid
     own, most = said.sides, find_items_per_user(source, said)
     places = default_ranks(source.d) if ranks is None else _check_ranks(ranks, source.d)
     noise = make_sketch_noise(own, neighbours, step, len(places), most, budget)
@@ -94,21 +189,21 @@ def make_sketch_request(
         )
     mechanism = DiscreteLaplace()
     rho = mechanism.zcdp(budget, len(places))
-    # A sketch is all counts, and selects nothing.
+    # A sketch consists of counts: the whole of epsilon is theirs.
     guarantee = Guarantee(budget, neighbours, own.under(neighbours), mechanism, rho, budget)
     return SketchRequest(source, places, guarantee, own, noise, most)
 
 
 def read_steps(request: SketchRequest) -> list[int]:
-    """The true scores at the ranks, in whole steps: what the sensitivity of a sketch is about."""
-    # Whether a float overflows depends on the scores: no setting of the caller's may turn that into an error.
+    """Return the exact scores at the ranks, in whole steps: the values whose sensitivity the noise covers."""
+    # An overflow of a float depends on the scores, so the caller's NumPy settings must not raise an error for it.
     with np.errstate(all="ignore"), request.source.snapshot() as snapshot:
-        # Cutting off moves two scores no further apart.
+        # Clamping moves no two scores further apart.
         return [_clamp(request.noise.to_steps(snapshot.tally.exact(rank - 1))) for rank in request.ranks]
 
 
 def default_ranks(d: int) -> tuple[int, ...]:
-    """The ranks of a sketch of d items where none are given: 1, 2, 5, 10 and so on to five million, and the last.
+    """Return the ranks of a sketch of d items by default: 1, 2, 5, 10 and so on to five million, and the last.
 
     Examples
     --------
@@ -130,88 +225,5 @@ def _check_ranks(ranks: Any, d: int) -> tuple[int, ...]:
     return places
 
 
-def _check_grid(source: Source, given: Any) -> Fraction:
-    """What the scores are rounded to, which is public: by their type, or by the caller's word."""
-    if source.grid is not None:
-        if given is not None:
-            raise InvalidValueError("grid must be left out, because the scores have their own")
-        return source.grid
-    if given is None:
-        raise InvalidTypeError(
-            "grid must be given for scores that are not whole numbers by their type: what to round them to, such as 1"
-        )
-    return positive(given, "grid")
-
-
 def _clamp(steps: int) -> int:
     return min(max(steps, -MOST_STEPS), MOST_STEPS)
-
-
-# sketch: the shape of the score curve, bought with a little epsilon, for planning where no scores are public.
-
-
-def sketch(
-    scores: Any,
-    epsilon: Number,
-    ranks: Iterable[int] | None = None,
-    *,
-    grid: Number | None = None,
-    sensitivity: Sensitivity | None = None,
-    adjacency: str | None = None,
-    pad_to: Number | None = None,
-    ledger: str | os.PathLike[str] | Ledger | None = None,
-    purpose: str | None = None,
-    request_id: str | None = None,
-    dataset: str | None = None,
-    rng: Any = None,
-) -> Sketch:
-    """Noisy scores at a few public ranks, with epsilon-differential privacy: enough to plan a release by.
-
-    Parameters
-    ----------
-    scores
-        What `top_k` takes, of one list of items.
-    epsilon
-        What the sketch may cost, beside the release that is planned with it.
-    ranks
-        The ranks whose scores are wanted, from 1 for the largest score, in ascending order and not chosen by looking at
-        the data. Fewer ranks have less noise. By default 1, 2, 5, 10, 20 and so on, and the last.
-    grid
-        What to round scores to that are not whole numbers by their type; others have a grid of their own.
-    sensitivity, adjacency
-        As in `top_k`.
-    pad_to
-        As in `top_k`, but for "auto".
-    ledger, purpose, request_id, dataset
-        As in `top_k`: the sketch is charged before it is drawn and stored before it is returned.
-    rng
-        A random generator, for tests only: the sketch then says that it is not private.
-
-    Returns
-    -------
-    Sketch
-        What `utility`, `expected`, `epsilon_for`, `compare` and `plan` take in place of scores.
-
-    Examples
-    --------
-    >>> import discreet
-    >>> visits = [round(200_000 / (rank + 5)) for rank in range(1, 1001)]
-    >>> curve = discreet.sketch(visits, epsilon="0.1")
-    >>> curve
-    <Sketch: 10 ranks of 1,000 items, epsilon = 0.1>
-    >>> plan = discreet.plan(curve, k=10, goal="recall", probability="0.9")
-    >>> print(str(plan.comparison).splitlines()[-1])
-    computed from a sketch that cost epsilon = 0.1
-    """
-    padding = Padding(pad_to)
-    if isinstance(scores, AnySource):
-        padding.add_elapsed(scores.opening_seconds())
-    charge = plan_charge(ledger, purpose, request_id, dataset, rng)
-    with Delivery(padding, charge, rng) as delivery:
-        request = make_sketch_request(scores, epsilon, ranks, grid, sensitivity, adjacency)
-        # What the caller keeps nowhere else is freed before the wait.
-        del scores
-        delivery.draw(request)
-        del request
-    made: Sketch = delivery.release
-    return made

@@ -1,11 +1,17 @@
-"""A statement in Markdown that a lawyer and an expert can both read: what is promised, to whom, and what is not."""
+"""Write the privacy statement of a release in Markdown, for lawyers and experts: promise, numbers and limits.
+
+The promise to one person bounds the belief of somebody who gave even odds to that person being in the data. Under pure
+epsilon the odds change by a factor of at most e^epsilon, so that belief is at most e^epsilon / (1 + e^epsilon). With a
+delta single outcomes have no bound, but a guess is right with probability at most 1/2 + TV/2, where the total variation
+TV is at most (e^epsilon - 1 + 2 delta) / (e^epsilon + 1): in sum (e^epsilon + delta) / (1 + e^epsilon).
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -24,25 +30,91 @@ if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
 
 
-# The headings of docs/known-limits.md, and what each is about; a test keeps both lists in step.
-
 PROMISE, DATA, OUTSIDE = "promise", "data", "outside"
-"""What a limit is about: how far the promise goes, what the data holder answers for, and what can be seen while a
-release is made."""
+"""The subjects of a limit: the reach of the promise, the duties of the data holder, and the view of an observer."""
 
 LISTED, FOUND, COUNTS, VALUES, GROUPS, LEDGER, SEEDED = (
     "listed", "found", "counts", "values", "groups", "ledger", "seeded",
 )  # fmt: skip
-"""What a release can have that a limit is about."""
+"""The traits of a release that a limit can be about."""
+
+Statable = Release | GroupedRelease | Sketch
+"""The kinds of release that have a statement."""
+
+_BITS = 512
+"""The precision of the bound on belief, far beyond the places that are printed."""
+
+_MOST_PLACES = 6
+"""The largest number of decimal places of a percentage: a chance closer to 0 or 1 is shown as certain."""
+
+_CERTAIN = Fraction(64)
+"""From this epsilon on the bound on belief is 1 to more places than are ever printed."""
+
+NOT_PRIVATE = (
+    "NOT PRIVATE: it was drawn with the caller's random generator, so that whoever can guess the seed can undo the "
+    "noise. It is for tests, promises nothing, and is not to be published."
+)
+ARITHMETIC = (
+    "Scores, epsilon and sensitivities are exact rationals. Every random choice compares random bits of the operating "
+    "system with interval arithmetic of as many digits as it takes to decide, so that what is drawn has exactly the "
+    "probabilities of the proof; floating point enters as proven upper bounds alone."
+)
+SIDE_CHANNELS = (
+    "How long a release takes depends on the scores. With `pad_to` it ends only at whole multiples of a time; the "
+    "release does not record whether that was used."
+)
+NO_LEDGER = (
+    "No ledger was given, so that nothing is known about other releases. Promises add up: two releases with epsilon 1 "
+    "each come to epsilon 2."
+)
+LIMITS_PAGE = "Each line of this section and of the next two is a heading of the page of known limits of discreet."
+PAD_TO = "Was `pad_to` used, with how many seconds, and who could have measured how long the release took?"
+WHO = "Who is one user: a person, an account, a household, a device?"
+OTHERS = "What else was released about the same people, and what did it cost?"
+VERSION = "Which version of discreet made the release?"
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A heading of the page, what it is about, and what a release must have for it to matter; None for any release."""
+    """A heading of docs/known-limits.md, its subject, and the trait that a release must have; None for any release."""
 
     heading: str
     about: str
     needs: str | None = None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A release of any kind in the terms of its statement.
+
+    Attributes
+    ----------
+    title, word
+        The released product in words, and its name in sentences: "this list", "these lists" or "this curve".
+    guarantee, private
+        The guarantee, and False if it does not hold because the caller passed a random generator.
+    traits
+        The traits that select the limits.
+    d
+        The number of items; None after partition selection.
+    parts
+        The parts of epsilon in brackets; empty if there is one part.
+    share
+        A sentence on how users share groups; None without groups.
+    ledger, entry
+        The ledger that the release was charged to, and its charge; None without a ledger.
+    """
+
+    title: str
+    word: str
+    guarantee: Guarantee
+    private: bool
+    traits: frozenset[str]
+    d: int | None
+    parts: str
+    share: str | None = None
+    ledger: Ledger | None = None
+    entry: Entry | None = None
 
 
 LIMITS = (
@@ -72,7 +144,7 @@ LIMITS = (
     Limit("Counts cost extra, and an interval is about one item.", PROMISE, COUNTS),
     Limit("What tells how good a release will be is not private.", DATA),
     Limit("Groups are public, and who is in them rests on rows.", PROMISE, GROUPS),
-    # One period of the rows can be in a time zone too, and no release tells whether it was.
+    # A period of the rows can have a time zone too, and a release does not record it.
     Limit("Days depend on the database of time zones.", DATA),
     Limit("A dataset is a name.", DATA, LEDGER),
     Limit("Every release costs.", PROMISE),
@@ -81,58 +153,71 @@ LIMITS = (
 )
 
 
-def find_limits(about: str, traits: Collection[str]) -> list[str]:
-    """The headings about one thing that matter for a release with these traits."""
-    return [each.heading for each in LIMITS if each.about == about and (each.needs is None or each.needs in traits)]
+def make_statement(release: Statable, ledger: Ledger | str | os.PathLike[str] | None = None) -> str:
+    """Return the statement of a release as Markdown.
 
-
-# What there is to say about a release, a release by group or a sketch, the same for all three.
-
-Statable = Release | GroupedRelease | Sketch
-"""What has a statement."""
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What a statement is about.
-
-    Attributes
+    Parameters
     ----------
-    title, word
-        What was released, in words, and what readers look at: "this list", "these lists" or "this curve".
-    guarantee, private
-        What it promises, and whether it does.
-    traits
-        What of `limits` it has.
-    d
-        How many items there are; None where nobody listed them.
-    parts
-        How epsilon divides, in brackets; nothing where it does not.
-    share
-        How a user counts in groups, in a sentence; None where there are none.
-    ledger, entry
-        The ledger that it was charged to and its charge; None where no ledger was given.
+    release
+        A release, a release by group, or a sketch.
+    ledger
+        The ledger that the release was charged to; the statement then covers all of its releases too.
     """
-
-    title: str
-    word: str
-    guarantee: Guarantee
-    private: bool
-    traits: frozenset[str]
-    d: int | None
-    parts: str
-    share: str | None = None
-    ledger: Ledger | None = None
-    entry: Entry | None = None
+    return write_statement(make_subject(release, ledger))
 
 
-def make_subject(
-    release: Statable, ledger: Ledger | str | os.PathLike[str] | None, entry: Entry | None = None
-) -> Subject:
-    """What is known of a release, and of the ledger that holds it; its charge is looked for where it is not given."""
-    book = None if ledger is None else _open_ledger(ledger)
+def write_statement(subject: Subject) -> str:
+    """Return the statement of a subject as Markdown."""
+    terms, entry, ledger = subject.guarantee, subject.entry, subject.ledger
+    promised = [NOT_PRIVATE]
+    if subject.private:
+        promise = promise_to_people(terms.epsilon, terms.delta, terms.adjacency, subject.word)
+        unit = WHO if ledger is None else f"The budget is for the privacy of {printable(ledger.budget.unit)}."
+        alone = f"With this release alone: {promise[:1].lower()}{promise[1:]}"
+        promised = [alone, "", f"'You' are one user of the data. {unit}"]
+    version = "its version is not in the release" if entry is None else f"version {printable(entry.version)}"
+    charged = [] if entry is None else [f"- charge {entry.number} of the ledger, at {printable(entry.time)}"]
+    made = [
+        f"- mechanism: {terms.mechanism!r}, in the central model: whoever runs it sees the data",
+        f"- library: discreet, {version}",
+        *charged,
+        f"- arithmetic: {ARITHMETIC}",
+    ]
+    limits = {
+        about: [f"- {heading}" for heading in find_limits(about, subject.traits)] for about in (PROMISE, OUTSIDE, DATA)
+    }
+    questions = [PAD_TO] if ledger is not None else [WHO, OTHERS, VERSION, PAD_TO]
+    sections = [
+        ("What is promised", promised),
+        ("In numbers", _list_terms(subject)),
+        ("All releases together", [NO_LEDGER] if ledger is None else describe_ledger(ledger)),
+        ("How it was made", made),
+        ("How far the promise goes", [LIMITS_PAGE, "", *limits[PROMISE]]),
+        ("What can be seen while a release is made", [SIDE_CHANNELS, "", *limits[OUTSIDE]]),
+        ("What the data holder answers for", limits[DATA]),
+        ("What discreet cannot know", [f"- {question}" for question in questions]),
+    ]
+    body = [line for title, lines in sections for line in ("", f"## {title}", "", *lines)]
+    return "\n".join([f"# {subject.title}", *body])
+
+
+def make_subject(release: Statable, ledger: Any, entry: Entry | None = None) -> Subject:
+    """Return the subject of a statement; look up the charge of the release in its ledger unless it is given."""
+    book = None
+    if ledger is not None:
+        from discreet.ledger.ledger import Ledger
+
+        if not isinstance(ledger, Ledger | str | os.PathLike):
+            raise InvalidTypeError(f"ledger must be a Ledger or the path of one, not {quote(ledger)}")
+        book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     if book is not None and entry is None:
-        entry = _find_charge(book, release)
+        # The budget of another ledger says nothing about this release.
+        data = json.loads(to_json_text(release.to_dict(), None))
+        entry = next((each for each in reversed(book.history()) if each.stored == data), None)
+        if entry is None:
+            raise InvalidValueError(
+                "ledger must be the one that the release was charged to, and this one does not hold the release"
+            )
     own, title, word, share, d = _describe(release)
     guarantee = release.guarantee
     traits = {
@@ -147,7 +232,7 @@ def make_subject(
 
 
 def _describe(release: Statable) -> tuple[set[str], str, str, str | None, int | None]:
-    """The traits of a release, its title, what readers look at, how users share groups, and how many items it is of."""
+    """Return the traits of a release, its title, its word, how users share groups, and the number of items."""
     if isinstance(release, Sketch):
         title = f"Noisy scores at {len(release.ranks):,} public ranks of {release.d:,} items"
         return set(), title, "this curve", None, release.d
@@ -158,62 +243,55 @@ def _describe(release: Statable) -> tuple[set[str], str, str, str | None, int | 
     by = "" if release.names == ("group",) else f" by {' and '.join(map(printable, release.names))}"
     size = "Up to" if any(each.k < release.k for each in release.values()) else "Top"
     title = f"{size} {release.k:,} in each of {count_groups(len(release))}{by}"
-    return traits | {GROUPS}, title, "these lists", _describe_share(release), d
+    share = "A user counts in one group alone, so that all groups together cost what one of them does."
+    if release.each_user != ONE:
+        cost = decimal_above(max(each.guarantee.epsilon for each in release.values()))
+        most = count_groups(release.groups_per_user)
+        share = (
+            f"A user counts in up to {most}, each of which costs at most epsilon {cost}; the epsilon above is for all."
+        )
+    return traits | {GROUPS}, title, "these lists", share, d
 
 
-def _describe_share(release: GroupedRelease) -> str:
-    if release.each_user == ONE:
-        return "A user counts in one group alone, so that all groups together cost what one of them does."
-    share = decimal_above(max(each.guarantee.epsilon for each in release.values()))
-    most = count_groups(release.groups_per_user)
-    return f"A user counts in up to {most}, each of which costs at most epsilon {share}; the epsilon above is for all."
+def find_limits(about: str, traits: Collection[str]) -> list[str]:
+    """Return the headings on one subject that concern a release with these traits."""
+    return [each.heading for each in LIMITS if each.about == about and (each.needs is None or each.needs in traits)]
 
 
-def _open_ledger(given: Any) -> Ledger:
-    from discreet.ledger.ledger import Ledger
+def promise_to_people(epsilon: Fraction, delta: Fraction, adjacency: str, word: str = "this list") -> str:
+    """Return the promise to one person in a sentence.
 
-    if isinstance(given, Ledger):
-        return given
-    if isinstance(given, str | os.PathLike):
-        return Ledger(given)
-    raise InvalidTypeError(f"ledger must be a Ledger or the path of one, not {quote(given)}")
+    Parameters
+    ----------
+    epsilon, delta, adjacency
+        The privacy parameters.
+    word
+        The released product: "this list", for instance.
 
-
-def _find_charge(book: Ledger, release: Statable) -> Entry:
-    """The charge of the release in the ledger, which must have it: otherwise its budget says nothing about it."""
-    data = json.loads(to_json_text(release.to_dict(), None))
-    for entry in reversed(book.history()):
-        if entry.stored == data:
-            return entry
-    raise InvalidValueError(
-        "ledger must be the one that the release was charged to, and this one does not hold the release"
-    )
-
-
-def check_answers(answers: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The answers by field."""
-    if answers is None:
-        return {}
-    if not isinstance(answers, Mapping):
-        raise InvalidTypeError(f"answers must be a mapping from field to answer, not {quote(answers)}")
-    return dict(answers)
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> promise_to_people(Fraction(1), Fraction(0), "add-remove", "these lists")
+    'Whoever looks at these lists can become at most 73.2% sure, from even odds, that you are in the data.'
+    """
+    percent = belief_percent(epsilon, delta)
+    if percent == "100%":
+        return (
+            f"Whoever looks at {word} may become as good as certain {_secret(adjacency)}: this epsilon protects nobody."
+        )
+    if not delta:
+        return f"Whoever looks at {word} can become at most {percent} sure, from even odds, {_secret(adjacency)}."
+    # With a delta a rare outcome may reveal a person, so that only guesses have a bound.
+    asked = "whether you are in the data" if adjacency == "add-remove" else "which of two ways your rows are"
+    return f"Whoever looks at {word} and guesses, from even odds, {asked}, is right with a chance of at most {percent}."
 
 
-# How sure somebody who looks at a release can become about one person, who was in the data with even odds before.
-#
-# Under pure epsilon the odds change by a factor of at most e^epsilon, so that nobody can become surer than e^epsilon /
-# (1 + e^epsilon). With a delta there is no bound for single outcomes; but whoever guesses is right with a chance of at
-# most 1/2 + TV/2, where the total variation TV is at most (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), and that is
-# (e^epsilon + delta) / (1 + e^epsilon).
-
-_BITS = 512
-_MOST_PLACES = 6
-_CERTAIN = Fraction(64)
-"""From this epsilon on the bound is 1 to more places than are ever printed."""
+def _secret(adjacency: str) -> str:
+    return "that you are in the data" if adjacency == "add-remove" else "what your rows are"
 
 
 def bound_belief(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """At least (e^epsilon + delta) / (1 + e^epsilon), and more than that by less than 2^-500.
+    """Return an upper bound on (e^epsilon + delta) / (1 + e^epsilon) that exceeds it by less than 2^-500.
 
     Examples
     --------
@@ -229,7 +307,7 @@ def bound_belief(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def belief_percent(epsilon: Fraction, delta: Fraction = Fraction(0)) -> str:
-    """The bound in percent, rounded up: one place at least, and as many as show that it is not 50 and not 100.
+    """Return the bound in percent, rounded up, with as many places as show that it is neither 50 nor 100, at least one.
 
     Examples
     --------
@@ -246,93 +324,12 @@ def belief_percent(epsilon: Fraction, delta: Fraction = Fraction(0)) -> str:
 
 
 def _first_place(number: Fraction) -> int:
-    """After how many decimal places a number of zero or more shows its first digit; at most as many as are printed."""
+    """Return the decimal place of the first digit of a nonnegative number, at most `_MOST_PLACES`."""
     return next((places for places in range(_MOST_PLACES) if number * 10**places >= 1), _MOST_PLACES)
 
 
-NOT_PRIVATE = (
-    "NOT PRIVATE: it was drawn with the caller's random generator, so that whoever can guess the seed can undo the "
-    "noise. It is for tests, promises nothing, and is not to be published."
-)
-ARITHMETIC = (
-    "Scores, epsilon and sensitivities are exact rationals. Every random choice compares random bits of the operating "
-    "system with interval arithmetic of as many digits as it takes to decide, so that what is drawn has exactly the "
-    "probabilities of the proof; floating point enters as proven upper bounds alone."
-)
-SIDE_CHANNELS = (
-    "How long a release takes depends on the scores. With `pad_to` it ends only at whole multiples of a time; the "
-    "release does not record whether that was used."
-)
-LIMITS_PAGE = "Each line of this section and of the next two is a heading of the page of known limits of discreet."
-PAD_TO = "Was `pad_to` used, with how many seconds, and who could have measured how long the release took?"
-WHO = "Who is one user: a person, an account, a household, a device?"
-OTHERS = "What else was released about the same people, and what did it cost?"
-VERSION = "Which version of discreet made the release?"
-
-
-def make_statement(release: Statable, ledger: Ledger | str | os.PathLike[str] | None = None) -> str:
-    """The statement of a release as Markdown.
-
-    Parameters
-    ----------
-    release
-        A release, a release by group, or a sketch.
-    ledger
-        The ledger that it was charged to; then the statement is about all of its releases too.
-    """
-    return write_statement(make_subject(release, ledger))
-
-
-def write_statement(subject: Subject) -> str:
-    """The statement of what is known as Markdown."""
-    sections = [
-        ("What is promised", _describe_promise(subject)),
-        ("In numbers", _list_terms(subject)),
-        ("All releases together", describe_ledger(subject.ledger) if subject.ledger else _ask_for_ledger()),
-        ("How it was made", list_making(subject)),
-        ("How far the promise goes", [LIMITS_PAGE, "", *_list_limits(subject, PROMISE)]),
-        ("What can be seen while a release is made", [SIDE_CHANNELS, "", *_list_limits(subject, OUTSIDE)]),
-        ("What the data holder answers for", _list_limits(subject, DATA)),
-        ("What discreet cannot know", [f"- {question}" for question in list_questions(subject)]),
-    ]
-    body = [line for title, lines in sections for line in ("", f"## {title}", "", *lines)]
-    return "\n".join([f"# {subject.title}", *body])
-
-
-def promise_to_people(epsilon: Fraction, delta: Fraction, adjacency: str, word: str = "this list") -> str:
-    """What is promised to one person, in a sentence.
-
-    Parameters
-    ----------
-    epsilon, delta, adjacency
-        The terms.
-    word
-        What readers look at.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> promise_to_people(Fraction(1), Fraction(0), "add-remove", "these lists")
-    'Whoever looks at these lists can become at most 73.2% sure, from even odds, that you are in the data.'
-    """
-    percent = belief_percent(epsilon, delta)
-    if percent == "100%":
-        return (
-            f"Whoever looks at {word} may become as good as certain {_secret(adjacency)}: this epsilon protects nobody."
-        )
-    if not delta:
-        return f"Whoever looks at {word} can become at most {percent} sure, from even odds, {_secret(adjacency)}."
-    # With a delta a rare outcome may give somebody away, so that the bound is one on guesses.
-    asked = "whether you are in the data" if adjacency == "add-remove" else "which of two ways your rows are"
-    return f"Whoever looks at {word} and guesses, from even odds, {asked}, is right with a chance of at most {percent}."
-
-
-def _secret(adjacency: str) -> str:
-    return "that you are in the data" if adjacency == "add-remove" else "what your rows are"
-
-
 def describe_adjacency(adjacency: str) -> str:
-    """What two neighbouring data sets differ by, in a sentence."""
+    """Describe the difference between neighbouring datasets in a sentence."""
     if adjacency == "add-remove":
         return (
             "Neighbouring data differ by all rows of one user, who is there in one and not in the other (add-remove)."
@@ -341,7 +338,7 @@ def describe_adjacency(adjacency: str) -> str:
 
 
 def describe_ledger(ledger: Ledger) -> list[str]:
-    """What is promised for all releases of a ledger together, those to come included, in lines of Markdown."""
+    """Return the promise of all releases of a ledger together, later ones included, in lines of Markdown."""
     budget, spent = ledger.budget, ledger.spent
     delta = budget.delta or budget.epsilon * 0
     lists = "all lists that are ever charged to this budget"
@@ -353,30 +350,6 @@ def describe_ledger(ledger: Ledger) -> list[str]:
         f"{printable(budget.unit)}; {decimal_above(spent)} is spent. A release that does not fit is refused "
         "before anything is drawn.",
     ]
-
-
-def _ask_for_ledger() -> list[str]:
-    return [
-        "No ledger was given, so that nothing is known about other releases. Promises add up: two releases with "
-        "epsilon 1 each come to epsilon 2."
-    ]
-
-
-def _describe_promise(subject: Subject) -> list[str]:
-    terms = subject.guarantee
-    if not subject.private:
-        return [NOT_PRIVATE]
-    unit = (
-        WHO if subject.ledger is None else f"The budget is for the privacy of {printable(subject.ledger.budget.unit)}."
-    )
-    whole = "With this release alone: " + _lower(
-        promise_to_people(terms.epsilon, terms.delta, terms.adjacency, subject.word)
-    )
-    return [whole, "", f"'You' are one user of the data. {unit}"]
-
-
-def _lower(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
 
 
 def _list_terms(subject: Subject) -> list[str]:
@@ -399,7 +372,7 @@ def _list_terms(subject: Subject) -> list[str]:
 
 
 def describe_sensitivity(terms: Guarantee) -> str:
-    """How far one user moves scores, in a sentence: by coming, or by having other rows."""
+    """Describe the sensitivity in a sentence: how far one user moves scores, added or replaced."""
     moved = terms.sensitivity
     sides = f"down by at most {decimal(moved.down)} and up by at most {decimal(moved.up)}"
     most = "" if moved.items is None else f", and at most {moved.items:,} scores"
@@ -407,26 +380,3 @@ def describe_sensitivity(terms: Guarantee) -> str:
     if terms.adjacency == "add-remove":
         return f"Adding one user moves a score {sides}{most}{whole}; removing one reverses that."
     return f"Between neighbours a score moves {sides}{most}{whole}."
-
-
-def list_making(subject: Subject) -> list[str]:
-    """Mechanism, library, arithmetic, in lines of Markdown."""
-    terms, entry = subject.guarantee, subject.entry
-    by = "its version is not in the release" if entry is None else f"version {printable(entry.version)}"
-    charged = [] if entry is None else [f"- charge {entry.number} of the ledger, at {printable(entry.time)}"]
-    return [
-        f"- mechanism: {terms.mechanism!r}, in the central model: whoever runs it sees the data",
-        f"- library: discreet, {by}",
-        *charged,
-        f"- arithmetic: {ARITHMETIC}",
-    ]
-
-
-def list_questions(subject: Subject) -> list[str]:
-    """What the statement would say as well, if the library could know it."""
-    known = [] if subject.ledger is not None else [WHO, OTHERS, VERSION]
-    return [*known, PAD_TO]
-
-
-def _list_limits(subject: Subject, about: str) -> list[str]:
-    return [f"- {heading}" for heading in find_limits(about, subject.traits)]

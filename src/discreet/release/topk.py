@@ -1,7 +1,7 @@
-"""Release the top-k of scored items: check the request, charge the ledger, draw, and return the release.
+"""Release the top-k of scored items with differential privacy.
 
-`top_k` reads like the sentence. `Delivery` holds the release back until the padding allows it to be seen; the four
-kinds of request draw it.
+`top_k` turns the scores into a source, makes the request, charges the ledger, draws, and returns the release.
+`Delivery` withholds the release until the padding has passed; each kind of request draws its own release.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _Options(TypedDict, total=False):
-    """What `top_k` takes by name alone."""
+    """The keyword arguments of `top_k`."""
 
     labels: Any
     mechanism: Mechanism | None
@@ -67,59 +67,60 @@ def top_k(
     dataset: str | None = None,
     rng: Any = None,
 ) -> AnyRelease:
-    """Releases which k items score highest, with epsilon-differential privacy for each user behind the scores.
+    """Release the k items with the highest scores, with epsilon-differential privacy for each user.
 
     Parameters
     ----------
     scores
-        A mapping from item to score, a list or one-dimensional array, a pandas, polars or pyarrow column, or a source;
-        one by group, such as `discreet.grouped` makes, has a list released for each group, all within epsilon. Items
-        that nobody listed are found in events, with `discreet.discovered` as their domain.
-        The list of items must be public, which that of a `value_counts()` or a groupby is not: it holds what somebody
-        touched, and docs/integrations.md says how to bring in a list. Scores must be finite.
+        A mapping from item to score, a list or one-dimensional array, a pandas, polars or pyarrow column, or a source.
+        A source by group, such as `discreet.grouped` returns, gives one list for each group, all within epsilon.
+        For partition selection, where no list of items exists, pass events with `discreet.discovered` as their domain.
+        The list of items must be public. The result of `value_counts()` or a groupby is not: it holds only items that
+        somebody touched. docs/integrations.md shows how to add a public list. Scores must be finite.
     k
-        How many items to release.
+        The number of items to release.
     epsilon
         The privacy budget to spend: a number or a string such as "0.5", taken exactly.
     labels
-        The names of the items where `scores` has none; by default the positions. If the input was sorted by score, its
-        positions are ranks, and releasing them tells about scores: pass labels.
+        The names of the items where `scores` has none; by default the positions. The positions of an input sorted by
+        score are ranks, and releasing ranks reveals scores: pass labels for such an input.
     mechanism
-        How to draw; `Canonical()` by default.
+        The mechanism that draws; `Canonical()` by default.
     sensitivity
-        How far adding one user can move a score. Scores that are whole numbers, or that have no type, such as those of
-        a list, are taken for counts of users by default, `Sensitivity(down=0, up=1)`. For arrays, columns and tensors
-        of floats or decimals it must be given.
+        The furthest that adding one user can move a score. Scores that are whole numbers by their type, or that have no
+        type, such as those of a list, are counts of users by default: `Sensitivity(down=0, up=1)`. Arrays, columns and
+        tensors of floats or decimals need it.
     adjacency
         "add-remove", the default, protects the presence of a user, "swap" the replacement of one user by another.
     counts
-        Release a noisy score for each item too, at this epsilon beside the other; scores must be whole numbers by
-        their type, or sums of events.
+        Release a noisy score for each item too, for this epsilon in addition. Scores must be whole numbers by their
+        type, or sums of events.
     split
-        "auto" releases counts within epsilon itself: half of it is for them, and all of it where k is all items.
+        "auto" releases counts within epsilon itself: half of epsilon is for the counts, and all of it where k is the
+        number of items.
     pad_to
         Return, and write to a ledger, only at whole multiples of this many seconds since the call, so that the running
-        time tells less about the scores. "auto" takes a period that fits the number of items and k, for arrays and
-        columns of a numeric type alone. By default there is no padding.
+        time reveals less about the scores. "auto" chooses a period from the number of items and k; it works for arrays
+        and columns of a numeric type alone. By default there is no padding.
     ledger
-        A `Ledger` or its file: the release is charged to this budget before it is drawn, and stored there before it is
-        returned. Where the budget does not allow it, nothing is drawn.
+        A `Ledger` or its file. The release is charged to this budget before it is drawn, and stored before it is
+        returned. Nothing is drawn if the budget does not allow the release.
     purpose
-        With a ledger: what the release is for, in words.
+        With a ledger: the reason for the release, in words.
     request_id
-        With a ledger: a name for this request. Asked again by the same name, the same query returns the stored release
-        and costs nothing; another query is refused.
+        With a ledger: a name for this request. The same query under the same name returns the stored release and costs
+        nothing; another query under that name is refused.
     dataset
-        With a ledger: the name of the data. A ledger that is for one dataset refuses a release that names another or
+        With a ledger: the name of the data. A ledger for one dataset refuses a release that names another dataset or
         none, before anything is read.
     rng
-        A random generator, for tests only: the release then says that it is not private.
+        A random generator, for tests only: the release is then marked as not private.
 
     Returns
     -------
     Release
-        The items sorted by label, the order where the mechanism proves one, the counts if asked for, and the guarantee.
-        A GroupedRelease, with a release for each group, where the scores are by group.
+        The items sorted by label, their order if the mechanism proves one, the counts if requested, and the guarantee.
+        For scores by group, a GroupedRelease with a release for each group.
 
     Examples
     --------
@@ -140,7 +141,7 @@ def top_k(
     charge = plan_charge(ledger, purpose, request_id, dataset, rng, delta)
     with Delivery(padding, charge, rng) as delivery:
         source = as_any_source(scores, labels)
-        # What the caller keeps nowhere else is freed before the wait.
+        # Scores that the caller does not keep are freed before the wait.
         del scores, labels
         request = make_any_request(
             source, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency, counts=counts,
@@ -153,7 +154,7 @@ def top_k(
 
 
 def make_any_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> AnyRequest:
-    """Return the request that the arguments of `top_k` describe: for a list, for each group, or for items to find."""
+    """Return the request that the arguments of `top_k` describe: a list, a list by group, or partition selection."""
     if isinstance(scores, Source) or not isinstance(scores, AnySource):
         return make_request(scores, k, epsilon, **terms)
     if isinstance(scores, GroupedSource):

@@ -1,1 +1,1 @@
-"""Where scores come from. A source knows the tally, its items by rank, and what one user can do to its scores."""
+"""Sources of scores. A source has a tally, its items by rank, and the sensitivity of its scores."""

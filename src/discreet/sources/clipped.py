@@ -1,6 +1,6 @@
-"""Scores of which each user moves few, made from scores of which a user may move many, and what is lost by that.
+"""Scores under a contribution bound in items beside the scores without it, to plan with the loss that the bound causes.
 
-For planning alone: it holds both scores of every item, and no release is made from it.
+These sources hold both scores of every item and are NOT private: no release is made from them.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from discreet.sources.base import Source
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Truth:
-    """The scores that a list is judged by, where it is drawn by others.
+    """The scores that a list is judged by if it is drawn by other scores.
 
     Attributes
     ----------
     tally
-        The scores that say what is right.
+        The true scores.
     standings
-        By those, the rank of the item at each rank of the scores that the list is drawn by.
+        The rank by the true scores of the item at each rank of the scores that the list is drawn by.
     """
 
     tally: Tally
     standings: Ranks
 
     def count_lost(self, drawn_by: Tally, k: int, right: int) -> Fraction:
-        """How many of the best k by the other scores are not among the `right` best; of ties, on average."""
+        """Return how many of the best k by the other scores are not among the `right` best, averaged over ties."""
         ends = np.arange(drawn_by.d) if drawn_by.last is None else drawn_by.last
         run = int(np.searchsorted(ends, k - 1))
         begin, end = (int(ends[run - 1]) + 1 if run else 0), int(ends[run]) + 1
@@ -45,30 +45,30 @@ class Truth:
 
 
 class ClippableSource(Source):
-    """A source that can count its scores with fewer items of each user, for a plan."""
+    """A source that can count its scores under a contribution bound, for a plan."""
 
     @property
     @abstractmethod
     def can_be_clipped(self) -> bool:
-        """Whether a release from it may have a bound that it has not: where users and items can be told apart."""
+        """True if a release from the source may get a contribution bound: it has none, and users can be told apart."""
 
     @abstractmethod
     def count_clipped(self, most: int) -> ClippedSource:
-        """The scores with at most so many items of each user, beside those of all their items: NOT private."""
+        """Return the scores with at most `most` items of each user, beside those of all items: NOT private."""
 
 
 class ClippedSource(Source):
-    """The scores of a source with at most so many items of each user, and the scores of all their items.
+    """The scores of a source with at most `most` items of each user, and the scores of all items.
 
     Parameters
     ----------
     source
         The source of the scores of all items.
     most
-        How many items of a user are kept.
+        The number of items of a user that are kept.
     scores, kept, items
-        How many items have which score and which one with the bound, in whole steps of the grid of the source. Items
-        that are left out have the score 0 both times.
+        The distinct pairs of a score and its score under the bound, in whole steps of the grid, and the number of items
+        with each pair. Items left out have the score 0 in both.
     """
 
     def __init__(self, source: Source, most: int, scores: Ranks, kept: Ranks, items: Ranks) -> None:
@@ -88,7 +88,7 @@ class ClippedSource(Source):
 
     @property
     def keeps_all(self) -> bool:
-        """Whether no score is another one with the bound."""
+        """True if the bound changes no score."""
         return bool((self._scores == self._kept).all())
 
     def tally(self) -> Tally:
@@ -96,16 +96,16 @@ class ClippedSource(Source):
 
     @cached_property
     def truth(self) -> Truth:
-        """The scores of all items, and where each item stands by them.
+        """The scores of all items, and the standing of each item by them.
 
-        Of items with equal scores, those with less left of it come first: the order that is hardest to release.
+        Ties are ranked least-retained first, which is the worst case.
         """
         by_kept = np.lexsort((-self._scores, -self._kept))
         by_score = np.lexsort((self._kept[by_kept], -self._scores[by_kept]))
         items = self._items[by_kept]
         starts = np.empty_like(items)
         starts[by_score] = np.cumsum(items[by_score]) - items[by_score]
-        # The j-th item of a pair has the j-th rank from where its pair starts.
+        # The j-th item of a pair of scores has the j-th rank after the start of the pair.
         begins = np.cumsum(items) - items
         standings = np.arange(self._d) + np.repeat(starts - begins, items)
         return Truth(self._count_runs(self._scores), standings)

@@ -1,4 +1,8 @@
-"""`discreet.discovered`: items that nobody listed are to be found, and on which terms, as the caller says it."""
+"""Partition selection as the caller requests it (`discreet.discovered`), and sources of items that nobody listed.
+
+The size and the tally of such a source are private, so it has an interface of its own: the number of users for whom
+each item counts, and then the items that were drawn to be kept.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 
 
 KINDS = ("string", "integer", "date", "boolean")
-"""What items can be."""
+"""The types that items can have."""
 
 EXACT = "exact"
 SPELLINGS: dict[str, tuple[bool, bool]] = {
@@ -28,22 +32,22 @@ SPELLINGS: dict[str, tuple[bool, bool]] = {
     "trim": (False, True),
     "both": (True, True),
 }
-"""What makes two spellings one item: whether capitals from A to Z are small letters, and whether spaces at the ends of
-a text are left out. More would not mean the same on every engine."""
+"""The rules by which spellings are equal: (fold capitals from A to Z, trim spaces at the ends). Further rules would not
+mean the same on every engine."""
 
 
 @dataclass(frozen=True)
 class Discovered:
-    """A domain that is to be found in the events; `discovered` makes one.
+    """A domain to be found in the events; `discovered` makes one.
 
     Attributes
     ----------
     delta, max_items_per_user
-        With what chance the promise of epsilon may fail, and how many items of a user count for finding them.
+        The delta, and the contribution bound in items for finding them.
     epsilon
-        The part of epsilon for finding them, or None for the usual one.
+        The part of epsilon for finding the items, or None for the default.
     kind, spelling
-        What the items are, and which spellings of one are the same.
+        The type of the items, and the rule by which spellings are equal.
     """
 
     delta: Fraction
@@ -55,14 +59,14 @@ class Discovered:
     def plan(
         self, k: int, epsilon: Number, *, adjacency: str = "add-remove", max_groups_per_user: int = 1
     ) -> Discovery:
-        """How the items of a release will be found; all of it is public, and nothing is read.
+        """Return the partition selection of a release; all of it is public, and nothing is read.
 
         Parameters
         ----------
         k, epsilon, adjacency
-            What `top_k` will be given; epsilon without what counts cost.
+            The arguments of `top_k`; epsilon without the cost of counts.
         max_groups_per_user
-            In how many groups a user may count.
+            The contribution bound in groups.
 
         Examples
         --------
@@ -79,8 +83,73 @@ class Discovered:
         )  # fmt: skip
 
     def description(self) -> dict[str, Any]:
-        """All of it but the privacy parameters, which the guarantee has, in terms that JSON can hold."""
+        """Return the public facts as JSON data, without the privacy parameters, which the guarantee has."""
         return {"discovered": self.kind, **({} if self.spelling == EXACT else {"spelling": self.spelling})}
+
+
+class FoundItems(NamedTuple):
+    """The kept items, and the score of each among all users, in whole steps of the grid."""
+
+    items: list[Any]
+    scores: list[int]
+
+
+class UnlistedSnapshot(Protocol):
+    """The items that count for somebody at one time, in each group; a source without groups has one."""
+
+    def runs(self) -> list[tuple[Ranks, Ranks]]:
+        """Return a run-length encoding for each group: numbers of users, and how many items count for so many."""
+
+    def items(self, kept: list[Ranks]) -> list[FoundItems]:
+        """Return the items at some ranks of each group."""
+
+
+class UnlistedSource(AnySource, ABC):
+    """Scored items that nobody listed.
+
+    Attributes
+    ----------
+    terms
+        The terms of the partition selection.
+    sensitivity, adjacency, grid
+        The sensitivity of adding one user, the adjacency, and the step of the scores.
+    """
+
+    terms: Discovered
+    sensitivity: Sensitivity
+    adjacency: str
+    grid: Fraction
+
+    @property
+    def delta(self) -> Fraction:
+        return self.terms.delta
+
+    @abstractmethod
+    def snapshot(self, key: str) -> AbstractContextManager[UnlistedSnapshot]:
+        """Hold one snapshot of the items until the block ends.
+
+        Parameters
+        ----------
+        key
+            The key of the hash that decides which items of a user count. It need not be secret.
+        """
+
+
+class UnlistedGroups(UnlistedSource):
+    """Scored items that nobody listed, in each of several public groups, as in `GroupedSource`.
+
+    Attributes
+    ----------
+    keys, names
+        The groups in the order of the public list, and the names of the columns that make one.
+    each_user, groups_per_user
+        "one" or "many" groups of a user, and the contribution bound in groups.
+    """
+
+    keys: tuple[Any, ...]
+    names: tuple[str, ...]
+    each_user: str
+    groups_per_user: int
 
 
 def discovered(
@@ -90,32 +159,33 @@ def discovered(
     kind: str = "string",
     spelling: str = EXACT,
 ) -> Discovered:
-    """The domain of `discreet.events` where there is no public list: items are found in the events, for a delta.
+    """Return a domain for `discreet.events` without a public list: partition selection finds the items, for a delta.
 
-    An item is found where enough people touched it, about as many as `release.guarantee.threshold` says;
+    An item is found if enough people touched it, about as many as `release.guarantee.threshold` says;
     docs/discovery.md has more.
 
     Parameters
     ----------
     delta
-        With this chance at most the promise of epsilon may fail; far below one over the number of people, such as
+        The probability with which the guarantee of epsilon may fail: far below one over the number of people, such as
         "1e-8", and at most 1e-3.
     max_items_per_user
-        How many items of a user count for finding them. A user who has more is not refused: which of them count is
-        decided by a hash. The more count, the more people an item needs. The scores of what is found count all users.
+        The contribution bound in items for finding them. A user with more items is not refused: a hash decides which of
+        them count. A larger bound raises the number of people that an item needs. The scores of found items count all
+        users.
     epsilon
-        How much of the release's epsilon is for finding the items. By default a quarter, and up to a half where many
-        items of a user count beside k.
+        The part of the release's epsilon for finding the items. By default a quarter, and up to a half if the bound is
+        large beside k.
     kind
-        What the items are: "string", "integer", "date" or "boolean". A cell that is none is no item.
+        The type of the items: "string", "integer", "date" or "boolean". A cell of another type is not an item.
     spelling
-        Which texts are one item: "exact", none but equal ones; "casefold", those that differ in capitals from A to Z;
-        "trim", those that differ in spaces at their ends; or "both".
+        The rule by which texts are one item: "exact", only equal texts; "casefold", up to capitals from A to Z; "trim",
+        up to spaces at the ends; or "both".
 
     Returns
     -------
     Discovered
-        What `discreet.events` takes as a domain.
+        A domain for `discreet.events`.
 
     Examples
     --------
@@ -148,7 +218,7 @@ def discovered(
 
 
 def refuse_discovered(argument: str) -> InvalidTypeError:
-    """The error about items that nobody listed where a public list is needed."""
+    """Return the error about items to be found where a public list is needed."""
     return InvalidTypeError(
         f"{argument} must be of a public list of items here, not of discreet.discovered: which items there are is "
         "known only after they were found, and is released with the top-k alone"
@@ -158,74 +228,3 @@ def refuse_discovered(argument: str) -> InvalidTypeError:
 def _join(choices: Any) -> str:
     *others, last = map(repr, choices)
     return f"{', '.join(others)} or {last}"
-
-
-# Scored items that nobody listed: a source of which not even the items are known before they are found.
-#
-# What a source with a public list answers, its size or its tally, is private here. So it is a kind of its own, which
-# gives how many items count for how many users, and after that the items that were drawn to be kept.
-
-
-class FoundItems(NamedTuple):
-    """The items that were kept, and of each the score among all users, in whole steps of the grid."""
-
-    items: list[Any]
-    scores: list[int]
-
-
-class UnlistedSnapshot(Protocol):
-    """The items that count for somebody at one time, in each group; where there are no groups, in one."""
-
-    def runs(self) -> list[tuple[Ranks, Ranks]]:
-        """Return for each group a run-length encoding: numbers of users, and how many items count for so many."""
-
-    def items(self, kept: list[Ranks]) -> list[FoundItems]:
-        """Return the items at some ranks of each group."""
-
-
-class UnlistedSource(AnySource, ABC):
-    """Scored items that nobody listed.
-
-    Attributes
-    ----------
-    terms
-        How they are to be found.
-    sensitivity, adjacency, grid
-        How far adding one user can move a score, what neighbours differ by, and what a score is a multiple of.
-    """
-
-    terms: Discovered
-    sensitivity: Sensitivity
-    adjacency: str
-    grid: Fraction
-
-    @property
-    def delta(self) -> Fraction:
-        return self.terms.delta
-
-    @abstractmethod
-    def snapshot(self, key: str) -> AbstractContextManager[UnlistedSnapshot]:
-        """Hold one snapshot of the items until the block ends.
-
-        Parameters
-        ----------
-        key
-            The key of the hash that decides which items of a user count. It need not be secret.
-        """
-
-
-class UnlistedGroups(UnlistedSource):
-    """Scored items that nobody listed, in each of several public groups; as `GroupedSource` has them.
-
-    Attributes
-    ----------
-    keys, names
-        The groups in the order of the public list, and the names of the columns that make one.
-    each_user, groups_per_user
-        Whether a user counts in one group or in many, and in how many at most.
-    """
-
-    keys: tuple[Any, ...]
-    names: tuple[str, ...]
-    each_user: str
-    groups_per_user: int

@@ -1,9 +1,9 @@
-"""Whatever scores a caller may hold, as a source."""
+"""Turn the caller's scores into a source: one list of items, or a list for each group (`discreet.grouped`)."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from typing import Any
 
@@ -25,7 +25,7 @@ from discreet.sources.base import (
 
 
 def as_source(scores: Any, labels: Any = None) -> Source:
-    """What the caller gave as scores, as a source of one list of items."""
+    """Return a source of one list of items."""
     if not isinstance(scores, AnySource):
         if not is_tensor(scores):
             return array_source(scores, labels)
@@ -44,12 +44,12 @@ def as_source(scores: Any, labels: Any = None) -> Source:
 
 
 def as_listed_source(scores: Any) -> Source | GroupedSource:
-    """What the caller gave as scores, as a source of one list of items or of one for each group."""
+    """Return a source of one public list of items, or of one for each group."""
     return scores if isinstance(scores, GroupedSource) else as_source(scores)
 
 
 def as_any_source(scores: Any, labels: Any = None) -> AnySource:
-    """What the caller gave as scores, as a source of one list of items, of one for each group, or of none yet."""
+    """Return a source of any kind: a list, a list for each group, or items to be found."""
     if not isinstance(scores, AnySource):
         return as_source(scores, labels)
     if isinstance(scores, Source):
@@ -63,11 +63,8 @@ def as_any_source(scores: Any, labels: Any = None) -> AnySource:
     return scores
 
 
-# `discreet.grouped`: scores that the caller holds for each group, as one source.
-
-
 class MemberSnapshots:
-    """Snapshots of the members, taken one after the other: each is let go before the next is taken."""
+    """Snapshots of the members one after the other: each ends before the next begins."""
 
     def __init__(self, members: Sequence[Source]) -> None:
         self._members, self._held = members, ExitStack()
@@ -86,7 +83,7 @@ class MemberSnapshots:
         return picks
 
     def close(self) -> None:
-        """Let go of the snapshot that is held."""
+        """End the current snapshot."""
         self._held.close()
 
 
@@ -125,31 +122,31 @@ def grouped(
     max_groups_per_user: int | None = None,
     labels: Any = None,
 ) -> GroupedSource:
-    """A source of scores by group, of which `top_k` releases a list for each group, within one epsilon.
+    """Return a source of scores by group; `top_k` releases a list for each group, within one epsilon.
 
     Parameters
     ----------
     scores
-        For each group, by its name, whatever `top_k` takes as scores; or a pandas frame with a column for each group,
-        whose index are the items. The groups must be a public list: one that is there because somebody is in it tells
+        A mapping from group to scores that `top_k` accepts, or a pandas frame with a column for each group and the
+        items as its index. The groups must be a public list: a group that exists because somebody is in it reveals
         that.
     by
-        What the groups are, such as "country", for the header of tables: one name, or one for each part of groups that
-        are tuples. By default what the columns of a frame are called, or "group".
+        The name of the groups, such as "country", for the header of tables: one name, or one for each part of groups
+        that are tuples. By default the names of the columns of a frame, or "group".
     each_user
-        "one" where a user is in one group alone, as people are in countries: each group then has the whole of epsilon.
-        "many" where a user may be in several, as people are in months. There is no default, because the wrong one
-        breaks the promise.
+        "one" if a user is in one group only, as people are in countries: each group then has the whole of epsilon.
+        "many" if a user may be in several, as people are in months. There is no default, because the wrong choice
+        breaks the guarantee.
     max_groups_per_user
-        With "many": the scores count each user in at most so many groups, by default in all. Each group has that part
+        With "many": the contribution bound that the scores satisfy, by default all groups. Each group has one such part
         of epsilon.
     labels
-        The names of the items where the scores have none: one list for all groups, or a mapping with one for each.
+        The names of the items if the scores have none: one list for all groups, or a mapping with one for each.
 
     Returns
     -------
     GroupedSource
-        What `top_k` takes.
+        A source for `top_k`.
 
     Examples
     --------
@@ -165,23 +162,43 @@ def grouped(
     groups, columns, own_names = _split_groups(scores)
     if not groups:
         raise InvalidValueError("scores must hold at least one group, not none")
-    keys = _check_keys(groups)
+    message = ""
+    try:
+        keys = check_labels(groups)
+    except Error as error:
+        message = str(error)
+    if message:
+        raise InvalidValueError(f"groups of scores must be names as labels are: {message}")
     names = _check_names(own_names if by is None else by, keys)
     most = check_each_user(each_user, max_groups_per_user, len(keys))
-    named = _labels_by_group(labels, groups)
-    members = [_open_member(key, given, named(i)) for i, (key, given) in enumerate(zip(keys, columns, strict=True))]
+    if isinstance(labels, Mapping):
+        known = set(groups)
+        unknown = [group for group in labels if group not in known]
+        if unknown:
+            raise InvalidValueError(
+                f"labels must be for groups that scores has, and {quote(unwrap_label(unknown[0]))} is none"
+            )
+        listed = [labels.get(group) for group in groups]
+    else:
+        listed = [None if labels is None else check_label_list(labels)] * len(groups)
+    members = [_open_member(*one) for one in zip(keys, columns, listed, strict=True)]
     source = MemberGroups(keys, members, str(each_user), most, names)
     source.opening.add_since(begun)
     return source
 
 
 def _split_groups(scores: Any) -> tuple[list[Any], list[Any], Any]:
-    """The groups, the scores of each, and what a frame calls its groups."""
+    """Return the groups, the scores of each, and the names that a frame has for its groups."""
     if isinstance(scores, Mapping):
         return list(scores), list(scores.values()), "group"
     kind, package = type(scores).__name__, type(scores).__module__.partition(".")[0]
     if package == "pandas" and kind == "DataFrame":
-        _check_wide(scores)
+        if any(str(dtype) in ("object", "str", "string", "category") for dtype in scores.dtypes):
+            # A column of text means a row for each group and item.
+            raise InvalidTypeError(
+                "scores must be a frame with a column of numbers for each group and the items as its index; of one "
+                "with rows of group, item and score, write frame.pivot(index='item', columns='group', values='score')"
+            )
         names = [name for name in scores.columns.names if isinstance(name, str)]
         known = names if len(names) == scores.columns.nlevels else "group"
         return scores.columns.tolist(), [scores.iloc[:, i] for i in range(scores.shape[1])], known
@@ -190,17 +207,8 @@ def _split_groups(scores: Any) -> tuple[list[Any], list[Any], Any]:
     raise InvalidTypeError(f"scores must be a mapping from group to scores or a pandas frame, not a {kind}{hint}")
 
 
-def _check_wide(frame: Any) -> None:
-    """Refuses a frame with a column of text: it has a row for each group and item."""
-    if any(str(dtype) in ("object", "str", "string", "category") for dtype in frame.dtypes):
-        raise InvalidTypeError(
-            "scores must be a frame with a column of numbers for each group and the items as its index; of one with "
-            "rows of group, item and score, write frame.pivot(index='item', columns='group', values='score')"
-        )
-
-
 def _check_names(given: Any, keys: list[Any]) -> tuple[str, ...]:
-    """What the columns that make a group are called: one name, or as many as each group has parts."""
+    """Return the names of the columns that make a group: one, or as many as each group has parts."""
     names = tuple(given) if isinstance(given, list | tuple) else (given,)
     if not names or not all(isinstance(name, str) and name for name in names):
         raise InvalidTypeError(f"by must be a name or a list of names, not {quote(given)}")
@@ -211,35 +219,13 @@ def _check_names(given: Any, keys: list[Any]) -> tuple[str, ...]:
     return names
 
 
-def _check_keys(groups: list[Any]) -> list[Any]:
-    try:
-        return check_labels(groups)
-    except Error as error:
-        message = str(error)
-    raise InvalidValueError(f"groups of scores must be names as labels are: {message}")
-
-
-def _labels_by_group(labels: Any, groups: list[Any]) -> Callable[[int], Any]:
-    """The labels of each group, by its index: those given for all, or those that a mapping has for it."""
-    if not isinstance(labels, Mapping):
-        shared = None if labels is None else check_label_list(labels)
-        return lambda _: shared
-    known = set(groups)
-    unknown = [group for group in labels if group not in known]
-    if unknown:
-        raise InvalidValueError(
-            f"labels must be for groups that scores has, and {quote(unwrap_label(unknown[0]))} is none"
-        )
-    return lambda i: labels.get(groups[i])
-
-
 def _open_member(key: Any, scores: Any, labels: Any) -> Source:
-    """The source of one group; what is wrong with it is said with the name of the group."""
+    """Return the source of one group; an error names the group."""
     try:
         if isinstance(scores, Source) and not scores.has_items:
             raise refuse_curve()
         source = as_source(scores, labels)
-        # The groups outlive this call, and what the caller holds may change.
+        # The groups outlive this call, and the caller may change the scores.
         return source.freeze()
     except Error as error:
         kind, message = type(error), str(error)

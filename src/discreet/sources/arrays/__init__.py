@@ -1,1 +1,1 @@
-"""Scores that the caller holds, in the memory of the host or of a GPU."""
+"""Scores in memory, on the host or on a GPU."""

@@ -1,7 +1,7 @@
-"""Scores that the caller holds: mappings, lists, arrays and one-dimensional frames. The reference for all sources.
+"""Scores in memory: mappings, lists, arrays and columns of frames. This is the reference for all sources.
 
-Scores are sorted or counted by value (`sorting`), and the chosen items are found by their scores (`positions`): no
-positions are ever sorted.
+`sorting` sorts or counts the scores by value, and `positions` finds the chosen items by their scores: positions are
+never sorted.
 """
 
 from __future__ import annotations
@@ -25,10 +25,22 @@ from discreet.sources.arrays.positions import PositionFinder
 from discreet.sources.arrays.sorting import FINITE, LARGE, tally_of_array
 from discreet.sources.base import Source
 
+_FRAMES = ("pandas", "polars", "pyarrow")
+"""The packages whose columns have a conversion of their own."""
+
+_NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|halffloat|double|bool(ean)?")
+"""The machine types of columns: pandas' "Int64" and "double[pyarrow]", polars' "Float32", pyarrow's "int64"."""
+
+_WHOLE = re.compile(r"(sparse\[)?(u?int[0-9]+|bool(ean)?|object)(, .*)?")
+"""The types of whole numbers and objects: pandas' "Int64" and "Sparse[int64, 0]", polars' "UInt8" and "Object"."""
+
+_MOST_DIGITS = 5000
+"""The largest exponent of a Decimal score, so that its fraction fits memory."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ArraySource(Source):
-    """Scores in an array, with labels or, without, the positions as labels."""
+    """Scores in an array, with labels; without labels, the positions are the labels."""
 
     scores: NDArray[Any]
     labels: Sequence[Any] | None = None
@@ -53,7 +65,7 @@ class ArraySource(Source):
         return positions if self.labels is None else labels_at(self.labels, positions)
 
     def _find_positions(self, tally: Tally, selection: Selection) -> Ranks:
-        """Return where in the input the items of a selection are."""
+        """Return the positions of the items of a selection."""
         if self.scores.dtype == object:
             ascending = sorted(range(self.d), key=self.scores.__getitem__)
             return np.array(ascending, np.int64)[self.d - 1 - selection.draw_ranks()]
@@ -73,9 +85,15 @@ class ArraySource(Source):
 
 
 def array_source(scores: Any, labels: Any = None) -> ArraySource:
-    """The source behind whatever one-dimensional scores a caller may hold."""
+    """Return the source of one-dimensional scores of any supported kind."""
     if _is_buffer(scores):
-        scores = _from_buffer(scores)
+        failed = None
+        try:
+            scores = np.asarray(scores)
+        except (TypeError, ValueError):
+            failed = type(scores).__name__
+        if failed is not None:
+            raise InvalidTypeError(f"scores must be numbers, not a {failed} of another format")
     typed, fractional = is_typed(scores), is_fractional(scores)
     if isinstance(scores, Mapping):
         if labels is not None:
@@ -92,36 +110,34 @@ def array_source(scores: Any, labels: Any = None) -> ArraySource:
         scores, _ = _split_frame(scores)
     values = _as_array(scores)
     listed = check_score_labels(labels, values.shape)
-    gridded, unit = _put_on_grid(values)
-    return ArraySource(gridded, listed, unit, _ONE if _is_whole(scores, values) else None, typed, fractional=fractional)
-
-
-_ONE = Fraction(1)
+    # The type is public, and decides that scores are whole; their values do not.
+    is_whole, unit = values.dtype.kind in "ui", None
+    if values.dtype == object:
+        is_whole = all(issubclass(kind, int | np.integer | np.bool_) for kind in set(map(type, scores)))
+        unit = common_unit(values.tolist())
+    if unit is not None:
+        # Multiples of one unit sort faster than fractions.
+        values = np.array([int(value / unit) for value in values.tolist()], np.int64)
+    grid = Fraction(1) if is_whole else None
+    return ArraySource(values, listed, unit or Fraction(1), grid, typed, fractional=fractional)
 
 
 def is_tensor(scores: Any) -> bool:
-    """Whether scores are a tensor, or an array of a library that hands its memory over by DLPack."""
+    """Return True for a tensor, or an array of a library that shares its memory by DLPack."""
     package = type(scores).__module__.partition(".")[0]
-    return package not in _ARRAYS and hasattr(type(scores), "__dlpack_device__")
-
-
-_ARRAYS = ("numpy", "pandas", "polars", "pyarrow")
+    return package not in ("numpy", *_FRAMES) and hasattr(type(scores), "__dlpack_device__")
 
 
 def is_typed(scores: Any) -> bool:
-    """Whether scores are an array or a column that is declared to hold numbers of the machine, and no objects."""
+    """Return True for an array or a column whose declared type is a machine number, not an object."""
     dtype = getattr(scores, "dtype", getattr(scores, "type", None))
     if isinstance(dtype, np.dtype):
         return dtype.kind in "biuf" and dtype.itemsize <= 8
-    # pandas' "Int64" and "double[pyarrow]", polars' "Float32" and pyarrow's "int64".
     return _NUMERIC.fullmatch(str(dtype).lower().removesuffix("[pyarrow]")) is not None
 
 
-_NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|halffloat|double|bool(ean)?")
-
-
 def is_fractional(scores: Any) -> bool:
-    """Return True if scores have a declared type, and it is neither of whole numbers nor of booleans nor of objects.
+    """Return True if scores have a declared type that is neither of whole numbers nor of booleans nor of objects.
 
     The values decide nothing. Mappings, lists and arrays of objects declare no type of numbers.
     """
@@ -131,12 +147,8 @@ def is_fractional(scores: Any) -> bool:
     return dtype is not None and _WHOLE.fullmatch(str(dtype).lower().removesuffix("[pyarrow]")) is None
 
 
-# pandas' "Int64", "Sparse[int64, 0]" and "bool[pyarrow]", polars' "UInt8" and "Object", pyarrow's "int64".
-_WHOLE = re.compile(r"(sparse\[)?(u?int[0-9]+|bool(ean)?|object)(, .*)?")
-
-
 def check_score_labels(labels: Any, shape: tuple[int, ...]) -> Sequence[Any] | None:
-    """The labels of scores of some shape, which must be one-dimensional and not empty; None where there are none."""
+    """Return the checked labels, or None; raise unless the shape of the scores has one dimension and is not empty."""
     if len(shape) != 1:
         raise InvalidValueError(f"scores must have one dimension, not {len(shape)}")
     (length,) = shape
@@ -151,29 +163,26 @@ def check_score_labels(labels: Any, shape: tuple[int, ...]) -> Sequence[Any] | N
 
 
 class CheckedLabels(list[Any]):
-    """Labels that were checked, so that many arrays can have the same."""
+    """Labels that were checked, so that many arrays can share them."""
 
 
 def check_label_list(labels: Any) -> CheckedLabels:
-    """The labels of some scores, whatever list the caller has them in."""
+    """Return the checked labels of a list of any kind."""
     if isinstance(labels, CheckedLabels):
         return labels
     if isinstance(labels, str | bytes | Mapping | set | frozenset) or not isinstance(labels, Iterable):
         raise InvalidTypeError(f"labels must be a list with one label for each score, not a {type(labels).__name__}")
-    return CheckedLabels(check_labels(_as_python(labels), private=is_column(labels)))
-
-
-def _as_python(labels: Any) -> Any:
-    """The labels of a column of Arrow or pandas as Python has them, and others as they are."""
+    values = labels
     if hasattr(labels, "to_pylist"):
-        return labels.to_pylist()
-    # Not what NumPy makes of its own dates, which are numbers in it.
-    is_pandas = type(labels).__module__.partition(".")[0] == "pandas" and hasattr(labels, "tolist")
-    return labels.tolist() if is_pandas else labels
+        values = labels.to_pylist()
+    elif type(labels).__module__.partition(".")[0] == "pandas" and hasattr(labels, "tolist"):
+        # NumPy's tolist would turn dates into numbers, so arrays stay as they are.
+        values = labels.tolist()
+    return CheckedLabels(check_labels(values, private=is_column(labels)))
 
 
 def _split_frame(scores: Any) -> tuple[Any, Any]:
-    """One-dimensional data of pandas, polars or pyarrow as (scores, labels); anything else as it is.
+    """Return one-dimensional data of pandas, polars or pyarrow as (scores, labels), anything else unchanged.
 
     Only a library that is already imported can have made the object, so none is imported here.
     """
@@ -182,18 +191,18 @@ def _split_frame(scores: Any) -> tuple[Any, Any]:
         default = scores.index.equals(pandas.RangeIndex(len(scores)))
         return _column_values(scores), None if default else scores.index
     package = type(scores).__module__.partition(".")[0]
-    if package not in sys.modules or package not in ("pandas", "polars", "pyarrow"):
+    if package not in sys.modules or package not in _FRAMES:
         return scores, None
     kind = type(scores).__name__
     if kind in ("DataFrame", "LazyFrame", "Table", "RecordBatch"):
         raise InvalidTypeError(f"scores must be one column, not a {package} {kind}: pass the column that holds them")
-    # What has no length or cannot say whether it holds nulls, pandas' NA or a pyarrow scalar, is no column.
+    # Objects without a length or a count of nulls, such as pandas' NA or a pyarrow scalar, are not columns.
     counts_nulls = hasattr(scores, "__len__") and (hasattr(scores, "isna") or hasattr(scores, "null_count"))
     return _column_values(scores) if counts_nulls else scores, None
 
 
 def _column_values(column: Any) -> Any:
-    """The values of a pandas, polars or pyarrow column, which must not hold nulls."""
+    """Return the values of a pandas, polars or pyarrow column, which must not hold nulls."""
     nulls = column.isna().sum() if hasattr(column, "isna") else column.null_count
     if nulls() if callable(nulls) else nulls:
         raise InvalidValueError(FINITE)
@@ -204,16 +213,16 @@ def _column_values(column: Any) -> Any:
         return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
     except Exception:
         failed = kind
-    # Raised outside the handler: the library's own words may quote a score.
+    # Raised outside the handler, because the library's own message may quote a score.
     raise InvalidTypeError(f"scores must be a column of numbers, not of {failed}")
 
 
 def _as_array(scores: Any) -> NDArray[Any]:
-    """Scores as an array of whole numbers, of float64, or of Fractions where neither holds them exactly."""
+    """Return scores as an array of whole numbers, of floats, or of Fractions if neither holds them exactly."""
     if isinstance(scores, str | bytes) or not hasattr(scores, "__len__"):
         kind = type(scores).__name__
         raise InvalidTypeError(f"scores must be a mapping, a list or a one-dimensional array, not a {kind}")
-    # To ask for a masked array imports what makes them, so plain ones are not asked about.
+    # Access to np.ma imports it, so plain arrays skip this check.
     if isinstance(scores, np.ndarray) and type(scores) is not np.ndarray and isinstance(scores, np.ma.MaskedArray):
         if np.ma.getmaskarray(scores).any():
             raise InvalidValueError(FINITE)
@@ -234,8 +243,8 @@ def _as_array(scores: Any) -> NDArray[Any]:
 
 
 def _is_buffer(scores: Any) -> bool:
-    """Return True if scores are memory with a format, such as an array of Python or ctypes, or become an array."""
-    is_frame = type(scores).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
+    """Return True for memory with a format, such as an array of Python or ctypes, or an object with `__array__`."""
+    is_frame = type(scores).__module__.partition(".")[0] in _FRAMES
     if is_frame or isinstance(scores, bytes | bytearray) or hasattr(scores, "dtype"):
         return False
     try:
@@ -244,22 +253,13 @@ def _is_buffer(scores: Any) -> bool:
         return hasattr(scores, "__array__")
 
 
-def _from_buffer(scores: Any) -> NDArray[Any]:
-    """Return the array behind memory whose format is its type."""
-    try:
-        return np.asarray(scores)
-    except (TypeError, ValueError):
-        kind = type(scores).__name__
-    raise InvalidTypeError(f"scores must be numbers, not a {kind} of another format")
-
-
 def _to_native_order(scores: NDArray[Any]) -> NDArray[Any]:
-    """The array in the byte order of the machine."""
+    """Return the array in the byte order of the machine."""
     return scores if scores.dtype.isnative else scores.astype(scores.dtype.newbyteorder("="), copy=False)
 
 
 def _from_list(values: list[Any]) -> NDArray[Any]:
-    """An array that holds a list of numbers exactly."""
+    """Return an array that holds a list of numbers exactly."""
     kinds = {type(value) for value in values}
     if kinds <= {int, bool} and all(-(2**63) <= value < 2**63 for value in values):
         return np.array(values, np.int64)
@@ -277,24 +277,9 @@ def _to_fraction(value: Any) -> Fraction:
         raise InvalidValueError("scores must have one dimension, not more")
     if not isinstance(number, int | float | Fraction | Decimal | np.longdouble):
         raise InvalidTypeError(f"scores must be numbers, not values of type {type(value).__name__}")
-    if isinstance(number, Decimal) and number.is_finite() and abs(number.adjusted()) > 5000:
-        raise InvalidValueError("scores must be numbers of at most 5000 digits, and one has more")
+    if isinstance(number, Decimal) and number.is_finite() and abs(number.adjusted()) > _MOST_DIGITS:
+        raise InvalidValueError(f"scores must be numbers of at most {_MOST_DIGITS} digits, and one has more")
     try:
         return Fraction(*number.as_integer_ratio())
     except (ValueError, OverflowError):
         raise InvalidValueError(FINITE) from None
-
-
-def _is_whole(scores: Any, values: NDArray[Any]) -> bool:
-    """Whether the scores are whole numbers by their type, which is public, and not only by their values."""
-    if values.dtype == object:
-        return all(issubclass(kind, int | np.integer | np.bool_) for kind in set(map(type, scores)))
-    return values.dtype.kind in "ui"
-
-
-def _put_on_grid(values: NDArray[Any]) -> tuple[NDArray[Any], Fraction]:
-    """Rationals as whole multiples of a unit where that can be, which is how decimals are sorted fast."""
-    unit = common_unit(values.tolist()) if values.dtype == object else None
-    if unit is None:
-        return values, _ONE
-    return np.array([int(value / unit) for value in values.tolist()], np.int64), unit

@@ -1,8 +1,7 @@
-"""From ranks back to positions in an unsorted array, without a second sort of it.
+"""Find the positions of ranks in an unsorted array, without sorting it a second time.
 
-The items are ordered by score, highest first, and equal ones by position, the last first. So the item at a rank is the
-one with a known score that has a known number of equals at lower positions, and the items between two ranks are those
-between two such items.
+Items are ordered by score, highest first, and equal ones by position, last first. So the item at a rank has a known
+score and a known number of equals at lower positions, and the items between two ranks lie between two such items.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from discreet.mechanisms.tally import Selection, Tally, UniformSubset
 from discreet.sources.arrays.sorting import BLOCK, LARGE, as_bits, iterate_blocks
 
 _FEW = 8
-"""Up to how many items are looked for one by one."""
+"""Up to this many items are searched for one by one, in one pass over the scores; more are found by a sort."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,15 +29,17 @@ class PositionFinder:
     tally: Tally
 
     def find(self, ranks: Ranks) -> Ranks:
-        """The positions of the items at some ranks."""
+        """Return the positions of the items at some ranks."""
         lowest = int(ranks.max())
         near, held = self._take_top(lowest)
         if len(held) <= 64 * len(ranks):
             return _take_positions(near, _argsort(held)[len(held) - 1 - ranks])
-        return _take_positions(near, _find_equals(held, self._name_scores(ranks), self._count_before(ranks)))
+        return _take_positions(
+            near, _find_equals(held, self._name_scores(ranks), self.tally.last_of_run(ranks) - ranks)
+        )
 
     def find_selected(self, selection: Selection) -> Ranks:
-        """Returns the positions of a selection; what it leaves open is drawn, every subset being equally likely."""
+        """Return the positions of a selection; draw what it leaves open, every subset being equally likely."""
         if selection.is_listed:
             return self.find(selection.ranks)
         if selection.cuts_no_run:
@@ -50,7 +51,12 @@ class PositionFinder:
         near, held = self._take_top(int(ranks.max()))
         marks = np.full(len(ranks), -1)
         marks[single::2] = len(held)
-        self._mark(ranks, single, values, held, marks)
+        # Single ranks are located one by one, and so are those ends of ranges that cut a run of equal scores.
+        before, firsts = self.tally.last_of_run(ranks) - ranks, ranks[single::2]
+        sought = np.arange(len(ranks)) < single
+        sought[single::2] = (firsts > 0) & (self.tally.last_of_run(np.maximum(firsts - 1, 0)) >= firsts)
+        sought[single + 1 :: 2] = before[single + 1 :: 2] > 0
+        marks[sought] = _find_equals(held, values[sought], before[sought])
         ranges = [_Range(*values[i : i + 2], *marks[i : i + 2].tolist()) for i in range(single, len(ranks), 2)]
         parts = [marks[:single]]
         if head:
@@ -60,7 +66,7 @@ class PositionFinder:
         return _take_positions(near, np.concatenate(parts))
 
     def _find_between(self, selection: Selection) -> Ranks:
-        """The same where two scores tell who is in the range."""
+        """Return the positions of a selection whose ranges do not cut runs, so that two scores bound each range."""
         head, some, d = selection.head, selection.subset, len(self.scores)
         if some is None:
             return self._find_down_to(head - 1)
@@ -80,37 +86,20 @@ class PositionFinder:
         return draw_inside(some, d, keep, self._find_down_to(head - 1) if head else np.empty(0, np.int64))
 
     def _find_down_to(self, rank: int) -> Ranks:
-        """The positions of all items that score no less than the one at a rank."""
+        """Return the positions of all items that score no less than the one at a rank."""
         lowest = self.tally.number(rank)
         return _positions_where(self.scores, lambda block: block >= lowest)
 
-    def _mark(self, ranks: Ranks, single: int, values: NDArray[Any], held: NDArray[Any], marks: Ranks) -> None:
-        """Notes the positions of ranks one by one, and of those ends of ranges that cut through a run of equals."""
-        before = self._count_before(ranks)
-        sought = np.arange(len(ranks)) < single
-        sought[single::2] = self._cuts_run(ranks[single::2])
-        sought[single + 1 :: 2] = before[single + 1 :: 2] > 0
-        marks[sought] = _find_equals(held, values[sought], before[sought])
-
     def _name_scores(self, ranks: Ranks) -> NDArray[Any]:
-        """The score at each rank, as the array holds it."""
+        """Return the score at each rank in the type of the array."""
         values = self.tally.raw(ranks)
         if values.dtype == np.uint64:
-            # The array's own bits, be it signed or not.
+            # The raw bits are those of the array, signed or not.
             values = values.view(np.uint64 if self.scores.dtype.kind == "u" else np.int64).astype(self.scores.dtype)
         return values
 
-    def _count_before(self, ranks: Ranks) -> Ranks:
-        """How many equals of each rank are at lower positions."""
-        return self.tally.last_of_run(ranks) - ranks
-
-    def _cuts_run(self, ranks: Ranks) -> Mask:
-        """Whether the rank before each of these has the same score."""
-        cuts: Mask = (ranks > 0) & (self.tally.last_of_run(np.maximum(ranks - 1, 0)) >= ranks)
-        return cuts
-
     def _take_top(self, rank: int) -> tuple[Ranks | None, NDArray[Any]]:
-        """The positions and scores of all items down to that of a rank; where these are many, of all items."""
+        """Return the positions and scores of all items down to a rank; of all items if these are many."""
         if 4 * rank > len(self.scores):
             return None, self.scores
         near = self._find_down_to(rank)
@@ -119,7 +108,7 @@ class PositionFinder:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Range:
-    """The items between two, in an array: by score, and among the equals of either end by position."""
+    """The items between two items of an array: by score, and among the equals of either end by position."""
 
     high: Any
     low: Any
@@ -127,13 +116,13 @@ class _Range:
     last: int
 
     def all(self, scores: NDArray[Any]) -> Ranks:
-        """The positions of all of them."""
+        """Return the positions of all items in the range."""
         return self._keep_inside(
             scores, _positions_where(scores, lambda block: (block <= self.high) & (block >= self.low))
         )
 
     def some(self, scores: NDArray[Any], some: UniformSubset) -> Ranks:
-        """Returns the positions of a uniform subset of so many of them."""
+        """Return the positions of a uniform subset of the range."""
         if lies_close(some, len(scores)):
             subset: Ranks = self.all(scores)[some.entropy.subset(some.count, some.last - some.first)]
             return subset
@@ -141,7 +130,7 @@ class _Range:
         return draw_inside(some, len(scores), lambda positions: self._keep_inside(scores, positions), none)
 
     def _keep_inside(self, scores: NDArray[Any], positions: Ranks) -> Ranks:
-        """Those of some positions that belong to them."""
+        """Return those positions that are in the range."""
         held = scores[positions]
         below = (held < self.high) | ((held == self.high) & (positions <= self.first))
         above = (held > self.low) | ((held == self.low) & (positions >= self.last))
@@ -150,15 +139,15 @@ class _Range:
 
 
 def lies_close(some: UniformSubset, d: int) -> bool:
-    """Whether the range of a subset is a small part of all, or the subset a large part of it: then it is looked up."""
+    """Return True if the range of a subset is a small part of all items, or the subset a large part of the range."""
     size = some.last - some.first + 1
     return 4 * size < d or 2 * some.count > size
 
 
 def draw_inside(some: UniformSubset, d: int, keep: Callable[[Ranks], Ranks], head: Ranks) -> Ranks:
-    """Returns the positions of a uniform subset of a range and those before it, where `keep` drops all others.
+    """Return the positions of a uniform subset of a range, and the head before it; `keep` drops positions outside.
 
-    They are the distinct ones among uniform positions, until there are enough.
+    Rejection sampling: uniform positions are drawn until enough distinct ones are inside.
     """
     size, total = some.last - some.first + 1, some.count + len(head)
     chosen = _Marks(d) if 64 * total > d else _Distinct()
@@ -186,7 +175,7 @@ class _Distinct:
 
 
 class _Marks:
-    """A set of positions, kept as marks: faster where it is no small part of all."""
+    """A set of positions, kept as a mask: faster if the set is not a small part of all positions."""
 
     def __init__(self, d: int) -> None:
         self._marked = np.zeros(d, bool)
@@ -202,19 +191,19 @@ class _Marks:
 
 
 def _take_positions(positions: Ranks | None, indices: Ranks) -> Ranks:
-    """The positions at some indices of a list of them, or of the list of all."""
+    """Return the positions at some indices of a list of positions; None stands for the list of all."""
     return indices if positions is None else positions[indices]
 
 
 def _positions_where(scores: NDArray[Any], holds: Callable[[NDArray[Any]], Mask]) -> Ranks:
-    """The positions whose scores pass a test."""
+    """Return the positions whose scores pass a test."""
     if len(scores) <= BLOCK:
         return holds(scores).nonzero()[0]
     return np.concatenate([start + np.flatnonzero(holds(block)) for start, block in iterate_blocks(scores)])
 
 
 def _find_equals(scores: NDArray[Any], values: NDArray[Any], before: Ranks) -> Ranks:
-    """The positions of the items with these scores that have so many equals at lower positions."""
+    """Return the positions of the items with these scores that have so many equals at lower positions."""
     if len(values) <= _FEW:
         return _scan_for_equals(scores, values, before)
     candidates = _find_candidates(scores, np.unique(values), 16 * len(values))
@@ -225,10 +214,10 @@ def _find_equals(scores: NDArray[Any], values: NDArray[Any], before: Ranks) -> R
 
 
 def _argsort(values: NDArray[Any]) -> Ranks:
-    """The indices of some values in ascending order, equal ones as they come."""
+    """Return the indices of values in ascending order, equal ones in their given order."""
     bits = max(1, (len(values) - 1).bit_length())
     if values.dtype.kind != "f" and (int(values.max()) - int(values.min())).bit_length() + bits <= 64:
-        # Whole numbers with their indices in the low bits: a plain sort is several times faster than one of indices.
+        # A plain sort of keys with the indices in their low bits is several times faster than an argsort.
         above = as_bits(values) - as_bits(values.min(keepdims=True))
         keys = above << np.uint64(bits) | np.arange(len(values), dtype=np.uint64)
         return (np.sort(keys) & np.uint64((1 << bits) - 1)).astype(np.int64)
@@ -236,7 +225,7 @@ def _argsort(values: NDArray[Any]) -> Ranks:
 
 
 def _scan_for_equals(scores: NDArray[Any], values: NDArray[Any], before: Ranks) -> Ranks:
-    """The same for few of them, in one pass that counts the equals of each."""
+    """Do the same for few items, in one pass that counts the equals of each."""
     found, left = np.full(len(values), -1), before.copy()
     sought = {value: np.flatnonzero(values == value) for value in values}
     for start, block in iterate_blocks(scores):
@@ -257,7 +246,7 @@ def _scan_for_equals(scores: NDArray[Any], values: NDArray[Any], before: Ranks) 
 
 
 def _find_candidates(scores: NDArray[Any], values: NDArray[Any], enough: int) -> Ranks:
-    """Ascending positions with all that have one of some ascending scores among them, and not many others."""
+    """Return ascending positions that include all with one of some ascending scores, and not many others."""
     inside = _positions_where(scores, lambda block: (block >= values[0]) & (block <= values[-1]))
     if len(inside) <= enough:
         return inside
@@ -270,6 +259,6 @@ def _find_candidates(scores: NDArray[Any], values: NDArray[Any], enough: int) ->
 
 
 def _hash_to_22_bits(values: NDArray[Any]) -> NDArray[np.uint64]:
-    """Numbers below 2^22 that equal values share; the multiplier is one whose multiples spread well."""
+    """Return a hash below 2^22 that equal values share: Fibonacci hashing, by the golden ratio times 2^64."""
     bits = (values + 0.0 if values.dtype.kind == "f" else values).astype(np.float64, copy=False).view(np.uint64)
     return (bits * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(42)

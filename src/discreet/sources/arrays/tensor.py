@@ -1,8 +1,7 @@
-"""Scores that live on a GPU: a torch tensor on any device, and through DLPack an array of CuPy or JAX.
+"""Scores on a GPU: a torch tensor on any device, and through DLPack an array of CuPy or JAX.
 
-The scores are sorted where they are, and stay there. What crosses to the host are the scores at the ranks that a
-mechanism asks for, a level of its boxes at a time, and the positions of the chosen items, which are found by their
-scores.
+The scores are sorted on the device and stay there. Only the scores at the ranks that a mechanism reads and the
+positions of the chosen items cross to the host.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from discreet.sources.arrays.sorting import FINITE, LARGE
 from discreet.sources.base import Source
 
 _ON_HOST = 1
-"""What DLPack calls the memory of the host."""
+"""DLPack's number for the memory of the host."""
 
 
 def tensor_source(scores: Any, labels: Any = None) -> ArraySource | TensorSource:
-    """The source behind a tensor: on the device where it is, or as an array where that is the host."""
+    """Return the source of a tensor: on its device, or as an array if that is the host."""
     tensor = _as_tensor(scores)
     if isinstance(tensor, np.ndarray):
         return array_source(tensor, labels)
@@ -58,7 +57,7 @@ class TensorSource(Source):
         return bool(self.scores.is_floating_point())
 
     def tally(self) -> Tally:
-        # Without positions a sort takes half as long, and half of the memory.
+        # A sort without positions takes half the time and half the memory.
         values, counts = self.scores.unique(return_counts=True)
         column = TensorColumn(values, counts.cumsum(0), self.d)
         if not np.isfinite(column.raw(np.array([0, self.d - 1]))).all():
@@ -81,7 +80,7 @@ class TensorSource(Source):
         return replace(self, scores=self.scores.clone())
 
     def _positions(self, tally: Tally, ranks: Ranks) -> Ranks:
-        """Return where the items at some ranks are: those down to the lowest are sorted, equal ones as they come."""
+        """Return the positions of the items at some ranks; sort the items down to the lowest rank, ties by position."""
         lowest, below = _column_of(tally).find(np.array([self.d - 1 - int(ranks.max())]))
         if 2 * below < self.d:
             return _take(self.scores.sort(stable=True).indices, self.d - 1 - ranks)
@@ -89,7 +88,7 @@ class TensorSource(Source):
         return _take(near[self.scores[near].sort(stable=True).indices], len(near) - 1 - ranks)
 
     def _find_between(self, tally: Tally, selection: Selection) -> Ranks:
-        """Return the positions of a selection where two scores bound the range; what it leaves open is drawn."""
+        """Return the positions of a selection that two scores bound; draw what it leaves open."""
         some = selection.subset
         ranks = np.array([selection.head - 1] if some is None else [some.first, some.last])
         bounds, _ = _column_of(tally).find(self.d - 1 - ranks)
@@ -117,7 +116,7 @@ def _column_of(tally: Tally) -> TensorColumn:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TensorColumn:
-    """Ascending scores on a device: the different ones, and how many scores there are up to each."""
+    """Ascending scores on a device, run-length encoded: the distinct scores, and the number of scores up to each."""
 
     values: Any
     ends: Any
@@ -132,7 +131,7 @@ class TensorColumn:
         return found
 
     def differences(self, larger: Ranks, smaller: Ranks) -> Floats:
-        # One transfer for both.
+        # One transfer serves both.
         one, other = np.split(self._take(np.concatenate([larger, smaller])), 2)
         if self.values.is_floating_point():
             return float_differences(one, other)
@@ -154,7 +153,7 @@ class TensorColumn:
         return taken if self.values.is_floating_point() else taken.view(np.uint64)
 
     def find(self, positions: Ranks) -> tuple[Any, int]:
-        """The scores at some positions, on the device, and the first position that has the last of them."""
+        """Return the scores at some positions, on the device, and the first position of the last of them."""
         runs = self._runs(positions)
         return self.values[runs], int(self._begin(runs)[-1])
 
@@ -162,11 +161,11 @@ class TensorColumn:
         return _to_host(self.values[self._runs(positions)])
 
     def _runs(self, positions: Ranks) -> Any:
-        """Which of the different scores are at some positions."""
+        """Return the indices of the runs at some positions."""
         return sys.modules["torch"].searchsorted(self.ends, _to_device(positions, self.ends), right=True)
 
     def _begin(self, runs: Any) -> Any:
-        """The first position of each of some runs; that after all of them is the end."""
+        """Return the first position of each of some runs; a run after the last one begins at the end."""
         return self.ends[(runs - 1).clamp(min=0)] * (runs > 0)
 
     def _search(self, wanted: NDArray[Any], right: bool) -> Ranks:
@@ -175,21 +174,21 @@ class TensorColumn:
 
 
 _HALF = np.uint64(2**63)
-"""What turns the order of signed numbers into that of their bits."""
+"""The offset that maps the order of signed numbers to the order of their bits."""
 
 
 def _take(tensor: Any, positions: Ranks) -> NDArray[Any]:
-    """The entries of a tensor at some positions, on the host."""
+    """Return the entries of a tensor at some positions, on the host."""
     return _to_host(tensor[_to_device(positions, tensor)])
 
 
 def _where(mask: Any) -> Any:
-    """The positions, on the device, at which a mask holds."""
+    """Return the positions, on the device, at which a mask is true."""
     return mask.nonzero().squeeze(1)
 
 
 def _to_device(array: NDArray[Any], tensor: Any) -> Any:
-    """An array on the device of a tensor."""
+    """Return an array on the device of a tensor."""
     return sys.modules["torch"].from_numpy(np.ascontiguousarray(array)).to(tensor.device)
 
 
@@ -199,11 +198,17 @@ def _to_host(tensor: Any) -> NDArray[Any]:
 
 
 def _as_tensor(scores: Any) -> Any:
-    """Scores as a tensor that sorts, or as an array where they are in the memory of the host."""
+    """Return scores as a tensor that torch can sort, or as an array if they are in the memory of the host."""
     loaded = sys.modules.get("torch")
     if loaded is None or not isinstance(scores, loaded.Tensor):
         if int(scores.__dlpack_device__()[0]) == _ON_HOST:
-            return _as_array(scores)
+            try:
+                return np.from_dlpack(scores)
+            except (BufferError, RuntimeError, TypeError):
+                kind = getattr(scores, "dtype", type(scores).__name__)
+            raise InvalidTypeError(
+                f"scores must be an array of whole numbers or floats that NumPy knows, not of {kind}"
+            )
         scores = _import_torch().from_dlpack(scores)
     torch = _import_torch()
     kind = str(scores.dtype).removeprefix("torch.")
@@ -217,14 +222,6 @@ def _as_tensor(scores: Any) -> Any:
     elif tensor.dtype != torch.float64:
         tensor = tensor.to(torch.float32)
     return tensor.numpy() if tensor.device.type == "cpu" else tensor
-
-
-def _as_array(scores: Any) -> NDArray[Any]:
-    try:
-        return np.from_dlpack(scores)
-    except (BufferError, RuntimeError, TypeError):
-        kind = getattr(scores, "dtype", type(scores).__name__)
-    raise InvalidTypeError(f"scores must be an array of whole numbers or floats that NumPy knows, not of {kind}")
 
 
 def _import_torch() -> Any:

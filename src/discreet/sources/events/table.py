@@ -1,8 +1,10 @@
-"""From raw events to a tally: who did what, on DuckDB, PostgreSQL, SQLite, Spark or any other engine of ibis.
+"""Compute scores from a table of events on DuckDB, PostgreSQL, SQLite, Spark or any other engine of ibis.
 
-A score is the number of distinct users of an item, or the sum over users of what each adds to it, clipped. The scores
-of all items are computed by one query and kept in one temporary table (`Table.cache`), which the tally and the lookup
-of the chosen items both read. What crosses the wire is the tally, small counts, and the chosen items.
+A score is the number of distinct users of an item, or the sum over users of their clipped values. One query computes
+the scores of all items, and of all groups, into one temporary table (`Table.cache`), which the tally and the lookup of
+the chosen items both read. Only the tally, small counts and the chosen items leave the engine. With groups, items of a
+listed domain are stored as their ordinals in its order, so that untouched items are the free numbers, and labels are
+looked up in the public list.
 """
 
 from __future__ import annotations
@@ -47,12 +49,10 @@ from discreet.sources.events.scoring import (
 if TYPE_CHECKING:
     from discreet.sources.events.where import Condition
 
-# The table of events behind a source: what it is asked for, and how its connection is held, shared and let go.
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Question:
-    """What is asked of a table of events, whatever the items are.
+    """The question to a table of events, whatever its items are.
 
     Attributes
     ----------
@@ -61,11 +61,11 @@ class Question:
     columns
         The columns of the user, the item and the value, by these names.
     where, during
-        The condition and the one period that rows must meet, None for all rows.
+        The condition and the one period that rows must meet; None for all rows.
     steps
-        Values as whole steps; None where scores count users.
+        The rule that turns values into whole steps; None if scores count users.
     adjacency
-        What two neighbouring tables differ by.
+        The adjacency.
     """
 
     opened: Opened
@@ -78,22 +78,22 @@ class Question:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableParts:
-    """What a source of events is made of, for those who may look at its rows.
+    """The parts of a source of events, for callers that may look at its rows.
 
     Attributes
     ----------
     opened
         The events.
     kept
-        Those that the condition keeps, an expression.
+        The expression of the events that the condition keeps.
     where
         The condition, None if there is none.
     reading
-        How a row is read.
+        The rule that reads a row.
     domain, domain_file
-        The public list of items, None where items are to be found, and the file and column that it is in, if it is.
+        The public list of items, None for items to be found, and its file and column, if it is in a file.
     split
-        The groups, None where there are none.
+        The groups, or None.
     """
 
     opened: Opened
@@ -106,9 +106,10 @@ class TableParts:
 
 
 class EventTable(ABC):
-    """A table of events, and what is asked of it.
+    """A table of events and a question to it.
 
-    Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
+    Threads may share a table, and take turns. It belongs to the process that made it, like the connection that it
+    holds.
     """
 
     _scoring: RowReading
@@ -127,15 +128,15 @@ class EventTable(ABC):
         self._table = self._filter(opened.table)
         self._snapshots: list[Lookup] = []
         self.opening = OpeningTime()
-        # What was opened here ends with the source: the snapshot first, which needs its connection to go.
+        # The connection closes with the source, after the snapshot, which needs it to be dropped.
         weakref.finalize(self, _close_all, self._snapshots, opened, self._process)
 
     def opening_seconds(self) -> float:
-        """How long it took to open, the first time this is asked, and then 0."""
+        """Return the seconds that opening took on the first call, and 0 afterwards."""
         return self.opening.take()
 
     def exclusive(self) -> AbstractContextManager[Any]:
-        """Held from the snapshot until it is let go, so that no other thread takes one in between."""
+        """Return a lock that keeps other threads from taking a snapshot before this one ends."""
         self._check_process()
         return self._lock
 
@@ -144,7 +145,7 @@ class EventTable(ABC):
         return list(self._notes)
 
     def probe(self) -> None:
-        """Raise where a release would fail on its engine whatever the rows are."""
+        """Raise if a release would fail on the engine whatever the rows are."""
         split, period = self._split, self._question.during
         columns = [*self._columns.values(), *([] if split is None else split.groups.columns)]
         with self.exclusive():
@@ -155,13 +156,13 @@ class EventTable(ABC):
         """Return the expression that a release caches."""
 
     def list_parts(self) -> TableParts:
-        """What it is made of."""
+        """Return the parts of the source."""
         return TableParts(
             self._opened, self._table, self._where, self._scoring, self._domain, self._domain_file, self._split
         )
 
     def close(self) -> None:
-        """Lets go of the snapshot."""
+        """Let go of the snapshot."""
         while self._snapshots:
             self._snapshots.pop().close()
 
@@ -172,7 +173,7 @@ class EventTable(ABC):
         )
 
     def _describe_question(self) -> dict[str, Any]:
-        """What is public about the question, but for its items, in terms that JSON can hold."""
+        """Return the public question without its items, as JSON data."""
         steps = self._steps
         clip = None if steps is None else [steps.low, steps.high, str(steps.resolution)]
         period, where = self._question.during, None if self._where is None else self._where.text
@@ -180,7 +181,7 @@ class EventTable(ABC):
         return {"columns": self._columns, "where": where, "clip": clip, **kept}
 
     def _check_process(self) -> None:
-        """Refuses a forked process, in which the connection has lost its threads and shares its socket."""
+        """Raise in a forked process, where the connection has lost its threads and shares its socket."""
         if os.getpid() != self._process:
             raise InvalidValueError(
                 "a source of events must be used in the process that made it: call discreet.events in each process"
@@ -197,7 +198,7 @@ class EventTable(ABC):
         return table.filter(translation.expression)
 
     def _declared_kind(self) -> str | None:
-        """What the items were declared to be, or None where nobody has."""
+        """Return the declared kind of the items, or None if their type is not declared."""
         if self._columns["item"] in self._opened.undeclared:
             return None
         dtype = self._opened.table[self._columns["item"]].type()
@@ -208,7 +209,7 @@ class EventTable(ABC):
         return kind
 
     def _check_kind(self, kind: str) -> None:
-        """Refuses a column that was declared as what can never be an item of the kind."""
+        """Raise if the declared type of the item column can never hold an item of the kind."""
         column, declared = self._opened.table[self._columns["item"]], self._declared_kind()
         if kind == "string":
             self._opened.dialect.check_text("domain")
@@ -217,7 +218,7 @@ class EventTable(ABC):
 
 
 class ListedEventTable(EventTable):
-    """A table of events and the public domain of its items, which is given as the caller has it, with its label."""
+    """A table of events with a public domain, which is given as the caller has it, and its label column."""
 
     _domain: Integers | ListedDomain
 
@@ -227,16 +228,24 @@ class ListedEventTable(EventTable):
         self._domain_file = domain if isinstance(domain, Location) and domain.paths else None
         if isinstance(domain, range) and domain.step == 1 and len(domain) and label is None:
             domain = integers(domain.start, domain.stop - 1)
-        self._domain = (
-            _check_range(domain, label, opened)
-            if isinstance(domain, Integers)
-            else open_listed_domain(domain, label, item, opened, self._declared_kind())
-        )
+        if isinstance(domain, Integers):
+            if label is not None:
+                raise InvalidValueError(f"label must be left out when domain is {domain.title}")
+            domain.check_engine(opened.dialect)
+            self._domain = domain
+        else:
+            self._domain = open_listed_domain(domain, label, item, opened, self._declared_kind())
         self._check_kind(self._domain.kind)
-        _check_long_numbers(opened, item, self._domain)
+        # A gap in a pandas column turns whole numbers into floats, which merges or loses those beyond 2^53.
+        if opened.is_pandas and item in opened.undeclared and holds_long_numbers(self._domain):
+            raise InvalidTypeError(
+                "domain must not hold whole numbers beyond 2^53 where the events are a pandas frame whose item column "
+                "has a type that pandas chose, because one missing item makes floats of them all: "
+                'read that column as .astype("Int64"), as .astype("string") or with Arrow'
+            )
 
     def _make_scoring(self, max_items_per_user: int | None, ordinals: Any) -> Scoring:
-        """How the rows become scores; `ordinals` are the items of the domain by number, where those are needed."""
+        """Return the rule that turns rows into scores; `ordinals` numbers the items of the domain if that is needed."""
         return Scoring(
             columns=self._columns,
             domain=self._domain,
@@ -248,14 +257,72 @@ class ListedEventTable(EventTable):
         )
 
     def _describe(self, max_items_per_user: int | None) -> dict[str, Any]:
-        """What is public about the question, in terms that JSON can hold."""
+        """Return the public question as JSON data."""
         domain = self._domain
         listed = domain.description() if isinstance(domain, Integers) else domain.kind
         bound = {} if max_items_per_user is None else {"max_items_per_user": max_items_per_user}
         return {**self._describe_question(), "domain": listed, "label": self._label, **bound}
 
-    def _list_items(self) -> list[Any]:
-        """The labels of the whole domain."""
+
+class TableSource(ListedEventTable, ClippableSource):
+    """Scores of a public domain from a table of events."""
+
+    _scoring: Scoring
+
+    def __init__(self, question: Question, domain: Any, label: str | None, max_items_per_user: int | None) -> None:
+        super().__init__(question, domain, label)
+        self.sensitivity, self.grid, self.adjacency = self._sensitivity, self._grid, question.adjacency
+        self.max_items_per_user = most = max_items_per_user
+        self._scoring = self._make_scoring(most, None if most is None else self._ordinals)
+
+    @cached_property
+    def _ordinals(self) -> Any:
+        """The ordinal of each item in the order that decides which items of a user are kept."""
+        return number_items(self._domain, self._opened)
+
+    @property
+    def d(self) -> int:
+        return self._domain.d
+
+    def __repr__(self) -> str:
+        return f"TableSource({self.d:,} items, {', '.join(f'{role}={name!r}' for role, name in self._columns.items())})"
+
+    def description(self) -> dict[str, Any]:
+        return self._describe(self.max_items_per_user)
+
+    def tally(self) -> Tally:
+        self._check_process()
+        self.close()
+        # This query takes the snapshot; all later queries read its result.
+        scores = ask(self._opened.engine, "computing the scores", lambda: self._make_query().cache())
+        lookup = Lookup(scores, "integer" if isinstance(self._domain, Integers) else self._domain.kind, self._domain)
+        self._snapshots.append(lookup)
+        values, counts = ask(self._opened.engine, "counting the scores", lookup.runs)[0]
+        return Tally.of_runs(values, counts, self.grid)
+
+    def _make_query(self) -> Any:
+        return self._scoring.scores(self._table)
+
+    @property
+    def can_be_clipped(self) -> bool:
+        return self.max_items_per_user is None
+
+    def count_clipped(self, most: int) -> ClippedSource:
+        """Return the scores with at most `most` items of each user, beside those of all items, from one query."""
+        self._check_process()
+        clipped = self._make_scoring(most, self._ordinals).scores(self._table)
+        pairs = pair_scores(self._scoring.scores(self._table), clipped, self._opened.dialect)
+        counted = ask(self._opened.engine, "counting the scores of fewer items a user", pairs.to_pyarrow)
+        return ClippedSource(self, most, *(counted[name].to_numpy() for name in ("score", "kept", "items")))
+
+    def items(self, ranks: Ranks) -> list[Any]:
+        if not self._snapshots:
+            raise InvalidValueError("items must be asked for after the tally, which takes the snapshot they come from")
+        lookup, domain = self._snapshots[-1], self._domain
+        found = ask(self._opened.engine, "looking up the items", lambda: lookup.items([ranks])[0])
+        return [domain.spell(number) for number in found] if isinstance(domain, Integers) else found
+
+    def every_item(self) -> list[Any]:
         if isinstance(self._domain, Integers):
             return self._domain.list_items()
         table, shown_as = self._domain.table, "label" if self._domain.labelled else "item"
@@ -266,40 +333,6 @@ class ListedEventTable(EventTable):
             )
         found: list[Any] = column.to_pylist()
         return found
-
-
-def _check_range(domain: Integers, label: str | None, opened: Opened) -> Integers:
-    if label is not None:
-        raise InvalidValueError(f"label must be left out when domain is {domain.title}")
-    domain.check_engine(opened.dialect)
-    return domain
-
-
-def _check_long_numbers(opened: Opened, item: str, domain: Integers | ListedDomain) -> None:
-    """Refuses items that a gap in a pandas column, which makes floats of it, would merge or lose."""
-    if opened.is_pandas and item in opened.undeclared and holds_long_numbers(domain):
-        raise InvalidTypeError(
-            "domain must not hold whole numbers beyond 2^53 where the events are a pandas frame whose item column has "
-            "a type that pandas chose, because one missing item makes floats of them all: "
-            'read that column as .astype("Int64"), as .astype("string") or with Arrow'
-        )
-
-
-def _close_all(snapshots: list[Lookup], opened: Opened, process: int) -> None:
-    # A forked copy must not end the connection of its parent.
-    if os.getpid() != process:
-        return
-    while snapshots:
-        snapshots.pop().close()
-    opened.close()
-
-
-# Scores of raw events by group: one query for all groups, and one lookup of all chosen items.
-#
-# The snapshot holds a row for each group and item that somebody touched there. Items of a listed domain are kept as
-# their
-# ordinals in its order, so that those nobody touched are found as the numbers that are free, and the names are looked
-# up here, in the public list.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -324,10 +357,7 @@ class GroupedTableSnapshot:
 
 
 class GroupedTableSource(ListedEventTable, GroupedSource):
-    """Scores of a public domain in each of several public groups, from a table of events.
-
-    Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
-    """
+    """Scores of a public domain in each of several public groups, from a table of events."""
 
     _scoring: Scoring
     _split: GroupSplit
@@ -344,8 +374,15 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
         self._split, self._max_items_per_user = split, max_items_per_user
         self.keys, self.names = split.groups.keys, split.groups.names
         self.each_user, self.groups_per_user = split.each_user, split.groups_per_user
-        self._labels, ordinals = self._number_domain()
-        self._numbers = self._domain if isinstance(self._domain, Integers) else Integers(0, self._domain.d - 1)
+        listed: Any = self._domain
+        self._labels: Any = None
+        self._numbers, ordinals = listed, listed
+        if not isinstance(listed, Integers):
+            if listed.d > MASK + 1:
+                raise InvalidValueError(f"domain must hold at most 2^31 items with by, not {listed.d}, or be integers")
+            rows = read_in_order(listed, self._opened)
+            self._labels = rows["label" if listed.labelled else "item"].combine_chunks()
+            ordinals, self._numbers = adopt_ordinals(rows["item"], self._opened), Integers(0, listed.d - 1)
         member = GroupMember(self._domain, self._labels, self._grid, self._sensitivity)
         member.adjacency, member.max_items_per_user = question.adjacency, max_items_per_user
         self.members = [member] * len(self.keys)
@@ -375,24 +412,13 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
         """Return the labels of some items by their ordinals."""
         if isinstance(self._domain, Integers):
             return [self._domain.spell(number) for number in numbers]
-        # Arrow takes no list without a type for numbers.
+        # Arrow cannot infer a type from an empty list.
         labels: list[Any] = self._labels.take(numbers).to_pylist() if numbers else []
         return labels
 
-    def _number_domain(self) -> tuple[Any, Any]:
-        """What to show in place of each ordinal, and the ordinals on the engine; a range of numbers needs none."""
-        domain = self._domain
-        if isinstance(domain, Integers):
-            return None, domain
-        if domain.d > MASK + 1:
-            raise InvalidValueError(f"domain must hold at most 2^31 items with by, not {domain.d}, or be integers")
-        rows = read_in_order(domain, self._opened)
-        shown_as = rows["label" if domain.labelled else "item"].combine_chunks()
-        return shown_as, adopt_ordinals(rows["item"], self._opened)
-
 
 class GroupMember(Source):
-    """What is public about one group of events; all of them are released at once."""
+    """The public facts about one group of events; all groups are released at once."""
 
     def __init__(self, domain: Integers | ListedDomain, labels: Any, grid: Fraction, sensitivity: Sensitivity) -> None:
         self._domain, self._labels, self.grid, self.sensitivity = domain, labels, grid, sensitivity
@@ -416,67 +442,10 @@ class GroupMember(Source):
         raise InvalidValueError("a group of events must be released with the others: pass the whole source")
 
 
-class TableSource(ListedEventTable, ClippableSource):
-    """Scores of a public domain from a table of events.
-
-    Threads may share one, and take turns. It belongs to the process that made it, like the connection that it holds.
-    """
-
-    _scoring: Scoring
-
-    def __init__(self, question: Question, domain: Any, label: str | None, max_items_per_user: int | None) -> None:
-        super().__init__(question, domain, label)
-        self.sensitivity, self.grid, self.adjacency = self._sensitivity, self._grid, question.adjacency
-        self.max_items_per_user = most = max_items_per_user
-        self._scoring = self._make_scoring(most, None if most is None else self._ordinals)
-
-    @cached_property
-    def _ordinals(self) -> Any:
-        """Where each item stands in the order that decides which items of a user are kept."""
-        return number_items(self._domain, self._opened)
-
-    @property
-    def d(self) -> int:
-        return self._domain.d
-
-    def __repr__(self) -> str:
-        """What is public about it, in short."""
-        return f"TableSource({self.d:,} items, {', '.join(f'{role}={name!r}' for role, name in self._columns.items())})"
-
-    def description(self) -> dict[str, Any]:
-        return self._describe(self.max_items_per_user)
-
-    def tally(self) -> Tally:
-        self._check_process()
-        self.close()
-        # The snapshot is what this query returns; everything after reads its result.
-        scores = ask(self._opened.engine, "computing the scores", lambda: self._make_query().cache())
-        lookup = Lookup(scores, "integer" if isinstance(self._domain, Integers) else self._domain.kind, self._domain)
-        self._snapshots.append(lookup)
-        values, counts = ask(self._opened.engine, "counting the scores", lookup.runs)[0]
-        return Tally.of_runs(values, counts, self.grid)
-
-    def _make_query(self) -> Any:
-        return self._scoring.scores(self._table)
-
-    @property
-    def can_be_clipped(self) -> bool:
-        return self.max_items_per_user is None
-
-    def count_clipped(self, most: int) -> ClippedSource:
-        """The scores with at most so many items of each user, beside those of all their items, from one query."""
-        self._check_process()
-        clipped = self._make_scoring(most, self._ordinals).scores(self._table)
-        pairs = pair_scores(self._scoring.scores(self._table), clipped, self._opened.dialect)
-        counted = ask(self._opened.engine, "counting the scores of fewer items a user", pairs.to_pyarrow)
-        return ClippedSource(self, most, *(counted[name].to_numpy() for name in ("score", "kept", "items")))
-
-    def items(self, ranks: Ranks) -> list[Any]:
-        if not self._snapshots:
-            raise InvalidValueError("items must be asked for after the tally, which takes the snapshot they come from")
-        lookup, domain = self._snapshots[-1], self._domain
-        found = ask(self._opened.engine, "looking up the items", lambda: lookup.items([ranks])[0])
-        return [domain.spell(number) for number in found] if isinstance(domain, Integers) else found
-
-    def every_item(self) -> list[Any]:
-        return self._list_items()
+def _close_all(snapshots: list[Lookup], opened: Opened, process: int) -> None:
+    # A forked copy must not end the connection of its parent.
+    if os.getpid() != process:
+        return
+    while snapshots:
+        snapshots.pop().close()
+    opened.close()
