@@ -20,8 +20,6 @@ from discreet.analysis.compare import compare
 from discreet.cli.options import parse_mechanism
 from discreet.evidence import definition
 from discreet.evidence.law import law
-from discreet.evidence.search import search
-from discreet.evidence.selftest import wrong_scale
 from discreet.evidence.verify import verify_witness
 from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import Mechanism, scale
@@ -29,6 +27,8 @@ from discreet.mechanisms.noise import GUMBEL
 from discreet.mechanisms.registry import MECHANISMS, all_variants, from_dict, to_dict
 from discreet.mechanisms.tally import Selection
 from discreet.study.tasks import METHODS
+from planted_faults import wrong_scale
+from witness_search import search
 
 PACKAGE = Path(discreet.__file__).parent
 
