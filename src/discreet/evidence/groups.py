@@ -8,7 +8,7 @@ sum of those of its groups, and so are Renyi divergences.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain, combinations, count, product
@@ -98,17 +98,17 @@ class GroupTrial:
         """Return the changes by every possible user, without duplicates; the first user has no rows."""
         cells = list(product(range(self.groups), range(self.items)))
         users = chain.from_iterable(combinations(cells, size) for size in range(len(cells) + 1))
-        return list(dict.fromkeys(map(self._change, users)))
-
-    def _change(self, cells: Iterable[tuple[int, int]]) -> Change:
-        rows: Rows = {}
-        for group, item in cells:
-            rows.setdefault(group, set()).add(item)
-        kept = choose_groups(rows, self.each_user, self.most)
-        return tuple(
-            whole(*(int(group in kept and item in sorted(rows[group])[: self.per_user]) for item in range(self.items)))
-            for group in range(self.groups)
-        )
+        made: dict[Change, None] = {}
+        for user in users:
+            rows: Rows = {}
+            for group, item in user:
+                rows.setdefault(group, set()).add(item)
+            kept = {
+                group: sorted(rows[group])[: self.per_user] for group in choose_groups(rows, self.each_user, self.most)
+            }
+            change = [[int(item in kept.get(group, ())) for item in range(self.items)] for group in range(self.groups)]
+            made[tuple(whole(*moved) for moved in change)] = None
+        return list(made)
 
 
 @dataclass(frozen=True)
@@ -210,10 +210,11 @@ class GroupTask:
 def group_tasks(adjacency: str | None = None) -> list[GroupTask]:
     """Return all tasks on groups, under one adjacency or under both."""
     kinds = product((ONE, MANY), (one for one in ADJACENCIES if adjacency in (None, one)))
-    return [GroupTask(each_user, one, tuple(_trials(each_user, one))) for each_user, one in kinds]
+    return [GroupTask(each_user, one, _make_trials(each_user, one)) for each_user, one in kinds]
 
 
-def _trials(each_user: str, adjacency: str) -> list[GroupTrial]:
+def _make_trials(each_user: str, adjacency: str) -> tuple[GroupTrial, ...]:
+    """Return trials of every enumerable mechanism, and some with counts."""
     mechanisms = [one for one in all_variants() if is_enumerable(one) and (adjacency != "swap" or one.is_linear)]
     made = [GroupTrial(one, k, adjacency, each_user) for one in mechanisms for k in (1, 2)]
     if each_user == MANY:
@@ -222,10 +223,11 @@ def _trials(each_user: str, adjacency: str) -> list[GroupTrial]:
     ordered = next(one for one in mechanisms if one.ordered)
     counted = [(DEFAULT, 1, None), (DEFAULT, 2, None), (DEFAULT, 2, 1), (ordered, 2, None), (DEFAULT, 3, None)]
     bounds = [None] if each_user == ONE else [None, 1]
-    return made + [
+    made += [
         GroupTrial(one, k, adjacency, each_user, most=most, counts=COUNTS, per_user=per_user)
         for (one, k, per_user), most in product(counted, bounds)
     ]
+    return tuple(made)
 
 
 def is_enumerable(mechanism: Mechanism) -> bool:

@@ -65,9 +65,9 @@ class Family:
         if few is None:
             # Every score moves down by the most, not at all, or up by the most.
             ends = (sorted({Fraction(0), *side}) for side in self._sides())
-            every = (change for each in ends for change in product(each, repeat=self.d))
+            every = [change for each in ends for change in product(each, repeat=self.d)]
         else:
-            every = self.changes_by_users(few)
+            every = list(self.changes_by_users(few))
         for change in [*every, *self._random(scores)]:
             other = move(scores, change)
             if other != scores and other not in seen:
