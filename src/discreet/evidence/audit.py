@@ -261,7 +261,7 @@ def _parse_vector(given: Any, name: str) -> Scores:
 def telling_pair(
     mechanism: Mechanism, k: int | None, epsilon: Fraction, adjacency: str, draws: int
 ) -> tuple[Input, Input]:
-    """Return the pair of neighbours that by definition shows the largest spent epsilon in so many draws."""
+    """Return the pair of neighbours that by definition shows the largest spent epsilon in `draws` draws."""
     pairs: list[tuple[Input, Input]] = []
     for family in bound_users(mechanism, families(deep=False), (1,)):
         size = (1 if family.d == 3 else 2) if k is None else k
@@ -386,7 +386,7 @@ def fit_to_definition(drawn_from: Input, counts: Counter[Any]) -> list[float]:
 
 
 def draw_counts(drawn_from: Input, draws: int, entropy: Entropy) -> Counter[Any]:
-    """Return the counts of each form and outcome in so many releases, in every form that keeps the law."""
+    """Return the counts of each form and outcome in `draws` releases, in every form that keeps the law."""
     return _Drawing(entropy).of_one(drawn_from, draws)
 
 

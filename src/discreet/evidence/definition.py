@@ -481,7 +481,7 @@ def upper_tail(rate: Fraction, n: int) -> float:
 
 
 def keep_chance(users: int, rate: Fraction, threshold: int) -> float:
-    """Return the probability of keeping an item that counts for so many users; it is 0 for no user."""
+    """Return the probability of keeping an item that counts for `users` users; it is 0 without users."""
     return upper_tail(rate, threshold - users) if users >= 1 else 0.0
 
 

@@ -41,7 +41,7 @@ from discreet.sources.base import MANY, ONE
 from discreet.sources.discovered import Discovered, FoundItems, UnlistedGroups, UnlistedSource
 
 Touched = tuple[tuple[str, int, int], ...]
-"""The items of one group that count for somebody: each with the number of its users, and its score."""
+"""The items of one group that count for a user: each with the number of its users, and its score."""
 
 Seen = tuple[Any, Any]
 """The visible part of one group without counts: the items as listed, and the order."""
@@ -129,7 +129,7 @@ class SmallTables:
         return Discovered(self.delta, self.items)
 
     def bases(self) -> list[list[Person]]:
-        """Return the users of some tables: none, or so many that items are below the threshold, at it, or above."""
+        """Return the users of some tables: none, or enough to bring items just below the threshold, to it, or above."""
         at, names = self.threshold, self._names
         sizes = [(at - 1, 1), (at, at - 1), (at + 1, at, 1), (3 * at, 3 * at)]
         alone: list[list[Person]] = [
@@ -156,7 +156,7 @@ class SmallTables:
         """Return the items that the library finds in every base with every user, and departures from the definition."""
         rows: list[list[definition.Touch]] = []
         for (i, base), (j, user) in product(enumerate(self.bases()), enumerate(self.users())):
-            # Each table is a group. If every user counts in one group, nobody may be in two tables.
+            # Each table is a group. If every user counts in one group, no user may be in two tables.
             name = f"{i}-{j}" if self.each_user == ONE else f"{i}"
             people = [*((f"{name}-{n}", person) for n, person in enumerate(base)), (f"{i}-{j}-new", user)]
             rows.append([(who, group, item) for who, person in people for group, item in person * _REPEATED])
@@ -388,7 +388,7 @@ class ReleaseLaws:
         self._counted = None if counted is None else replace(counted, floor=False)
         self.request, self._source = request, source
         discovery = request.share.discovery
-        assert discovery is not None, "a request for items that nobody listed has one"
+        assert discovery is not None, "a request for discovered items has one"
         self.kept = KeptLaws(discovery)
         self._laws: dict[Touched, Law] = {}
         self._selections: dict[Touched, Law] = {}
@@ -465,7 +465,7 @@ class ReleaseLaws:
 
 
 def tell_scores_apart(steps: int, rate: Fraction | None) -> list[tuple[float, float]]:
-    """Return the probabilities that a noisy count is at or below two scores, at each value between, or at or above both.
+    """Return the probabilities of a noisy count at or below two scores, at each value between, and at or above both.
 
     The first of each pair has noise on the lower score, the second on the other, which is `steps` higher.
     """
