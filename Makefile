@@ -11,6 +11,7 @@
 # make test-long  what takes long: Spark, whole grids of cases, all examples, longer draws and integrals; .ci/run runs it too
 # make test-torch  the tests of torch tensors, in an environment of their own: several gigabytes
 # make peers  sets up the libraries that make test compares with where they are there
+# make self-test  plants faults in the code, and checks that verify and audit catch each one
 # make mutants  counts the small wrong changes of the sampler that the tests find; ARGS=--help says more
 # make house  counts modules, hops and who knows of what; REVS="85c18ae ." puts two revisions side by side
 PYTHON ?= python3
@@ -19,7 +20,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS ?= -n auto
 SECONDS ?= 60
 
-.PHONY: demo test quick test-long test-torch soak lint bench bench-full bench-compare study docs docs-check package fuzz peers mutants house clean
+.PHONY: demo test quick test-long test-torch soak lint bench bench-full bench-compare study docs docs-check package fuzz peers self-test mutants house clean
 
 EVENTS := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
   --domain demo/movies.csv:movie_id --label title --ledger demo/budget.db
@@ -97,6 +98,9 @@ fuzz: .venv/.installed-fuzz
 	@$(BIN)/python -m fuzz.run $(SECONDS)
 
 peers: .venv-peers/.installed
+
+self-test: .venv/.installed-test
+	@$(BIN)/python tools/self_test.py $(ARGS)
 
 mutants: .venv/.installed-mutants
 	@DISCREET_TESTS=long $(BIN)/python -m mutation.run $(ARGS)

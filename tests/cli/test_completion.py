@@ -27,7 +27,7 @@ ASKED = [
     (["select", "--adjacency", "s"], ["swap"]),
     (["plan", "--goal", ""], list(GOALS)),
     (["select", "--req"], ["--request-id"]),
-    (["verify", "--self"], ["--self-test"]),
+    (["verify", "--adj"], ["--adjacency"]),
     (["select", "sc"], []),  # files are left to the shell
     (["select", "--item", ""], []),
 ]

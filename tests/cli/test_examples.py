@@ -20,7 +20,7 @@ import discreet
 from command_line import write_table
 from discreet.cli.app import MODULES
 from discreet.cli.budget import EXAMPLES
-from discreet.evidence import audit, selftest, verify
+from discreet.evidence import audit, verify
 from discreet.ledger import store
 from discreet.study.tasks import study_tasks
 
@@ -89,12 +89,7 @@ def quick(monkeypatch):
         assert options["draws"] >= 1000
         return audited(*args, **{**options, "draws": 200, "confidence": "0.9999999999"})
 
-    def few_cases():
-        return [replace(case, rows=case.rows[:1], counts=(), groups=(), audited={}) for case in cases()[:2]]
-
-    cases = selftest.cases
     monkeypatch.setattr(verify, "plan", few)
-    monkeypatch.setattr(selftest, "cases", few_cases)
     monkeypatch.setattr(audit, "audit", short)
     monkeypatch.setattr("discreet.study.tasks.study_tasks", lambda vectors, full: study_tasks(vectors, full)[-3:])
 

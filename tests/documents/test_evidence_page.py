@@ -11,8 +11,8 @@ from discreet.evidence.discovery import DiscoveryVerdict, discovery_tasks
 from discreet.evidence.groups import GroupVerdict, group_tasks
 from discreet.evidence.neighbours import SHARP, best_witness
 from discreet.evidence.report import Verdict
-from discreet.evidence.selftest import cases
 from discreet.mechanisms.registry import all_variants
+from self_test import cases
 
 PAGE = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text()
 LINES = PAGE.split("```")[1].strip().splitlines()

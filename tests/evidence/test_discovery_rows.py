@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import discreet
+import planted_faults
 from discreet.cli.evidence import _verification_to_dict
 from discreet.evidence import definition as defined
-from discreet.evidence import selftest
 from discreet.evidence.definition import discrete_laplace_log
 from discreet.evidence.discovery import (
     EPSILON,
@@ -21,10 +21,10 @@ from discreet.evidence.discovery import (
     needed_delta,
     tell_scores_apart,
 )
-from discreet.evidence.selftest import cases
 from discreet.evidence.verify import as_report
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.discovery import Discovery
+from self_test import cases
 
 TASKS = {str(task.tables): task for task in discovery_tasks()}
 FEW = TASKS["l = 1, add-remove"]
@@ -61,11 +61,11 @@ def test_tables_have_every_user_and_items_around_the_threshold():
 @pytest.mark.parametrize(
     ("plant", "checks"),
     [
-        (selftest.threshold_one_less, {"delta", "threshold", "drawn"}),
-        (selftest.all_items_of_a_user_count, {"delta", "people"}),
-        (selftest.rows_as_people, {"delta", "people"}),
-        (selftest.uncounted_items_kept, {"delta", "people", "chance"}),
-        (selftest.counts_bounded_like_discovery, {"delta", "rate"}),
+        (planted_faults.threshold_one_less, {"delta", "threshold", "drawn"}),
+        (planted_faults.all_items_of_a_user_count, {"delta", "people"}),
+        (planted_faults.rows_as_people, {"delta", "people"}),
+        (planted_faults.uncounted_items_kept, {"delta", "people", "chance"}),
+        (planted_faults.counts_bounded_like_discovery, {"delta", "rate"}),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
@@ -77,7 +77,7 @@ def test_planted_faults_are_caught(plant, checks):
 
 
 def test_groups_that_each_have_all_of_delta_are_caught():
-    with selftest.whole_delta_for_each_group():
+    with planted_faults.whole_delta_for_each_group():
         verdict = TASKS["l = 1, each user in many of 2 groups, add-remove"].examine()
         assert TASKS["l = 1, each user in one of 2 groups, add-remove"].examine().holds
     assert {failure.check for failure in verdict.failures} == {"delta", "threshold"}
@@ -158,7 +158,7 @@ def test_the_divergence_is_the_larger_of_both_directions():
 
 
 def test_what_is_found_is_printed():
-    with selftest.rows_as_people():
+    with planted_faults.rows_as_people():
         verdict = DiscoveryTask(FEW.tables, FEW.trials[:1]).examine()
     assert verdict.cells()[:6] == ("1", "-", "add-remove", f"{FEW.tables.threshold}", "1", "42")
     said = "\n".join(failure.what for failure in verdict.failures)

@@ -5,8 +5,9 @@ from fractions import Fraction
 import pytest
 
 import discreet
+import planted_faults
 from discreet.cli.evidence import _verification_to_dict
-from discreet.evidence import definition, groups, selftest
+from discreet.evidence import definition, groups
 from discreet.evidence.groups import EPSILON, GroupTrial, choose_groups, compare_tables, group_tasks, is_enumerable
 from discreet.evidence.neighbours import whole
 from discreet.evidence.verify import as_report
@@ -64,10 +65,10 @@ def test_a_user_is_in_the_group_with_most_rows_and_of_equal_ones_in_the_first():
 @pytest.mark.parametrize(
     ("plant", "caught", "finds"),
     [
-        (selftest.left_in_all_groups, ("one", "add-remove"), {"epsilon", "zCDP"}),
-        (selftest.left_in_all_groups, ("one", "swap"), {"epsilon", "zCDP"}),
-        (selftest.whole_epsilon_for_each_group, ("many", "add-remove"), {"epsilon", "total", "rate"}),
-        (selftest.swap_counted_once_in_groups, ("one", "swap"), {"epsilon", "rate"}),
+        (planted_faults.left_in_all_groups, ("one", "add-remove"), {"epsilon", "zCDP"}),
+        (planted_faults.left_in_all_groups, ("one", "swap"), {"epsilon", "zCDP"}),
+        (planted_faults.whole_epsilon_for_each_group, ("many", "add-remove"), {"epsilon", "total", "rate"}),
+        (planted_faults.swap_counted_once_in_groups, ("one", "swap"), {"epsilon", "rate"}),
     ],
 )
 def test_a_planted_fault_is_caught(plant, caught, finds):
@@ -99,7 +100,7 @@ def test_the_rate_by_trying_every_user_is_that_of_the_formula(adjacency, per_use
 
 def test_what_is_found_is_printed():
     task = TASKS["many", "add-remove"]
-    with selftest.whole_epsilon_for_each_group():
+    with planted_faults.whole_epsilon_for_each_group():
         verdict = type(task)("many", "add-remove", task.trials[1:2]).examine()
     assert verdict.cells()[:3] == ("many", "add-remove", "1")
     assert verdict.cells()[-1] == "FAILS"

@@ -1,6 +1,6 @@
 """Planted faults are caught, the code as it is is not accused, and what was planted is gone afterwards."""
 
-import json
+import ast
 import math
 import random
 from collections import defaultdict
@@ -8,6 +8,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from flint import arb
 from scipy import stats
 
 import discreet
-from discreet.evidence import selftest
+import planted_faults
+import self_test
 from discreet.evidence.audit import long_input, telling_pair
+from discreet.evidence.verify import verify_witness
 from discreet.evidence.visible_laws import ExpectedLaw, expected_law, forms_of, releases, source_of
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms import canonical, canonical_nested, core, histogram, joint, oneshot, peeling
@@ -26,7 +29,7 @@ from discreet.sources.arrays.positions import PositionFinder
 from discreet.sources.arrays.sorting import BucketColumn
 from discreet.sources.events.unlisted import UnlistedScoring
 
-CASES = {case.name: case for case in selftest.cases()}
+CASES = {case.name: case for case in self_test.cases()}
 PLACES = {
     (module, name)
     for module, names in {
@@ -43,14 +46,13 @@ PLACES = {
         Entropy: ["subset"],
         PositionFinder: ["find", "find_selected"],
         BucketColumn: ["raw"],
-        discreet.release.request: ["l1_distance", "make_count_mechanism"],
+        discreet.release.request: ["l1_distance", "make_count_mechanism", "sample_discrete_laplace"],
         discreet.release.counts: ["l1_steps_by_group"],
         discreet.release.discovery_request: ["make_count_mechanism"],
         Discovery: ["threshold", "keep_probability", "share_of_group"],
-        UnlistedScoring: ["_count_users", "_add_up_by_user", "_drop_uncounted"],
+        UnlistedScoring: ["_count_users", "_add_up_by_user", "_drop_uncounted", "_hash"],
         discreet.evidence.groups: ["choose_groups"],
         discreet.release.grouped_request: ["GroupShare"],
-        discreet.release.topk: ["sample_discrete_laplace"],
     }.items()
     for name in names
 }
@@ -104,8 +106,8 @@ def test_too_little_noise_of_values_is_caught():
 
 @pytest.mark.parametrize(("factor", "checks"), [("21/20", {"epsilon", "definition"}), ("1", set())])
 def test_a_scale_five_percent_off_is_caught_by_a_witness(factor, checks):
-    with selftest.wrong_scale(Fraction(factor))():
-        verdict = selftest.verify_witness(discreet.Canonical())
+    with planted_faults.wrong_scale(Fraction(factor))():
+        verdict = verify_witness(discreet.Canonical())
     assert {failure.check for failure in verdict.failures} == checks
 
 
@@ -122,11 +124,11 @@ def test_a_scale_five_percent_off_is_caught_by_a_witness(factor, checks):
     ids=str,
 )
 def test_an_audit_catches_what_shows_in_few_draws(name, mechanism):
-    most = selftest.STAGES[1]
+    most = self_test.STAGES[1]
     with CASES[name].plant():
-        found = selftest.audit_in_stages(mechanism, most)
+        found = self_test.audit_in_stages(mechanism, most)
     assert not found.holds
-    assert selftest.audit_in_stages(mechanism, selftest.STAGES[0]).holds
+    assert self_test.audit_in_stages(mechanism, self_test.STAGES[0]).holds
 
 
 @pytest.mark.slow
@@ -134,7 +136,7 @@ def test_an_audit_catches_what_shows_in_few_draws(name, mechanism):
 def test_the_public_audit_sees_thinning_and_says_so():
     mechanism = discreet.Canonical(noise="exponential")
     options = {"draws": 1500, "confidence": "0.999999"}
-    with selftest.no_thinning():
+    with planted_faults.no_thinning():
         found = discreet.audit(mechanism, rng=random.Random(5), **options)
     assert not found.holds
     assert not found.overspent
@@ -231,7 +233,7 @@ def test_the_last_stage_has_the_power_to_see_bounds_seven_percent_too_low():
     ready = prepared(discreet.Canonical())
     k = ready.classes.losses.k
     masses = {side: _masses(side) for side in (ready.nested.top, ready.nested.bottom)}
-    with selftest.low_bounds():
+    with planted_faults.low_bounds():
         low = prepared(discreet.Canonical()).nested.planned
         right, wrong = defaultdict(float), defaultdict(float)
         for drawn in proposals(low):
@@ -247,8 +249,8 @@ def test_the_last_stage_has_the_power_to_see_bounds_seven_percent_too_low():
     assert top == pytest.approx(float(1 / sum((ready.log_weight(c).exp() for c in every_class(ready)), arb(0)).mid()))
     p, q = in_levels(right), in_levels(wrong, like=right)
     assert round(instead - top, 3) == 0.014, "what docs/evidence.md says"
-    noncentrality = selftest.STAGES[-1] * ((q - p) ** 2 / p).sum()
-    critical = stats.chi2.isf(selftest.ALPHA / (4 * len(selftest.STAGES)), len(p) - 1)
+    noncentrality = self_test.STAGES[-1] * ((q - p) ** 2 / p).sum()
+    critical = stats.chi2.isf(self_test.ALPHA / (4 * len(self_test.STAGES)), len(p) - 1)
     assert stats.ncx2.sf(critical, len(p) - 1, noncentrality) > 0.99
 
 
@@ -276,13 +278,14 @@ def in_levels(masses, like=None):
 
 
 def harmless(name="nothing at all", is_faulty=True):
-    return selftest.Case(name, nullcontext, is_faulty, rows=(discreet.Canonical(),))
+    return self_test.Case(name, nullcontext, is_faulty, rows=(discreet.Canonical(),))
 
 
-def test_the_command_prints_a_table_and_exits_with_0_where_all_are_caught(monkeypatch, call):
-    caught = selftest.Case("wrong", selftest.wrong_scale(Fraction(2)), rows=(discreet.Canonical(),))
-    monkeypatch.setattr(selftest, "cases", lambda: [harmless("none", is_faulty=False), caught])
-    code, out, err = call("verify", "--self-test", "--jobs", "1")
+def test_the_command_prints_a_table_and_exits_with_0_where_all_are_caught(monkeypatch, capsys):
+    caught = self_test.Case("wrong", planted_faults.wrong_scale(Fraction(2)), rows=(discreet.Canonical(),))
+    monkeypatch.setattr(self_test, "cases", lambda: [harmless("none", is_faulty=False), caught])
+    code = self_test.main(["--jobs", "1"])
+    out, err = capsys.readouterr()
     assert (code, err) == (0, "")
     heading, none, wrong, last = out.splitlines()
     assert heading.split() == ["planted", "fault", "by", "verify", "by", "audit", "verdict"]
@@ -293,33 +296,67 @@ def test_the_command_prints_a_table_and_exits_with_0_where_all_are_caught(monkey
 
 
 @pytest.mark.parametrize(
-    "case", [harmless(), selftest.Case("none", selftest.wrong_scale(Fraction(2)), False, (discreet.Canonical(),))]
+    "case",
+    [harmless(), self_test.Case("none", planted_faults.wrong_scale(Fraction(2)), False, (discreet.Canonical(),))],
 )
-def test_the_command_exits_with_1_where_one_is_missed_or_the_code_is_accused(monkeypatch, call, case):
-    monkeypatch.setattr(selftest, "cases", lambda: [case])
-    code, out, _ = call("verify", "--self-test", "--json")
-    found = json.loads(out)
-    assert (code, found["holds"]) == (1, False)
-    assert [one["verdict"] for one in found["findings"]] == ["MISSED" if case.is_faulty else "ACCUSED"]
+def test_the_command_exits_with_1_where_one_is_missed_or_the_code_is_accused(monkeypatch, capsys, case):
+    monkeypatch.setattr(self_test, "cases", lambda: [case])
+    assert self_test.main([]) == 1
+    _, row, _ = capsys.readouterr().out.splitlines()
+    assert row.split()[-1] == ("MISSED" if case.is_faulty else "ACCUSED")
 
 
 @pytest.mark.long
 def test_processes_find_the_same():
     chosen = [CASES[name] for name in ("counts: half the noise planned", "counts: half the noise drawn")]
-    assert list(selftest.each_finding(chosen, 2)) == list(selftest.each_finding(chosen))
-
-
-@pytest.mark.parametrize(
-    "option", ["--all", "--deep", "--ceil", "--mechanism=joint", "-k2", "--epsilon=2", "--adjacency=swap"]
-)
-def test_the_self_test_stands_alone(refused, option):
-    complaint = "self-test must be left out with options other than jobs, format, json and quiet"
-    assert refused("verify", "--self-test", option).startswith(complaint)
+    assert list(self_test.each_finding(chosen, 2)) == list(self_test.each_finding(chosen))
 
 
 def test_a_release_under_no_fault_is_as_it_was():
     scores = {"a": 5, "b": 3, "c": 1}
     before = top_k(scores, 1, 1, rng=random.Random(3)).items
-    with selftest.next_rank():
+    with planted_faults.next_rank():
         pass
     assert top_k(scores, 1, 1, rng=random.Random(3)).items == before
+
+
+@pytest.mark.parametrize(
+    ("code", "is_patched"),
+    [
+        ("import discreet.a\ndiscreet.a.b = 1", True),
+        ("from discreet.a import b\nb.c += 1", True),
+        ("from discreet.a import b\nsetattr(b, 'c', 1)", True),
+        ("def f(owner):\n    setattr(owner, 'c', 1)", True),
+        ("import sys\nvars(sys.modules['a'])['b'] = 1", True),
+        ("from flint import ctx\nctx.prec = 64", False),
+        ("class A:\n    def f(self):\n        self.b = 1", False),
+    ],
+)
+def test_patches_are_recognised(code, is_patched):
+    assert bool(patches(code)) is is_patched
+
+
+def test_no_module_of_the_package_patches_another():
+    modules = sorted(Path(discreet.__file__).parent.rglob("*.py"))
+    assert len(modules) > 100
+    found = {path.name: patches(path.read_text(encoding="utf-8")) for path in modules}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def patches(code):
+    """Return the lines that assign an attribute of something of discreet, use setattr, or write into its `vars`."""
+    nodes = list(ast.walk(ast.parse(code)))
+    imported = {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+        if (alias.name if isinstance(node, ast.Import) else node.module or "").startswith("discreet")
+    }
+    lines = [node.lineno for node in nodes if isinstance(node, ast.Name) and node.id in ("setattr", "delattr")]
+    for node in nodes:
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            names = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
+            if names & {*imported, "sys"} and (isinstance(node, ast.Attribute) or "vars" in names):
+                lines.append(node.lineno)
+    return lines

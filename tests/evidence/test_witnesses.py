@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 import discreet
+import witness_search
 from discreet.evidence import definition, neighbours
-from discreet.evidence import search as search_module
 from discreet.evidence.neighbours import SHARP, WITNESSES, Witness, best_witness
 from discreet.evidence.report import Verification
-from discreet.evidence.search import Candidate, main, search, share_of_epsilon
 from discreet.evidence.verify import plan, verify_witness
 from discreet.exact.ball import ball
 from discreet.mechanisms import canonical, oneshot
 from discreet.mechanisms.noise import noise_of
 from discreet.mechanisms.registry import all_variants
+from witness_search import Candidate, main, search, share_of_epsilon
 
 # A noise is searched after it has been written: until then `verify` says that it has no pair.
 MECHANISMS = [mechanism for mechanism in all_variants() if best_witness(mechanism) is not None]
@@ -167,7 +167,7 @@ def test_the_search_finds_a_pair_close_to_epsilon_and_the_same_one_again():
 def test_the_search_prints_what_is_kept(monkeypatch, capsys):
     one = discreet.OneShot("half-logistic")
     (kept,) = [line for line in KEPT.read_text().splitlines() if repr(one) in line]
-    monkeypatch.setattr(search_module, "all_variants", lambda: [discreet.OneShot(), one])
+    monkeypatch.setattr(witness_search, "all_variants", lambda: [discreet.OneShot(), one])
     for chosen in ("half-logistic", "1"):
         monkeypatch.setattr(sys, "argv", ["search", chosen])
         main()

@@ -12,9 +12,11 @@ from flint import arb
 
 import discreet
 import draws
+import planted_faults
+import self_test
 from discreet import Core, OneShot, Sensitivity
 from discreet.errors import InvalidTypeError, InvalidValueError
-from discreet.evidence import definition, selftest
+from discreet.evidence import definition
 from discreet.evidence import definition as by_definition
 from discreet.evidence.law import law
 from discreet.evidence.neighbours import Family, Witness, whole
@@ -224,7 +226,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_planted_faults_are_caught(name):
-    case = next(case for case in selftest.cases() if case.name == name)
+    case = next(case for case in self_test.cases() if case.name == name)
     mechanism = Core(otherwise=None)
     assert mechanism in case.rows
     with case.plant():
@@ -237,7 +239,7 @@ def test_what_the_choice_costs_is_more_than_epsilon_where_it_is_not_taken_off():
     mechanism = Core("0.9", OneShot("gumbel"))
     witness = Witness(1, Fraction(4), (11, 0), (12, 0), 0.9)
     assert verify_witness(mechanism, witness).worst < 1
-    with selftest.choice_for_nothing():
+    with planted_faults.choice_for_nothing():
         assert verify_witness(mechanism, witness).worst > 1
 
 

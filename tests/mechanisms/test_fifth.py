@@ -20,8 +20,6 @@ from discreet.analysis.compare import compare
 from discreet.cli.options import parse_mechanism
 from discreet.evidence import definition
 from discreet.evidence.law import law
-from discreet.evidence.search import search
-from discreet.evidence.selftest import wrong_scale
 from discreet.evidence.verify import verify_witness
 from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import Mechanism, scale
@@ -30,6 +28,8 @@ from discreet.mechanisms.registry import MECHANISMS, all_variants, from_dict, to
 from discreet.mechanisms.tally import Selection
 from discreet.publish.options import MechanismOptions
 from discreet.study.tasks import METHODS
+from planted_faults import wrong_scale
+from witness_search import search
 
 PACKAGE = Path(discreet.__file__).parent
 

@@ -38,7 +38,6 @@ Examples:
   discreet verify --mechanism canonical --noise laplace --gamma 1/3
   discreet verify --mechanism one-shot --noise exponential -k 2 --epsilon 0.5
   discreet verify --scores 3,2,2,0 --scores 1,1,0,0 -k 2 --format json
-  discreet verify --self-test
 """
 
 AUDIT_HELP = """
@@ -68,25 +67,16 @@ def verify(
     ] = None,
     adjacency: Annotated[str | None, make_option(ReleaseOptions, "adjacency", more="By default both.")] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Many more inputs, which takes hours.")] = False,
-    self_test: Annotated[
-        bool,
-        typer.Option("--self-test", help="Plant faults in the code, one after the other, and see that each is caught."),
-    ] = False,
     jobs: JobsOption = None,
 ) -> int:
     """Verify epsilon exactly: compute the law of a release for small inputs and all their neighbours.
 
     The worst log ratio of two probabilities must not exceed epsilon, no Renyi divergence may exceed the stated zCDP,
     and every probability must be the one that the definition gives. The exit code is 1 where something is not so, and
-    the inputs are named. "Reachable" is how close to epsilon the best known inputs come. With --self-test the exit code
-    is 1 where a planted fault is not caught, or where the code as it is is accused.
+    the inputs are named. "Reachable" is how close to epsilon the best known inputs come.
     """
     from discreet.evidence.verify import as_report, examine_each, plan
 
-    if self_test:
-        if every or list_given(mechanism) or k or epsilon != "1" or scores or adjacency or deep:
-            raise InvalidValueError("self-test must be left out with options other than jobs, format, json and quiet")
-        return _run_self_test(parse_jobs(jobs), output)
     chosen = None if every else parse_mechanism(mechanism)
     shape = parse_format(output)
     if every and list_given(mechanism):
@@ -108,27 +98,6 @@ def verify(
     report = as_report(verdicts)
     if shape == "json":
         print_json(_verification_to_dict(report))
-    else:
-        print_text(str(report), heading=True)
-    return SUCCESS if report.holds else FAILURE
-
-
-def _run_self_test(jobs: int, output: OutputOptions) -> int:
-    """Plant every fault, print which were caught and by what, and return the exit code."""
-    from discreet.evidence.selftest import SelfTest, cases, each_finding
-
-    shape, findings, chosen = parse_format(output), [], cases()
-    with show_progress(not output.quiet), progress_bar("planting", len(chosen)) as step:
-        for finding in each_finding(chosen, jobs):
-            findings.append(finding)
-            step()
-    report = SelfTest(findings)
-    if shape == "json":
-        rows = [
-            {"fault": one.fault, "verify": one.by_verify(), "audit": one.by_audit(), "verdict": one.verdict}
-            for one in findings
-        ]
-        print_json({"holds": report.holds, "findings": rows})
     else:
         print_text(str(report), heading=True)
     return SUCCESS if report.holds else FAILURE

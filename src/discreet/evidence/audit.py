@@ -1,8 +1,9 @@
-"""The shipped sampler audited from outside: many releases of two neighbouring inputs and of a longer one.
+"""Audit the shipped sampler from outside, by many releases of two neighbouring inputs and of a longer one.
 
-Two questions are put to the counts. How much epsilon was spent at least? Half of the draws choose an event that tells
-the two inputs apart, the other half bounds its probabilities (Clopper and Pearson), so that the bound is an honest one
-whatever was chosen. And do the counts fit the definition, enumerated? Both are answered at one stated confidence.
+The audit bounds the epsilon that was spent from below: half of the draws choose an event that tells the two inputs
+apart, and the other half bounds its probabilities by Clopper-Pearson intervals, so that the choice does not bias the
+bound. It also tests that the counts fit the definition. Both tests share one stated confidence. The longer input has so
+many classes that boxes hold several of them and streams several items.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from discreet.analysis.goals import check_confidence, lower_bound, upper_bound
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.evidence import definition
 from discreet.evidence.neighbours import Family, Scores, bound_users, families
-from discreet.evidence.report import Outcome, Pair, format_scores
+from discreet.evidence.report import Pair, format_scores
 from discreet.evidence.visible_laws import (
     Input,
     check_enumerable,
@@ -43,131 +44,32 @@ from discreet.privacy import Number, Sensitivity, check_adjacency, exact, positi
 from discreet.release.release import Release
 from discreet.text import decimal
 
-# The inputs that an audit draws from where the caller names none, and the event that tells two inputs apart best.
-#
-# A pair of neighbours of three or four items tells most about the epsilon that is spent: by the event by which the
-# largest epsilon can be shown in so many draws. One longer input is there for the sampler: its classes are so many that
-# boxes hold several of them and streams several items, and its top-k is drawn about every other time, so that what is
-# drawn through boxes and what is not are held against each other.
+Releasing = Callable[[dict[str, Any]], Any]
+"""The audited function, from labelled scores to a Release or any other hashable value."""
+
+Progress = Callable[[int], AbstractContextManager[Callable[[], None]]]
+"""A function of the total number of draws; it returns a context with a function to call after each draw."""
 
 _TOP = (0, 0, 0, 1)
 _REST = (3, 0, 3, 1, 1, 2, 3, 0, 2, 2)
-"""The scores of the long input, in units of noise: of the first items, which are lifted, and of the others."""
+"""The scores of the long input in units of noise: of the first items, which are lifted, and of the others."""
 
 _HIGHEST = 64
-"""By how much the first items are lifted at most, in units of noise."""
+"""The largest lift of the first items, in units of noise."""
 
 _ENOUGH = 25_000
-"""How many outcomes a long input has at most."""
-
-
-def telling_pair(
-    mechanism: Mechanism, k: int | None, epsilon: Fraction, adjacency: str, draws: int
-) -> tuple[Input, Input]:
-    """The pair of neighbours that can show most of the epsilon spent in so many draws, by the definition."""
-    pairs = [
-        pair
-        for family in bound_users(mechanism, families(deep=False), (1,))
-        if family.adjacency == adjacency and family.d <= 4
-        for pair in _pairs(family, (1 if family.d == 3 else 2) if k is None else k, mechanism, epsilon)
-    ]
-    if not pairs:
-        raise InvalidValueError(f"k must be 1, 2 or 3 where scores and neighbour are left out, not {quote(k)}")
-    laws = {one: expected_law(one).probabilities for one in dict.fromkeys(one for pair in pairs for one in pair)}
-    return max(pairs, key=lambda pair: _can_show(laws[pair[0]], laws[pair[1]], draws))
-
-
-def long_input(mechanism: Mechanism, k: int | None, epsilon: Fraction, adjacency: str) -> Input:
-    """The input whose classes are many, with a k of its own where the caller names none."""
-    size = _usual_size(mechanism) if k is None else k
-    count = max(n for n in range(1, len(_REST) + 1) if count_outcomes(mechanism, size + n, size) <= _ENOUGH)
-    limit = Sensitivity(items=1 if mechanism.releases_values else None)
-    unit = max(1, round(1 / definition.scale(epsilon, limit.down, limit.up, adjacency)))
-
-    def lift(by: int) -> Input:
-        scores = [by + top for top in _TOP[:size]] + [*_REST[:count]]
-        return Input(tuple(Fraction(unit * score) for score in scores), size, epsilon, mechanism, limit, adjacency)
-
-    # The least lift by which the top-k is drawn every other time or more often; with gamma = 0 there is none.
-    low, high = 0, _HIGHEST
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _top_chance(lift(middle)) < 0.5 else (low, middle)
-    return lift(high)
-
-
-def _pairs(family: Family, k: int, mechanism: Mechanism, epsilon: Fraction) -> Iterator[tuple[Input, Input]]:
-    if not 1 <= k < family.d:
-        return
-    for scores in family.scores:
-        first = Input(scores, k, epsilon, mechanism, family.sensitivity, family.adjacency)
-        yield from ((first, replace(first, scores=other)) for other in family.neighbours(scores))
-
-
-def _can_show(here: dict[Outcome, float], there: dict[Outcome, float], draws: int) -> float:
-    """About how much epsilon so many draws of two inputs of these laws will show to be spent."""
-    p = draws * np.array([here[outcome] for outcome in here])
-    q = draws * np.array([there[outcome] for outcome in here])
-    return max(best_prefix(p, q)[0], best_prefix(q, p)[0])
-
-
-def _usual_size(mechanism: Mechanism) -> int:
-    """The k of the long input: as large as the definition can do quickly."""
-    if not mechanism.ordered:
-        return 4
-    return 2 if mechanism.needs_integrals else 3
-
-
-def _top_chance(drawn_from: Input) -> float:
-    """The probability that the k highest are released, in whatever order."""
-    highest = sorted(range(len(drawn_from.scores)), key=drawn_from.scores.__getitem__)[-drawn_from.k :]
-    top = tuple(sorted(label(item) for item in highest))
-    return sum(chance for outcome, chance in expected_law(drawn_from).probabilities.items() if outcome[0] == top)
-
-
-def telling_event(one: Mapping[Any, int], other: Mapping[Any, int]) -> tuple[tuple[Any, ...], bool]:
-    """The event that tells two inputs apart best by these counts, and whether it is likelier on the second."""
-    outcomes = list(dict.fromkeys([*one, *other]))
-    here = np.array([one.get(outcome, 0) for outcome in outcomes], np.float64)
-    there = np.array([other.get(outcome, 0) for outcome in outcomes], np.float64)
-    candidates = [(*best_prefix(here, there), False), (*best_prefix(there, here), True)]
-    _, members, swapped = max(candidates, key=lambda candidate: candidate[0])
-    return tuple(outcomes[i] for i in members), swapped
-
-
-def best_prefix(p: Floats, q: Floats) -> tuple[float, list[int]]:
-    """Of the events that take outcomes by falling ratio, the one with the largest likely lower bound on epsilon."""
-    order = np.argsort(-(p + 0.5) / (q + 0.5), kind="stable")
-    hits, misses = np.cumsum(p[order]), np.cumsum(q[order])
-    bounds = _likely_bound((hits + 0.5) / (p.sum() + 1.0), (misses + 0.5) / (q.sum() + 1.0), float(p.sum()))
-    best = int(bounds.argmax())
-    return float(bounds[best]), order[: best + 1].tolist()
-
-
-def _likely_bound(p: Floats, q: Floats, draws: float) -> Floats:
-    """About what the lower bound on log(p/q) will be: by Wilson's intervals, four standard errors wide."""
-    room = 16.0 / draws
-
-    def half_width(share: Floats) -> Floats:
-        return np.sqrt(room * share * (1.0 - share) + room**2 / 4.0)
-
-    return np.log((p + room / 2.0 - half_width(p)) / (q + room / 2.0 + half_width(q)))
-
-
-Releasing = Callable[[dict[str, Any]], Any]
-"""What is audited: from labelled scores to something that can be seen, a Release or any other hashable value."""
-
-Progress = Callable[[int], AbstractContextManager[Callable[[], None]]]
-"""Called with the number of draws in all; gives a context with a function to call after each."""
+"""The largest number of outcomes of a long input."""
 
 _MOST_DRAWS = 10**9
+"""The largest number of draws."""
+
 _LONGEST = 26
-"""How many items there are letters for."""
+"""The number of letters, and so of items that can be labelled."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found.
+    """The result of an audit.
 
     Attributes
     ----------
@@ -176,18 +78,18 @@ class Audit:
     pair
         The two neighbouring inputs.
     draws
-        How many releases of each input were drawn.
+        The number of releases of each input.
     confidence
-        The probability, before drawing, that a right sampler is not accused.
+        The probability, before drawing, that a correct sampler is not accused.
     spent
         A lower bound on the epsilon that was spent, at this confidence.
     event
-        The outcomes that show it, more likely on the first input than on the second.
+        The outcomes that show the bound, more likely on the first input than on the second.
     fits
-        The probability of counts as far from the definition as those seen: the least of those of all inputs, times how
-        many there are; 1 for a `Sampler`, of which there is no definition.
+        The p-value of the counts under the definition: the least of all inputs, times their number; 1 for a `Sampler`,
+        which has no definition.
     longer
-        The longer input whose releases were held against the definition too, if any; twice as many were drawn.
+        The longer input that was compared with the definition too, if any, by twice as many releases.
     """
 
     mechanism: Mechanism
@@ -201,34 +103,42 @@ class Audit:
 
     @property
     def overspent(self) -> bool:
-        """Whether more epsilon was spent than was promised."""
+        """True if more epsilon was spent than promised."""
         return self.spent > self.pair.epsilon
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was found against the sampler."""
+        """True if no violation was found."""
         return not self.overspent and self.fits > float(1 - self.confidence) / 2.0
 
     def __str__(self) -> str:
         found = f"epsilon spent at least {self.spent:.4f} of {decimal(self.pair.epsilon)}"
         sure = decimal(self.confidence)
-        head = f"{self.mechanism!r} on {self.pair}, {self.draws:,} draws of each{self._shown_longer()}"
+        head = f"{self.mechanism!r} on {self.pair}, {self.draws:,} draws of each"
+        if self.longer is not None:
+            head += f", and {2 * self.draws:,} of {format_scores(self.longer.scores)}, k = {self.longer.k}"
         if self.holds:
             fits = "" if isinstance(self.mechanism, Sampler) else f", fit to the definition p = {self.fits:.3g}"
             return f"{head}: no violation at confidence {sure}; {found}{fits}"
-        reason = f"{found}, by the event {self._shown_event()}"
-        if not self.overspent:
-            reason = f"the counts do not fit the definition, p = {self.fits:.3g}"
+        reason = f"the counts do not fit the definition, p = {self.fits:.3g}"
+        if self.overspent:
+            event = " or ".join(str(outcome) for outcome in self.event[:4])
+            event += f" or {len(self.event) - 4} more" if len(self.event) > 4 else ""
+            reason = f"{found}, by the event {event}"
         return f"{head}: VIOLATION at confidence {sure}: {reason}"
 
-    def _shown_longer(self) -> str:
-        if self.longer is None:
-            return ""
-        return f", and {2 * self.draws:,} of {format_scores(self.longer.scores)}, k = {self.longer.k}"
 
-    def _shown_event(self) -> str:
-        listed = [str(outcome) for outcome in self.event[:4]]
-        return " or ".join(listed) + (f" or {len(self.event) - 4} more" if len(self.event) > 4 else "")
+@dataclass(frozen=True)
+class _Counts:
+    """The outcomes of each of two inputs, in the draws that choose the event and in those that bound it."""
+
+    choosing: tuple[Counter[Any], Counter[Any]]
+    bounding: tuple[Counter[Any], Counter[Any]]
+
+    @property
+    def together(self) -> Iterator[Counter[Any]]:
+        for chosen, kept in zip(self.choosing, self.bounding, strict=True):
+            yield chosen + kept
 
 
 def audit(
@@ -245,41 +155,41 @@ def audit(
     progress: Progress | None = None,
     rng: Any = None,
 ) -> Audit:
-    """Tests the sampler as an outsider would: draws many releases of two neighbouring inputs and compares the counts.
+    """Test the sampler as an outsider would: draw many releases of two neighbouring inputs and compare the counts.
 
-    Where no scores are given, a longer input is drawn from too, at which boxes hold several classes and streams several
-    items; some of its releases come from large arrays, which are sorted lazily or counted.
+    Without `scores` a longer input is drawn from too, at which boxes hold several classes and streams several items.
+    Some of its releases come from large arrays, which are sorted lazily or counted.
 
     Parameters
     ----------
     mechanism
-        The mechanism; `Canonical()` by default. Of a `Sampler` only the epsilon that it spends is looked at: its law is
-        not known. What it returns is what is seen, in its order; where a set is released, it should be sorted.
+        The mechanism; `Canonical()` by default. A `Sampler` has no known law, so only its spent epsilon is bounded. Its
+        outcome is the sequence that it returns; a sampler of sets should sort them.
     k
-        How many items to release.
+        The number of items to release.
     epsilon
         The budget that a release promises.
     scores, neighbour
-        Two neighbouring vectors of counts of users, of at most 26 items; by default a pair that can show much.
+        Two neighbouring vectors of counts of users, of at most 26 items; by default a pair that shows much of epsilon.
     adjacency
-        What they differ by: "add-remove" or "swap".
+        The adjacency of the two inputs: "add-remove" or "swap".
     draws
-        How many releases of each to draw; twice as many of the longer input.
+        The number of releases of each input; twice as many are drawn of the longer input.
     confidence
-        The probability that a right sampler is not accused.
+        The probability that a correct sampler is not accused.
     sampler
-        What to audit in place of `top_k`: a function from a dictionary of scores to a Release or any hashable value.
-        It is promised to be as private as the mechanism, and its outcomes must be those of `top_k` for the law to fit.
-        There is a longer input where k is given.
+        A function to audit in place of `top_k`, from a dictionary of scores to a Release or any hashable value. It
+        promises the privacy of the mechanism, and must have the outcomes of `top_k` for the law to fit. A longer input
+        is drawn from if k is given.
     progress
-        Called with the number of draws in all; gives a context with a function to call after each.
+        A function of the total number of draws; it returns a context with a function to call after each draw.
     rng
         A random generator, for tests only.
 
     Returns
     -------
     Audit
-        `holds` is False where a violation was found.
+        The result; `holds` is False if a violation was found.
 
     Examples
     --------
@@ -297,34 +207,110 @@ def audit(
     if (scores is None) != (neighbour is None):
         raise InvalidValueError("scores and neighbour must be given together or both left out")
     has_longer = own is None and (k is not None or sampler is None)
-    pair, longer = _inputs(chosen, k, budget, scores, neighbour, adjacency, draws, has_longer)
+    pair, longer = _choose_inputs(chosen, k, budget, scores, neighbour, adjacency, draws, has_longer)
     total = 2 * draws if longer is None else 4 * draws
     with nullcontext(lambda: None) if progress is None else progress(total) as step:
         entropy = as_entropy(rng)
-        drawn_by = sampler if own is None else _release_by(own, pair[0].k, budget, entropy)
-        seen = _Drawing(entropy, drawn_by, step)
-        counts = seen.of_pair(pair, draws)
-        longer_counts = Counter() if longer is None else seen.of_one(longer, 2 * draws)
+        drawing = _Drawing(entropy, sampler if own is None else _release_by(own, pair[0].k, budget, entropy), step)
+        counts = drawing.of_pair(pair, draws)
+        longer_counts = Counter() if longer is None else drawing.of_one(longer, 2 * draws)
     return _judge(pair, counts, longer, longer_counts, draws, sure, own)
 
 
-def fit_to_definition(drawn_from: Input, counts: Counter[Any]) -> list[float]:
-    """The probabilities of counts as far from the definition as these: of all releases, and of those in large arrays.
+def _choose_inputs(
+    mechanism: Mechanism,
+    k: int | None,
+    epsilon: Fraction,
+    scores: Sequence[Number] | None,
+    neighbour: Sequence[Number] | None,
+    adjacency: str,
+    draws: int,
+    has_longer: bool,
+) -> tuple[tuple[Input, Input], Input | None]:
+    """Return the two neighbours, and the longer input if the caller gave no scores."""
+    if scores is None or neighbour is None:
+        pair = telling_pair(mechanism, k, epsilon, adjacency, draws)
+        return pair, long_input(mechanism, k, epsilon, adjacency) if has_longer else None
+    first, second = _parse_vector(scores, "scores"), _parse_vector(neighbour, "neighbour")
+    if len(first) != len(second) or not 2 <= len(first) <= _LONGEST:
+        raise InvalidValueError(
+            f"scores and neighbour must be of one length, from 2 to {_LONGEST}, not {len(first)} and {len(second)}"
+        )
+    # For a mechanism that bounds the items of a user: the least bound under which the two are neighbours.
+    every = bound_users(mechanism, [Family((first, second), adjacency)], tuple(range(1, len(first) + 1)))
+    family = next((family for family in every if family.are_neighbours(first, second)), every[-1])
+    if not family.are_neighbours(first, second):
+        raise InvalidValueError(f"neighbour must be one user away from scores under {adjacency!r}")
+    one, other = (
+        Input(vector, 1 if k is None else k, epsilon, mechanism, family.sensitivity, adjacency)
+        for vector in (first, second)
+    )
+    # The request refuses a k that is no number of items.
+    if not one.request().takes_all_items:
+        check_enumerable(mechanism, len(first), one.k)
+    return (one, other), None
 
-    Counts are of a form and an outcome each.
+
+def _parse_vector(given: Any, name: str) -> Scores:
+    try:
+        return tuple(exact(score, name) for score in given)
+    except TypeError:
+        raise InvalidTypeError(f"{name} must be a list of numbers, not {quote(given)}") from None
+
+
+def telling_pair(
+    mechanism: Mechanism, k: int | None, epsilon: Fraction, adjacency: str, draws: int
+) -> tuple[Input, Input]:
+    """Return the pair of neighbours that by definition shows the largest spent epsilon in `draws` draws."""
+    pairs: list[tuple[Input, Input]] = []
+    for family in bound_users(mechanism, families(deep=False), (1,)):
+        size = (1 if family.d == 3 else 2) if k is None else k
+        if family.adjacency == adjacency and 1 <= size < family.d <= 4:
+            for scores in family.scores:
+                first = Input(scores, size, epsilon, mechanism, family.sensitivity, adjacency)
+                pairs += [(first, replace(first, scores=other)) for other in family.neighbours(scores)]
+    if not pairs:
+        raise InvalidValueError(f"k must be 1, 2 or 3 where scores and neighbour are left out, not {quote(k)}")
+    laws = {one: expected_law(one).probabilities for one in dict.fromkeys(one for pair in pairs for one in pair)}
+
+    def expect_bound(pair: tuple[Input, Input]) -> float:
+        here, there = laws[pair[0]], laws[pair[1]]
+        p = draws * np.array([here[outcome] for outcome in here])
+        q = draws * np.array([there[outcome] for outcome in here])
+        return max(best_prefix(p, q)[0], best_prefix(q, p)[0])
+
+    return max(pairs, key=expect_bound)
+
+
+def long_input(mechanism: Mechanism, k: int | None, epsilon: Fraction, adjacency: str) -> Input:
+    """Return the input with many classes, with its own k if none is given.
+
+    Its top-k has a probability of about 1/2, so that draws through boxes and draws of the top-k are compared.
     """
-    law = expected_law(drawn_from)
-    every: Counter[Any] = Counter()
-    large: Counter[Any] = Counter()
-    for (form, outcome), times in counts.items():
-        every[outcome] += times
-        large[outcome] += times * (form != "small")
-    return law.fits(every) + (law.fits(+large) if large.total() else [])
+    # By default k is as large as the definition can compute quickly.
+    usual = (2 if mechanism.needs_integrals else 3) if mechanism.ordered else 4
+    size = usual if k is None else k
+    count = max(n for n in range(1, len(_REST) + 1) if count_outcomes(mechanism, size + n, size) <= _ENOUGH)
+    limit = Sensitivity(items=1 if mechanism.releases_values else None)
+    unit = max(1, round(1 / definition.scale(epsilon, limit.down, limit.up, adjacency)))
+
+    def lift(by: int) -> Input:
+        scores = [by + top for top in _TOP[:size]] + [*_REST[:count]]
+        return Input(tuple(Fraction(unit * score) for score in scores), size, epsilon, mechanism, limit, adjacency)
+
+    # Bisect for the least lift at which the top-k has probability 1/2 or more; with gamma = 0 there is none.
+    low, high = 0, _HIGHEST
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _top_chance(lift(middle)) < 0.5 else (low, middle)
+    return lift(high)
 
 
-def draw_counts(drawn_from: Input, draws: int, entropy: Entropy) -> Counter[Any]:
-    """How often each form and outcome was seen in so many releases, in every form that leaves the law as it is."""
-    return _Drawing(entropy).of_one(drawn_from, draws)
+def _top_chance(drawn_from: Input) -> float:
+    """Return the probability that the k highest are released, in any order."""
+    highest = sorted(range(len(drawn_from.scores)), key=drawn_from.scores.__getitem__)[-drawn_from.k :]
+    top = tuple(sorted(label(item) for item in highest))
+    return sum(chance for outcome, chance in expected_law(drawn_from).probabilities.items() if outcome[0] == top)
 
 
 def _judge(
@@ -336,7 +322,7 @@ def _judge(
     sure: Fraction,
     own: Sampler | None = None,
 ) -> Audit:
-    """The two questions, each with half of what may go wrong; either side of the bound has half of that."""
+    """Bound the spent epsilon and test the fit, each with half of alpha; each side of the bound has half of that."""
     alpha = float(1 - sure)
     (one, other), (one_kept, other_kept) = counts.choosing, counts.bounding
     event, swapped = telling_event(one, other)
@@ -359,29 +345,61 @@ def _judge(
     return Audit(first.mechanism, found, draws, sure, spent, event, fits, longer)
 
 
-@dataclass(frozen=True)
-class _Counts:
-    """What was seen on each of two inputs, in the half of the draws that chooses and in the half that bounds."""
+def telling_event(one: Mapping[Any, int], other: Mapping[Any, int]) -> tuple[tuple[Any, ...], bool]:
+    """Return the event that best tells two inputs apart by these counts, and True if the second has it more often."""
+    outcomes = list(dict.fromkeys([*one, *other]))
+    here = np.array([one.get(outcome, 0) for outcome in outcomes], np.float64)
+    there = np.array([other.get(outcome, 0) for outcome in outcomes], np.float64)
+    candidates = [(*best_prefix(here, there), False), (*best_prefix(there, here), True)]
+    _, members, swapped = max(candidates, key=lambda candidate: candidate[0])
+    return tuple(outcomes[i] for i in members), swapped
 
-    choosing: tuple[Counter[Any], Counter[Any]]
-    bounding: tuple[Counter[Any], Counter[Any]]
 
-    @property
-    def together(self) -> Iterator[Counter[Any]]:
-        for chosen, kept in zip(self.choosing, self.bounding, strict=True):
-            yield chosen + kept
+def best_prefix(p: Floats, q: Floats) -> tuple[float, list[int]]:
+    """Return the largest expected bound on epsilon over events that take outcomes by falling ratio, and the event."""
+    order = np.argsort(-(p + 0.5) / (q + 0.5), kind="stable")
+    hits, misses = np.cumsum(p[order]), np.cumsum(q[order])
+    # The expected lower bound on log(p/q), by Wilson intervals of four standard errors.
+    room = 16.0 / float(p.sum())
+
+    def half_width(rate: Floats) -> Floats:
+        return np.sqrt(room * rate * (1.0 - rate) + room**2 / 4.0)
+
+    above, below = (hits + 0.5) / (p.sum() + 1.0), (misses + 0.5) / (q.sum() + 1.0)
+    bounds = np.log((above + room / 2.0 - half_width(above)) / (below + room / 2.0 + half_width(below)))
+    best = int(bounds.argmax())
+    return float(bounds[best]), order[: best + 1].tolist()
+
+
+def fit_to_definition(drawn_from: Input, counts: Counter[Any]) -> list[float]:
+    """Return the p-values of counts under the definition: of all releases, and of those from large arrays.
+
+    The keys of the counts are pairs of a form and an outcome.
+    """
+    law = expected_law(drawn_from)
+    every: Counter[Any] = Counter()
+    large: Counter[Any] = Counter()
+    for (form, outcome), times in counts.items():
+        every[outcome] += times
+        large[outcome] += times * (form != "small")
+    return law.fits(every) + (law.fits(+large) if large.total() else [])
+
+
+def draw_counts(drawn_from: Input, draws: int, entropy: Entropy) -> Counter[Any]:
+    """Return the counts of each form and outcome in `draws` releases, in every form that keeps the law."""
+    return _Drawing(entropy).of_one(drawn_from, draws)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Drawing:
-    """Draws from inputs: by the shipped sampler, or by one that the caller named."""
+    """Draws from inputs, by the shipped sampler or by the one of the caller."""
 
     entropy: Entropy
     sampler: Releasing | None = None
     step: Callable[[], Any] = lambda: None
 
     def of_pair(self, pair: tuple[Input, Input], draws: int) -> _Counts:
-        """So many outcomes of each of two inputs, which take turns, so that whatever drifts drifts for both."""
+        """Draw from two inputs in turn, so that a drift affects both alike."""
         one, other = (self._outcomes(drawn_from, ("small",)) for drawn_from in pair)
         seen: tuple[tuple[Counter[Any], Counter[Any]], ...] = ((Counter(), Counter()), (Counter(), Counter()))
         for i in range(draws):
@@ -390,7 +408,7 @@ class _Drawing:
         return _Counts(*seen)
 
     def of_one(self, drawn_from: Input, draws: int) -> Counter[Any]:
-        """So many outcomes of one input, in every form that leaves its law as it is."""
+        """Draw from one input, in every form that keeps its law."""
         outcomes = self._outcomes(drawn_from, forms_of(drawn_from))
         return Counter(next(outcomes) for _ in range(draws))
 
@@ -406,7 +424,7 @@ class _Drawing:
 
 
 def _release_by(own: Sampler, k: int, epsilon: Fraction, entropy: Entropy) -> Releasing:
-    """What a sampler makes of labelled scores: the labels at the positions, in the order in which it returns them."""
+    """Return a function from labelled scores to the labels that a sampler selects, in its order."""
     rng = make_generator(entropy)
 
     def release(scores: dict[str, Any]) -> tuple[str, ...]:
@@ -417,52 +435,7 @@ def _release_by(own: Sampler, k: int, epsilon: Fraction, entropy: Entropy) -> Re
 
 
 def _observe(result: Any, d: int) -> Any:
-    """What is seen of a release, counts and the size of the domain too; anything else is taken as it is."""
+    """Return what is seen of a release, with counts and a wrong size of the domain; other values are unchanged."""
     if not isinstance(result, Release):
         return result
     return outcome_of(result) if result.d == d else (*outcome_of(result), result.d)
-
-
-def _inputs(
-    mechanism: Mechanism,
-    k: int | None,
-    epsilon: Fraction,
-    scores: Sequence[Number] | None,
-    neighbour: Sequence[Number] | None,
-    adjacency: str,
-    draws: int,
-    has_longer: bool,
-) -> tuple[tuple[Input, Input], Input | None]:
-    """The two neighbours, and the longer input where the caller named none."""
-    if scores is None or neighbour is None:
-        pair = telling_pair(mechanism, k, epsilon, adjacency, draws)
-        return pair, long_input(mechanism, k, epsilon, adjacency) if has_longer else None
-    first, second = _vector(scores, "scores"), _vector(neighbour, "neighbour")
-    if len(first) != len(second) or not 2 <= len(first) <= _LONGEST:
-        raise InvalidValueError(
-            f"scores and neighbour must be of one length, from 2 to {_LONGEST}, not {len(first)} and {len(second)}"
-        )
-    family = _family_of(mechanism, first, second, adjacency)
-    if not family.are_neighbours(first, second):
-        raise InvalidValueError(f"neighbour must be one user away from scores under {adjacency!r}")
-    one, other = (
-        Input(vector, 1 if k is None else k, epsilon, mechanism, family.sensitivity, adjacency)
-        for vector in (first, second)
-    )
-    # A k that is no number of items is refused by the request.
-    if not one.request().takes_all_items:
-        check_enumerable(mechanism, len(first), one.k)
-    return (one, other), None
-
-
-def _family_of(mechanism: Mechanism, first: Scores, second: Scores, adjacency: str) -> Family:
-    """The family of two vectors, for users of as few items as make one of the other, where the mechanism asks that."""
-    every = bound_users(mechanism, [Family((first, second), adjacency)], tuple(range(1, len(first) + 1)))
-    return next((family for family in every if family.are_neighbours(first, second)), every[-1])
-
-
-def _vector(given: Any, name: str) -> Scores:
-    try:
-        return tuple(exact(score, name) for score in given)
-    except TypeError:
-        raise InvalidTypeError(f"{name} must be a list of numbers, not {quote(given)}") from None

@@ -1,10 +1,9 @@
-"""The rows of `verify --all` on items that nobody listed: from rows to releases, between all neighbouring tables.
+"""Verify releases of discovered items (partition selection), from rows to releases, between all neighbouring tables.
 
-Every user with any items is added to some tables, taken out again, and replaced by every other one. The kept sets must
-need no more than delta at the epsilon of discovery, and what is seen of a whole release no more at all of epsilon: the
-hockey-stick divergence of the two laws, which are enumerated. What is found, the threshold, the chance of keeping an
-item, the parts of epsilon and the noise of counts must be those of the definition, and so must be what is drawn, on all
-short strings of bits.
+Every user with any items is added to some tables, removed, and replaced by every other user. The hockey-stick
+divergence of the kept sets at the epsilon of discovery, and of whole releases at all of epsilon, must be at most delta.
+The counts of users, the threshold, the probability of keeping an item, the parts of epsilon and the noise of counts
+must be those of the definition, and so must be the draws, on all short strings of bits.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -21,13 +21,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.evidence import definition
-from discreet.evidence import definition as defined
-from discreet.evidence.definition import discrete_laplace_log, upper_tail
 from discreet.evidence.report import Failure, OverTrials, share, verdict_word
 from discreet.evidence.visible_laws import enumerate_outcomes
 from discreet.evidence.walk import walk
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import precision
+from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Mechanism, Prepared
 from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.oneshot import OneShot
@@ -41,239 +40,58 @@ from discreet.release.request import Randomness
 from discreet.sources.base import MANY, ONE
 from discreet.sources.discovered import Discovered, FoundItems, UnlistedGroups, UnlistedSource
 
-# The exact law of a release of items that nobody listed, and the delta that two of them need.
-#
-# An item is kept with the probability that the library's `Discovery` has for it, the kept ones go through `top_k`'s own
-# way to a release with every choice in turn, and what is seen of several groups is seen independently. A noisy count
-# tells two scores apart by no more than where it lies to them: at or below both, between, or at or above both. So each
-# count of an outcome splits it into a few cells, and the divergence is a finite sum, with counts as well.
-
 Touched = tuple[tuple[str, int, int], ...]
-"""The items of one group that were found to count: of each for how many users, and its score among all."""
+"""The items of one group that count for a user: each with the number of its users, and its score."""
 
 Seen = tuple[Any, Any]
-"""What is seen of one group but for counts: the items as listed, and the order."""
+"""The visible part of one group without counts: the items as listed, and the order."""
 
 Centres = dict[Any, int]
-"""What the counts of the items that are seen are centred at."""
+"""The centres of the counts of the visible items."""
 
 Law = dict[Seen, tuple[float, Centres]]
-"""The probability of what is seen, and where its counts lie."""
-
-_BITS = 112
-
-
-@dataclass(frozen=True)
-class HeldSnapshot:
-    """Items that are found in each group, whatever is drawn to be kept."""
-
-    held: list[FoundItems]
-
-    def runs(self) -> list[tuple[Ranks, Ranks]]:
-        return [(np.empty(0, np.int64), np.empty(0, np.int64))] * len(self.held)
-
-    def items(self, kept: list[Ranks]) -> list[FoundItems]:
-        return self.held
-
-
-class HeldItems(UnlistedSource):
-    """Items that count as found, whatever is drawn."""
-
-    def __init__(self, terms: Discovered, adjacency: str, held: FoundItems) -> None:
-        self.terms, self.adjacency, self.held = terms, adjacency, held
-        self.sensitivity, self.grid = Sensitivity(), Fraction(1)
-
-    def snapshot(self, key: str) -> AbstractContextManager[HeldSnapshot]:
-        return nullcontext(HeldSnapshot([self.held]))
-
-
-class HeldGroups(HeldItems, UnlistedGroups):
-    """The same in the last of several groups, where none are found in the others."""
-
-    def __init__(self, terms: Discovered, adjacency: str, held: FoundItems, groups: int, each_user: str, most: int):
-        super().__init__(terms, adjacency, held)
-        self.keys, self.names = tuple(range(groups)), ("group",)
-        self.each_user, self.groups_per_user = each_user, most
-
-    def snapshot(self, key: str) -> AbstractContextManager[HeldSnapshot]:
-        return nullcontext(HeldSnapshot([FoundItems([], [])] * (len(self.keys) - 1) + [self.held]))
-
-
-def hold(source: HeldItems, held: FoundItems) -> HeldItems:
-    """The same source with other items."""
-    if isinstance(source, HeldGroups):
-        groups = len(source.keys)
-        return HeldGroups(source.terms, source.adjacency, held, groups, source.each_user, source.groups_per_user)
-    return HeldItems(source.terms, source.adjacency, held)
-
-
-@dataclass(frozen=True, eq=False)
-class KeptLaws:
-    """With which probability the library keeps an item, by the number of users for whom it counts."""
-
-    discovery: Discovery
-
-    @cached_property
-    def _known(self) -> dict[int, float]:
-        return {}
-
-    def chance(self, users: int) -> float:
-        """The probability of keeping an item."""
-        if users not in self._known:
-            with precision(_BITS):
-                self._known[users] = float(self.discovery.keep_probability(users).mid())
-        return self._known[users]
-
-    def compare(self, table: Sequence[Touched], other: Sequence[Touched]) -> tuple[Floats, Floats]:
-        """The probabilities of all kept sets, in all groups, from two tables."""
-        here, there = np.ones(1), np.ones(1)
-        for inside, outside in zip(table, other, strict=True):
-            users, others = ({item: n for item, n, _ in touched} for touched in (inside, outside))
-            for item in users | others:
-                p, q = (self.chance(each[item]) if item in each else 0.0 for each in (users, others))
-                here, there = (np.outer(*pair).ravel() for pair in ((here, [1 - p, p]), (there, [1 - q, q])))
-        return here, there
-
-
-class ReleaseLaws:
-    """The laws of what a request for items that nobody listed shows of one group."""
-
-    def __init__(self, request: DiscoveryRequest, source: HeldItems) -> None:
-        counted = request.count_mechanism
-        # Without the floor, which could only hide a difference.
-        self._counted = None if counted is None else replace(counted, floor=False)
-        self.request, self._source = request, source
-        discovery = request.share.discovery
-        assert discovery is not None, "a request for items that nobody listed has one"
-        self.kept = KeptLaws(discovery)
-        self._laws: dict[Touched, Law] = {}
-        self._selections: dict[Touched, Law] = {}
-        self._rates: set[Fraction] = set()
-
-    @property
-    def rate(self) -> Fraction | None:
-        """The one rate at which noise was asked for, or None where there was none."""
-        rates: set[Fraction | None] = {*self._rates} or {None}
-        (rate,) = rates
-        return rate
-
-    def law(self, touched: Touched) -> Law:
-        """The probability of all that can be seen of a group."""
-        if touched not in self._laws:
-            self._laws[touched] = self._enumerate(touched)
-        return self._laws[touched]
-
-    def compare(self, table: Sequence[Touched], other: Sequence[Touched]) -> tuple[Floats, Floats]:
-        """The probabilities of all that can be told apart of two tables, in all groups."""
-        here, there = np.ones(1), np.ones(1)
-        for inside, outside in zip(table, other, strict=True):
-            p, q = self._compare_laws(self.law(inside), self.law(outside))
-            here, there = np.outer(here, p).ravel(), np.outer(there, q).ravel()
-        return here, there
-
-    def _enumerate(self, touched: Touched) -> Law:
-        law: Law = {}
-        for kept in product((False, True), repeat=len(touched)):
-            chances = [self.kept.chance(n) for _, n, _ in touched]
-            p = math.prod(chance if is_kept else 1 - chance for chance, is_kept in zip(chances, kept, strict=True))
-            held = tuple(each for each, is_kept in zip(touched, kept, strict=True) if is_kept)
-            for seen, (mass, centres) in self._select(held).items():
-                law[seen] = (law[seen][0] if seen in law else 0.0) + p * mass, centres
-        return law
-
-    def _select(self, held: Touched) -> Law:
-        """What is seen where these items were kept."""
-        if held not in self._selections:
-            outcomes = enumerate_outcomes(lambda draw: self._release(held, draw), self.request.k)
-            self._selections[held] = {
-                (seen[0], seen[1]): (math.exp(log), {count.item: count.value for count in seen[2:]})
-                for seen, (log, _) in outcomes.items()
-            }
-        return self._selections[held]
-
-    def _release(self, held: Touched, draw: Callable[[Prepared], Selection]) -> Release:
-        """What is released where these items were kept, with counts that happen to have no noise."""
-        # In the order in which they are looked up: an order that is echoed would show.
-        ranked = sorted(held, key=lambda each: (-each[1], each[0]))
-        found = FoundItems([item for item, _, _ in ranked], [score for _, _, score in ranked])
-        request = replace(self.request, source=hold(self._source, found), count_mechanism=self._counted)
-        made = request.draw(Randomness(draw, self._draw_no_noise))
-        if isinstance(made, GroupedRelease):
-            made = list(made.values())[-1]
-        assert isinstance(made, Release)
-        return made
-
-    def _draw_no_noise(self, rate: Fraction) -> int:
-        self._rates.add(rate)
-        return 0
-
-    def _compare_laws(self, here: Law, there: Law) -> tuple[Floats, Floats]:
-        cells = [
-            cell
-            for seen in here | there
-            for cell in self._split_cells(here.get(seen, (0.0, {})), there.get(seen, (0.0, {})))
-        ]
-        p, q = zip(*cells, strict=True)
-        return np.array(p), np.array(q)
-
-    def _split_cells(self, here: tuple[float, Centres], there: tuple[float, Centres]) -> Iterable[tuple[float, float]]:
-        """The probabilities of an outcome from two tables, in cells by where its counts lie."""
-        (p, own), (q, others) = here, there
-        cells = [(p, q)]
-        for item in own.keys() & others.keys():
-            parts = tell_scores_apart(abs(own[item] - others[item]), self.rate)
-            cells = [(p * one, q * other) for p, q in cells for one, other in parts]
-        return cells
-
-
-def tell_scores_apart(steps: int, rate: Fraction | None) -> list[tuple[float, float]]:
-    """With which probabilities a noisy count lies at or below two scores, between them, or at or above both.
-
-    First those with noise on the lower score, then with noise on the other, which is so many steps higher.
-    """
-    if rate is None or steps == 0:
-        return [(1.0, 1.0)]
-    at = [math.exp(discrete_laplace_log(i, rate)) for i in range(1, steps)]
-    near, far = upper_tail(rate, 0), upper_tail(rate, steps)
-    return [(near, far), *zip(at, reversed(at), strict=True), (far, near)]
-
-
-def needed_delta(here: Floats, there: Floats, epsilon: Fraction) -> float:
-    """The hockey-stick divergence of two laws at epsilon, the larger of both directions: the delta that they need."""
-    factor = math.exp(epsilon)
-    ways = ((here, there), (there, here))
-    return max(float(np.maximum(p - factor * q, 0.0).sum()) for p, q in ways)
-
-
-# Small tables of people who touch items, each with every user that may come, as the library's own query reads them.
-#
-# All these tables are read by one query, each as a group of its own, and what it says of them is compared with the
-# definition. Everybody does everything more than once, or rows would be people.
-
-EPSILON = Fraction(1)
-"""What finding the items costs."""
+"""The probability of each visible part, and the centres of its counts."""
 
 Person = tuple[tuple[int, str], ...]
-"""What somebody touches: in which group, and which item."""
+"""The touches of one user: groups and items."""
 
 Table = tuple[Touched, ...]
-"""What was found in each group of a table."""
+"""The found items of each group of a table."""
+
+EPSILON = Fraction(1)
+"""The epsilon of discovery."""
+
+COUNTS = Fraction(8)
+"""The epsilon of the counts. It is large, so that an overspent count exceeds the rest of epsilon."""
+
+SLACK = 1e-9
+"""The relative error of a delta, which is a sum of floats."""
+
+_BITS = 112
+"""The precision of balls in bits, more than twice that of a float."""
 
 _KEY, _LARGEST_DELTA, _REPEATED = "00c0ffee00c0ffee", Fraction(1, 10**3), 6
+"""The key of the hashes, the largest delta, and the number of rows for each touch, so that rows are not users."""
+
+_RATE, _DELTA = Fraction(4), Fraction(1, 10**3)
+"""A rate and a delta at which few users are enough, so that every short string of bits can be walked."""
+
+_RUNS = 1000
+"""The number of bit strings that are walked."""
 
 
 @dataclass(frozen=True)
 class SmallTables:
-    """Small tables with all their neighbours.
+    """Small tables with all their neighbours, which one query of the library reads, each table as a group.
 
     Attributes
     ----------
     items
-        How many items of a user count.
+        The number of items of a user that count.
     adjacency
-        What neighbours differ by.
+        The adjacency of the neighbours.
     each_user
-        In how many of two groups a user counts, or None without groups.
+        The number of groups of two in which a user counts, or None without groups.
     """
 
     items: int
@@ -286,63 +104,74 @@ class SmallTables:
 
     @property
     def groups(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return 1 if self.each_user is None else 2
 
     @property
     def shares(self) -> int:
-        """Among how many groups epsilon and delta are divided."""
+        """The number of groups that share epsilon and delta."""
         return 2 if self.each_user == MANY else 1
 
     @property
     def threshold(self) -> int:
         """The threshold by definition."""
-        return defined.least_threshold(EPSILON, _LARGEST_DELTA, self.items, self.adjacency, self.shares)
+        return definition.least_threshold(EPSILON, _LARGEST_DELTA, self.items, self.adjacency, self.shares)
 
     @property
     def delta(self) -> Fraction:
-        """The delta that this threshold just needs, so that one less is too little."""
-        needed = defined.needed_delta(self.threshold, EPSILON, self.items, self.adjacency, self.shares)
+        """The delta that this threshold just needs; a threshold of one less needs more."""
+        needed = definition.needed_delta(self.threshold, EPSILON, self.items, self.adjacency, self.shares)
         return Fraction(math.ceil(needed * 10**13), 10**13)
 
     @property
     def terms(self) -> Discovered:
-        """How the items are to be found."""
+        """The terms of discovery."""
         return Discovered(self.delta, self.items)
 
     def bases(self) -> list[list[Person]]:
-        """The people of some tables: none, or so many that items are just below the threshold, at it, or well above."""
+        """Return the users of some tables: none, or enough to bring items just below the threshold, to it, or above."""
         at, names = self.threshold, self._names
         sizes = [(at - 1, 1), (at, at - 1), (at + 1, at, 1), (3 * at, 3 * at)]
         alone: list[list[Person]] = [
             [((0, item),) for item, n in zip(names, size, strict=False) for _ in range(n)] for size in sizes
         ]
         elsewhere: list[Person] = [((1, names[0]),)] * (at - 1) if self.groups > 1 else []
-        # Somebody of several items is the same person in all tables, for whom the same ones count.
+        # A user of several items is the same user in all tables, so that the same items count.
         everything: list[Person] = [] if self.each_user == ONE else [tuple((0, item) for item in names)] * 2
         return [[], *(people + elsewhere for people in alone), everything + alone[0]]
 
     def users(self) -> list[Person]:
-        """Every user that may come; the first has no rows."""
+        """Return every user that may come; the first has no rows."""
         cells = list(product(range(self.groups), self._names))
         return list(chain.from_iterable(combinations(cells, size) for size in range(len(cells) + 1)))
 
     def pair_up(self, tables: Sequence[Table]) -> Iterable[tuple[Table, Table]]:
-        """Every table with one that has a user more, or with all that have another one."""
+        """Yield every table with each one that has a user more, or pairs that differ by a swap."""
         size = len(self.users())
         for first in range(0, len(tables), size):
             around = tables[first : first + size]
             yield from combinations(around, 2) if self.adjacency == "swap" else ((around[0], one) for one in around[1:])
 
     def read(self) -> tuple[list[Table], list[Failure]]:
-        """What the library finds in every base with every user, and where that is not what the definition says."""
-        every_pair = product(enumerate(self.bases()), enumerate(self.users()))
-        rows = [self._touch(i, j, base, user) for (i, base), (j, user) in every_pair]
-        every = list_touched(self._open(rows))
+        """Return the items that the library finds in every base with every user, and departures from the definition."""
+        rows: list[list[definition.Touch]] = []
+        for (i, base), (j, user) in product(enumerate(self.bases()), enumerate(self.users())):
+            # Each table is a group. If every user counts in one group, no user may be in two tables.
+            name = f"{i}-{j}" if self.each_user == ONE else f"{i}"
+            people = [*((f"{name}-{n}", person) for n, person in enumerate(base)), (f"{i}-{j}-new", user)]
+            rows.append([(who, group, item) for who, person in people for group, item in person * _REPEATED])
+        source = _open_events(
+            [(table, *row) for table, each in enumerate(rows) for row in each],
+            self.terms,
+            by=["table", "land"],
+            groups=list(product(range(len(rows)), range(self.groups))),
+            each_user=ONE if self.each_user == ONE else MANY,
+        )
+        every = list_touched(source)
         read = [tuple(every[at : at + self.groups]) for at in range(0, len(every), self.groups)]
         failures = self._find_miscounted(rows, read)
         if self.each_user is None:
-            # Some of them in the way that has no groups.
+            # The last tables again, by the query without groups.
             alone = [tuple(list_touched(_open_events([(0, *row) for row in each], self.terms))) for each in rows[-2:]]
             failures += self._find_miscounted(rows[-2:], alone)
         return read, failures
@@ -351,22 +180,9 @@ class SmallTables:
     def _names(self) -> str:
         return "abcd"[: 2 if self.groups > 1 else max(3, self.items + 1)]
 
-    def _touch(self, i: int, j: int, base: list[Person], user: Person) -> list[defined.Touch]:
-        """The rows of a table: the people of a base, and a user."""
-        # Tables are groups, and so nobody may be in two of them where everybody counts in one.
-        named = f"{i}-{j}" if self.each_user == ONE else f"{i}"
-        people = [*((f"{named}-{n}", person) for n, person in enumerate(base)), (f"{i}-{j}-new", user)]
-        return [(who, group, item) for who, person in people for group, item in person * _REPEATED]
-
-    def _open(self, tables: list[list[defined.Touch]]) -> UnlistedSource:
-        rows = [(table, *row) for table, each in enumerate(tables) for row in each]
-        keys = list(product(range(len(tables)), range(self.groups)))
-        own = ONE if self.each_user == ONE else MANY
-        return _open_events(rows, self.terms, by=["table", "land"], groups=keys, each_user=own)
-
-    def _find_miscounted(self, rows: list[list[defined.Touch]], read: list[Table]) -> list[Failure]:
+    def _find_miscounted(self, rows: list[list[definition.Touch]], read: list[Table]) -> list[Failure]:
         for touches, table in zip(rows, read, strict=True):
-            right = defined.count_people(touches, self.items, _KEY, self.groups, self.each_user == ONE)
+            right = definition.count_people(touches, self.items, _KEY, self.groups, self.each_user == ONE)
             for touched, wanted in zip(table, right, strict=True):
                 if {item: (n, score) for item, n, score in touched} != wanted:
                     what = f"{format_table([touched])} are found to count, by definition {wanted}, with {self}"
@@ -374,41 +190,9 @@ class SmallTables:
         return []
 
 
-def _open_events(rows: list[tuple[int, str, int, str]], terms: Discovered, **options: Any) -> UnlistedSource:
-    import pyarrow as pa
-
-    from discreet.sources.events.source import events
-
-    table, who, land, what = map(list, zip(*rows, strict=True))
-    made = pa.table({"table": table, "who": who, "land": land, "what": what})
-    source: UnlistedSource = events(made, user="who", item="what", domain=terms, **options)
-    return source
-
-
-def list_touched(source: UnlistedSource) -> list[Touched]:
-    """What a source finds in each group: every item that counts, with both of its numbers."""
-    with source.snapshot(_KEY) as snapshot:
-        runs = snapshot.runs()
-        found = snapshot.items([np.arange(items.sum()) for _, items in runs])
-    users = [np.repeat(counts, items).tolist() for counts, items in runs]
-    return [tuple(sorted(zip(each.items, n, each.scores, strict=True))) for each, n in zip(found, users, strict=True)]
-
-
-def format_table(table: Sequence[Touched]) -> str:
-    """What was found in a table, as a report spells it: of each item for how many users it counts, and its score."""
-    return " ".join(f"({', '.join(f'{item}: {n} of {score}' for item, n, score in touched)})" for touched in table)
-
-
-COUNTS = Fraction(8)
-"""What the counts cost: so much that the rest of epsilon cannot hide what they cost too much."""
-
-SLACK = 1e-9
-"""Deltas are sums of floats, which are right to this share."""
-
-
 @dataclass(frozen=True)
 class DiscoveryTrial:
-    """How those found are released: by which mechanism, how many, and what counts of them cost, 0 without any."""
+    """The release of the found items: mechanism, k, and the epsilon of the counts, 0 without counts."""
 
     mechanism: Mechanism
     k: int
@@ -420,17 +204,17 @@ class DiscoveryTrial:
 
 @dataclass(frozen=True)
 class Compared:
-    """What comparing all neighbours of one trial found.
+    """The result of comparing all neighbours of one trial.
 
     Attributes
     ----------
     pairs
-        How many pairs of neighbouring tables.
+        The number of pairs of neighbouring tables.
     kept, worst
-        The largest delta that kept sets need at the epsilon of discovery, and whole releases at all of it, as shares of
-        what is promised.
+        The largest delta that kept sets need at the epsilon of discovery, and whole releases at all of epsilon, as
+        shares of the promised delta.
     failures
-        What is broken, and by which check.
+        The failed checks.
     """
 
     pairs: int
@@ -441,16 +225,16 @@ class Compared:
 
 @dataclass(frozen=True)
 class DiscoveryVerdict(OverTrials):
-    """What was found for items that nobody listed.
+    """The verdict on releases of discovered items.
 
     Attributes
     ----------
     tables
-        What was compared.
+        The tables that were compared.
     found
-        What comparing found, for each trial.
+        The result of each trial.
     failures
-        All that was found broken, and by which check.
+        The failed checks.
     """
 
     headings: ClassVar[tuple[str, ...]] = (
@@ -464,11 +248,11 @@ class DiscoveryVerdict(OverTrials):
 
     @property
     def kept(self) -> float:
-        """The largest delta that kept sets need, as a share of what is promised."""
+        """The largest delta that kept sets need, as a share of the promised delta."""
         return max(one.kept for one in self.found)
 
     def cells(self) -> tuple[str, ...]:
-        """The row of the table."""
+        """Return the row of the table."""
         tables = self.tables
         what = f"{tables.items}", tables.each_user or "-", tables.adjacency, f"{tables.threshold}"
         return *what, f"{len(self.found)}", f"{self.pairs:,}", share(self.kept), share(self.worst), verdict_word(self)
@@ -476,16 +260,16 @@ class DiscoveryVerdict(OverTrials):
 
 @dataclass(frozen=True)
 class DiscoveryTask:
-    """Items that nobody listed, in small tables, and how those found are released.
+    """Discovery in small tables, and the releases of the found items.
 
     Attributes
     ----------
     tables
         The tables with all their neighbours.
     trials
-        How those found are released.
+        The releases of the found items.
     is_drawn
-        Whether what is drawn is compared too, which is the same for all tables.
+        True if draws are compared too, which is the same for all tables.
     """
 
     tables: SmallTables
@@ -493,7 +277,7 @@ class DiscoveryTask:
     is_drawn: bool = False
 
     def examine(self) -> DiscoveryVerdict:
-        """The verdict, over all the pairs of the trials."""
+        """Compare the neighbours of all trials and return the verdict."""
         read, failures = self.tables.read()
         pairs = list(self.tables.pair_up(read))
         found = tuple(_compare(self.tables, trial, pairs) for trial in self.trials)
@@ -502,7 +286,7 @@ class DiscoveryTask:
 
 
 def discovery_tasks(adjacency: str | None = None) -> list[DiscoveryTask]:
-    """All that is verified of items that nobody listed, under one adjacency or under both."""
+    """Return all tasks on discovered items, under one adjacency or under both."""
     trials = DiscoveryTrial(DEFAULT, 1), DiscoveryTrial(OneShot("gumbel"), 2), DiscoveryTrial(DEFAULT, 3, COUNTS)
     kinds = [(1, None), (2, None), (3, None), (1, ONE), (1, MANY)]
     every = [SmallTables(items, each, groups) for (items, groups), each in product(kinds, ADJACENCIES)]
@@ -511,107 +295,270 @@ def discovery_tasks(adjacency: str | None = None) -> list[DiscoveryTask]:
 
 
 def _compare(tables: SmallTables, trial: DiscoveryTrial, pairs: list[tuple[Table, Table]]) -> Compared:
-    """What comparing all neighbours finds where those found are released in one way."""
-    source = _hold_nothing(tables)
-    epsilon = EPSILON / defined.part_for_discovery(tables.items, trial.k)
+    """Compare all neighbours for one kind of release of the found items."""
+    nothing, each_user = FoundItems([], []), tables.each_user
+    source = HeldItems(tables.terms, tables.adjacency, nothing)
+    if each_user is not None:
+        source = HeldGroups(tables.terms, tables.adjacency, nothing, tables.groups, each_user, tables.shares)
+    epsilon = EPSILON / definition.part_for_discovery(tables.items, trial.k)
     request = make_discovery_request(source, trial.k, epsilon, mechanism=trial.mechanism, counts=trial.counts or None)
     laws = ReleaseLaws(request, source)
     kept = [needed_delta(*laws.kept.compare(*pair), EPSILON) for pair in pairs]
     seen = [needed_delta(*laws.compare(*pair), epsilon + trial.counts) for pair in pairs]
-    failures = [
-        *_find_exceeded(tables, "kept sets", kept, pairs),
-        *_find_exceeded(tables, str(trial), seen, pairs),
-        *_find_misplanned(tables, laws.kept),
-        *_find_misstated(tables, trial, request, epsilon),
-        *_find_wrong_rate(tables, trial, laws.rate),
-    ]
-    delta = float(tables.delta)
-    return Compared(len(pairs), max(kept) / delta, max(seen) / delta, failures)
+    failures, delta = list[Failure](), float(tables.delta)
 
+    def fail(check: str, what: str) -> None:
+        failures.append(Failure(check, f"{what} with {tables}"))
 
-def _hold_nothing(tables: SmallTables) -> HeldItems:
-    nothing = FoundItems([], [])
-    if tables.each_user is None:
-        return HeldItems(tables.terms, tables.adjacency, nothing)
-    return HeldGroups(tables.terms, tables.adjacency, nothing, tables.groups, tables.each_user, tables.shares)
-
-
-def _find_exceeded(
-    tables: SmallTables, what: str, needed: list[float], pairs: list[tuple[Table, Table]]
-) -> list[Failure]:
-    """Where two neighbours need more than delta."""
-    worst = max(range(len(needed)), key=needed.__getitem__)
-    ratio = needed[worst] / float(tables.delta)
-    if ratio <= 1.0 + SLACK:
-        return []
-    both = " and ".join(map(format_table, pairs[worst]))
-    return [Failure("delta", f"{what} need {share(ratio)} of delta at {both} with {tables}")]
-
-
-def _find_misplanned(tables: SmallTables, kept: KeptLaws) -> list[Failure]:
-    """Where the threshold or the chance of keeping an item is not that of the definition."""
-    made, threshold = kept.discovery.threshold, tables.threshold
+    for name, needed in (("kept sets", kept), (str(trial), seen)):
+        worst = max(range(len(needed)), key=needed.__getitem__)
+        ratio = needed[worst] / delta
+        if ratio > 1.0 + SLACK:
+            fail("delta", f"{name} need {share(ratio)} of delta at {' and '.join(map(format_table, pairs[worst]))}")
+    made, threshold = laws.kept.discovery.threshold, tables.threshold
+    rate = definition.noise_rate(EPSILON, tables.items, tables.adjacency, tables.shares)
     if made != threshold:
-        return [Failure("threshold", f"the threshold is {made}, by definition {threshold}, with {tables}")]
-    rate = defined.noise_rate(EPSILON, tables.items, tables.adjacency, tables.shares)
-    for users in range(threshold + 3):
-        chance, right = kept.chance(users), defined.keep_chance(users, rate, threshold)
-        if not math.isclose(chance, right, rel_tol=1e-9):
-            what = f"an item of {users} people is kept with {chance:.6g}, by definition {right:.6g}, with {tables}"
-            return [Failure("chance", what)]
-    return []
-
-
-def _find_misstated(
-    tables: SmallTables, trial: DiscoveryTrial, request: DiscoveryRequest, epsilon: Fraction
-) -> list[Failure]:
-    """Where the release states another epsilon or delta than was asked for, or another part for finding the items."""
+        fail("threshold", f"the threshold is {made}, by definition {threshold},")
+    else:
+        for users in range(threshold + 3):
+            chance, right = laws.kept.chance(users), definition.keep_chance(users, rate, threshold)
+            if not math.isclose(chance, right, rel_tol=1e-9):
+                fail("chance", f"an item of {users} people is kept with {chance:.6g}, by definition {right:.6g},")
+                break
     promised = request.guarantee
     stated = promised.epsilon, promised.delta, promised.discovery_epsilon
     asked = epsilon + trial.counts, tables.delta, EPSILON
-    if stated == asked:
-        return []
-    both = (f"epsilon = {whole}, delta = {delta}, {part} for discovery" for whole, delta, part in (stated, asked))
-    return [Failure("total", f"{' stated, and asked for '.join(both)}, with {tables}")]
+    if stated != asked:
+        both = (f"epsilon = {whole}, delta = {delta}, {part} for discovery" for whole, delta, part in (stated, asked))
+        fail("total", f"{' stated, and asked for '.join(both)},")
+    if trial.counts:
+        # A user may touch any number of the items whose counts are released.
+        defined_rate = definition.counts_rate if each_user is None else definition.counts_rate_by_group
+        counts_rate = defined_rate(trial.counts / tables.shares, trial.k, adjacency=tables.adjacency)
+        if laws.rate != counts_rate:
+            fail("rate", f"noise of counts of those found has the rate {laws.rate}, by definition {counts_rate},")
+    return Compared(len(pairs), max(kept) / delta, max(seen) / delta, failures)
 
 
-def _find_wrong_rate(tables: SmallTables, trial: DiscoveryTrial, rate: Fraction | None) -> list[Failure]:
-    """Where the noise of the counts, of which a user may touch any number, is not that of the definition."""
-    if not trial.counts:
-        return []
-    defined_rate = definition.counts_rate if tables.each_user is None else definition.counts_rate_by_group
-    right = defined_rate(trial.counts / tables.shares, trial.k, adjacency=tables.adjacency)
-    if rate == right:
-        return []
-    return [
-        Failure("rate", f"noise of counts of those found has the rate {rate}, by definition {right}, with {tables}")
-    ]
+def needed_delta(here: Floats, there: Floats, epsilon: Fraction) -> float:
+    """Return the larger hockey-stick divergence of two laws at epsilon, over both directions."""
+    factor = math.exp(epsilon)
+    ways = ((here, there), (there, here))
+    return max(float(np.maximum(p - factor * q, 0.0).sum()) for p, q in ways)
 
 
-_RATE, _DELTA = Fraction(4), Fraction(1, 10**3)
-"""With these few people are enough, so that every short string of bits can be walked."""
+@dataclass(frozen=True, eq=False)
+class KeptLaws:
+    """The probability with which the library keeps an item, by the number of users for whom it counts."""
 
-_RUNS = 1000
+    discovery: Discovery
+
+    @cached_property
+    def _known(self) -> dict[int, float]:
+        return {}
+
+    def chance(self, users: int) -> float:
+        """Return the probability of keeping an item."""
+        if users not in self._known:
+            with precision(_BITS):
+                self._known[users] = float(self.discovery.keep_probability(users).mid())
+        return self._known[users]
+
+    def compare(self, table: Sequence[Touched], other: Sequence[Touched]) -> tuple[Floats, Floats]:
+        """Return the probabilities of all kept sets, in all groups, from two tables."""
+        here, there = np.ones(1), np.ones(1)
+        for inside, outside in zip(table, other, strict=True):
+            users, others = ({item: n for item, n, _ in touched} for touched in (inside, outside))
+            for item in users | others:
+                p, q = (self.chance(each[item]) if item in each else 0.0 for each in (users, others))
+                here, there = (np.outer(*pair).ravel() for pair in ((here, [1 - p, p]), (there, [1 - q, q])))
+        return here, there
+
+
+class ReleaseLaws:
+    """The laws of one group of a release of discovered items.
+
+    An item is kept with the probability of `Discovery`, and the kept items go through the code of `top_k` with every
+    selection in turn. Groups are independent.
+    """
+
+    def __init__(self, request: DiscoveryRequest, source: HeldItems) -> None:
+        counted = request.count_mechanism
+        # The floor at zero is post-processing and could only hide a difference.
+        self._counted = None if counted is None else replace(counted, floor=False)
+        self.request, self._source = request, source
+        discovery = request.share.discovery
+        assert discovery is not None, "a request for discovered items has one"
+        self.kept = KeptLaws(discovery)
+        self._laws: dict[Touched, Law] = {}
+        self._selections: dict[Touched, Law] = {}
+        self._rates: set[Fraction] = set()
+
+    @property
+    def rate(self) -> Fraction | None:
+        """The one rate at which the release draws noise, or None without noise."""
+        rates: set[Fraction | None] = {*self._rates} or {None}
+        (rate,) = rates
+        return rate
+
+    def law(self, touched: Touched) -> Law:
+        """Return the probability of every visible part of a group."""
+        if touched not in self._laws:
+            law: Law = {}
+            for kept in product((False, True), repeat=len(touched)):
+                chances = [self.kept.chance(n) for _, n, _ in touched]
+                p = math.prod(chance if is_kept else 1 - chance for chance, is_kept in zip(chances, kept, strict=True))
+                held = tuple(each for each, is_kept in zip(touched, kept, strict=True) if is_kept)
+                for seen, (mass, centres) in self._select(held).items():
+                    law[seen] = (law[seen][0] if seen in law else 0.0) + p * mass, centres
+            self._laws[touched] = law
+        return self._laws[touched]
+
+    def compare(self, table: Sequence[Touched], other: Sequence[Touched]) -> tuple[Floats, Floats]:
+        """Return the probabilities of all cells that tell two tables apart, in all groups.
+
+        A noisy count tells two scores apart only by its position: at or below both, between, or at or above both. Each
+        count splits an outcome into a few cells, so the divergence is a finite sum.
+        """
+        here, there = np.ones(1), np.ones(1)
+        for inside, outside in zip(table, other, strict=True):
+            one, two, cells = self.law(inside), self.law(outside), list[tuple[float, float]]()
+            for seen in one | two:
+                (p, own), (q, others) = one.get(seen, (0.0, {})), two.get(seen, (0.0, {}))
+                split = [(p, q)]
+                for item in own.keys() & others.keys():
+                    parts = tell_scores_apart(abs(own[item] - others[item]), self.rate)
+                    split = [(p * low, q * high) for p, q in split for low, high in parts]
+                cells += split
+            inner, outer = zip(*cells, strict=True)
+            here, there = np.outer(here, inner).ravel(), np.outer(there, outer).ravel()
+        return here, there
+
+    def _select(self, held: Touched) -> Law:
+        """Return the law of the visible part if these items were kept."""
+        if held not in self._selections:
+            outcomes = enumerate_outcomes(lambda draw: self._release(held, draw), self.request.k)
+            self._selections[held] = {
+                (seen[0], seen[1]): (math.exp(log), {count.item: count.value for count in seen[2:]})
+                for seen, (log, _) in outcomes.items()
+            }
+        return self._selections[held]
+
+    def _release(self, held: Touched, draw: Callable[[Prepared], Selection]) -> Release:
+        """Release these kept items with a selection, and counts without noise."""
+        # The items are in the order of the query, so that an order that is echoed would show.
+        ranked = sorted(held, key=lambda each: (-each[1], each[0]))
+        found = FoundItems([item for item, _, _ in ranked], [score for _, _, score in ranked])
+        source = copy(self._source)
+        source.held = found
+
+        def draw_no_noise(rate: Fraction) -> int:
+            self._rates.add(rate)
+            return 0
+
+        request = replace(self.request, source=source, count_mechanism=self._counted)
+        made = request.draw(Randomness(draw, draw_no_noise))
+        if isinstance(made, GroupedRelease):
+            made = list(made.values())[-1]
+        assert isinstance(made, Release)
+        return made
+
+
+def tell_scores_apart(steps: int, rate: Fraction | None) -> list[tuple[float, float]]:
+    """Return the probabilities of a noisy count at or below two scores, at each value between, and at or above both.
+
+    The first of each pair has noise on the lower score, the second on the other, which is `steps` higher.
+    """
+    if rate is None or steps == 0:
+        return [(1.0, 1.0)]
+    at = [math.exp(definition.discrete_laplace_log(i, rate)) for i in range(1, steps)]
+    near, far = definition.upper_tail(rate, 0), definition.upper_tail(rate, steps)
+    return [(near, far), *zip(at, reversed(at), strict=True), (far, near)]
 
 
 def misdrawn() -> list[Failure]:
-    """What is drawn to be kept, judged on short strings of bits: no probability outside its bounds.
+    """Check the draws of kept items against the definition, on all short strings of bits.
 
-    Two items just below the threshold or at it, and one that counts for nobody.
+    Two items are just below the threshold or at it, and one counts for no user.
     """
-    threshold = defined.least_threshold(_RATE, _DELTA, 1, "add-remove", 1)
-    return [failure for users in (threshold - 1, threshold) for failure in _walk_runs([users, 0], [2, 1], threshold)]
+    found, failures = Discovery(_RATE, _DELTA, 1), []
+    threshold = definition.least_threshold(_RATE, _DELTA, 1, "add-remove", 1)
+    for users in ([threshold - 1, 0], [threshold, 0]):
+        runs = np.array(users), np.array([2, 1])
+
+        def sample(entropy: Entropy, runs: tuple[Ranks, Ranks] = runs) -> tuple[int, ...]:
+            return tuple(found.sample_kept_ranks(entropy, *runs).tolist())
+
+        decided, undecided = walk(sample, _RUNS)
+        chances = [definition.keep_chance(n, _RATE, threshold) for n in np.repeat(*runs).tolist()]
+        for kept in product((False, True), repeat=len(chances)):
+            ranks = tuple(rank for rank, is_kept in enumerate(kept) if is_kept)
+            right = math.prod(p if is_kept else 1 - p for p, is_kept in zip(chances, kept, strict=True))
+            low, high = float(decided.get(ranks, 0)), float(decided.get(ranks, 0) + undecided)
+            if not low - 1e-12 <= right <= high + 1e-12:
+                chance = f"{low:.6g} to {high:.6g}, by definition {right:.6g}"
+                what = f"the items {ranks} of {users} people are kept with probability {chance}"
+                failures.append(Failure("drawn", what))
+                break
+    return failures
 
 
-def _walk_runs(users: list[int], items: list[int], threshold: int) -> list[Failure]:
-    found, runs = Discovery(_RATE, _DELTA, 1), (np.array(users), np.array(items))
-    decided, undecided = walk(lambda entropy: tuple(found.sample_kept_ranks(entropy, *runs).tolist()), _RUNS)
-    chances = [defined.keep_chance(n, _RATE, threshold) for n in np.repeat(*runs).tolist()]
-    for kept in product((False, True), repeat=len(chances)):
-        ranks = tuple(rank for rank, is_kept in enumerate(kept) if is_kept)
-        right = math.prod(p if is_kept else 1 - p for p, is_kept in zip(chances, kept, strict=True))
-        low, high = float(decided.get(ranks, 0)), float(decided.get(ranks, 0) + undecided)
-        if not low - 1e-12 <= right <= high + 1e-12:
-            chance = f"{low:.6g} to {high:.6g}, by definition {right:.6g}"
-            return [Failure("drawn", f"the items {ranks} of {users} people are kept with probability {chance}")]
-    return []
+def list_touched(source: UnlistedSource) -> list[Touched]:
+    """Return the items that a source finds in each group, with both of their numbers."""
+    with source.snapshot(_KEY) as snapshot:
+        runs = snapshot.runs()
+        found = snapshot.items([np.arange(items.sum()) for _, items in runs])
+    users = [np.repeat(counts, items).tolist() for counts, items in runs]
+    return [tuple(sorted(zip(each.items, n, each.scores, strict=True))) for each, n in zip(found, users, strict=True)]
+
+
+def format_table(table: Sequence[Touched]) -> str:
+    """Return the text of a table: for each item the number of its users, and its score."""
+    return " ".join(f"({', '.join(f'{item}: {n} of {score}' for item, n, score in touched)})" for touched in table)
+
+
+def _open_events(rows: list[tuple[int, str, int, str]], terms: Discovered, **options: Any) -> UnlistedSource:
+    import pyarrow as pa
+
+    from discreet.sources.events.source import events
+
+    table, who, land, what = map(list, zip(*rows, strict=True))
+    made = pa.table({"table": table, "who": who, "land": land, "what": what})
+    source: UnlistedSource = events(made, user="who", item="what", domain=terms, **options)
+    return source
+
+
+@dataclass(frozen=True)
+class HeldSnapshot:
+    """A snapshot with given items in each group, whatever is drawn to be kept."""
+
+    held: list[FoundItems]
+
+    def runs(self) -> list[tuple[Ranks, Ranks]]:
+        return [(np.empty(0, np.int64), np.empty(0, np.int64))] * len(self.held)
+
+    def items(self, kept: list[Ranks]) -> list[FoundItems]:
+        return self.held
+
+
+class HeldItems(UnlistedSource):
+    """A source whose found items are given, whatever is drawn."""
+
+    def __init__(self, terms: Discovered, adjacency: str, held: FoundItems) -> None:
+        self.terms, self.adjacency, self.held = terms, adjacency, held
+        self.sensitivity, self.grid = Sensitivity(), Fraction(1)
+
+    def snapshot(self, key: str) -> AbstractContextManager[HeldSnapshot]:
+        return nullcontext(HeldSnapshot([self.held]))
+
+
+class HeldGroups(HeldItems, UnlistedGroups):
+    """A source with given items in the last of several groups, and none in the others."""
+
+    def __init__(self, terms: Discovered, adjacency: str, held: FoundItems, groups: int, each_user: str, most: int):
+        super().__init__(terms, adjacency, held)
+        self.keys, self.names = tuple(range(groups)), ("group",)
+        self.each_user, self.groups_per_user = each_user, most
+
+    def snapshot(self, key: str) -> AbstractContextManager[HeldSnapshot]:
+        return nullcontext(HeldSnapshot([FoundItems([], [])] * (len(self.keys) - 1) + [self.held]))

@@ -1,13 +1,13 @@
-"""The exact law of a draw, by enumeration: every sequence of ranks that can be drawn, with its log probability.
+"""Compute the exact law of a draw by enumeration: every sequence of ranks that can be drawn, with its log probability.
 
-For small inputs. It reads the formulas that the sampler reads (the excess of a loss, the size of a class, the weight of
-a sequence) and calls the sampler's own code for what it makes of a class, so that a fault in one of them shows here.
+The enumeration is for small inputs. It reads the formulas of the sampler (the excess of a loss, the size of a class,
+the weight of a sequence) and calls its code for the members of a class, so that a fault in one of them shows here.
 
-Who wins a race of noisy values is a rigorous integral over one variable. An element of value v has the noisy value v +
-noise. With u = exp(-w) at a threshold w, and x = u exp(v), its chance to be below is F(x) of
-`discreet.mechanisms.noise`. The half line of u is laid on [0, 1) by u = y / ((1-y) exp(max v)), so that x = p/q with p
-= r y, q = 1-y, and r = exp(v - max v). Between the points x = 1 of the elements all is analytic, and Arb's integration
-encloses it. A max-stable noise (Gumbel's) needs no integral.
+The winner of a race of noisy values is a rigorous integral over one variable. With u = exp(-w) at a threshold w, and x
+= u exp(v), the noisy value of an element of value v is below w with probability F(x) of `discreet.mechanisms.noise`.
+The half line of u is mapped to [0, 1) by u = y / ((1-y) exp(max v)), so that x = p/q with p = r y, q = 1-y, and r =
+exp(v - max v). Between the points x = 1 of the elements the integrand is analytic, and Arb encloses its integral. A
+max-stable noise (Gumbel's) needs no integral.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache, partial, singledispatch
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 from math import prod
 from typing import Any, cast
 
@@ -34,21 +34,23 @@ from discreet.mechanisms.tally import Selection
 
 Drawn = tuple[int, ...]
 Law = dict[Drawn, arb]
-"""What can be drawn, as the mechanism hands it over, and the logarithm of its probability."""
+"""Each possible draw, as the mechanism returns it, with its log probability."""
 
 Group = tuple[Fraction, int]
-"""How far the value of some elements is below a common level, and how many elements have it."""
+"""The distance of some equal values below a common level, and the number of elements with this value."""
 
 
 @singledispatch
 def law(prepared: Any) -> Law:
-    """The exact law of `prepared.draw`, at the precision of balls in force."""
+    """Return the exact law of `prepared.draw`, at the current precision of balls."""
     raise InvalidValueError(f"prepared must be a mechanism on a tally, not {type(prepared).__name__}")
 
 
 @law.register
 def _(prepared: canonical.Prepared) -> Law:
-    cells = [prepared.top, *_cells(prepared.classes)]
+    # Every class that the boxes of the sampler cover.
+    first_h, last_h, first_t, last_t = prepared.classes.corners
+    cells = [prepared.top, *product(range(first_h, last_h + 1), range(first_t, last_t + 1))]
     result: Law = {}
     for cell, chance in zip(cells, _class_chances(prepared, cells), strict=True):
         members = [tuple(range(prepared.top[0]))] if cell == prepared.top else list(_members(prepared.classes, cell))
@@ -68,8 +70,8 @@ def _(prepared: joint.Prepared) -> Law:
 def _(prepared: oneshot.Prepared) -> Law:
     excess = [prepared.excess(rank) for rank in range(prepared.tally.d)]
     if prepared.noise.max_stable:
-        # The largest of the values left is the largest of fresh ones.
-        return _in_rounds(prepared.k, lambda gone: _each_winner(prepared.noise, excess, gone), prepared.tally.d)
+        # The largest of the remaining values has the law of the largest of fresh ones.
+        return _in_rounds(prepared.k, lambda gone: _each_winner(prepared.noise, excess, gone))
     if prepared.k == 1:
         return {(rank,): chance for rank, chance in _each_winner(prepared.noise, excess, ()).items()}
     if prepared.k > 2:
@@ -91,14 +93,14 @@ def _(prepared: peeling.Prepared) -> Law:
         chances = _each_winner(prepared.noise, [once.excess(rank) for rank in range(left.d)], ())
         return {int(left.original(np.array([rank]))[0]): chance for rank, chance in chances.items()}
 
-    return _in_rounds(prepared.k, one_round, prepared.tally.d)
+    return _in_rounds(prepared.k, one_round)
 
 
 @law.register
 def _(prepared: core.Prepared) -> Law:
-    """What is drawn is the number of a candidate, and ranks in ascending order."""
+    # A draw is the number of a candidate, followed by ranks in ascending order.
     result: Law = {}
-    # A candidate that can never be drawn has a weight of zero, and no logarithm.
+    # A candidate with weight zero is never drawn.
     weights = {j: weight for j, weight in enumerate(prepared.log_weights()) if weight != arb("-inf")}
     for j, chance in zip(weights, _normalise(weights.values()), strict=True):
         candidate = prepared.candidate(j)
@@ -108,12 +110,15 @@ def _(prepared: core.Prepared) -> Law:
 
 
 def set_law(prepared: Any) -> Law:
-    """The law of what is drawn without its order, as ranks in ascending order."""
+    """Return the law of a draw without its order, as ranks in ascending order."""
+    result: Law = {}
     if isinstance(prepared, oneshot.Prepared) and not prepared.noise.max_stable:
         excess = [prepared.excess(rank) for rank in range(prepared.tally.d)]
-        sets = combinations(range(len(excess)), prepared.k)
-        return {ranks: _largest(prepared.noise, excess, ranks) for ranks in sets}
-    result: Law = {}
+        for ranks in combinations(range(len(excess)), prepared.k):
+            # Sets of equal values are equally likely and share one integral.
+            inside = tuple(sorted(Counter(excess[rank] for rank in ranks).items()))
+            result[ranks] = _all_largest(prepared.noise, inside, _without(excess, ranks), ctx.prec)
+        return result
     for ranks, log_probability in law(prepared).items():
         _add(result, tuple(sorted(ranks)), log_probability)
     return result
@@ -121,7 +126,7 @@ def set_law(prepared: Any) -> Law:
 
 @singledispatch
 def as_selection(prepared: Any, drawn: Iterable[int]) -> Selection:
-    """What a mechanism selects where it draws this, as `law` lists it."""
+    """Return the selection that a mechanism makes of a draw, as `law` lists it."""
     return Selection(np.fromiter(drawn, np.int64))
 
 
@@ -131,14 +136,8 @@ def _(prepared: core.Prepared, drawn: Iterable[int]) -> Selection:
     return prepared.label(j, Selection(np.array(ranks, np.int64)))
 
 
-def _cells(classes: Classes) -> Iterator[Class]:
-    """Every class that the sampler's boxes cover."""
-    first_h, last_h, first_t, last_t = classes.corners
-    return ((h, t) for h in range(first_h, last_h + 1) for t in range(first_t, last_t + 1))
-
-
 def _class_chances(prepared: canonical.Prepared, cells: list[Class]) -> list[arb]:
-    """The log probability of each class."""
+    """Return the log probability of each class."""
     if prepared.noise.max_stable:
         return _normalise([prepared.log_weight(cell) for cell in cells])
     sizes, excess = [prepared.size(cell) for cell in cells], [prepared.excess(cell) for cell in cells]
@@ -150,7 +149,7 @@ def _class_chances(prepared: canonical.Prepared, cells: list[Class]) -> list[arb
 
 
 def _members(classes: Classes, cell: Class) -> Iterator[Drawn]:
-    """Every subset of a class, as the sampler makes it of a subset that it draws."""
+    """Yield every subset of a class, as the sampler makes it of the subset that it draws."""
     script = _Script()
     classes.subset(*cell, cast(Entropy, script))
     for answer in combinations(range(script.last + 1), script.size):
@@ -159,7 +158,7 @@ def _members(classes: Classes, cell: Class) -> Iterator[Drawn]:
 
 
 class _Script:
-    """Stands where a class draws its subset: notes what is asked, and answers what it was told."""
+    """A stand-in for the entropy of a class: it records the request for a subset, and returns a given answer."""
 
     size, last = 0, -1
     answer: Drawn | None = None
@@ -169,8 +168,8 @@ class _Script:
         return np.array(range(size) if self.answer is None else self.answer, np.int64)
 
 
-def _in_rounds(k: int, one_round: Any, d: int) -> Law:
-    """The law of k winners in turn, where `one_round` gives the log chances of those left."""
+def _in_rounds(k: int, one_round: Callable[[Drawn], dict[int, arb]]) -> Law:
+    """Return the law of k successive winners; `one_round` gives the log probabilities after some are gone."""
     result: Law = {(): arb(0)}
     for _ in range(k):
         result = {
@@ -182,7 +181,7 @@ def _in_rounds(k: int, one_round: Any, d: int) -> Law:
 
 
 def _each_winner(noise: Noise, excess: list[Fraction], gone: Drawn) -> dict[int, arb]:
-    """The log chance of each rank but those gone to have the largest value."""
+    """Return the log probability of each remaining rank to have the largest value."""
     left = {rank: value for rank, value in enumerate(excess) if rank not in gone}
     groups = Counter(left.values())
     chances = _chances(noise, groups)
@@ -191,7 +190,7 @@ def _each_winner(noise: Noise, excess: list[Fraction], gone: Drawn) -> dict[int,
 
 
 def _chances(noise: Noise, groups: Counter[Fraction]) -> dict[Fraction, arb]:
-    # Only differences matter: counted from the least, equal races are computed once.
+    # Only differences matter. Relative to the least value, equal races share one result.
     least = min(groups)
     race = tuple(sorted((value - least, count) for value, count in groups.items()))
     return {value + least: chance for (value, _), chance in zip(race, winners(noise, race), strict=True)}
@@ -214,7 +213,7 @@ def _add(result: Law, drawn: Drawn, log_probability: arb) -> None:
 
 
 def winners(noise: Noise, groups: tuple[Group, ...]) -> tuple[arb, ...]:
-    """The chance of each group that one of its elements is the largest of all, at the precision in force.
+    """Return the probability of each group that one of its elements is the largest of all, at the current precision.
 
     The groups must have different values.
     """
@@ -228,12 +227,12 @@ def _winners(noise: Noise, groups: tuple[Group, ...], _: int) -> tuple[arb, ...]
         total = sum(weights, arb(0))
         return tuple(weight / total for weight in weights)
     race = _Race(noise.require_distribution(), groups)
-    return tuple(race.integral(_first(i, count)) for i, (_, count) in enumerate(groups))
+    return tuple(race.integral(_first_at_threshold(i, count)) for i, (_, count) in enumerate(groups))
 
 
 def first_two(noise: Noise, first: Fraction, second: Fraction, rest: tuple[Group, ...]) -> arb:
-    """The chance that one element of value -`first` is the largest of all and one of -`second` is the next."""
-    # Only differences matter: counted from the least, equal races are computed once.
+    """Return the probability that an element of value -`first` is the largest of all and one of -`second` the next."""
+    # Only differences matter. Relative to the least value, equal races share one result.
     least = min(first, second, *(excess for excess, _ in rest))
     below = tuple((excess - least, count) for excess, count in rest)
     return _first_two(noise, first - least, second - least, below, ctx.prec)
@@ -241,7 +240,7 @@ def first_two(noise: Noise, first: Fraction, second: Fraction, rest: tuple[Group
 
 @lru_cache(maxsize=1 << 16)
 def _first_two(noise: Noise, first: Fraction, second: Fraction, rest: tuple[Group, ...], _: int) -> arb:
-    return _Race(noise.require_distribution(), ((first, 1), (second, 1), *rest)).integral(_second)
+    return _Race(noise.require_distribution(), ((first, 1), (second, 1), *rest)).integral(_second_at_threshold)
 
 
 class _Race:
@@ -252,13 +251,13 @@ class _Race:
         self.distribution = distribution
         self.counts = [count for _, count in groups]
         self.r = [(-ball(excess - least)).exp() for excess, _ in groups]
-        # x = 1 at r y = 1 - y; values rise with r, so that the largest r has its point first.
+        # x = 1 where r y = 1 - y. The largest r has the first such point.
         self.points = [1 / (1 + r) for r in self.r]
 
     def integral(self, integrand: Callable[[list[_At], list[int]], acb]) -> arb:
-        """The integral of `integrand` over all thresholds."""
+        """Return the integral of `integrand` over all thresholds."""
         order = sorted(range(len(self.r)), key=lambda i: self.points[i].mid())
-        # Where both formulas are one there is nothing to cut.
+        # A noise with one formula on both sides needs no cut.
         cuts = order if self.distribution.has_seam else []
         total, begin = arb(0), acb(0)
         for done in range(len(cuts) + 1):
@@ -280,16 +279,16 @@ class _Race:
             q = 1 - y
             return integrand([_At(piece, r, r * y, q) for piece, r in zip(pieces, self.r, strict=True)], self.counts)
 
-        # Beyond the floor of what must be above it, it is zero everywhere and exactly.
+        # Below the floor of a noise the integrand is exactly zero.
         if at((begin + end) / 2, True) == 0:
             return arb(0)
-        # Far smaller chances need more precision: whoever wants their digits asks with more.
+        # A much smaller probability has no correct digits at this tolerance; the caller then raises the precision.
         goal = arb(2) ** (-ctx.prec + 30)
         return acb.integral(at, begin, end, abs_tol=goal, rel_tol=goal).real
 
 
 class _At:
-    """One element at one threshold: its chance to be below, and the density of being there."""
+    """One element at one threshold: its probability to be below, and its density there."""
 
     __slots__ = ("_p", "_piece", "_q", "_r")
 
@@ -310,28 +309,25 @@ class _At:
         return acb(0) if self._piece is None else self._r * self._piece.slope(self._p, self._q)
 
 
-def _largest(noise: Noise, excess: list[Fraction], ranks: Drawn) -> arb:
-    """The log chance that the values at these ranks are the largest, in whatever order."""
-    # Sets of equal values are equally likely: one integral each is enough.
-    inside = tuple(sorted(Counter(excess[rank] for rank in ranks).items()))
-    return _all_largest(noise, inside, _without(excess, ranks), ctx.prec)
-
-
 @lru_cache(maxsize=1 << 16)
 def _all_largest(noise: Noise, inside: tuple[Group, ...], outside: tuple[Group, ...], _: int) -> arb:
-    return _Race(noise.require_distribution(), (*inside, *outside)).integral(partial(_last_out, len(inside))).log()
+    return (
+        _Race(noise.require_distribution(), (*inside, *outside))
+        .integral(partial(_last_outside_at_threshold, len(inside)))
+        .log()
+    )
 
 
-def _last_out(inside: int, elements: list[_At], counts: list[int]) -> acb:
-    """One of the groups outside has an element at the threshold, and no other above it; all those inside are above."""
+def _last_outside_at_threshold(inside: int, elements: list[_At], counts: list[int]) -> acb:
+    """Return the density of the largest outside element at the threshold, with all inside elements above."""
     above = prod((e.above**n for e, n in zip(elements[:inside], counts, strict=False)), start=acb(1))
-    first = [_first(i, counts[i]) for i in range(inside, len(elements))]
+    first = [_first_at_threshold(i, counts[i]) for i in range(inside, len(elements))]
     below = [0] * inside + counts[inside:]
     return above * sum((integrand(elements, below) for integrand in first), acb(0))
 
 
-def _first(i: int, count: int) -> Callable[[list[_At], list[int]], acb]:
-    """One of group i is at the threshold, and all others are below."""
+def _first_at_threshold(i: int, count: int) -> Callable[[list[_At], list[int]], acb]:
+    """Return the integrand for one element of group i at the threshold, and all others below."""
 
     def integrand(elements: list[_At], counts: list[int]) -> acb:
         others = [n - (j == i) for j, n in enumerate(counts)]
@@ -343,8 +339,8 @@ def _first(i: int, count: int) -> Callable[[list[_At], list[int]], acb]:
     return integrand
 
 
-def _second(elements: list[_At], counts: list[int]) -> acb:
-    """Element 0 is above the threshold, element 1 at it, and all others are below."""
+def _second_at_threshold(elements: list[_At], counts: list[int]) -> acb:
+    """Return the density of element 0 above the threshold, element 1 at it, and all others below."""
     first, second, *rest = elements
     below = prod((e.below**n for e, n in zip(rest, counts[2:], strict=True)), start=acb(1))
     return second.density * first.above * below

@@ -1,4 +1,9 @@
-"""Small score vectors, and all vectors that one user more, one user less or another user makes of them."""
+"""Small score vectors, and all their neighbours: the vectors that adding, removing or replacing one user makes of them.
+
+For each mechanism of `verify --all` there is also a witness, the pair of neighbours known to come closest to epsilon. A
+check on inputs that reach 0.7 of epsilon would pass with a scale that is a third too large. `tools/witness_search.py`
+found the witnesses by the definition and wrote witnesses.json; `verify` computes both laws of a witness again.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +20,24 @@ from discreet.mechanisms.base import Mechanism
 from discreet.privacy import Sensitivity
 
 Scores = tuple[Fraction, ...]
+SHARP = 0.96
+"""On a pair that reaches this share of epsilon, a scale 5% too large exceeds epsilon: 0.96 * 1.05 > 1."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """Score vectors of one length, with what one user can do to them.
+    """Score vectors of one length, with the changes that one user can make.
 
     Attributes
     ----------
     scores
         The vectors.
     adjacency
-        Which neighbours each of them has.
+        The adjacency of their neighbours.
     sensitivity
-        How far adding one user can move a score.
+        The range of the change of a score by one added user.
     random
-        How many neighbours by random real changes each vector gets, beside all those by extreme changes.
+        The number of neighbours by random real changes of each vector, in addition to those by extreme changes.
     """
 
     scores: tuple[Scores, ...]
@@ -44,49 +51,50 @@ class Family:
         return len(self.scores[0])
 
     def with_few_items(self, most: int) -> Family:
-        """The same vectors, for users who touch at most so many items each."""
+        """Return the same vectors for users who touch at most `most` items each."""
         return replace(self, sensitivity=Sensitivity(self.sensitivity.down, self.sensitivity.up, most))
 
     def neighbours(self, scores: Scores) -> Iterator[Scores]:
-        """Every neighbour of a vector: each score moved down by the most, not at all, or up by the most, and some more.
+        """Yield every neighbour of a vector by extreme changes, and some by random ones.
 
-        Counts move by 0 or 1 when a user is added, by 0 or -1 when one is removed, and by -1, 0 or 1 when one is
-        replaced by another: for counts these are all the neighbours there are.
+        Counts move by 0 or 1 if a user is added, by 0 or -1 if one is removed, and by -1, 0 or 1 if one is replaced.
+        For counts the extreme changes make all neighbours.
         """
         seen = set()
         few = self.sensitivity.items
-        every = self._extreme() if few is None else self.changes_by_users(few)
+        if few is None:
+            # Every score moves down by the most, not at all, or up by the most.
+            ends = (sorted({Fraction(0), *side}) for side in self._sides())
+            every = [change for each in ends for change in product(each, repeat=self.d)]
+        else:
+            every = list(self.changes_by_users(few))
         for change in [*every, *self._random(scores)]:
-            other = tuple(score + step for score, step in zip(scores, change, strict=True))
+            other = move(scores, change)
             if other != scores and other not in seen:
                 seen.add(other)
                 yield other
 
     def are_neighbours(self, scores: Scores, other: Scores) -> bool:
-        """Whether one user makes one vector of the other."""
+        """Return True if one user, or one swap, turns one vector into the other."""
         changes = [after - before for before, after in zip(scores, other, strict=True)]
         if not any(all(low <= change <= high for change in changes) for low, high in self._sides()):
             return False
         return self.sensitivity.items is None or self._are_few(changes, self.sensitivity.items)
 
     def _are_few(self, changes: Sequence[Fraction], most: int) -> bool:
-        """Whether users of so many items each can make all these changes, each of which one user or two can make."""
+        """Return True if users of at most `most` items each can make all these changes together."""
         moved = [change for change in changes if change]
         if self.adjacency == "add-remove":
             return len(moved) <= most
         down, up = self.sensitivity.down, self.sensitivity.up
-        # Who comes moves a score by something in [-down, up], and who leaves by something in [-up, down].
+        # A user who comes moves a score by a number in [-down, up], and one who leaves by one in [-up, down].
         comes, leaves = ([-low <= change <= high for change in moved] for low, high in ((down, up), (up, down)))
         only_comes, only_leaves = len(moved) - sum(leaves), len(moved) - sum(comes)
         both = sum(not one and not other for one, other in zip(comes, leaves, strict=True))
         return max(only_comes, only_leaves) <= most and len(moved) + both <= 2 * most
 
-    def _extreme(self) -> Iterator[Scores]:
-        for steps in self._sides():
-            yield from product(sorted({Fraction(0), *steps}), repeat=self.d)
-
     def changes_by_users(self, most: int) -> Iterator[Scores]:
-        """Every change by users of so many items at most: each item by as much as can be, or not at all."""
+        """Yield every extreme change by users of at most `most` items."""
         limit, nobody = self.sensitivity, (Fraction(0),) * self.d
         ends = sorted({Fraction(0), -limit.down, limit.up})
         users = [user for user in product(ends, repeat=self.d) if sum(part != 0 for part in user) <= most]
@@ -95,21 +103,20 @@ class Family:
             yield tuple(more - less for less, more in zip(gone, new, strict=True))
 
     def _random(self, scores: Scores) -> Iterator[Scores]:
-        # Made-up data: the seed makes a report one that can be had again.
+        # The seed makes a report reproducible. The changes are not secret.
         generator = Random(repr((scores, self.adjacency, self.sensitivity)))  # noqa: S311
         sides = list(self._sides())
         for _ in range(self.random):
             low, high = generator.choice(sides)
             change = tuple(low + (high - low) * Fraction(generator.randrange(65), 64) for _ in scores)
-            yield change if self.sensitivity.items is None else self._keep_few(change, generator)
-
-    def _keep_few(self, change: Scores, generator: Random) -> Scores:
-        """A change of as many items as each user may touch, which are the same for both where there are two."""
-        kept = generator.sample(range(self.d), min(self.sensitivity.items or self.d, self.d))
-        return tuple(step if item in kept else Fraction(0) for item, step in enumerate(change))
+            if self.sensitivity.items is not None:
+                # A swap moves the same items for both users.
+                kept = generator.sample(range(self.d), min(self.sensitivity.items or self.d, self.d))
+                change = tuple(step if item in kept else Fraction(0) for item, step in enumerate(change))
+            yield change
 
     def _sides(self) -> Iterator[tuple[Fraction, Fraction]]:
-        """The ranges that a change lies in: for add/remove all scores move as an addition or all as a removal."""
+        """Yield the ranges of a change; under add-remove all scores change by an addition or all by a removal."""
         limit = self.sensitivity.under(self.adjacency)
         yield -limit.down, limit.up
         if self.adjacency == "add-remove" and limit.down != limit.up:
@@ -118,7 +125,7 @@ class Family:
 
 @dataclass(frozen=True)
 class OnePair(Family):
-    """One vector, and one neighbour of it in place of all."""
+    """One vector with a single neighbour."""
 
     neighbour: Scores = ()
 
@@ -126,8 +133,72 @@ class OnePair(Family):
         yield self.neighbour
 
 
+@dataclass(frozen=True)
+class Witness:
+    """Two inputs that differ by one added user, and the share of epsilon that they reach.
+
+    Attributes
+    ----------
+    k
+        The number of released items.
+    epsilon
+        The epsilon of the release.
+    scores, neighbour
+        The counts without the user and with the user.
+    share
+        The largest log ratio of their laws as a share of epsilon, rounded down to six digits.
+    items
+        The bound on the items of a user, for a mechanism that needs one.
+    """
+
+    k: int
+    epsilon: Fraction
+    scores: tuple[int, ...]
+    neighbour: tuple[int, ...]
+    share: float
+    items: int | None = None
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Witness:
+        """Return the witness that `to_dict` wrote."""
+        scores, neighbour = tuple(data["scores"]), tuple(data["neighbour"])
+        return cls(data["k"], Fraction(data["epsilon"]), scores, neighbour, data["share"], data.get("items"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the witness as values of JSON."""
+        data = vars(self) | {"epsilon": str(self.epsilon)}
+        return {name: value for name, value in data.items() if value is not None}
+
+    @property
+    def is_sharp(self) -> bool:
+        """True if a scale 5% too large shows on this pair."""
+        return self.share >= SHARP
+
+    def family(self) -> OnePair:
+        """Return the pair as a family to verify on."""
+        first, second = (tuple(map(Fraction, vector)) for vector in (self.scores, self.neighbour))
+        return OnePair((first,), "add-remove", Sensitivity(items=self.items), neighbour=second)
+
+
+WITNESSES: dict[str, Witness] = {
+    mechanism: Witness.from_dict(found)
+    for mechanism, found in json.loads(files("discreet.evidence").joinpath("witnesses.json").read_text("utf-8")).items()
+}
+"""The best pair that the search found, by the text of the mechanism."""
+
+
+def best_witness(mechanism: Mechanism) -> Witness | None:
+    """Return the best witness known for a mechanism, None for a gamma that was not searched."""
+    return WITNESSES.get(repr(mechanism))
+
+
+def move(scores: Scores, change: Scores) -> Scores:
+    """Return the sum of scores and a change."""
+    return tuple(score + step for score, step in zip(scores, change, strict=True))
+
+
 def whole(*scores: int) -> Scores:
-    """Whole numbers as exact scores."""
+    """Return integers as exact scores."""
     return tuple(Fraction(score) for score in scores)
 
 
@@ -141,7 +212,7 @@ _UNEVEN = Sensitivity(down="1/3", up="3/4")
 
 
 def families(deep: bool) -> list[Family]:
-    """The families that are verified by default: counts and real scores, under both adjacencies."""
+    """Return the default families: counts and real scores, under both adjacencies."""
     few = [
         Family(_THREE, "add-remove"),
         Family(_FOUR, "add-remove"),
@@ -161,78 +232,7 @@ def families(deep: bool) -> list[Family]:
 
 
 def bound_users(mechanism: Mechanism, chosen: list[Family], bounds: tuple[int, ...]) -> list[Family]:
-    """The families for a mechanism: for one that goes by how many items users touch, with each of some bounds."""
+    """Return the families with each bound on the items of a user, for a mechanism that needs one."""
     if not mechanism.releases_values:
         return chosen
     return [family.with_few_items(most) for family in chosen for most in bounds]
-
-
-# The pairs of neighbouring inputs that come closest to epsilon, one for each mechanism that `verify --all` covers.
-#
-# A check on inputs that reach 0.7 of epsilon would pass with a scale raised by a third. `discreet.evidence.search`
-# found these pairs, once, by the definition, and wrote witnesses.json; each is kept with the share of epsilon that it
-# reaches, and `verify` compares the two laws anew.
-
-SHARP = 0.96
-"""From this share of epsilon on, a scale that is 5% off is more than epsilon: 0.96 * 1.05 > 1."""
-
-
-@dataclass(frozen=True)
-class Witness:
-    """Two inputs that differ by one added user, and how far apart they are.
-
-    Attributes
-    ----------
-    k
-        How many items are released.
-    epsilon
-        The epsilon at which they come closest to it.
-    scores, neighbour
-        The counts without the user and with it.
-    share
-        The largest log ratio of their laws as a share of epsilon, rounded down to six digits.
-    items
-        How many items a user touches at most, for a mechanism that goes by that.
-    """
-
-    k: int
-    epsilon: Fraction
-    scores: tuple[int, ...]
-    neighbour: tuple[int, ...]
-    share: float
-    items: int | None = None
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Witness:
-        """The witness that `to_dict` wrote."""
-        scores, neighbour = tuple(data["scores"]), tuple(data["neighbour"])
-        return cls(data["k"], Fraction(data["epsilon"]), scores, neighbour, data["share"], data.get("items"))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The witness in terms that JSON can hold."""
-        data = vars(self) | {"epsilon": str(self.epsilon)}
-        return {name: value for name, value in data.items() if value is not None}
-
-    @property
-    def is_sharp(self) -> bool:
-        """Whether a scale that is 5% off shows on this pair."""
-        return self.share >= SHARP
-
-    def family(self) -> OnePair:
-        """The pair, as inputs to verify on."""
-        first, second = (tuple(map(Fraction, vector)) for vector in (self.scores, self.neighbour))
-        return OnePair((first,), "add-remove", Sensitivity(items=self.items), neighbour=second)
-
-
-def best_witness(mechanism: Mechanism) -> Witness | None:
-    """The best witness known for a mechanism, None for a gamma that was not searched."""
-    return WITNESSES.get(repr(mechanism))
-
-
-def _read_witnesses() -> dict[str, Witness]:
-    kept = json.loads(files("discreet.evidence").joinpath("witnesses.json").read_text(encoding="utf-8"))
-    return {mechanism: Witness.from_dict(found) for mechanism, found in kept.items()}
-
-
-WITNESSES: dict[str, Witness] = _read_witnesses()
-"""The best pair that the search found, by the text of the mechanism."""

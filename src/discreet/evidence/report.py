@@ -1,4 +1,4 @@
-"""What a verification found, as values that print themselves."""
+"""The results of a verification, as frozen values that print themselves."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from discreet.evidence.visible_laws import Departure
 
 SLACK = 1e-12
-"""Some pairs reach epsilon exactly; bounds are certified to within this share of it."""
+"""Some pairs reach epsilon exactly. Bounds are certified to within this share of epsilon."""
 
 Outcome = tuple[Any, ...]
-"""What the caller sees: the items as listed, the order or else which candidate was chosen, and the counts as listed."""
+"""The visible part of a release: the items as listed, the order or the chosen candidate, and the counts as listed."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two neighbouring inputs, and the outcome that tells them apart best."""
+    """Two neighbouring inputs, and the outcome with the largest ratio of probabilities."""
 
     scores: Scores
     neighbour: Scores
@@ -43,7 +43,7 @@ class Pair:
 
 
 class Compared(Protocol):
-    """What comparing the neighbours of one trial found."""
+    """The result of comparing the neighbours of one trial."""
 
     @property
     def pairs(self) -> int: ...
@@ -53,19 +53,19 @@ class Compared(Protocol):
 
 
 class OverTrials:
-    """What several trials found, taken together; a verdict has the trials in `found` and what broke in `failures`."""
+    """The results of several trials together; a verdict has the trials in `found` and failed checks in `failures`."""
 
     found: tuple[Compared, ...]
     failures: list[Failure]
 
     @property
     def pairs(self) -> int:
-        """How many pairs of neighbouring inputs were compared."""
+        """The number of pairs of neighbouring inputs."""
         return sum(one.pairs for one in self.found)
 
     @property
     def holds(self) -> bool:
-        """Whether everything that is promised was found to be true."""
+        """True if every check passed."""
         return not self.failures
 
     @property
@@ -76,16 +76,16 @@ class OverTrials:
 
 @dataclass(frozen=True)
 class Failure:
-    """A promise that was found broken.
+    """A failed check.
 
     Attributes
     ----------
     check
-        What found it: "epsilon", "zCDP" or "definition"; for counts "epsilon", "counts", "rate" or "noise",
-        for groups "epsilon", "zCDP", "total" or "rate", and for items that nobody listed "delta", "people",
-        "threshold", "chance", "total", "rate" or "drawn".
+        The name of the check: "epsilon", "zCDP" or "definition"; for counts "epsilon", "counts", "rate" or "noise", for
+        groups "epsilon", "zCDP", "total" or "rate", and for discovered items "delta", "people", "threshold", "chance",
+        "total", "rate" or "drawn".
     what
-        What was found, and where.
+        The finding, with the inputs that show it.
     """
 
     check: str
@@ -93,44 +93,44 @@ class Failure:
 
 
 class Judged(Protocol):
-    """A row of a report: a verdict with the figures that its table shows."""
+    """A row of a report: a verdict with the figures of its table."""
 
     headings: ClassVar[tuple[str, ...]]
 
     @property
     def pairs(self) -> int:
-        """How many pairs of neighbouring inputs were compared."""
+        """The number of pairs of neighbouring inputs."""
 
     @property
     def failures(self) -> list[Failure]:
-        """All that was found broken."""
+        """The failed checks."""
 
     def cells(self) -> tuple[str, ...]:
-        """The row of the table, under the headings."""
+        """Return the row of the table, under the headings."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found for one mechanism.
+    """The verdict on one mechanism.
 
     Attributes
     ----------
     mechanism
         The mechanism.
     pairs
-        How many pairs of neighbouring inputs were compared.
+        The number of pairs of neighbouring inputs.
     worst
-        An upper bound on the largest log ratio of probabilities found, as a share of epsilon.
+        An upper bound on the largest log ratio of probabilities, as a share of epsilon.
     worst_pair
-        Where it was found.
+        The pair with the largest ratio.
     renyi
-        The largest Renyi divergence found, as a share of what the stated zCDP allows.
+        The largest Renyi divergence, as a share of the bound by the stated zCDP.
     renyi_pair
-        Where that was found.
+        The pair with the largest divergence.
     departure
-        The outcome farthest from the probability that the definition gives it, None where all have it.
+        The outcome farthest from its probability by definition, None if all agree.
     witness
-        The pair known to come closest to epsilon, where it was among those compared.
+        The pair known to come closest to epsilon, if it was among the inputs.
     """
 
     headings: ClassVar[tuple[str, ...]] = (
@@ -149,22 +149,22 @@ class Verdict:
 
     @property
     def private(self) -> bool:
-        """Whether no ratio is above epsilon."""
+        """True if no ratio exceeds epsilon."""
         return self.worst <= 1.0 + SLACK
 
     @property
     def concentrated(self) -> bool:
-        """Whether no divergence is above what zCDP allows."""
+        """True if no divergence exceeds the bound by the stated zCDP."""
         return self.renyi <= 1.0 + SLACK
 
     @property
     def holds(self) -> bool:
-        """Whether everything that is promised was found to be true."""
+        """True if every check passed."""
         return not self.failures
 
     @property
     def failures(self) -> list[Failure]:
-        """All that was found broken, and by which check."""
+        """The failed checks."""
         found = []
         if not self.private:
             at = f"{share(self.worst)} of epsilon at {self.worst_pair}"
@@ -177,23 +177,21 @@ class Verdict:
         return found
 
     def cells(self) -> tuple[str, ...]:
-        """The row of the table."""
+        """Return the row of the table."""
         given = self.mechanism.parameters()
         noise = noise_of(self.mechanism).name
         gamma = given.get("gamma", "-") + (", ceil" if given.get("ceil") else "")
-        figures = f"{self.pairs:,}", self._reachable(), share(self.worst), share(self.renyi)
+        reachable = "-"
+        if self.witness is not None:
+            reachable = share(self.witness.share) + ("" if self.witness.is_sharp else " *")
+        figures = f"{self.pairs:,}", reachable, share(self.worst), share(self.renyi)
         same = "same" if self.departure is None else "DIFFERS"
         return (self.mechanism.name, noise, gamma, *figures, same, verdict_word(self))
-
-    def _reachable(self) -> str:
-        if self.witness is None:
-            return "-"
-        return share(self.witness.share) + ("" if self.witness.is_sharp else " *")
 
 
 @dataclass(frozen=True)
 class Verification:
-    """The verdicts on some mechanisms, and on counts, groups, values and unlisted items where all is verified.
+    """The verdicts on some mechanisms, and after `verify --all` on counts, groups, values and discovered items.
 
     Attributes
     ----------
@@ -206,7 +204,7 @@ class Verification:
     values
         One for each kind of release whose mechanism releases values.
     found
-        One for each kind of release of items that nobody listed.
+        One for each kind of release of discovered items.
     """
 
     verdicts: list[Verdict]
@@ -217,12 +215,12 @@ class Verification:
 
     @property
     def pairs(self) -> int:
-        """How many pairs of neighbouring inputs were compared in all."""
+        """The number of pairs of neighbouring inputs in all."""
         return sum(verdict.pairs for verdict in self._all())
 
     @property
     def holds(self) -> bool:
-        """Whether every verdict is that the promise holds."""
+        """True if every verdict holds."""
         return not any(verdict.failures for verdict in self._all())
 
     def __str__(self) -> str:
@@ -241,7 +239,7 @@ class Verification:
 
 
 def verdict_word(verdict: Judged) -> str:
-    """How a verdict is spelt in a table."""
+    """Return the last cell of the row of a verdict."""
     return "FAILS" if verdict.failures else "holds"
 
 
@@ -250,17 +248,17 @@ def _table(verdicts: Sequence[Judged]) -> list[str]:
 
 
 def share(number: float) -> str:
-    """A share of what is allowed, as a report spells it."""
+    """Return the text of a share of a bound."""
     return f"{number:.6f}"
 
 
 def format_scores(scores: Scores) -> str:
-    """Scores as a report spells them."""
+    """Return the text of a vector of scores."""
     return f"({', '.join(str(score) for score in scores)})"
 
 
 def format_outcome(outcome: Outcome) -> str:
-    """What is seen, as a report spells it."""
+    """Return the text of an outcome."""
     items, order = outcome[:2]
     if isinstance(order, str):
         return f"{order}, items {' '.join(map(str, items))}"

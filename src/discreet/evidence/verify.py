@@ -1,8 +1,8 @@
-"""Epsilon verified exactly on small inputs: what `top_k` shows, compared between all neighbours.
+"""Verify epsilon exactly on small inputs: compare the laws of what `top_k` shows between all neighbours.
 
-Every input of a family is compared with every neighbour it has, outcome by outcome, in both directions: the largest log
-ratio of probabilities must not exceed epsilon, and no Renyi divergence what the stated zCDP allows. Every law on the
-way is compared with that of the definition, and the pair that is known to come closest to epsilon is among the inputs.
+Every input of a family is compared with every neighbour, outcome by outcome, in both directions. The largest log ratio
+of probabilities must not exceed epsilon, and no Renyi divergence the bound by the stated zCDP. Every law must agree
+with the definition, and the pair known to come closest to epsilon is among the inputs.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import itemgetter, methodcaller
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
@@ -34,16 +35,88 @@ from discreet.mechanisms.registry import all_variants, check_mechanism
 from discreet.privacy import Number, check_adjacency, exact, positive, whole_number
 
 Mechanisms = Mechanism | Iterable[Mechanism] | None
-"""One mechanism, several, or None for all of them."""
+"""One mechanism, several, or None for all."""
 
 Vectors = Iterable[Sequence[Number]] | None
-"""Inputs of one's own, or None for the built-in ones."""
+"""Inputs of the caller, or None for the built-in ones."""
 
 _FEW = {3: (1, 3), 4: (2,), 5: (3,), 6: (3,)}
-"""Which k to try for each number of items when time is short. All of three items are released without an order."""
+"""The k tried for each number of items unless `deep`. To release all of three items takes no order."""
 
 _ITEMS = (1, 2)
-"""How many items users touch at most, for a mechanism that goes by that."""
+"""The bounds on the items of a user, for a mechanism that needs one."""
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """The number of pairs, the worst pair by ratio and by divergence, and the largest departure from the definition."""
+
+    pairs: int
+    worst: tuple[float, Pair]
+    renyi: tuple[float, Pair]
+    departure: Departure | None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Inputs, and the terms of their releases."""
+
+    family: Family
+    k: int
+    epsilon: Fraction
+
+    @classmethod
+    def of_witness(cls, witness: Witness) -> Trial:
+        """Return the trial on the pair of a witness."""
+        return cls(witness.family(), witness.k, witness.epsilon)
+
+    def compare(self, mechanism: Mechanism) -> _Compared:
+        """Compare every input with all its neighbours, and every law with the definition."""
+        laws = Laws(mechanism, self.k, self.epsilon, self.family)
+        promised = laws.guarantee
+        pairs: list[tuple[Scores, Scores]] = []
+        ratios: list[float] = []
+        spreads: list[float] = []
+        for scores in self.family.scores:
+            others = list(self.family.neighbours(scores))
+            table = laws.table([scores, *others])
+            here, there = table.logs[0], table.logs[1:]
+            apart = log_ratios(here, there).max(axis=1) + table.off[0] + table.off[1:]
+            ratios += shares(apart, promised.epsilon).tolist()
+            spreads += divergences(here, there, promised.zcdp).tolist()
+            pairs += [(scores, other) for other in others]
+        worst, renyi = max(range(len(pairs)), key=ratios.__getitem__), max(range(len(pairs)), key=spreads.__getitem__)
+        inputs = dict.fromkeys(scores for pair in pairs for scores in pair)
+        departures = [found for found in (find_departure(laws, scores) for scores in inputs) if found is not None]
+        return _Compared(
+            len(pairs),
+            (ratios[worst], laws.pair(*pairs[worst])),
+            (spreads[renyi], laws.pair(*pairs[renyi])),
+            max(departures, key=lambda one: one.size, default=None),
+        )
+
+
+@dataclass(frozen=True)
+class Task:
+    """One mechanism and its trials; `witness` is set if its pair is among them."""
+
+    mechanism: Mechanism
+    trials: tuple[Trial, ...]
+    witness: Witness | None = None
+
+    def examine(self) -> Verdict:
+        """Compare the neighbours of all trials and return the verdict."""
+        found = [trial.compare(self.mechanism) for trial in self.trials]
+        worst, worst_pair = max((one.worst for one in found), key=itemgetter(0))
+        renyi, renyi_pair = max((one.renyi for one in found), key=itemgetter(0))
+        departures = [one.departure for one in found if one.departure is not None]
+        farthest = max(departures, key=lambda one: one.size, default=None)
+        pairs = sum(one.pairs for one in found)
+        return Verdict(self.mechanism, pairs, worst, worst_pair, renyi, renyi_pair, farthest, self.witness)
+
+
+AnyTask = Task | CountTask | GroupTask | ValueTask | DiscoveryTask
+AnyVerdict = Verdict | CountVerdict | GroupVerdict | ValueVerdict | DiscoveryVerdict
 
 
 def verify(
@@ -56,7 +129,7 @@ def verify(
     deep: bool = False,
     jobs: int = 1,
 ) -> Verification:
-    """Verifies epsilon exactly: the law of what is released, for small inputs against all their neighbours.
+    """Verify epsilon exactly: compute the law of a release for small inputs and all their neighbours.
 
     Each law is also compared with the one that the definition of the mechanism gives, computed by other means.
 
@@ -64,24 +137,24 @@ def verify(
     ----------
     mechanism
         One mechanism or several; by default all of them, with every noise, and releases with counts, by group, with the
-        values of a histogram, and of items that nobody listed.
+        values of a histogram, and of discovered items.
     k
-        How many items to release; by default every number that the law can be had for.
+        The number of items to release; by default every number whose law can be computed.
     epsilon
-        The budget of each release; the pair known to come closest to epsilon has one of its own.
+        The budget of each release; the pair known to come closest to epsilon has its own.
     scores
         Vectors of counts of users, of at most six items, in place of the built-in ones.
     adjacency
         "add-remove" or "swap"; by default both.
     deep
-        Many more vectors, which takes hours for all mechanisms.
+        Verify many more vectors, which takes hours for all mechanisms.
     jobs
-        How many processes to use.
+        The number of processes.
 
     Returns
     -------
     Verification
-        A verdict for each mechanism; `holds` is True where nothing is above what is promised.
+        A verdict for each mechanism; `holds` is True if every check passed.
 
     Examples
     --------
@@ -94,74 +167,30 @@ def verify(
     return as_report(examine_each(tasks, jobs))
 
 
-def as_report(verdicts: Iterable[AnyVerdict]) -> Verification:
-    """The verdicts as one report."""
-    every = list(verdicts)
-    return Verification(
-        [verdict for verdict in every if isinstance(verdict, Verdict)],
-        [verdict for verdict in every if isinstance(verdict, CountVerdict)],
-        [verdict for verdict in every if isinstance(verdict, GroupVerdict)],
-        [verdict for verdict in every if isinstance(verdict, ValueVerdict)],
-        [verdict for verdict in every if isinstance(verdict, DiscoveryVerdict)],
-    )
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Inputs, and what is released of them."""
-
-    family: Family
-    k: int
-    epsilon: Fraction
-
-
-@dataclass(frozen=True)
-class Task:
-    """One mechanism, and what it is to be verified on; `witness` is there where its pair is among the trials."""
-
-    mechanism: Mechanism
-    trials: tuple[Trial, ...]
-    witness: Witness | None = None
-
-    def examine(self) -> Verdict:
-        """The verdict on one mechanism, over all the pairs of its trials."""
-        found = [_compare_neighbours(self.mechanism, trial) for trial in self.trials]
-        worst, worst_pair = max((one.worst for one in found), key=_figure)
-        renyi, renyi_pair = max((one.renyi for one in found), key=_figure)
-        departures = [one.departure for one in found if one.departure is not None]
-        farthest = max(departures, key=lambda one: one.size, default=None)
-        pairs = sum(one.pairs for one in found)
-        return Verdict(self.mechanism, pairs, worst, worst_pair, renyi, renyi_pair, farthest, self.witness)
-
-
-AnyTask = Task | CountTask | GroupTask | ValueTask | DiscoveryTask
-AnyVerdict = Verdict | CountVerdict | GroupVerdict | ValueVerdict | DiscoveryVerdict
-
-
 def verify_witness(mechanism: Mechanism, witness: Witness | None = None) -> Verdict:
-    """The verdict on one mechanism by one pair of inputs alone: the one given, or the best that is known for it.
+    """Verify one mechanism on one pair of inputs: the one given, or the best known for it.
 
-    `failures` of what is returned says what is broken, and by which check.
+    The `failures` of the verdict name the failed checks.
     """
     pair = best_witness(mechanism) if witness is None else witness
     if pair is None:
         raise InvalidValueError(f"witness must be given for {mechanism!r}, for which none is known")
-    return Task(mechanism, (_trial(pair),), pair).examine()
+    return Task(mechanism, (Trial.of_witness(pair),), pair).examine()
 
 
 def plan(
     mechanism: Mechanisms, k: int | None, *, epsilon: Number, scores: Vectors, adjacency: str | None, deep: bool
 ) -> list[AnyTask]:
-    """What `verify` will do with these arguments, in pieces that can be done apart."""
+    """Return the tasks of `verify` for these arguments; each can be examined in its own process."""
     budget = positive(epsilon, "epsilon")
     if k is not None:
         k = whole_number(k, "k", 1)
     if adjacency is not None:
         check_adjacency(adjacency)
-    chosen = families(deep) if scores is None else _own(scores)
+    chosen = families(deep) if scores is None else _parse_families(scores)
     chosen = [family for family in chosen if adjacency in (None, family.adjacency)]
     tasks: list[AnyTask] = []
-    for one in _mechanisms(mechanism):
+    for one in _parse_mechanisms(mechanism):
         check_defined(one)
         bounded = bound_users(one, chosen, _ITEMS)
         trials = [Trial(family, size, budget) for family in bounded for size in _sizes(one, family, k, deep)]
@@ -172,72 +201,36 @@ def plan(
         if witness is None or k not in (None, witness.k) or adjacency not in (None, witness.family().adjacency):
             tasks.append(Task(one, tuple(trials)))
         else:
-            tasks.append(Task(one, (*trials, _trial(witness)), witness))
-    everything = mechanism is None and scores is None and k is None
-    if not everything:
-        return tasks
-    lists: list[AnyTask] = [*count_tasks(adjacency), *group_tasks(adjacency)]
-    return [*tasks, *lists, *value_tasks(adjacency), *discovery_tasks(adjacency)]
-
-
-def _trial(witness: Witness) -> Trial:
-    return Trial(witness.family(), witness.k, witness.epsilon)
+            tasks.append(Task(one, (*trials, Trial.of_witness(witness)), witness))
+    if mechanism is None and scores is None and k is None:
+        tasks += [*count_tasks(adjacency), *group_tasks(adjacency)]
+        tasks += [*value_tasks(adjacency), *discovery_tasks(adjacency)]
+    return tasks
 
 
 def examine_each(tasks: Sequence[AnyTask], jobs: int = 1) -> Iterator[AnyVerdict]:
-    """The verdicts on some tasks as they are reached, in their order, by so many processes."""
+    """Yield the verdicts on some tasks in their order, computed by `jobs` processes."""
+    examine = methodcaller("examine")
     if jobs == 1 or len(tasks) == 1:
-        yield from map(_examine, tasks)
+        yield from map(examine, tasks)
         return
     with make_pool(jobs) as pool:
-        yield from pool.map(_examine, tasks)
+        yield from pool.map(examine, tasks)
 
 
-def _examine(task: AnyTask) -> AnyVerdict:
-    return task.examine()
-
-
-@dataclass(frozen=True)
-class _Found:
-    """How many pairs were compared, the worst of them in both ways, and what departs most from the definition."""
-
-    pairs: int
-    worst: tuple[float, Pair]
-    renyi: tuple[float, Pair]
-    departure: Departure | None
-
-
-def _compare_neighbours(mechanism: Mechanism, trial: Trial) -> _Found:
-    """What comparing every input of one family with all its neighbours finds."""
-    laws = Laws(mechanism, trial.k, trial.epsilon, trial.family)
-    promised = laws.guarantee
-    pairs: list[tuple[Scores, Scores]] = []
-    ratios: list[float] = []
-    spreads: list[float] = []
-    for scores in trial.family.scores:
-        others = list(trial.family.neighbours(scores))
-        table = laws.table([scores, *others])
-        here, there = table.logs[0], table.logs[1:]
-        apart = log_ratios(here, there).max(axis=1) + table.off[0] + table.off[1:]
-        ratios += shares(apart, promised.epsilon).tolist()
-        spreads += divergences(here, there, promised.zcdp).tolist()
-        pairs += [(scores, other) for other in others]
-    worst, renyi = max(range(len(pairs)), key=ratios.__getitem__), max(range(len(pairs)), key=spreads.__getitem__)
-    inputs = dict.fromkeys(scores for pair in pairs for scores in pair)
-    departures = [found for found in (find_departure(laws, scores) for scores in inputs) if found is not None]
-    return _Found(
-        len(pairs),
-        (ratios[worst], laws.pair(*pairs[worst])),
-        (spreads[renyi], laws.pair(*pairs[renyi])),
-        max(departures, key=lambda one: one.size, default=None),
+def as_report(verdicts: Iterable[AnyVerdict]) -> Verification:
+    """Return one report of all verdicts."""
+    every = list(verdicts)
+    return Verification(
+        [verdict for verdict in every if isinstance(verdict, Verdict)],
+        [verdict for verdict in every if isinstance(verdict, CountVerdict)],
+        [verdict for verdict in every if isinstance(verdict, GroupVerdict)],
+        [verdict for verdict in every if isinstance(verdict, ValueVerdict)],
+        [verdict for verdict in every if isinstance(verdict, DiscoveryVerdict)],
     )
 
 
-def _figure(found: tuple[float, Pair]) -> float:
-    return found[0]
-
-
-def _mechanisms(given: Any) -> list[Mechanism]:
+def _parse_mechanisms(given: Any) -> list[Mechanism]:
     if given is None:
         return all_variants()
     if _looks_like_scores(given):
@@ -253,27 +246,14 @@ def _mechanisms(given: Any) -> list[Mechanism]:
 
 
 def _looks_like_scores(given: Any) -> bool:
-    """Whether something holds numbers, as a vector of scores or several of them do."""
+    """Return True for a vector of numbers, or for several."""
     if isinstance(given, Mapping) or hasattr(given, "dtype"):
         return True
     first = given[0] if isinstance(given, list | tuple) and given else None
     return isinstance(first, numbers.Number) or (first is not given and _looks_like_scores(first))
 
 
-def _sizes(mechanism: Mechanism, family: Family, k: int | None, deep: bool) -> tuple[int, ...]:
-    """The k for which the law can be had: the order of many items may have no formula, but all have none."""
-    longest = mechanism.longest_exact_order
-    whole = None if mechanism.releases_values else family.d
-    possible = [size for size in range(1, family.d + 1) if longest is None or size <= longest or size == whole]
-    if k is not None:
-        return (k,) if k in possible else ()
-    if mechanism.needs_integrals and family.d > 4 and not (deep and family.d == 5):
-        # Each law would be dozens of integrals.
-        return ()
-    return tuple(possible) if deep else tuple(size for size in _FEW[family.d] if size in possible)
-
-
-def _own(scores: Any) -> list[Family]:
+def _parse_families(scores: Any) -> list[Family]:
     try:
         vectors = tuple(tuple(exact(score, "scores") for score in vector) for vector in scores)
     except TypeError:
@@ -282,3 +262,16 @@ def _own(scores: Any) -> list[Family]:
     if len(lengths) != 1 or not 2 <= min(lengths) <= 6:
         raise InvalidValueError("scores must be vectors of one length, from 2 to 6")
     return [Family(vectors, "add-remove"), Family(vectors, "swap")]
+
+
+def _sizes(mechanism: Mechanism, family: Family, k: int | None, deep: bool) -> tuple[int, ...]:
+    """Return each k whose law can be computed; a long order has no formula, but all items need no order."""
+    longest = mechanism.longest_exact_order
+    whole = None if mechanism.releases_values else family.d
+    possible = [size for size in range(1, family.d + 1) if longest is None or size <= longest or size == whole]
+    if k is not None:
+        return (k,) if k in possible else ()
+    if mechanism.needs_integrals and family.d > 4 and not (deep and family.d == 5):
+        # Each law would take dozens of integrals.
+        return ()
+    return tuple(possible) if deep else tuple(size for size in _FEW[family.d] if size in possible)

@@ -1,10 +1,9 @@
-"""The exact law of what the caller of `top_k` sees, and how far two of them are apart.
+"""Compute the exact law of what the caller of `top_k` sees, compare two such laws, and judge them by the definition.
 
-The probabilities are balls (`discreet.evidence.law`), and every draw is taken through `top_k`'s own way from ranks to a
-release. Whatever the caller sees is an outcome: the items in the order they are listed in, and the released order. The
-input is handed over in rank order, as a `value_counts()` would be, so that an order that is echoed shows too.
-
-Two laws are compared as rows of log probabilities: by the largest log ratio, and by Renyi divergences.
+The probabilities are balls (`discreet.evidence.law`), and every draw goes through the code of `top_k` from ranks to a
+release. An outcome is everything that the caller sees. The input is in rank order, as a `value_counts()` would be, so
+that an order that is echoed shows too. A class size, a factor or a scale that is wrong for both neighbours alike leaves
+their ratio small; so every law is also compared with the definition, which shares no formula with the mechanisms.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -42,23 +42,121 @@ from discreet.sources.arrays.sorting import LARGE
 from discreet.sources.base import Source
 
 _BITS = 112
+"""The first precision of balls in bits, doubled until log probabilities are exact to `_WIDEST`."""
+
 _WIDEST = 1e-18
-"""How exactly log probabilities are wanted, and the precision that is tried first."""
+"""The largest radius of a log probability."""
 
 ORDERS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 """The Renyi orders at which zCDP is checked."""
 
 _NOTHING = 1e-12
-"""What counts as no difference where none is allowed."""
+"""Log ratios up to this size count as zero if epsilon is zero."""
+
+TOLERANCE = 1e-9
+"""The largest difference of log probabilities. The definition is computed in floats with errors of 1e-11."""
+
+MOST_OUTCOMES = 100_000
+"""The largest number of outcomes that are enumerated."""
+
+_SHARE = 0.1
+"""The least probability of a level, so that levels are few and small faults add up in them."""
+
+_BATCH = 100
+"""The number of releases that share one preparation. Nothing before the first random bit depends on chance."""
+
+_TURNS = ("small", "small", "buckets", "small", "small", "counted", "small", "small", "buckets", "small")
+"""The forms of input of successive batches.
+
+Large forms hide the scores among items that are practically never drawn. "buckets" makes the source sort its scores
+into buckets, "counted" makes it count them, and in both the drawn items are looked up in a large array.
+"""
+
+_APART = LARGE // 32
+"""The distance between the positions of two items in a large array."""
+
+_SURE, _DECOYS_SURE = 50.0, 20.0
+"""All decoys together are drawn with a probability below e^-50, those closest to the items with e^-20."""
+
+_SPREAD = 1000
+"""The distance between the scores of decoys that fill buckets."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """The laws of some inputs: log probabilities, a row for each, and how far each row may be off."""
+    """The laws of some inputs: a row of log probabilities for each, and the largest error of each row."""
 
     logs: Floats
     off: Floats
     outcomes: list[Outcome]
+
+
+@dataclass(frozen=True)
+class Input:
+    """Scores to draw releases from, and the terms of the releases.
+
+    Attributes
+    ----------
+    scores
+        The scores of items a, b, c, ....
+    k
+        The number of released items.
+    epsilon
+        The budget of each release.
+    mechanism
+        The mechanism.
+    sensitivity
+        The range of the change of a score by one added user.
+    adjacency
+        The adjacency of neighbouring inputs.
+    """
+
+    scores: Scores
+    k: int
+    epsilon: Fraction
+    mechanism: Mechanism
+    sensitivity: Sensitivity
+    adjacency: str
+
+    def request(self, source: Source | None = None) -> Request:
+        """Return the request for these scores, or for a source that holds them in another form."""
+        return make_request(
+            label_scores(self.scores) if source is None else source, self.k, self.epsilon,
+            mechanism=self.mechanism, sensitivity=self.sensitivity, adjacency=self.adjacency,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Departure:
+    """An outcome whose probability is not that of the definition.
+
+    Attributes
+    ----------
+    scores, k, epsilon, adjacency
+        The input and the terms of the release.
+    outcome
+        The outcome.
+    log_probability, defined
+        The log probability, and the one by definition.
+    """
+
+    scores: Scores
+    k: int
+    epsilon: Fraction
+    adjacency: str
+    outcome: Outcome
+    log_probability: float
+    defined: float
+
+    @property
+    def size(self) -> float:
+        """The distance between the two logarithms."""
+        return abs(self.log_probability - self.defined)
+
+    def __str__(self) -> str:
+        where = f"{format_scores(self.scores)}, k = {self.k}, {self.adjacency}, epsilon = {self.epsilon}"
+        both = f"has probability {_probability(self.log_probability)}, by definition {_probability(self.defined)}"
+        return f"{format_outcome(self.outcome)} {both}, at {where}"
 
 
 class Laws:
@@ -74,18 +172,18 @@ class Laws:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all these releases promise."""
+        """The guarantee of all these releases."""
         return self.request.guarantee
 
     def pair(self, scores: Scores, neighbour: Scores) -> Pair:
-        """The pair with the outcome at which it is worst."""
+        """Return the pair with the outcome of the largest ratio."""
         table = self.table([scores, neighbour])
         worst = int(log_ratios(table.logs[0], table.logs[1:])[0].argmax())
         outcome = table.outcomes[worst]
         return Pair(scores, neighbour, self.k, self.guarantee.epsilon, self.family.adjacency, outcome)
 
     def table(self, inputs: list[Scores]) -> Table:
-        """The laws of some inputs side by side; an outcome that an input cannot have has probability 0."""
+        """Return the laws of some inputs side by side; an outcome that an input cannot have has probability 0."""
         rows = [self.law(scores) for scores in inputs]
         outcomes = list(dict.fromkeys(outcome for row in rows for outcome in row))
         logs = np.full((len(rows), len(outcomes)), -np.inf)
@@ -98,35 +196,32 @@ class Laws:
         return Table(logs, off, outcomes)
 
     def law(self, scores: Scores) -> dict[Outcome, tuple[float, float]]:
-        """The log probability of everything that the caller can see, and how far it may be off."""
+        """Return the log probability of every outcome, and a bound on its error."""
         if scores not in self._known:
-            self._known[scores] = self._visible(scores)
+            source = self.source(scores)
+            self._known[scores] = enumerate_outcomes(lambda draw: self.release(scores, source, draw), self.k)
         return self._known[scores]
 
     def source(self, scores: Scores) -> ArraySource:
-        """The source that an input is handed over as."""
+        """Return the source of an input."""
         return array_source(label_scores(scores))
 
     def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Selection]) -> Release:
-        """What is released of the input behind `source` where `draw` selects."""
+        """Release the input behind `source` with the selection of `draw`."""
         return replace(self.request, source=source).draw(Randomness(draw))
-
-    def _visible(self, scores: Scores) -> dict[Outcome, tuple[float, float]]:
-        source = self.source(scores)
-        return enumerate_outcomes(lambda draw: self.release(scores, source, draw), self.k)
 
 
 def enumerate_outcomes(
     release: Callable[[Callable[[Prepared], Selection]], Release], k: int
 ) -> dict[Outcome, tuple[float, float]]:
-    """The log probability of everything that the caller can see, and how far it may be off.
+    """Return the log probability of every outcome, and a bound on its error.
 
     Parameters
     ----------
     release
-        What is released where a given function selects.
+        A function that makes a release with a given selection.
     k
-        How many ranks are chosen.
+        The number of selected ranks.
     """
     prepared: list[Prepared] = []
 
@@ -139,7 +234,7 @@ def enumerate_outcomes(
 
     first = observe(lambda _: Selection(np.arange(k)))
     if not prepared:
-        # Nothing was drawn: this is all there is to see.
+        # Without a draw there is one outcome.
         return {first: (0.0, 0.0)}
     logs: dict[Outcome, tuple[float, float]] = {}
     for drawn, (log_probability, off) in _floats(prepared[0]).items():
@@ -149,58 +244,58 @@ def enumerate_outcomes(
     return logs
 
 
-def outcome_of(release: Release) -> Outcome:
-    """What the caller sees of a release."""
-    order = release.chosen if release.order is None else tuple(release.order)
-    return (tuple(release.items), order) if release.counts is None else (tuple(release.items), order, *release.counts)
-
-
-def label_scores(scores: Scores) -> dict[str, int | Fraction]:
-    """Scores with labels a, b, c, ..., listed in rank order; counts as the whole numbers that users have."""
-    plain = [score.numerator if score.denominator == 1 else score for score in scores]
-    ranked = sorted(range(len(scores)), key=lambda item: (-scores[item], item))
-    return {label(item): plain[item] for item in ranked}
-
-
-def label(item: int) -> str:
-    """What the item at a position is called: a, b, c, ..."""
-    return chr(ord("a") + item)
-
-
 def _floats(prepared: Prepared) -> dict[tuple[int, ...], tuple[float, float]]:
-    """The law as floats, each with a bound on its distance from the true log probability."""
+    """Return the law as floats, each with a bound on its distance from the true log probability."""
     bits = _BITS
     while True:
         with precision(bits):
             exactly = law(prepared)
-        # A chance far below what the precision can tell from zero has no logarithm yet.
+        # A probability that the precision cannot tell from zero has no logarithm yet.
         if all(log.is_finite() and log.rad() < _WIDEST for log in exactly.values()):
             middles = {ranks: float(log.mid()) for ranks, log in exactly.items()}
             return {ranks: (middles[ranks], _WIDEST + 2.0**-52 * abs(middles[ranks])) for ranks in exactly}
         bits *= 2
 
 
+def outcome_of(release: Release) -> Outcome:
+    """Return everything that the caller sees of a release."""
+    order = release.chosen if release.order is None else tuple(release.order)
+    return (tuple(release.items), order) if release.counts is None else (tuple(release.items), order, *release.counts)
+
+
+def label_scores(scores: Scores) -> dict[str, int | Fraction]:
+    """Return scores under the labels a, b, c, ..., listed in rank order; integral scores as integers."""
+    plain = [score.numerator if score.denominator == 1 else score for score in scores]
+    ranked = sorted(range(len(scores)), key=lambda item: (-scores[item], item))
+    return {label(item): plain[item] for item in ranked}
+
+
+def label(item: int) -> str:
+    """Return the label of the item at a position: a, b, c, ..."""
+    return chr(ord("a") + item)
+
+
 def log_ratios(here: Floats, there: Floats) -> Floats:
-    """How far log probabilities are apart, outcome by outcome; infinitely where only one is possible."""
+    """Return the absolute differences of log probabilities; infinite if only one outcome is possible."""
     return np.abs(signed_log_ratios(here, there))
 
 
 def signed_log_ratios(here: Floats, there: Floats) -> Floats:
-    """By how much log probabilities are above others, outcome by outcome; 0 where neither is possible."""
+    """Return the differences of log probabilities; 0 if neither outcome is possible."""
     with np.errstate(invalid="ignore"):
         above = here - there
     return np.where(np.isnan(above), 0.0, above)
 
 
 def shares(ratios: Floats, epsilon: Fraction) -> Floats:
-    """Log ratios as shares of epsilon; where epsilon is zero, any ratio is infinitely much of it."""
+    """Return log ratios as shares of epsilon; if epsilon is zero, any ratio is infinite."""
     if epsilon == 0:
         return np.where(ratios > _NOTHING, np.inf, 0.0)
     return ratios / float(epsilon)
 
 
 def divergences(here: Floats, there: Floats, zcdp: Fraction) -> Floats:
-    """The largest of D_a / (rho a) over the orders a and both directions, for each row of `there`."""
+    """Return the largest of D_a / (rho a) over the orders a and both directions, for each row of `there`."""
     worst = np.zeros(len(there))
     for order in ORDERS:
         for p, q in ((here, there), (there, here)):
@@ -212,7 +307,7 @@ def divergences(here: Floats, there: Floats, zcdp: Fraction) -> Floats:
 
 
 def renyi(p: Floats, q: Floats, order: float) -> Floats:
-    """The Renyi divergence of some order, of rows of log probabilities; the Kullback-Leibler one for order 1."""
+    """Return the Renyi divergence of an order between rows of log probabilities; Kullback-Leibler for order 1."""
     with np.errstate(invalid="ignore", over="ignore"):
         if order == 1.0:
             terms = np.exp(p) * (p - q)
@@ -221,213 +316,11 @@ def renyi(p: Floats, q: Floats, order: float) -> Floats:
         return np.asarray(np.log(terms.sum(axis=1)) / (order - 1.0))
 
 
-# Many releases of one input, by the code that `top_k` runs.
-#
-# What is done before the first random bit (sort the scores, cut the classes into boxes) has one outcome, so a batch of
-# draws shares it: the first release of a batch comes from `top_k` itself, the others from what it calls. Some batches
-# hand the same scores over among so many hopeless items that they are put into buckets, or counted, and that the chosen
-# ones are looked up in a large array.
-
-_BATCH = 100
-_TURNS = ("small", "small", "buckets", "small", "small", "counted", "small", "small", "buckets", "small")
-"""The form in which a batch hands the scores over, in turn."""
-
-_APART = LARGE // 32
-"""How far apart the items are in a large array."""
-
-_SURE, _DECOYS_SURE = 50.0, 20.0
-"""All hopeless items together are drawn with a probability below e^-50, a set of decoys and others with e^-20."""
-
-_SPREAD = 1000
-"""The distance between the scores of hopeless items that are to fill buckets."""
-
-
-@dataclass(frozen=True)
-class Input:
-    """Scores that releases are drawn from, and what those promise.
-
-    Attributes
-    ----------
-    scores
-        The scores of items a, b, c, ....
-    k
-        How many items are released.
-    epsilon
-        The budget of each release.
-    mechanism
-        How they are drawn.
-    sensitivity
-        How far adding one user can move a score.
-    adjacency
-        What two neighbouring inputs differ by.
-    """
-
-    scores: Scores
-    k: int
-    epsilon: Fraction
-    mechanism: Mechanism
-    sensitivity: Sensitivity
-    adjacency: str
-
-    def request(self, source: Source | None = None) -> Request:
-        """What is asked of these scores, or of a source that hands them over in another form."""
-        return make_request(
-            label_scores(self.scores) if source is None else source, self.k, self.epsilon,
-            mechanism=self.mechanism, sensitivity=self.sensitivity, adjacency=self.adjacency,
-        )  # fmt: skip
-
-
-def releases(drawn_from: Input, entropy: Entropy, forms: tuple[str, ...] = ("small",)) -> Iterator[tuple[str, Outcome]]:
-    """What is seen of one release after the other, without end, each with its form; the forms of batches take turns."""
-    while True:
-        for form in forms:
-            yield from ((form, outcome) for outcome in _batch(drawn_from, form, entropy))
-
-
-def forms_of(drawn_from: Input) -> tuple[str, ...]:
-    """The forms that do not change the law: all, unless there is no score so low that it is hopeless."""
-    is_whole = all(score.denominator == 1 for score in drawn_from.scores)
-    fits = is_whole and drawn_from.k < len(drawn_from.scores) and _gap(drawn_from, _SURE) < 2.0**60
-    return _TURNS if fits else ("small",)
-
-
-def _gap(drawn_from: Input, sure: float) -> float:
-    """How far below all others the scores of so many items have to be that are next to never drawn; inf if never."""
-    weight = _weight(drawn_from)
-    # At most LARGE^k sets or sequences hold such an item, and noise that makes up for x has a chance of about e^-x.
-    return (drawn_from.k * math.log(LARGE) + sure) / float(weight) if weight else math.inf
-
-
-def _weight(drawn_from: Input) -> Fraction:
-    """What one unit of the score of the worst item costs, in units of noise."""
-    limit = drawn_from.sensitivity
-    s = definition.scale(drawn_from.epsilon, limit.down, limit.up, drawn_from.adjacency)
-    return drawn_from.mechanism.unit_cost(s, drawn_from.k)
-
-
-def _batch(drawn_from: Input, form: str, entropy: Entropy) -> Iterator[Outcome]:
-    source = source_of(drawn_from, form)
-    front_door = topk.top_k(
-        source,
-        drawn_from.k,
-        drawn_from.epsilon,
-        mechanism=drawn_from.mechanism,
-        sensitivity=drawn_from.sensitivity,
-        adjacency=drawn_from.adjacency,
-        rng=entropy,
-    )
-    yield _observe_draw(front_door, form)
-    request, draw = drawn_from.request(source), _draw_from_first(entropy)
-    for _ in range(_BATCH - 1):
-        yield _observe_draw(request.draw(Randomness(draw)), form)
-
-
-def _draw_from_first(entropy: Entropy) -> Callable[[Prepared], Selection]:
-    """Draws from the first of several equal preparations, which has its boxes already."""
-    first: list[Prepared] = []
-
-    def draw(prepared: Prepared) -> Selection:
-        first.append(prepared)
-        del first[1:]
-        return first[0].select(entropy)
-
-    return draw
-
-
-def source_of(drawn_from: Input, form: str) -> ArraySource:
-    """The source that hands the scores over in some form."""
-    if form == "small":
-        return array_source(label_scores(drawn_from.scores))
-    lowest, height = min(drawn_from.scores), math.ceil(_gap(drawn_from, _SURE))
-    # Equal small scores are counted, and scores that are far apart fill buckets.
-    scores = -_SPREAD * np.arange(LARGE) if form == "buckets" else np.zeros(LARGE, np.int64)
-    scores[_APART // 2 :: _APART] = height - math.ceil(_gap(drawn_from, _DECOYS_SURE))
-    for i, score in enumerate(drawn_from.scores):
-        scores[i * _APART] = height + int(score - lowest)
-    return HeldScores(*vars(array_source(scores)).values())
-
-
-class HeldScores(ArraySource):
-    """Scores that stand still, whose tally is made once for many draws."""
-
-    @cached_property
-    def _held(self) -> Tally:
-        return super().tally()
-
-    def tally(self) -> Tally:
-        return self._held
-
-
-def _observe_draw(release: Release, form: str) -> Outcome:
-    """What is seen of a release, with the items of a large array under their letters.
-
-    Values that come with a selection have a law of their own (`discreet.evidence.counts`).
-    """
-    release = replace(release, counts=None)
-    if form == "small":
-        return outcome_of(release)
-
-    def name_items(positions: list[Any]) -> list[Any]:
-        # What is no item of the small input is left as it is: it cannot be drawn, and will be noticed.
-        return [label(at // _APART) if at % _APART == 0 else at for at in positions]
-
-    order = None if release.order is None else name_items(release.order)
-    return outcome_of(replace(release, items=name_items(release.items), order=order))
-
-
-# What the definition expects a caller of `top_k` to see, and what departs from it.
-#
-# It comes from `discreet.evidence.definition` alone, so that no formula of the mechanisms can vouch for itself. That
-# neighbouring laws are close says nothing of a class size, a factor or a scale that is wrong on both sides alike. So
-# `verify` compares every law with the expected one, outcome by outcome, and `audit` holds its counts against it.
-
-TOLERANCE = 1e-9
-"""How far log probabilities may be apart: the definition is computed in floats, with errors a hundred times smaller."""
-
-MOST_OUTCOMES = 100_000
-"""Up to how many outcomes are enumerated."""
-
-_SHARE = 0.1
-"""How much of the probability a level has at least, so that levels are few and small faults add up in them."""
-
-
-@dataclass(frozen=True)
-class Departure:
-    """An outcome whose probability is not that of the definition.
-
-    Attributes
-    ----------
-    scores, k, epsilon, adjacency
-        Where.
-    outcome
-        What is seen.
-    log_probability, defined
-        The logarithms of its probability, and of the one that the definition gives it.
-    """
-
-    scores: Scores
-    k: int
-    epsilon: Fraction
-    adjacency: str
-    outcome: Outcome
-    log_probability: float
-    defined: float
-
-    @property
-    def size(self) -> float:
-        """How far the two logarithms are apart."""
-        return abs(self.log_probability - self.defined)
-
-    def __str__(self) -> str:
-        where = f"{format_scores(self.scores)}, k = {self.k}, {self.adjacency}, epsilon = {self.epsilon}"
-        both = f"has probability {_probability(self.log_probability)}, by definition {_probability(self.defined)}"
-        return f"{format_outcome(self.outcome)} {both}, at {where}"
-
-
 def find_departure(laws: Laws, scores: Scores) -> Departure | None:
-    """The outcome of an input that departs most from the definition, None where all have its probability."""
+    """Return the outcome of an input that departs most from the definition, None if all agree."""
     found = {outcome: log for outcome, (log, _) in laws.law(scores).items()}
-    defined = defined_law(laws, scores)
+    given = laws.guarantee.mechanism, scores, laws.k, laws.epsilon, laws.family.sensitivity, laws.family.adjacency
+    defined = visible_law(*given)
     worst: Departure | None = None
     for outcome in dict.fromkeys([*defined, *found]):
         pair = found.get(outcome, -math.inf), defined.get(outcome, -math.inf)
@@ -437,12 +330,6 @@ def find_departure(laws: Laws, scores: Scores) -> Departure | None:
         if worst is None or one.size > worst.size:
             worst = one
     return worst
-
-
-def defined_law(laws: Laws, scores: Scores) -> dict[Outcome, float]:
-    """The log probability that the definition gives everything that the caller can see."""
-    family = laws.family
-    return visible_law(laws.guarantee.mechanism, scores, laws.k, laws.epsilon, family.sensitivity, family.adjacency)
 
 
 def visible_law(
@@ -455,31 +342,31 @@ def visible_law(
     *,
     as_sets: bool = False,
 ) -> dict[Outcome, float]:
-    """The same, from all that the law depends on; `limit` is how far adding one user can move a score.
+    """Return the log probability of every outcome by definition; `limit` bounds the change of a score by one user.
 
-    With `as_sets` it is that of what is seen but for its order.
+    With `as_sets` outcomes have no order.
     """
     if k == len(scores) and not mechanism.releases_values:
-        # All items are released, without an order.
-        return {_observe(tuple(range(k)), False): 0.0}
+        # A release of all items has no order.
+        return {_observe_drawn(tuple(range(k)), False): 0.0}
     check_defined(mechanism)
     given = to_dict(mechanism), scores, k, epsilon, limit.down, limit.up, adjacency
     law = definition.law(*given, as_sets=as_sets, items=limit.items)
-    return {_observe(positions, mechanism.ordered and not as_sets): log for positions, log in law.items()}
+    return {_observe_drawn(positions, mechanism.ordered and not as_sets): log for positions, log in law.items()}
+
+
+def _observe_drawn(drawn: tuple[Any, ...], ordered: bool) -> Outcome:
+    # A mechanism that chooses between candidates names the chosen one, and has no order.
+    chosen, positions = (drawn[0], drawn[1:]) if drawn and isinstance(drawn[0], str) else (None, drawn)
+    return tuple(map(label, sorted(positions))), tuple(map(label, positions)) if ordered else chosen
 
 
 def check_defined(mechanism: Mechanism) -> None:
-    """Raises unless the definition knows the noise of a mechanism."""
+    """Raise unless the definition knows the noise of a mechanism."""
     name = noise_of(mechanism).name
     if name not in definition.LOG_PDF:
         known = ", ".join(definition.LOG_PDF)
         raise InvalidValueError(f"noise must be one that the definition knows, {known}, not {quote(name)}")
-
-
-def _observe(drawn: tuple[Any, ...], ordered: bool) -> Outcome:
-    # A mechanism that chooses between candidates says which, and no order.
-    chosen, positions = (drawn[0], drawn[1:]) if drawn and isinstance(drawn[0], str) else (None, drawn)
-    return tuple(map(label, sorted(positions))), tuple(map(label, positions)) if ordered else chosen
 
 
 def _probability(log: float) -> str:
@@ -488,24 +375,26 @@ def _probability(log: float) -> str:
 
 @dataclass(frozen=True)
 class ExpectedLaw:
-    """The law of what is seen.
+    """The law of an outcome by definition.
 
     Attributes
     ----------
     probabilities
         The probability of every outcome.
     sees_order
-        Whether outcomes have their order; that of many items may have no single integral.
+        True if outcomes have their order; the order of many items may have no single integral.
     """
 
     probabilities: dict[Outcome, float]
     sees_order: bool = True
 
     def fits(self, counts: Mapping[Any, int]) -> list[float]:
-        """The probability of counts at least as far from the law as these: outcome by outcome, and level by level."""
+        """Return the p-values of counts under the law: outcome by outcome, and level by level."""
         seen: Counter[Any] = Counter()
         for outcome, times in counts.items():
-            seen[outcome if self.sees_order else _without_order(outcome)] += times
+            if not self.sees_order and isinstance(outcome, tuple) and len(outcome) > 1:
+                outcome = (outcome[0], None, *outcome[2:])
+            seen[outcome] += times
         levels: Counter[Any] = Counter()
         for outcome, times in seen.items():
             levels[self._level.get(outcome, -1)] += times
@@ -516,7 +405,7 @@ class ExpectedLaw:
 
     @cached_property
     def _level(self) -> dict[Outcome, int]:
-        """The outcomes by falling probability, cut where a tenth has been reached; the equally likely stay together."""
+        """Number the outcomes by levels of falling probability; equally likely outcomes share a level."""
         level, share, before = 0, 0.0, 0.0
         levels = {}
         for outcome, chance in sorted(self.probabilities.items(), key=lambda one: -one[1]):
@@ -528,7 +417,7 @@ class ExpectedLaw:
 
 
 def expected_law(drawn_from: Input) -> ExpectedLaw:
-    """The law of a release of some input, by the definition."""
+    """Return the law of a release of some input by definition."""
     scores, k, mechanism = drawn_from.scores, drawn_from.k, drawn_from.mechanism
     promised = drawn_from.epsilon, drawn_from.sensitivity, drawn_from.adjacency
     as_sets = k < len(scores) and _has_sets_alone(mechanism, k)
@@ -537,13 +426,13 @@ def expected_law(drawn_from: Input) -> ExpectedLaw:
 
 
 def count_outcomes(mechanism: Mechanism, d: int, k: int) -> int:
-    """How many outcomes there are to enumerate."""
+    """Return the number of outcomes to enumerate."""
     is_set = not mechanism.ordered or _has_sets_alone(mechanism, k)
     return math.comb(d, k) if is_set else math.perm(d, k)
 
 
 def check_enumerable(mechanism: Mechanism, d: int, k: int) -> None:
-    """Raises where there are more outcomes than can be enumerated."""
+    """Raise if there are more outcomes than can be enumerated."""
     if count_outcomes(mechanism, d, k) > MOST_OUTCOMES:
         raise InvalidValueError(
             f"k must leave at most {MOST_OUTCOMES:,} outcomes to enumerate, and {quote(k)} of {d} items by "
@@ -555,5 +444,82 @@ def _has_sets_alone(mechanism: Mechanism, k: int) -> bool:
     return mechanism.longest_exact_order is not None and k > mechanism.longest_exact_order
 
 
-def _without_order(outcome: Any) -> Any:
-    return (outcome[0], None, *outcome[2:]) if isinstance(outcome, tuple) and len(outcome) > 1 else outcome
+def releases(drawn_from: Input, entropy: Entropy, forms: tuple[str, ...] = ("small",)) -> Iterator[tuple[str, Outcome]]:
+    """Yield outcomes of releases without end, each with its form; batches of releases cycle through the forms.
+
+    The first release of a batch comes from `top_k` itself, the others from the functions that it calls.
+    """
+    for form in cycle(forms):
+        source = source_of(drawn_from, form)
+        first = topk.top_k(
+            source, drawn_from.k, drawn_from.epsilon, mechanism=drawn_from.mechanism,
+            sensitivity=drawn_from.sensitivity, adjacency=drawn_from.adjacency, rng=entropy,
+        )  # fmt: skip
+        yield form, _observe_form(first, form)
+        request, prepared = drawn_from.request(source), list[Prepared]()
+
+        def draw(ready: Prepared, prepared: list[Prepared] = prepared) -> Selection:
+            # All preparations of a batch are equal, and the first has its boxes already.
+            prepared.append(ready)
+            del prepared[1:]
+            return prepared[0].select(entropy)
+
+        for _ in range(_BATCH - 1):
+            yield form, _observe_form(request.draw(Randomness(draw)), form)
+
+
+def forms_of(drawn_from: Input) -> tuple[str, ...]:
+    """Return the forms that keep the law: all, unless no score is low enough for a decoy."""
+    is_whole = all(score.denominator == 1 for score in drawn_from.scores)
+    fits = is_whole and drawn_from.k < len(drawn_from.scores) and _gap(drawn_from, _SURE) < 2.0**60
+    return _TURNS if fits else ("small",)
+
+
+def _gap(drawn_from: Input, sure: float) -> float:
+    """Return the distance below all others at which decoys are practically never drawn; inf if there is none."""
+    limit = drawn_from.sensitivity
+    s = definition.scale(drawn_from.epsilon, limit.down, limit.up, drawn_from.adjacency)
+    weight = drawn_from.mechanism.unit_cost(s, drawn_from.k)
+    # At most LARGE^k sets or sequences hold such an item, and noise makes up for x with probability about e^-x.
+    return (drawn_from.k * math.log(LARGE) + sure) / float(weight) if weight else math.inf
+
+
+def source_of(drawn_from: Input, form: str) -> ArraySource:
+    """Return the source of an input in some form."""
+    if form == "small":
+        return array_source(label_scores(drawn_from.scores))
+    lowest, height = min(drawn_from.scores), math.ceil(_gap(drawn_from, _SURE))
+    # Equal small scores are counted, and scores far apart are sorted into buckets.
+    scores = -_SPREAD * np.arange(LARGE) if form == "buckets" else np.zeros(LARGE, np.int64)
+    scores[_APART // 2 :: _APART] = height - math.ceil(_gap(drawn_from, _DECOYS_SURE))
+    for i, score in enumerate(drawn_from.scores):
+        scores[i * _APART] = height + int(score - lowest)
+    return HeldScores(*vars(array_source(scores)).values())
+
+
+class HeldScores(ArraySource):
+    """Scores whose tally is made once for many draws."""
+
+    @cached_property
+    def _held(self) -> Tally:
+        return super().tally()
+
+    def tally(self) -> Tally:
+        return self._held
+
+
+def _observe_form(release: Release, form: str) -> Outcome:
+    """Return the outcome of a release, with the items of a large array under their labels.
+
+    Values of a histogram are left out; `discreet.evidence.counts` verifies their law.
+    """
+    release = replace(release, counts=None)
+    if form == "small":
+        return outcome_of(release)
+
+    def name_items(positions: list[Any]) -> list[Any]:
+        # An item that is not of the small input keeps its position, which shows as an impossible outcome.
+        return [label(at // _APART) if at % _APART == 0 else at for at in positions]
+
+    order = None if release.order is None else name_items(release.order)
+    return outcome_of(replace(release, items=name_items(release.items), order=order))

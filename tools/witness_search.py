@@ -1,11 +1,11 @@
-"""Which pair of small neighbouring inputs comes closest to epsilon: a plain search, done once for each mechanism.
+"""Search for the pair of small neighbouring inputs that comes closest to epsilon, once for each mechanism.
 
-Random starts and hill climbing over k, epsilon, whole scores and the items that one more user touches. It looks at the
-definition alone, which is quick and knows nothing of the mechanisms.
+    python tools/witness_search.py              all rows of `verify --all`: prints evidence/witnesses.json
+    python tools/witness_search.py laplace      the rows of one noise
+    python tools/witness_search.py 0 7          the first row and the eighth
 
-    python -m discreet.evidence.search              for all that `verify --all` covers: prints witnesses.json
-    python -m discreet.evidence.search laplace      for the rows of one noise
-    python -m discreet.evidence.search 0 7          for the first row and the eighth
+The search uses random starts and hill climbing over k, epsilon, integer scores and the items of one more user. It
+computes laws by the definition alone, which is quick and independent of the mechanisms.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ from discreet.mechanisms.registry import all_variants, to_dict
 
 _EPSILONS = tuple(map(Fraction, ("1/10", "1/4", "1/2", "1", "2", "4")))
 _HIGHEST = 24
+"""The largest score that the search tries."""
 _LEVELS = 5
-"""How many different scores a pair may have: more of them make more different losses, each with an integral."""
+"""The most different scores in a pair. More of them make more different losses, each with an integral."""
 _ENOUGH = 0.999
-"""A pair that comes so close to epsilon is as good as any: of such, the one with fewest outcomes is taken."""
-
+"""A climb ends at this share of epsilon. Among such pairs the one with the fewest outcomes wins."""
 _STARTS, _PATIENCE = 16, 120
+"""The number of climbs, and the number of steps without improvement after which a climb ends."""
 
 Shape = tuple[int, int]
-"""How many items there are, and how many are released."""
+"""The number of items, and the number of released ones."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One input, and which items one more user touches."""
+    """An input, and a 1 for each item that one more user touches."""
 
     k: int
     epsilon: Fraction
@@ -48,12 +49,12 @@ class Candidate:
 
     @property
     def neighbour(self) -> tuple[int, ...]:
-        """The input with the user."""
+        """The input with the user added."""
         return tuple(score + more for score, more in zip(self.scores, self.touched, strict=True))
 
 
 def search(mechanism: Mechanism, starts: int, patience: int, seed: int = 0) -> Witness:
-    """The pair closest to epsilon that so many climbs find, each of which ends after so many steps in vain."""
+    """Return the pair closest to epsilon found by `starts` climbs of at most `patience` steps without improvement."""
     generator = random.Random(f"{mechanism!r} {seed}")  # noqa: S311
     best, share = None, -math.inf
     for start in _starts(mechanism, starts, generator):
@@ -69,7 +70,7 @@ def search(mechanism: Mechanism, starts: int, patience: int, seed: int = 0) -> W
 
 
 def share_of_epsilon(mechanism: Mechanism, candidate: Candidate) -> float:
-    """The largest log ratio of the two laws, by the definition, as a share of epsilon."""
+    """Return the largest log ratio of the two laws, by the definition, as a share of epsilon."""
     here, there = (
         definition.law(
             to_dict(mechanism), scores, candidate.k, candidate.epsilon, items=_few_items(mechanism, candidate)
@@ -80,7 +81,7 @@ def share_of_epsilon(mechanism: Mechanism, candidate: Candidate) -> float:
 
 
 def _few_items(mechanism: Mechanism, candidate: Candidate) -> int | None:
-    """How many items a user touches at most, where the mechanism goes by that: as many as this one does."""
+    """Return the bound on the items of a user, for a mechanism that needs one: the number this user touches."""
     return max(1, sum(candidate.touched)) if mechanism.releases_values else None
 
 
@@ -100,7 +101,7 @@ def _climb(mechanism: Mechanism, start: Candidate, patience: int, generator: ran
 
 
 def _mutate(candidate: Candidate, generator: random.Random) -> Candidate:
-    """A candidate with one, two or three parts of it changed."""
+    """Return the candidate with one, two or three of its parts changed."""
     for _ in range(generator.choice((1, 1, 2, 3))):
         i = generator.randrange(len(candidate.scores) + 1)
         if i == len(candidate.scores):
@@ -118,7 +119,7 @@ def _with(values: tuple[int, ...], i: int, value: int) -> tuple[int, ...]:
 
 
 def _starts(mechanism: Mechanism, count: int, generator: random.Random) -> Iterator[Candidate]:
-    """Candidates of few different scores: by turns of one of the smallest shapes, and of one of the largest."""
+    """Yield candidates with few different scores, alternately of one of the smallest and one of the largest shapes."""
     shapes = sorted(_shapes(mechanism), key=lambda shape: outcomes(mechanism, shape))
     for number in range(count):
         d, k = generator.choice(shapes[:6] if number % 2 == 0 else shapes[-6:])
@@ -132,17 +133,17 @@ def _starts(mechanism: Mechanism, count: int, generator: random.Random) -> Itera
 
 
 def _shapes(mechanism: Mechanism) -> list[Shape]:
-    """The shapes that can be enumerated in the time there is, integrals included."""
+    """Return the shapes whose laws can be enumerated quickly, integrals included."""
     if mechanism.form is Form.CANDIDATES and mechanism.needs_integrals:
-        # The sets of a fallback are integrals, one for each kind.
+        # Each set of a fallback needs an integral.
         every, most = [(d, k) for d in range(2, 6) for k in range(1, d)], 10
     elif not mechanism.ordered:
         every, most = [(d, k) for d in range(2, 11) for k in range(1, d)], 260
     elif mechanism.form is Form.LOSSES:
-        # The weight is spread over sequences, and only where these are many can most of it move away from one.
+        # Only with many sequences can most of the weight move away from one of them.
         every, most = [(d, k) for d in range(3, 28) for k in range(2, d)], 720
     else:
-        # From two items on, so that what is done with k counts.
+        # At least two items, so that the factor k matters.
         longest = 4 if mechanism.longest_exact_order is None else mechanism.longest_exact_order
         every = [(d, k) for d in range(3, 8) for k in range(2, min(d, longest + 1))]
         most = 24 if mechanism.needs_integrals else 260
@@ -150,17 +151,17 @@ def _shapes(mechanism: Mechanism) -> list[Shape]:
 
 
 def outcomes(mechanism: Mechanism, shape: Shape) -> int:
-    """How many sets or sequences there are."""
+    """Return the number of sets or sequences."""
     return (math.perm if mechanism.ordered else math.comb)(*shape)
 
 
 def _worth(candidate: Candidate, share: float, mechanism: Mechanism) -> float:
-    """The share, and of equal ones the fewer outcomes."""
+    """Return the share of epsilon, less a little for each outcome."""
     return min(share, _ENOUGH) - 1e-6 * outcomes(mechanism, (len(candidate.scores), candidate.k))
 
 
 def main() -> None:
-    """Prints the best witness of every mechanism, or of those whose noise or number is given."""
+    """Print the best witness of every mechanism, or of those whose noise or number is given."""
     before = "{\n"
     for number, mechanism in enumerate(all_variants()):
         if len(sys.argv) == 1 or {str(number), noise_of(mechanism).name} & set(sys.argv[1:]):
