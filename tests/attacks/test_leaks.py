@@ -402,6 +402,7 @@ def test_the_parts_of_a_lookup_show_no_score(monkeypatch):
 
 
 PUBLIC = {
+    "Discovered",
     "Grid",
     "Integers",
     "ListNames",
@@ -525,7 +526,7 @@ def test_what_is_kept_of_a_release_is_by_public_numbers_alone():
     """The same k and d, and other scores: nothing new is kept, which a later release could be timed by."""
     caches = [
         found
-        for module in ("nested", "nested_plan", "sizes")
+        for module in ("nested", "nested_grid")
         for found in vars(importlib.import_module(f"discreet.exact.{module}")).values()
         if hasattr(found, "cache_info")
     ]

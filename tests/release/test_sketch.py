@@ -256,7 +256,7 @@ def test_what_is_computed_from_it_says_what_it_cost():
         assert cost in told
         assert "NOT private" not in told
     page = plan.page()
-    assert "Computed from a sketch that cost epsilon&nbsp;=&nbsp;0.25.</footer>" in page
+    assert "Computed from a sketch that cost epsilon\u00a0=\u00a00.25.</footer>" in page
     assert "not private" not in page.lower()
 
 

@@ -41,7 +41,7 @@ from discreet.sources.base import AnySource, Source
 from discreet.sources.scores import as_source
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Randomness:
     """The random choices of one release.
 
@@ -73,7 +73,7 @@ class Randomness:
         return cls(select, partial(sample_discrete_laplace, entropy), entropy, rng is None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Drawn:
     """The outcome of a draw on a tally.
 

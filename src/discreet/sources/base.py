@@ -93,7 +93,7 @@ def refuse_curve() -> InvalidTypeError:
     return InvalidTypeError("scores must have items to release, and a Sketch has none: it is for planning a release")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Snapshot:
     """The scores of a source at one time, valid inside the block of `Source.snapshot`."""
 
