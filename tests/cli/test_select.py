@@ -568,7 +568,7 @@ def test_internal_errors_show_nothing_private(call, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError(f"secret {SCORES['dune']}")
 
-    monkeypatch.setattr(select, "release_from", broken)
+    monkeypatch.setattr(select, "Delivery", broken)
     code, out, err = call(*SELECT)
     hint = "DISCREET_DEBUG=1 shows the traceback, which may contain private data"
     assert (code, out, err) == (1, "", f"discreet: an internal error occurred (RuntimeError); {hint}\n")

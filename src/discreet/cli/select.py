@@ -191,7 +191,7 @@ def select(
     .npy file and in a JSON list the items are positions, counted from 0; where the scores are sorted, positions are
     ranks and tell about scores. Where nobody has a list, --discover finds the items in events, for a delta.
     """
-    # Everything public is checked before the scores or the events are read.
+    # Options are checked before the scores or the events are read; the budget is checked when it is charged.
     drawn_by = parse_mechanism(mechanism)
     k, shape, epsilon = parse_count(release.k), parse_format(output, FORMATS), positive(release.epsilon, "epsilon")
     counts = None if release.counts is None else positive(release.counts, "counts")

@@ -65,7 +65,8 @@ class Delivery:
             finally:
                 # An interrupted wait must not leave the ledger unlocked.
                 if charge is not None and record is not None:
-                    charge.lock(record)
+                    with self._padding.delay_errors():
+                        charge.lock(record)
         if error is not None:
             if isinstance(error, Exception):
                 self._padding.wait()

@@ -258,7 +258,8 @@ def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> li
         listed.close()
     check_presence(GROUPS, rows.num_rows, sum(column.null_count for column in rows.columns))
     # Files and frames have an order of rows. Tables of an engine may have none and are sorted.
-    if type(given).__module__.partition(".")[0] in ("ibis", "pyspark"):
+    package = type(given).__module__.partition(".")[0]
+    if package in ("ibis", "pyspark"):
         fields = [field.with_type(pa.uint8()) if pa.types.is_boolean(field.type) else field for field in rows.schema]
         keys = [(name, "ascending") for name in rows.column_names]
         rows = rows.take(pc.sort_indices(rows.cast(pa.schema(fields)), keys))
