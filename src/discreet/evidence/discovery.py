@@ -71,13 +71,13 @@ _BITS = 112
 """The precision of balls in bits, more than twice that of a float."""
 
 _KEY, _LARGEST_DELTA, _REPEATED = "00c0ffee00c0ffee", Fraction(1, 10**3), 6
-"""The key of the hashes, the largest delta, and the number of rows for each touch, so that rows are not users."""
+"""The key of the hashes, the largest delta, and the rows of each touch: several, so that rows differ from users."""
 
 _RATE, _DELTA = Fraction(4), Fraction(1, 10**3)
 """A rate and a delta at which few users are enough, so that every short string of bits can be walked."""
 
 _RUNS = 1000
-"""The number of bit strings that are walked."""
+"""The number of bit strings that are walked. They decide 99.75% of the probability."""
 
 
 @dataclass(frozen=True)
