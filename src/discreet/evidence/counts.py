@@ -38,7 +38,7 @@ _VECTORS = whole(3, 2, 2, 0), whole(1, 1, 1, 1)
 """The inputs of releases with counts."""
 
 _RATES, _RUNS = (Fraction(1), Fraction(1, 2)), 4000
-"""The rates of noise whose draws are walked, and the number of bit strings, which decide 83% and 71% of the probability."""
+"""The rates whose noise is walked, and the number of bit strings; they decide 83% and 71% of the probability."""
 
 _MARK = 10**6
 """More steps than any score of a small input."""

@@ -476,7 +476,7 @@ def forms_of(drawn_from: Input) -> tuple[str, ...]:
 
 
 def _gap(drawn_from: Input, sure: float) -> float:
-    """Return the distance below all others at which items are drawn with probability below e^-sure; inf if there is none."""
+    """Return the gap below which items are drawn with probability below e^-sure; inf if there is none."""
     limit = drawn_from.sensitivity
     s = definition.scale(drawn_from.epsilon, limit.down, limit.up, drawn_from.adjacency)
     weight = drawn_from.mechanism.unit_cost(s, drawn_from.k)
