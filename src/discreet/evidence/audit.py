@@ -302,15 +302,13 @@ def long_input(mechanism: Mechanism, k: int | None, epsilon: Fraction, adjacency
     low, high = 0, _HIGHEST
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _top_chance(lift(middle)) < 0.5 else (low, middle)
+        lifted = lift(middle)
+        highest = sorted(range(len(lifted.scores)), key=lifted.scores.__getitem__)[-size:]
+        top = tuple(sorted(label(item) for item in highest))
+        law = expected_law(lifted).probabilities
+        chance = sum(chance for outcome, chance in law.items() if outcome[0] == top)
+        low, high = (middle, high) if chance < 0.5 else (low, middle)
     return lift(high)
-
-
-def _top_chance(drawn_from: Input) -> float:
-    """Return the probability that the k highest are released, in any order."""
-    highest = sorted(range(len(drawn_from.scores)), key=drawn_from.scores.__getitem__)[-drawn_from.k :]
-    top = tuple(sorted(label(item) for item in highest))
-    return sum(chance for outcome, chance in expected_law(drawn_from).probabilities.items() if outcome[0] == top)
 
 
 def _judge(
@@ -417,7 +415,7 @@ class _Drawing:
             outcomes: Iterator[tuple[str, Any]] = releases(drawn_from, self.entropy, forms)
         else:
             mapping = label_scores(drawn_from.scores)
-            outcomes = (("small", _observe(self.sampler(given), len(mapping))) for given in repeat(mapping))
+            outcomes = (("small", _observe_result(self.sampler(given), len(mapping))) for given in repeat(mapping))
         for outcome in outcomes:
             yield outcome
             self.step()
@@ -434,7 +432,7 @@ def _release_by(own: Sampler, k: int, epsilon: Fraction, entropy: Entropy) -> Re
     return release
 
 
-def _observe(result: Any, d: int) -> Any:
+def _observe_result(result: Any, d: int) -> Any:
     """Return what is seen of a release, with counts and a wrong size of the domain; other values are unchanged."""
     if not isinstance(result, Release):
         return result

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from functools import lru_cache, partial, singledispatch
+from functools import lru_cache, singledispatch
 from itertools import combinations, permutations, product
 from math import prod
 from typing import Any, cast
@@ -240,7 +240,13 @@ def first_two(noise: Noise, first: Fraction, second: Fraction, rest: tuple[Group
 
 @lru_cache(maxsize=1 << 16)
 def _first_two(noise: Noise, first: Fraction, second: Fraction, rest: tuple[Group, ...], _: int) -> arb:
-    return _Race(noise.require_distribution(), ((first, 1), (second, 1), *rest)).integral(_second_at_threshold)
+    def second_at_threshold(elements: list[_At], counts: list[int]) -> acb:
+        # Element 0 is above the threshold, element 1 at it, and all others are below.
+        top, at, *others = elements
+        below = prod((e.below**n for e, n in zip(others, counts[2:], strict=True)), start=acb(1))
+        return at.density * top.above * below
+
+    return _Race(noise.require_distribution(), ((first, 1), (second, 1), *rest)).integral(second_at_threshold)
 
 
 class _Race:
@@ -259,32 +265,23 @@ class _Race:
         order = sorted(range(len(self.r)), key=lambda i: self.points[i].mid())
         # A noise with one formula on both sides needs no cut.
         cuts = order if self.distribution.has_seam else []
+        # A much smaller probability has no correct digits at this tolerance; the caller then raises the precision.
+        goal = arb(2) ** (-ctx.prec + 30)
         total, begin = arb(0), acb(0)
         for done in range(len(cuts) + 1):
             passed = set(cuts[:done])
             end = acb(self.points[cuts[done]]) if done < len(cuts) else acb(1)
             pieces = [self.distribution.lower if i in passed else self.distribution.upper for i in range(len(self.r))]
-            total += self._part(integrand, pieces, begin, end)
+
+            def at(y: acb, _: bool, pieces: list[Piece | None] = pieces) -> acb:
+                elements = [_At(piece, r, r * y, 1 - y) for piece, r in zip(pieces, self.r, strict=True)]
+                return integrand(elements, self.counts)
+
+            # Below the floor of a noise the integrand is exactly zero.
+            if at((begin + end) / 2, True) != 0:
+                total += acb.integral(at, begin, end, abs_tol=goal, rel_tol=goal).real
             begin = end
         return total
-
-    def _part(
-        self,
-        integrand: Callable[[list[_At], list[int]], acb],
-        pieces: list[Piece | None],
-        begin: acb,
-        end: acb,
-    ) -> arb:
-        def at(y: acb, _: bool) -> acb:
-            q = 1 - y
-            return integrand([_At(piece, r, r * y, q) for piece, r in zip(pieces, self.r, strict=True)], self.counts)
-
-        # Below the floor of a noise the integrand is exactly zero.
-        if at((begin + end) / 2, True) == 0:
-            return arb(0)
-        # A much smaller probability has no correct digits at this tolerance; the caller then raises the precision.
-        goal = arb(2) ** (-ctx.prec + 30)
-        return acb.integral(at, begin, end, abs_tol=goal, rel_tol=goal).real
 
 
 class _At:
@@ -311,19 +308,16 @@ class _At:
 
 @lru_cache(maxsize=1 << 16)
 def _all_largest(noise: Noise, inside: tuple[Group, ...], outside: tuple[Group, ...], _: int) -> arb:
-    return (
-        _Race(noise.require_distribution(), (*inside, *outside))
-        .integral(partial(_last_outside_at_threshold, len(inside)))
-        .log()
-    )
+    """Return the log probability that all elements inside are above all elements outside."""
+    n_inside = len(inside)
 
+    def largest_outside_at_threshold(elements: list[_At], counts: list[int]) -> acb:
+        above = prod((e.above**n for e, n in zip(elements[:n_inside], counts, strict=False)), start=acb(1))
+        first = [_first_at_threshold(i, counts[i]) for i in range(n_inside, len(elements))]
+        below = [0] * n_inside + counts[n_inside:]
+        return above * sum((integrand(elements, below) for integrand in first), acb(0))
 
-def _last_outside_at_threshold(inside: int, elements: list[_At], counts: list[int]) -> acb:
-    """Return the density of the largest outside element at the threshold, with all inside elements above."""
-    above = prod((e.above**n for e, n in zip(elements[:inside], counts, strict=False)), start=acb(1))
-    first = [_first_at_threshold(i, counts[i]) for i in range(inside, len(elements))]
-    below = [0] * inside + counts[inside:]
-    return above * sum((integrand(elements, below) for integrand in first), acb(0))
+    return _Race(noise.require_distribution(), (*inside, *outside)).integral(largest_outside_at_threshold).log()
 
 
 def _first_at_threshold(i: int, count: int) -> Callable[[list[_At], list[int]], acb]:
@@ -337,10 +331,3 @@ def _first_at_threshold(i: int, count: int) -> Callable[[list[_At], list[int]], 
         return density * prod((e.below**n for e, n in zip(elements, others, strict=True) if n), start=acb(1))
 
     return integrand
-
-
-def _second_at_threshold(elements: list[_At], counts: list[int]) -> acb:
-    """Return the density of element 0 above the threshold, element 1 at it, and all others below."""
-    first, second, *rest = elements
-    below = prod((e.below**n for e, n in zip(rest, counts[2:], strict=True)), start=acb(1))
-    return second.density * first.above * below

@@ -8,7 +8,7 @@ found the witnesses by the definition and wrote witnesses.json; `verify` compute
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from importlib.resources import files
@@ -79,11 +79,10 @@ class Family:
         changes = [after - before for before, after in zip(scores, other, strict=True)]
         if not any(all(low <= change <= high for change in changes) for low, high in self._sides()):
             return False
-        return self.sensitivity.items is None or self._are_few(changes, self.sensitivity.items)
-
-    def _are_few(self, changes: Sequence[Fraction], most: int) -> bool:
-        """Return True if users of at most `most` items each can make all these changes together."""
-        moved = [change for change in changes if change]
+        moved, most = [change for change in changes if change], self.sensitivity.items
+        if most is None:
+            return True
+        # Users of at most `most` items each must be able to make all these changes together.
         if self.adjacency == "add-remove":
             return len(moved) <= most
         down, up = self.sensitivity.down, self.sensitivity.up

@@ -41,7 +41,7 @@ Vectors = Iterable[Sequence[Number]] | None
 """Inputs of the caller, or None for the built-in ones."""
 
 _FEW = {3: (1, 3), 4: (2,), 5: (3,), 6: (3,)}
-"""The k tried for each number of items unless `deep`. To release all of three items takes no order."""
+"""The k to try for each number of items unless `deep`. A release of all three items has no order."""
 
 _ITEMS = (1, 2)
 """The bounds on the items of a user, for a mechanism that needs one."""

@@ -68,18 +68,18 @@ _BATCH = 100
 _TURNS = ("small", "small", "buckets", "small", "small", "counted", "small", "small", "buckets", "small")
 """The forms of input of successive batches.
 
-Large forms hide the scores among items that are practically never drawn. "buckets" makes the source sort its scores
-into buckets, "counted" makes it count them, and in both the drawn items are looked up in a large array.
+The large forms put the scores among filler items that are practically never drawn. The source sorts the scores of
+"buckets" into buckets and counts those of "counted", and looks the drawn items up in a large array.
 """
 
 _APART = LARGE // 32
 """The distance between the positions of two items in a large array."""
 
 _SURE, _DECOYS_SURE = 50.0, 20.0
-"""All decoys together are drawn with a probability below e^-50, those closest to the items with e^-20."""
+"""A filler item is drawn with a probability below e^-50, and one of the decoys, which score higher, below e^-20."""
 
 _SPREAD = 1000
-"""The distance between the scores of decoys that fill buckets."""
+"""The distance between the scores of filler items that fill buckets."""
 
 
 @dataclass(frozen=True)
@@ -469,14 +469,14 @@ def releases(drawn_from: Input, entropy: Entropy, forms: tuple[str, ...] = ("sma
 
 
 def forms_of(drawn_from: Input) -> tuple[str, ...]:
-    """Return the forms that keep the law: all, unless no score is low enough for a decoy."""
+    """Return the forms that keep the law: all, unless no score is low enough for filler items."""
     is_whole = all(score.denominator == 1 for score in drawn_from.scores)
     fits = is_whole and drawn_from.k < len(drawn_from.scores) and _gap(drawn_from, _SURE) < 2.0**60
     return _TURNS if fits else ("small",)
 
 
 def _gap(drawn_from: Input, sure: float) -> float:
-    """Return the distance below all others at which decoys are practically never drawn; inf if there is none."""
+    """Return the gap below which items are drawn with probability below e^-sure; inf if there is none."""
     limit = drawn_from.sensitivity
     s = definition.scale(drawn_from.epsilon, limit.down, limit.up, drawn_from.adjacency)
     weight = drawn_from.mechanism.unit_cost(s, drawn_from.k)
