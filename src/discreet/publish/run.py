@@ -282,7 +282,7 @@ def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledge
     if record.count_lost(period):
         report("lost", chart=chart.id, period=period, request_id=request)
     source = open_chart_source(chart, period)
-    terms = list_terms(chart)
+    terms, notes = list_terms(chart), source.notes()
     padding = Padding(terms.pop("pad_to"))
     padding.add_elapsed(source.opening_seconds())
     purpose = chart.title if period is None else f"{chart.title}, {period}"
@@ -291,9 +291,10 @@ def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledge
     edition = {"chart": chart.id, "period": period, "settings": chart.fingerprint}
     with Delivery(padding, replace(charge, edition=edition)) as delivery:
         delivery.draw(make_any_request(source, **terms))
+        # The source is freed before the wait.
+        del source
     cost = delivery.release.guarantee
     report("released", chart=chart.id, period=period, request_id=request, epsilon=number_for_programs(cost.epsilon))
-    notes: list[str] = source.notes()
     return notes
 
 
