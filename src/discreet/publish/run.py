@@ -282,7 +282,8 @@ def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledge
     if record.count_lost(period):
         report("lost", chart=chart.id, period=period, request_id=request)
     source = open_chart_source(chart, period)
-    terms, notes = list_terms(chart), source.notes()
+    terms = list_terms(chart)
+    notes: list[str] = source.notes()
     padding = Padding(terms.pop("pad_to"))
     padding.add_elapsed(source.opening_seconds())
     purpose = chart.title if period is None else f"{chart.title}, {period}"
