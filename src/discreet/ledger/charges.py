@@ -108,7 +108,7 @@ def _hash_of_labels(labels: Any, most: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Charge:
+class PlannedCharge:
     """The ledger that a release will be charged to, and the texts of its caller.
 
     `edition` is written by `discreet publish` alone: no argument of `top_k` or `sketch` sets it.
@@ -152,7 +152,7 @@ def open_charge(
     request_id: str | None,
     dataset: str | None,
     delta: Fraction = Fraction(0),
-) -> Charge:
+) -> PlannedCharge:
     """Check the texts of the caller, open the ledger, and return the charge for a release with this delta."""
     from discreet.ledger.ledger import Ledger
 
@@ -161,8 +161,8 @@ def open_charge(
             check_text(given, name)
     book = ledger if isinstance(ledger, Ledger) else Ledger.unread(ledger)
     book.check_dataset(dataset)
-    book.check_release_delta(delta, is_new=request_id is None)
-    return Charge(book, purpose, request_id, dataset)
+    book.check_release_delta(delta, must_fit=request_id is None)
+    return PlannedCharge(book, purpose, request_id, dataset)
 
 
 def charge_record(
@@ -243,13 +243,13 @@ def check_dataset(account: Account, dataset: str | None) -> None:
         raise InvalidValueError(f"dataset must be that of the ledger, {quote(own)}, not {quote(dataset)}")
 
 
-def check_release_delta(account: Account, delta: Fraction, is_new: bool = True) -> None:
+def check_release_delta(account: Account, delta: Fraction, must_fit: bool = True) -> None:
     """Raise if the deltas of all releases would exceed the ledger's part for them.
 
     A request that is not new may cost nothing; it is refused only if the ledger has no delta for releases at all.
     """
     own = account.budget.release_delta
-    if not delta or (own and not is_new) or account.spent.delta + delta <= own:
+    if not delta or (own and not must_fit) or account.spent.delta + delta <= own:
         return
     if not own:
         raise BudgetSpentError(

@@ -76,7 +76,7 @@ class Ledger:
 
     @classmethod
     def unread(cls, path: str | os.PathLike[str]) -> Ledger:
-        """Return a ledger whose records are checked at the first charge; `top_k` opens a path this way."""
+        """Return a ledger whose records are checked when they are first needed; `top_k` opens a path this way."""
         ledger = cls.__new__(cls)
         ledger._path, ledger._wait, ledger._account = as_path(path), WAIT, None
         return ledger
@@ -230,9 +230,9 @@ class Ledger:
         # An earlier reading suffices: the charge itself detects a file that was replaced since.
         charges.check_dataset(self._account or self._read(), dataset)
 
-    def check_release_delta(self, delta: Fraction, is_new: bool) -> None:
+    def check_release_delta(self, delta: Fraction, must_fit: bool) -> None:
         """Raise if a release's delta does not fit the ledger; `top_k` calls this before it reads any data."""
-        charges.check_release_delta(self._account or self._read(), delta, is_new)
+        charges.check_release_delta(self._account or self._read(), delta, must_fit)
 
     def has_request(self, request_id: str) -> bool:
         """Return True if a request of this name was charged."""

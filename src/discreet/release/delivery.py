@@ -16,7 +16,7 @@ from discreet.release.request import AnyRequest, Randomness
 from discreet.sources.events.engine import EngineError
 
 if TYPE_CHECKING:
-    from discreet.ledger.charges import Charge
+    from discreet.ledger.charges import PlannedCharge
     from discreet.ledger.store import Record
 
 
@@ -28,7 +28,7 @@ class Delivery:
     inside the block, so that they are freed before the wait.
     """
 
-    def __init__(self, padding: Padding, charge: Charge | None = None, rng: Any = None) -> None:
+    def __init__(self, padding: Padding, charge: PlannedCharge | None = None, rng: Any = None) -> None:
         self._padding, self._charge, self._rng = padding, charge, rng
         self._record: Record | None = None
         self.release: Any = None
@@ -79,7 +79,7 @@ class Delivery:
 
 def plan_charge(
     ledger: Any, purpose: Any, request_id: Any, dataset: Any, rng: Any = None, delta: Fraction = Fraction(0)
-) -> Charge | None:
+) -> PlannedCharge | None:
     """Return the charge that a release will make, or None without a ledger.
 
     `delta` is the delta of the release. A ledger without room for it is refused before anything is read.

@@ -99,7 +99,7 @@ class DiscoveryRequest:
             items, drawn = found.items, Drawn(scores=[score * grid for score in found.scores])
         else:
             with kept.snapshot() as snapshot:
-                drawn = request.draw_ranks(snapshot.tally, randomness)
+                drawn = request.draw_selection(snapshot.tally, randomness)
                 items = list(snapshot.items(drawn.selection))
         counted, noise, mechanism = self.count_mechanism, randomness.noise, self.share.mechanism
         counts = None if counted is None or noise is None else counted.add_noise(items, drawn.scores, noise)

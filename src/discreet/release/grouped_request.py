@@ -110,7 +110,7 @@ class GroupedRequest:
             ):
                 for group, (request, tally) in enumerate(zip(requests, snapshot.tallies(), strict=True)):
                     advance(group)
-                    drawn.append(request.draw_ranks(tally, randomness))
+                    drawn.append(request.draw_selection(tally, randomness))
                     picks.append(snapshot.pick(drawn[-1].selection))
                 items = snapshot.items(picks)
         releases = {

@@ -194,11 +194,11 @@ class Request:
             return self.make_release(self.source.every_item(), Drawn(), randomness)
         # An overflow of a float depends on the scores, so the caller's NumPy settings must not raise an error for it.
         with np.errstate(all="ignore"), self.source.snapshot() as snapshot:
-            drawn = self.draw_ranks(snapshot.tally, randomness)
+            drawn = self.draw_selection(snapshot.tally, randomness)
             items = snapshot.items(drawn.selection)
         return self.make_release(items, drawn, randomness)
 
-    def draw_ranks(self, tally: Tally, randomness: Randomness) -> Drawn:
+    def draw_selection(self, tally: Tally, randomness: Randomness) -> Drawn:
         """Draw the ranks to release, and read their scores where counts are released."""
         selection = Selection(np.arange(self.k)) if self.takes_all_items else randomness.select(self.prepare(tally))
         values: list[int] = []
