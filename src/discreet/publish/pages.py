@@ -16,7 +16,6 @@ from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from discreet.html_text import hash_for_policy
 from discreet.labels import sort_key
 from discreet.ledger.ledger import Ledger
 from discreet.publish.charts_file import Chart, ChartsFile
@@ -26,7 +25,7 @@ from discreet.release.grouped import GroupedRelease, count_groups, name_group
 from discreet.release.registry import entry_to_yaml, write_registry_entry
 from discreet.release.release import Release, describe_size
 from discreet.release.statement import make_subject, promise_to_people, write_statement
-from discreet.text import count_with_commas, decimal_above, printable, round_up
+from discreet.text import count_with_commas, decimal_above, hash_for_policy, printable, round_up
 
 if TYPE_CHECKING:
     from jinja2 import Environment

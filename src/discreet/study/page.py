@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.atomic_write import atomic_write
-from discreet.html_text import hash_for_policy
 from discreet.study.charts import Picture, pictures_of
 from discreet.study.curves import NeededEpsilon, Results, Time
-from discreet.text import describe_multiple, duration, three_digits
+from discreet.text import describe_multiple, duration, hash_for_policy, three_digits
 
 _TITLE = "Private top-k: what a right answer costs"
 _DASH = "\N{EN DASH}"
