@@ -134,7 +134,14 @@ def find_table(chart: Chart) -> str | list[str]:
             raise InvalidValueError("table must be a file; the URL of a database is connect")
         paths = list(map(chart.find_path, named))
         return paths if len(paths) > 1 else paths[0]
-    url = re.sub(r"\$\{(\w+)\}", _find_variable, given["connect"])
+
+    def find_variable(found: re.Match[str]) -> str:
+        name = found[1]
+        if not os.environ.get(name):
+            raise InvalidValueError(f"connect must name variables of the environment that are set, and {name} is not")
+        return os.environ[name]
+
+    url = re.sub(r"\$\{(\w+)\}", find_variable, given["connect"])
     if not _is_database(url):
         raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
     scheme, _, rest = url.partition("://")
@@ -145,10 +152,3 @@ def find_table(chart: Chart) -> str | list[str]:
 def _is_database(given: Any) -> bool:
     location = Location.parse(given)
     return location is not None and location.database is not None
-
-
-def _find_variable(found: re.Match[str]) -> str:
-    name = found[1]
-    if not os.environ.get(name):
-        raise InvalidValueError(f"connect must name variables of the environment that are set, and {name} is not")
-    return os.environ[name]

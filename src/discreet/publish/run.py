@@ -252,28 +252,23 @@ def release_due(price: Price, ledger: Ledger, report: Report) -> list[Failure]:
     """Release every due period in the order of the file, and return the charts that failed."""
     failures: list[Failure] = []
     for row in price.charts:
-        failure = _release_chart(row, ledger, report)
+        failure = None if row.error is None else Failure(row.chart.id, None, row.error)
+        told: list[str] = []
+        # A chart stops at the first period that fails, because later ones would most likely fail too.
+        for period in row.due if row.cost is not None else ():
+            try:
+                notes = _release_period(row.chart, row.record, period, ledger, report)
+            except Exception as error:  # any error ends this chart alone
+                failure = Failure(row.chart.id, period, error)
+                break
+            for note in notes:
+                if note not in told:
+                    report("noted", chart=row.chart.id, note=note)
+                    told.append(note)
         if failure is not None:
             report("failed", chart=failure.chart, period=failure.period, error=failure.error)
             failures.append(failure)
     return failures
-
-
-def _release_chart(row: ChartPrice, ledger: Ledger, report: Report) -> Failure | None:
-    """Release the due periods of a chart up to the first that fails; later ones would most likely fail too."""
-    if row.cost is None and row.error is not None:
-        return Failure(row.chart.id, None, row.error)
-    told: list[str] = []
-    for period in row.due:
-        try:
-            notes = _release_period(row.chart, row.record, period, ledger, report)
-        except Exception as error:  # any error ends this chart alone
-            return Failure(row.chart.id, period, error)
-        for note in notes:
-            if note not in told:
-                report("noted", chart=row.chart.id, note=note)
-                told.append(note)
-    return None if row.error is None else Failure(row.chart.id, None, row.error)
 
 
 def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledger: Ledger, report: Report) -> list[str]:
@@ -321,7 +316,22 @@ def _make_events(chart: Chart, rng: np.random.Generator) -> Any:
     if has_lists_in_database(chart):
         raise InvalidValueError("domain and groups must be in files for a rehearsal, which opens no database")
     given, empty = chart.settings["events"], open_stand_in(chart, _make_empty_table(chart), None)
-    items, users = _list_items(chart, empty), rng.integers(0, _USERS, _ROWS)
+    domain, discover = list_public_options(chart)["domain"], chart.get("discover")
+    if discover is not None:
+        items = [
+            {
+                "integer": str(number),
+                "date": f"2026-01-{number % 28 + 1:02}",
+                "boolean": str(number % 2 == 0),
+            }.get(discover.get("kind"), f"item {number + 1}")
+            for number in range(50)
+        ]
+    elif isinstance(domain, Integers):
+        items = [str(domain.lo + number) for number in range(min(domain.d, _ITEMS))]
+    else:
+        one = empty.members[0] if isinstance(empty, GroupedSource) else empty
+        items = [str(item) for item in one.every_item()[:_ITEMS]]
+    users = rng.integers(0, _USERS, _ROWS)
     # Frequencies fall as in a Zipf law, over the items in an order that is the same for every period.
     weights = 1.0 / np.arange(3, len(items) + 3) ** 1.1
     chosen = rng.choice(len(items), _ROWS, p=weights / weights.sum())
@@ -336,24 +346,6 @@ def _make_events(chart: Chart, rng: np.random.Generator) -> Any:
         low, high = (float(each) for each in given["clip"])
         columns[given["value"]] = rng.uniform(low, high, _ROWS).round(2).tolist()
     return pa.table({name: pa.array(columns[name], kind) for name, kind in _list_columns(chart).items()})
-
-
-def _list_items(chart: Chart, empty: Any) -> list[str]:
-    """Return some items of the domain, or made-up items for partition selection."""
-    domain, discover = list_public_options(chart)["domain"], chart.get("discover")
-    if discover is not None:
-        return [
-            {
-                "integer": str(number),
-                "date": f"2026-01-{number % 28 + 1:02}",
-                "boolean": str(number % 2 == 0),
-            }.get(discover.get("kind"), f"item {number + 1}")
-            for number in range(50)
-        ]
-    if isinstance(domain, Integers):
-        return [str(domain.lo + number) for number in range(min(domain.d, _ITEMS))]
-    one = empty.members[0] if isinstance(empty, GroupedSource) else empty
-    return [str(item) for item in one.every_item()[:_ITEMS]]
 
 
 def _make_groups(chart: Chart, keys: Any, users: Any, rng: np.random.Generator) -> dict[str, list[str]]:
