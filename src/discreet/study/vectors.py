@@ -85,7 +85,20 @@ def load_vectors(
             raise InvalidValueError(f"data must be a directory with one file a name, and {str(data)!r} has more")
         if not files:
             raise InvalidValueError(f"data must be a directory with files NAME.nD.npy, and {str(data)!r} has none")
-        return [Vector(name, _load(files[name])) for name in _choose_names(names, list(files))]
+        vectors = []
+        for name in _choose_names(names, list(files)):
+            path = files[name]
+            try:
+                scores = np.load(path, allow_pickle=False)
+            except (OSError, ValueError, EOFError):
+                raise InvalidValueError(f"data must hold files of NumPy arrays, and {path.name!r} is none") from None
+            is_vector = isinstance(scores, np.ndarray) and scores.ndim == 1 and len(scores) >= 2
+            if not is_vector or scores.dtype.kind not in "iuf" or not np.isfinite(scores).all():
+                raise InvalidValueError(
+                    f"data must hold vectors of two finite numbers or more, and {path.name!r} is none"
+                )
+            vectors.append(Vector(name, scores))
+        return vectors
     if not data.exists():
         raise InvalidValueError(
             f"data must be a directory with files NAME.nD.npy, a file of scores or a sketch, not {str(data)!r}"
@@ -105,22 +118,6 @@ def load_vectors(
     if not np.isfinite(numbers).all():
         raise InvalidValueError(f"data must hold numbers that floats can hold, and {data.name!r} has others")
     return [Vector(data.stem, numbers)]
-
-
-def _load(path: Path) -> NDArray[Any]:
-    try:
-        scores = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        raise InvalidValueError(f"data must hold files of NumPy arrays, and {path.name!r} is none") from None
-    if (
-        not isinstance(scores, np.ndarray)
-        or scores.ndim != 1
-        or len(scores) < 2
-        or scores.dtype.kind not in "iuf"
-        or not np.isfinite(scores).all()
-    ):
-        raise InvalidValueError(f"data must hold vectors of two finite numbers or more, and {path.name!r} is none")
-    return scores
 
 
 def make_vectors(names: Sequence[str]) -> list[Vector]:
