@@ -28,7 +28,7 @@ OF_COUNTS = discreet.Sensitivity(down=0, up=1)
 
 
 def main() -> None:
-    """Prints a row for each vector, k and goal, and the worst ratio."""
+    """Print a row for each vector, k and goal, and the worst ratio."""
     print(f"{'scores':>10} {'k':>5} {'goal':>7} {'plan':>10} {'best':>10} {'ratio':>6}  best by")
     worst = 0.0
     for name, scores in vectors().items():
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def vectors() -> dict[str, np.ndarray]:
-    """The demo's counts, and the paper's vectors."""
+    """Return the demo's counts, and the paper's vectors."""
     names = titles()
     found = {"demo": five_stars(ratings(500_000, 4_000_000, len(names), seed=20), len(names))}
     if not DATA.is_dir():
@@ -48,7 +48,7 @@ def vectors() -> dict[str, np.ndarray]:
 
 
 def show(name: str, scores: np.ndarray, k: int, goal: str) -> float:
-    """Prints one row, and gives the ratio."""
+    """Print one row and return the ratio."""
     try:
         plan = discreet.plan(scores, k, goal=goal, probability=str(PROBABILITY), sensitivity=OF_COUNTS)
     except discreet.Error:
@@ -63,7 +63,7 @@ def show(name: str, scores: np.ndarray, k: int, goal: str) -> float:
 
 
 def search(scores: np.ndarray, k: int, goal: str, start: float) -> tuple[float, Mechanism | None]:
-    """The least epsilon of any candidate, and whose it is; one that does not reach less is passed over."""
+    """Return the least epsilon of any candidate, and whose it is; one that does not reach less is passed over."""
     best, whose = 2.0 * start, None
     for mechanism in candidates(k):
 
@@ -82,7 +82,7 @@ def candidates(k: int) -> list[Mechanism]:
 
 
 def bisect(reaches: Callable[[float], bool], high: float) -> float:
-    """The least epsilon below one that is enough."""
+    """Return the least epsilon below one that is enough."""
     low = high / 2.0
     while reaches(low):
         low, high = low / 2.0, low

@@ -48,7 +48,7 @@ def measured(scores: dict[str, Any], k: int, epsilon: str, repeats: int, pad_to:
 
 
 def lists(d: int) -> dict[str, list]:
-    """Lists of one length: whole numbers, neighbours with one score of another type, and others far away."""
+    """Return lists of one length: whole numbers, neighbours with one score of another type, and others far away."""
     whole = np.random.default_rng(0).integers(0, 10**6, d).tolist()
     return {
         "whole numbers": whole,
@@ -61,7 +61,7 @@ def lists(d: int) -> dict[str, list]:
 
 
 def print_types(d: int, k: int) -> None:
-    """Prints how long lists take, by the types of their scores."""
+    """Print how long lists take, by the types of their scores."""
     times = measured(lists(d), k, "1", 5, None)
     print(f"lists of d = {d:,}, k = {k:,}, epsilon = 1, without padding")
     for name, seconds in times.items():
@@ -69,7 +69,7 @@ def print_types(d: int, k: int) -> None:
 
 
 def main() -> None:
-    """Prints a table a size."""
+    """Print a table a size."""
     print_types(100_000, 100)
     for d, k, epsilon in SIZES:
         scores = inputs(d)

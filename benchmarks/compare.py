@@ -57,7 +57,7 @@ def main(parts: Sequence[str], measure: Measure, revision: str | None) -> int:
 
 
 def keep_better(rows: dict[str, Figures], again: Iterable[Result]) -> None:
-    """Puts a figure that was measured once more in the place of one that was worse."""
+    """Replace a figure by a better one that was measured once more."""
     for result in again:
         for name, row in by_name(result).items():
             rows[result.part][name] = better(row, rows[result.part].get(name, row))
@@ -73,7 +73,7 @@ def _say_why_not(parts: Sequence[str], revision: str | None) -> str:
 
 
 def measured_at(revision: str, parts: Iterable[str]) -> dict[str, Result]:
-    """What a revision's own benchmark gives here and now, of the parts that it has, with this environment's libraries.
+    """Run a revision's own benchmark here and now, of the parts that it has, with this environment's libraries.
 
     Its bytecode is kept, as that of the tree at hand is, or its start would be the compiler's.
     """
@@ -100,7 +100,7 @@ def measured_at(revision: str, parts: Iterable[str]) -> dict[str, Result]:
 
 
 def committed(parts: Iterable[str]) -> dict[str, Result]:
-    """The results of the last commit, whatever a later run wrote over them."""
+    """Return the results of the last commit, whatever a later run wrote over them."""
     results = {}
     for part in (part for part in PARTS if part in parts):
         command = ["git", "show", f"HEAD:{RESULTS}/{part}.json"]
@@ -121,7 +121,7 @@ def by_name(result: Result) -> Figures:
 
 
 def pairs(before: Figures, now: Figures) -> list[tuple[Row, Row]]:
-    """The same figure then and now."""
+    """Return the same figure then and now."""
     return [(before[name], row) for name, row in now.items() if name in before]
 
 
@@ -134,5 +134,5 @@ def is_worse(old: Row, new: Row) -> bool:
 
 
 def better(one: Row, other: Row) -> Row:
-    """The better one of two figures."""
+    """Return the better one of two figures."""
     return (max if one.at_least else min)(one, other, key=lambda row: row.measured)

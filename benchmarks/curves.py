@@ -58,7 +58,7 @@ def main(run: Run, out: Path | None) -> None:
 
 
 def contestants(peer: Diffprivlib | None) -> dict[str, Contestant]:
-    """What makes a task of scores and k, for each line of the plot."""
+    """Return the function that makes a task of scores and k, for each line of the plot."""
 
     def ours(mechanism: Mechanism, scores: np.ndarray, k: int) -> Task:
         return partial(discreet.top_k, scores, k, 1, mechanism=mechanism)
@@ -76,7 +76,7 @@ def contestants(peer: Diffprivlib | None) -> dict[str, Contestant]:
 
 
 def curves(every: dict[str, Contestant], points: list[tuple[int, int, int]], run: Run) -> Curves:
-    """The median seconds of each contestant at each point (x, d, k), as long as it is quick enough."""
+    """Return the median seconds of each contestant at each point (x, d, k), as long as it is quick enough."""
     found: Curves = {name: [] for name in every}
     before = 0
     for x, d, k in points:
@@ -92,7 +92,7 @@ def curves(every: dict[str, Contestant], points: list[tuple[int, int, int]], run
 
 
 def foretold(line: list[tuple[int, float]], x: int) -> float:
-    """The seconds at x, if the cost goes on as it grew at last, and at first in proportion."""
+    """Return the seconds at x, if the cost goes on as it grew at last, and at first in proportion."""
     (before, one), (last, other) = [(1, line[-1][1] / line[-1][0]), *line][-2:]
     slope = np.log(other / one) / np.log(last / before) if last > before else 1.0
     return float(other * (x / last) ** max(slope, 0.0))

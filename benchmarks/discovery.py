@@ -28,7 +28,7 @@ USERS, ITEMS, PER_USER = 500_000, 2_000_000, 3
 
 
 def rows(run: Run) -> Rows:
-    """The draw, and the whole release from Parquet on DuckDB: time and memory."""
+    """Measure the draw, and the whole release from Parquet on DuckDB: time and memory."""
     yield from draws(run)
     events = run.size(2 * 10**7)
     with tempfile.TemporaryDirectory() as folder:
@@ -48,7 +48,7 @@ def make_events(path: Path, events: int) -> None:
 
 
 def bare(path: Path) -> None:
-    """What anybody would ask of DuckDB without privacy: a few items of each user by a hash, and their counts."""
+    """Ask DuckDB without privacy: a few items of each user by a hash, and their counts."""
     pairs = f"SELECT DISTINCT user_id, message FROM read_parquet('{path}')"  # noqa: S608
     place = "row_number() OVER (PARTITION BY user_id ORDER BY hash(user_id, message))"
     with duckdb.connect() as connection:
@@ -59,7 +59,7 @@ def bare(path: Path) -> None:
 
 
 def release(path: Path) -> None:
-    """The items that are found, and the top-k of them by all of their users."""
+    """Return the items that are found, and the top-k of them by all of their users."""
     found = discreet.discovered(DELTA, PER_USER)
     discreet.top_k(discreet.events(str(path), user="user_id", item="message", domain=found), k=K, epsilon=1)
 
@@ -78,7 +78,7 @@ def parquet(path: Path, repeats: int) -> Rows:
 
 
 def draws(run: Run) -> Rows:
-    """The draw itself in milliseconds, and beside what NumPy takes for binomials of the same runs in floats."""
+    """Measure the draw itself in milliseconds, beside NumPy's time for binomials of the same runs in floats."""
     d = run.size(10**9)
     users, items = zipf_runs(d)
     for most in (1, 10, 100):
@@ -94,7 +94,7 @@ def draws(run: Run) -> Rows:
 
 
 def zipf_runs(d: int) -> tuple[np.ndarray, np.ndarray]:
-    """The different numbers of users where the item of rank r has d / r of them, and how many items have each."""
+    """Return the distinct numbers of users if the item of rank r has d / r of them, and the number of items of each."""
     root = math.isqrt(d)
     small = np.arange(1, root + 1)
     users = np.unique(np.concatenate([small, d // small]))

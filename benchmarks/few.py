@@ -55,7 +55,7 @@ def shapes(d: int) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def against_plain(run: Run, scores: np.ndarray, k: int, epsilon: str) -> tuple[str, float, float]:
-    """The epsilon, how many plain one-shots a release takes, and what one of these takes."""
+    """Return the epsilon, how many plain one-shots a release takes, and what one of these takes."""
     release, plain = (
         partial(discreet.top_k, scores, k, epsilon, sensitivity=OF_COUNTS),
         partial(plain_one_shot, scores, k, float(epsilon)),
@@ -65,7 +65,7 @@ def against_plain(run: Run, scores: np.ndarray, k: int, epsilon: str) -> tuple[s
 
 
 def sampler(run: Run) -> Rows:
-    """Preparing and one draw, ridges included; a further draw; and how many levels there are at most."""
+    """Measure preparing and one draw, ridges included; a further draw; and the largest number of levels."""
     slowest, further, most = 0.0, 0.0, 0
     for name, scores in [*shapes(10**4), *ridges(10**4)]:
         tally = array_source(scores).tally()
@@ -88,6 +88,6 @@ def ridges(d: int) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def prepare(tally: Tally, k: int, epsilon: str, name: str) -> Prepared:
-    """The mechanism on a tally; a ridge is one whatever epsilon is."""
+    """Return the mechanism on a tally; a ridge is one whatever epsilon is."""
     up = Fraction(epsilon) if name.startswith("ridge") else Fraction(1)
     return discreet.Canonical().prepare(tally, k, Fraction(epsilon), discreet.Sensitivity(0, up))

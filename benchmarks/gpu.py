@@ -29,7 +29,7 @@ OF_COUNTS, FEW = discreet.Sensitivity(down=0, up=1), discreet.Sensitivity(items=
 
 
 def medians(tasks: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """The median seconds of each task, in turns, each begun and ended with an idle device."""
+    """Return the median seconds of each task, in turns, each begun and ended with an idle device."""
     times: dict[str, list[float]] = {name: [] for name in tasks}
     for _ in range(repeats + 1):
         for name, task in tasks.items():
@@ -52,7 +52,7 @@ def peak_memory(task: Callable[[], object]) -> int:
 
 
 def sizes(d: int) -> list[dict[str, Any]]:
-    """The cost of a release of d scores for several k and epsilon."""
+    """Measure the cost of a release of d scores for several k and epsilon."""
     scores = torch.randn(d, device="cuda", generator=torch.Generator("cuda").manual_seed(1)) * 1e4
     rows = []
     for k in (10, 1000, 100_000):
@@ -76,7 +76,7 @@ def sizes(d: int) -> list[dict[str, Any]]:
 
 
 def same_releases() -> None:
-    """The same bits release the same items from the device as from the host, for every way of handing scores over."""
+    """Check that the same bits release the same items from the device and from the host, in every form of scores."""
     scores = np.random.default_rng(3).permutation(3 * np.arange(5000) // 2)
     for kind in ("int64", "float32", "float64"):
         held = scores.astype(kind)
@@ -107,7 +107,7 @@ def same_releases() -> None:
 
 
 def main() -> None:
-    """Checks, measures, and writes what was measured beside the other results."""
+    """Check, measure, and write the results beside the others."""
     largest = int(float(sys.argv[1])) if len(sys.argv) > 1 else 10**8
     same_releases()
     rows = [row for d in (10**6, 10**7, 10**8, 10**9) if d <= largest for row in sizes(d)]

@@ -35,7 +35,7 @@ def rows(run: Run) -> Rows:
 
 
 def group_names() -> list[str]:
-    """The public list."""
+    """Return the public list."""
     return [f"group {i:03}" for i in range(GROUPS)]
 
 
@@ -49,7 +49,7 @@ def make_events(path: Path, rows: int) -> None:
 
 
 def bare(path: Path, each_user: str) -> None:
-    """What anybody would ask of DuckDB without privacy: with "one", after finding the group of each user."""
+    """Ask DuckDB without privacy: with "one", after finding the group of each user."""
     events = f"read_parquet('{path}')"
     counted = f"SELECT user_id, country, count(*) AS n FROM {events} GROUP BY ALL"  # noqa: S608
     home = f"SELECT user_id, arg_max(country, n) AS country FROM ({counted}) GROUP BY user_id"  # noqa: S608
@@ -61,7 +61,7 @@ def bare(path: Path, each_user: str) -> None:
 
 
 def release(path: Path, each_user: str) -> None:
-    """The same with privacy, and only the released items."""
+    """Return the same with privacy, and only the released items."""
     source = discreet.events(
         str(path), user="user_id", item="item_id", domain=list(range(ITEMS)),
         by="country", groups=group_names(), each_user=each_user,

@@ -69,7 +69,7 @@ def drawing(run: Run, many: int) -> Rows:
 
 
 def often(task: Task) -> Task:
-    """The task, done many times."""
+    """Return the task, done many times."""
 
     def repeated() -> None:
         for _ in range(TIMES):

@@ -22,7 +22,7 @@ LIMIT = "times 1.5 canonical + 2 ms"
 
 
 def rows(run: Run) -> Rows:
-    """Counts and distinct floats of both sizes, then the five noises of one-shot, the histogram and core."""
+    """Measure counts and distinct floats of both sizes, then the five noises of one-shot, the histogram and core."""
     for d in (run.size(10**6), run.size(10**7)):
         for kind in KINDS:
             yield from releases(run, kind, d)
@@ -32,7 +32,7 @@ def rows(run: Run) -> Rows:
 
 
 def releases(run: Run, kind: str, d: int) -> Rows:
-    """The whole of top_k for several k and epsilon."""
+    """Measure the whole of top_k for several k and epsilon."""
     make, sorts = KINDS[kind]
     scores, is_largest = make(d), d == run.size(10**7)
     for k in places(d):
@@ -57,12 +57,12 @@ def releases(run: Run, kind: str, d: int) -> Rows:
 
 
 def places(d: int) -> list[int]:
-    """The k that are measured, as far as there are so many items."""
+    """Return the k that are measured, as far as there are so many items."""
     return [k for k in (10, 1000, 10**5) if k < d]
 
 
 def histograms(run: Run, d: int) -> Rows:
-    """A histogram for users of at most three items against one and a half canonical releases and 2 ms."""
+    """Compare a histogram for users of at most three items with one and a half canonical releases and 2 ms."""
     scores, few = zipf(d), discreet.Sensitivity(items=3)
     for k in places(d)[:2]:
         for epsilon in ("1", "0.01"):

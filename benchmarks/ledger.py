@@ -17,7 +17,7 @@ SCORES = {f"film {i}": i * i % 1009 for i in range(500)}
 
 
 def bare(path: Path, journal: str) -> sqlite3.Connection:
-    """A table to insert into, with every commit synced to the disk."""
+    """Return a table to insert into, with every commit synced to the disk."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute(f"PRAGMA journal_mode = {journal}")
     connection.execute("PRAGMA synchronous = FULL")
@@ -54,7 +54,7 @@ def measured(folder: Path) -> dict[str, list[float]]:
 
 
 def rows(run: Run) -> Rows:
-    """The overhead of a ledger that is open, and of one given by its path, which is opened and checked each time."""
+    """Measure the overhead of an open ledger, and of one given by its path, which is opened and checked each time."""
     # Beside this file and not in /tmp, which may be in memory.
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder:
         times = measured(Path(folder))
@@ -66,6 +66,6 @@ def rows(run: Run) -> Rows:
 
 
 def _ratio(times: dict[str, list[float]], name: str) -> float:
-    """The median over rounds: the speed of a disk changes from minute to minute, and a round is short."""
+    """Return the median over rounds: the speed of a disk changes from minute to minute, and a round is short."""
     rounds = zip(times[name], times["alone"], times["inserts"], strict=True)
     return statistics.median((whole - alone) / inserts for whole, alone, inserts in rounds)

@@ -37,7 +37,7 @@ def rows(run: Run) -> Rows:
 
 
 def mapped(d: int) -> Rows:
-    """A .npy file that a new process maps and releases from; beside this file, as /tmp may be in memory."""
+    """Measure a new process that maps a .npy file and releases from it; /tmp may be in memory, so the file is here."""
     here = Path(__file__).parent
     if not Path("/proc/self/status").exists() or shutil.disk_usage(here).free < 2 * 8 * d:
         yield "A mapped file needs Linux and twice its size on the disk: skipped."
@@ -54,7 +54,7 @@ def mapped(d: int) -> Rows:
 
 
 def make_file(file: Path, kind: str, d: int) -> None:
-    """Counts of a long tail, each by chance, with something below 1 added if they are to be distinct."""
+    """Return counts of a long tail, each by chance, with something below 1 added if they are to be distinct."""
     rng = np.random.default_rng(3)
     scores = np.lib.format.open_memmap(file, mode="w+", dtype=kind, shape=(d,))
     for start in range(0, d, BLOCK):
@@ -65,7 +65,7 @@ def make_file(file: Path, kind: str, d: int) -> None:
 
 
 def watched(command: list[str]) -> tuple[int, int]:
-    """The most resident memory of a process in bytes, and the most of it that belongs to no file."""
+    """Return the most resident memory of a process in bytes, and the most of it that belongs to no file."""
     process = subprocess.Popen(command)
     resident = anonymous = 0
     while process.poll() is None:
@@ -78,7 +78,7 @@ def watched(command: list[str]) -> tuple[int, int]:
 
 
 def _bytes(status: str, name: str) -> int:
-    """A line of a process's status; one that is about to be gone has none."""
+    """Return a line of a process's status; one that is about to be gone has none."""
     rest = status.partition(f"{name}:")[2].split()
     return 1024 * int(rest[0]) if rest else 0
 

@@ -17,7 +17,7 @@ LOADED: dict[str, list[float]] = {}
 
 
 def peel(scores: list[float], k: int, epsilon: float) -> list[int]:
-    """The items of k rounds at epsilon / k, each of which takes one out; random bits are the operating system's."""
+    """Release k items in k rounds at epsilon / k each, with random bits of the operating system."""
     left, utility, chosen = list(range(len(scores))), list(scores), []
     for _ in range(k):
         spent: dict[str, Any] = {"epsilon": epsilon / k, "sensitivity": 1, "monotonic": True}
@@ -28,7 +28,7 @@ def peel(scores: list[float], k: int, epsilon: float) -> list[int]:
 
 
 def answer(question: dict[str, Any]) -> int:
-    """Loads scores, or releases from them."""
+    """Load scores, or release from them."""
     if "load" in question:
         LOADED[question["load"]] = np.load(question["load"]).astype(float).tolist()
         return len(LOADED[question["load"]])

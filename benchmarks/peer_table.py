@@ -58,18 +58,18 @@ class Case:
         return label(f"{self.shape}, {power(len(self.scores))} items", self.k, self.epsilon)
 
     def release(self) -> Task:
-        """A release by the default mechanism, ready to be called."""
+        """Return a release by the default mechanism, ready to be called."""
         return partial(discreet.top_k, self.scores, self.k, self.epsilon, sensitivity=OF_COUNTS)
 
     def joint_release(self) -> Task:
-        """A release by the joint mechanism, ready to be called."""
+        """Return a release by the joint mechanism, ready to be called."""
         return partial(
             discreet.top_k, self.scores, self.k, self.epsilon, sensitivity=OF_COUNTS, mechanism=discreet.Joint()
         )
 
 
 def label(what: str, k: int, epsilon: str) -> str:
-    """What was released, with k and epsilon."""
+    """Return the released items, with k and epsilon."""
     return f"{what}, k = {k}, epsilon = {epsilon}"
 
 
@@ -91,7 +91,7 @@ def rows(run: Run) -> Rows:
 
 
 def by_the_clock(run: Run, case: Case) -> Rows:
-    """A release by the default mechanism and one by joint, in milliseconds."""
+    """Measure a release by the default mechanism and one by joint, in milliseconds."""
     times = run.medians({"": case.release(), "joint, ": case.joint_release()}, repeats=51)
     for mechanism, seconds in times.items():
         yield Row(mechanism + case.label, 1e3 * seconds, "ms")
@@ -123,7 +123,7 @@ def against(run: Run, case: Case, peer: str, ways: Mapping[str, Task]) -> Rows:
 
 
 def page_table(result: Result) -> str:
-    """The table of the page: shapes as rows and peers as columns, with k = 100 and epsilon 1 where nothing is said."""
+    """Return the table of the page: shapes as rows and peers as columns, with k = 100 and epsilon 1 by default."""
     found = {(row.name, row.unit): digits(row.measured) for row in result.rows}
     items = dict.fromkeys(row.name.partition(", k = ")[0].removeprefix("joint, ") for row in result.rows)
     lines = [["scores", "a release", *COLUMNS], ["---", *["---:"] * (len(COLUMNS) + 1)]]

@@ -32,7 +32,7 @@ def plain_one_shot(scores: np.ndarray, k: int, epsilon: float) -> np.ndarray:
 
 
 def scan(descending: np.ndarray, k: int, s: float) -> float:
-    """The log weight of every class in one pass, in plain floats, as the paper does it."""
+    """Compute the log weight of every class in one pass, in plain floats, as the paper does it."""
     t, total = np.arange(k, len(descending)), -np.inf
     tail = s / 2 * descending[k:] - gammaln(t - k + 1)
     for h in range(k):
@@ -42,7 +42,7 @@ def scan(descending: np.ndarray, k: int, s: float) -> float:
 
 
 def joint(scores: np.ndarray, k: int, epsilon: float) -> np.ndarray:
-    """The joint mechanism in plain floats, over the table of all k d losses, as the code of its authors does it.
+    """Draw by the joint mechanism in plain floats, over the table of all k d losses, as the code of its authors does.
 
     Entry (i, j) of the table is what is lost where the item of rank j has place i, and the loss of a sequence is that
     of the last of its k entries in sorted order. So each entry is the loss of a known number of sequences: the product
@@ -62,7 +62,7 @@ def joint(scores: np.ndarray, k: int, epsilon: float) -> np.ndarray:
 
 
 def _draw_entry(above: np.ndarray, log_weights: np.ndarray) -> int:
-    """An entry, by its weight and by how many sequences it is the last of; `above` is its rank less its place."""
+    """Draw an entry by its weight and the number of sequences that end with it; `above` is its rank less its place."""
     # Place i has above + 1 choices from an entry on. Until each place has its first, there are no sequences.
     first = int(np.flatnonzero(above == 0)[-1])
     logs = np.log(np.arange(1.0, above.max() + 2.0))
@@ -76,7 +76,7 @@ def _draw_entry(above: np.ndarray, log_weights: np.ndarray) -> int:
 
 
 def _pick_distinct(positions: np.ndarray, d: int) -> list[int]:
-    """A rank for each place: what is at its position, with those taken before swapped to the front."""
+    """Return a rank for each place: what is at its position, with those taken before swapped to the front."""
     ranks = list(range(d))
     for place, position in enumerate(positions.tolist()):
         ranks[place], ranks[position] = ranks[position], ranks[place]
@@ -134,7 +134,7 @@ class Diffprivlib:
         return (ENVIRONMENT / ".installed").exists()
 
     def task(self, scores: np.ndarray, k: int, epsilon: float) -> Task:
-        """A release, ready to be called; reading the scores is not measured."""
+        """Return a release, ready to be called; reading the scores is not measured."""
         file = Path(self._folder.name) / f"{len(list(Path(self._folder.name).iterdir()))}.npy"
         np.save(file, scores)
         self._ask({"load": str(file)})

@@ -24,7 +24,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
-    """Reads the arguments and does what they ask."""
+    """Read the arguments and do as they ask."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(EVERY)}; all by default")
     parser.add_argument("--full", action="store_true", help="the full sizes: twenty minutes or more")
@@ -66,7 +66,7 @@ def bench(parts: Iterable[str], run: Run, out: Path | None) -> bool:
 
 
 def measured(part: str, run: Run) -> Result:
-    """The rows of a part, with progress in a terminal."""
+    """Return the rows of a part, with progress in a terminal."""
     result = Result(part, machine())
     for found in importlib.import_module(MODULES[part]).rows(run):
         (result.rows if isinstance(found, Row) else result.notes).append(found)
@@ -76,7 +76,7 @@ def measured(part: str, run: Run) -> Result:
 
 
 def show(text: str) -> None:
-    """Replaces the last line of a terminal; elsewhere nothing is shown."""
+    """Replace the last line of a terminal; elsewhere nothing is shown."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[2K{text}")
         sys.stderr.flush()

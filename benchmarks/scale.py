@@ -25,7 +25,7 @@ Row = tuple[str, str, str]
 
 
 def fastest(task: Callable[[], object], repeats: int = 3) -> float:
-    """The least of some times: what the machine can do when nothing else disturbs it."""
+    """Return the least of some times: what the machine can do when nothing else disturbs it."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -35,7 +35,7 @@ def fastest(task: Callable[[], object], repeats: int = 3) -> float:
 
 
 def counts(d: int) -> np.ndarray:
-    """Counts of a long tail, shuffled, block by block so that 10^8 of them fit."""
+    """Return counts of a long tail, shuffled, block by block so that 10^8 of them fit."""
     rng = np.random.default_rng(0)
     return (10.0 / (1.0 - rng.random(d)) ** 0.9).astype(np.int64)
 
@@ -110,7 +110,7 @@ def spark() -> Iterator[Row]:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     rows = [*runs(), *arrays(), *(spark() if "--spark" in sys.argv else ())]
     for what, measured, beside in rows:
         print(f"{what:48} {measured:28} {beside}", flush=True)

@@ -50,7 +50,7 @@ def rows(run: Run) -> Rows:
 
 
 def against_sort(run: Run, d: int) -> Rows:
-    """A whole release against np.sort of the same array."""
+    """Measure a whole release against np.sort of the same array."""
     for name, make in {**COUNTS, **FLOATS}.items():
         scores = make(d, np.random.default_rng(3))
         for epsilon in EPSILONS:
@@ -63,7 +63,7 @@ def against_sort(run: Run, d: int) -> Rows:
 
 
 def by_the_clock(run: Run, d: int) -> Rows:
-    """A whole release in milliseconds."""
+    """Measure a whole release in milliseconds."""
     for name, make in COUNTS.items():
         scores = make(d, np.random.default_rng(3))
         for epsilon in EPSILONS:
@@ -86,12 +86,12 @@ def against_opendp(run: Run, d: int) -> Rows:
 
 
 def label(name: str, d: int, epsilon: str) -> str:
-    """What was released."""
+    """Return the released items."""
     return f"{name}, d = {power(d)}, k = {K}, epsilon = {epsilon}"
 
 
 def with_range(found: Rows) -> Rows:
-    """The rows, and after them the least and the largest over all shapes."""
+    """Return the rows, and after them the least and the largest over all shapes."""
     measured = []
     for row in found:
         yield row

@@ -40,7 +40,7 @@ def rows(run: Run) -> Rows:
 
 
 def against_plain(run: Run, name: str, scores: np.ndarray) -> Rows:
-    """The whole of top_k; with a small epsilon more items matter."""
+    """Measure the whole of top_k; with a small epsilon more items matter."""
     for k in (10, 100, 1000):
         for epsilon, target in (("1", 2), ("0.1", 8), ("0.01", 8), ("0.001", 8)):
             tasks: dict[str, Task] = {
@@ -101,7 +101,7 @@ def against_scan(run: Run, scores: np.ndarray) -> Rows:
 
 
 def joint_lists(run: Run) -> Rows:
-    """A sequence of 10^4 items, which looks up 10^4 ranks for each count."""
+    """Measure a sequence of 10^4 items, which looks up 10^4 ranks for each count."""
     scores = zipf(run.size(10**5))
     for epsilon in ("1", "0.1", "0.01"):
         task = partial(discreet.top_k, scores, len(scores) // 10, epsilon, mechanism=discreet.Joint())
@@ -111,5 +111,5 @@ def joint_lists(run: Run) -> Rows:
 
 
 def first_draw(tally: Tally, k: int, epsilon: Fraction, mechanism: Mechanism) -> None:
-    """Prepares and draws once, with the tally given."""
+    """Prepare and draw once, with the tally given."""
     mechanism.prepare(tally, k, epsilon, discreet.Sensitivity()).draw(Entropy())

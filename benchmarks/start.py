@@ -34,6 +34,6 @@ def rows(run: Run) -> Rows:
 
 
 def process(arguments: list[str]) -> None:
-    """A process of its own, from its start to its end; what it imports is compiled before, as what pip installs is."""
+    """Run a process of its own from start to end; its imports are compiled before, as those that pip installs are."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL, env=environment)

@@ -64,7 +64,7 @@ class Row:
         return self.unit not in {"MB", "GB", "s", "ms", "ms a group"}
 
     def cells(self) -> tuple[str, str, str, str, str]:
-        """What is shown of it."""
+        """Return the text that is shown of it."""
         limit = "" if self.target is None else f"{'at least' if self.at_least else 'at most'} {digits(self.target)} "
         verdict = {None: "", True: "met", False: "MISSED"}[self.met]
         return (
@@ -89,7 +89,7 @@ class Run:
     scale: int = 1
 
     def size(self, quick: int, full: int | None = None) -> int:
-        """A number of items or rows."""
+        """Return a number of items or rows."""
         return (full if self.full and full else quick) // self.scale
 
     def medians(self, tasks: Mapping[str, Task], repeats: int) -> dict[str, float]:
@@ -97,7 +97,7 @@ class Run:
         return medians(tasks, repeats * (2 if self.full else 1), patience=20.0 if self.full else 1.5)
 
     def minima(self, tasks: Mapping[str, Task], repeats: int) -> dict[str, float]:
-        """The least over this many rounds, or three times as many in a full run."""
+        """Return the least over this many rounds, or three times as many in a full run."""
         return minima(tasks, repeats * (3 if self.full else 1))
 
 
@@ -111,7 +111,7 @@ class Result:
     notes: list[str] = field(default_factory=list)
 
     def write(self, folder: Path) -> None:
-        """Writes it as JSON."""
+        """Write it as JSON."""
         rows = [{**asdict(row), "met": row.met} for row in self.rows]
         found = {"part": self.part, "machine": self.machine, "rows": rows, "notes": self.notes}
         folder.mkdir(parents=True, exist_ok=True)
@@ -119,20 +119,20 @@ class Result:
 
     @classmethod
     def read(cls, text: str) -> Result:
-        """The result that was written."""
+        """Return the result that was written."""
         found = json.loads(text)
         rows = [Row(**{name: value for name, value in row.items() if name != "met"}) for row in found["rows"]]
         return cls(found["part"], found["machine"], rows, found["notes"])
 
     def text(self) -> str:
-        """A table for a terminal."""
+        """Return a table for a terminal."""
         table = [HEADINGS, *(row.cells() for row in self.rows)]
         widths = [max(len(line[column]) for line in table) for column in range(len(HEADINGS))]
         lines = ["  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)) for line in table]
         return "\n".join([PARTS[self.part], *(line.rstrip() for line in lines if self.rows), *self.notes, ""])
 
     def markdown(self) -> str:
-        """A table for a page."""
+        """Return a table for a page."""
         table = [HEADINGS, ("---",) * len(HEADINGS), *(row.cells() for row in self.rows)]
         lines = ["| " + " | ".join(line) + " |" for line in table] if self.rows else []
         return "\n".join(
@@ -141,7 +141,7 @@ class Result:
 
 
 def write_table(folder: Path) -> None:
-    """Writes table.md from all results in the folder."""
+    """Write table.md from all results in the folder."""
     files = [folder / f"{part}.json" for part in PARTS]
     results = [Result.read(file.read_text(encoding="utf-8")) for file in files if file.exists()]
     if results:
@@ -151,7 +151,7 @@ def write_table(folder: Path) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """The machine, without its name or any path: what a ratio may depend on."""
+    """Return the machine, without its name or any path: what a ratio may depend on."""
     numpy_found = np.show_config(mode="dicts").get("SIMD Extensions", {})
     return {
         "cpu": _cpu(),
@@ -166,7 +166,7 @@ def machine() -> dict[str, Any]:
 
 
 def described(here: Mapping[str, Any]) -> str:
-    """The machine in a sentence."""
+    """Return the machine in a sentence."""
     return (
         f"{here['cpu']}, {here['cores']} cores, {here['memory_gb']} GB, {here['system']}; Python {here['python']}, "
         f"NumPy {here['numpy']} (SIMD up to {here['simd']}), OpenDP {here['opendp']}. "
@@ -202,6 +202,6 @@ def digits(value: float) -> str:
 
 
 def power(n: int) -> str:
-    """A number as a power of ten, where it is a large one."""
+    """Return a number as a power of ten, where it is a large one."""
     digits = len(str(n)) - 1
     return f"10^{digits}" if n == 10**digits and n >= 10**4 else str(n)

@@ -50,7 +50,7 @@ def draw_items(rng: np.random.Generator, rows: int) -> Any:
 
 
 def bare(path: Path) -> None:
-    """What anybody would ask of DuckDB without privacy."""
+    """Ask DuckDB without privacy."""
     with duckdb.connect() as connection:
         connection.execute(
             f"SELECT item_id, count(DISTINCT user_id) FROM read_parquet('{path}') GROUP BY item_id"  # noqa: S608
@@ -58,7 +58,7 @@ def bare(path: Path) -> None:
 
 
 def release(path: Path) -> None:
-    """The same with privacy, and only the released items."""
+    """Return the same with privacy, and only the released items."""
     source = discreet.events(str(path), user="user_id", item="item_id", domain=list(range(ITEMS)))
     discreet.top_k(source, k=100, epsilon=1)
 
@@ -95,13 +95,13 @@ def delimited(path: Path, run: Run) -> Rows:
 
 
 def peak(script: str, *what: str | Path) -> float:
-    """The peak resident memory of a process of its own that does one thing, in MB."""
+    """Return the peak resident memory of a process of its own that does one thing, in MB."""
     command = [sys.executable, script, *map(str, what)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def print_peak() -> None:
-    """Prints the peak resident memory of this process, in MB."""
+    """Print the peak resident memory of this process, in MB."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     print(int(status.partition("VmHWM:")[2].split()[0]) / 1024)
 
@@ -135,7 +135,7 @@ def postgres(events: pa.Table, repeats: int) -> Rows:
 
 
 def fill(connection: Any, events: pa.Table) -> None:
-    """Copies the events into PostgreSQL; ibis would insert row by row."""
+    """Copy the events into PostgreSQL; ibis would insert row by row."""
     lines = pa.BufferOutputStream()
     csv.write_csv(events, lines, csv.WriteOptions(include_header=False))
     connection.create_table("events", schema=ibis.schema(dict.fromkeys(events.column_names, "int64")))
@@ -145,7 +145,7 @@ def fill(connection: Any, events: pa.Table) -> None:
 
 
 def huge_domain(count: int, repeats: int) -> Rows:
-    """A domain of 2^63 numbers, some of them touched, against a domain of just those."""
+    """Compare a domain of 2^63 numbers, some of them touched, with a domain of just those."""
     rng = np.random.default_rng(5)
     touched = np.unique(rng.integers(0, 2**63 - 1, count))
     events = pa.table({"user_id": rng.integers(0, USERS, 2 * count), "item_id": rng.choice(touched, 2 * count)})
@@ -164,7 +164,7 @@ def huge_domain(count: int, repeats: int) -> Rows:
 
 
 def many(n: int) -> str:
-    """A round number: 4 * 10^6."""
+    """Return a round number: 4 * 10^6."""
     first, zeros = str(n)[0], len(str(n)) - 1
     return power(n) if n == 10**zeros else f"{first} * 10^{zeros}" if n == int(first) * 10**zeros else str(n)
 

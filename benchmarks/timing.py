@@ -12,7 +12,7 @@ Task = Callable[[], object]
 
 
 def medians(tasks: Mapping[str, Task], repeats: int, patience: float = math.inf) -> dict[str, float]:
-    """The median seconds of each task, repeated in turns so that a slow minute of the machine hits all of them.
+    """Return the median seconds of each task, repeated in turns so that a slow minute of the machine hits all of them.
 
     A task that has taken `patience` seconds in all sits out the rounds that are left. The first call of each is not
     counted, unless it alone took so long.
@@ -26,7 +26,7 @@ def medians(tasks: Mapping[str, Task], repeats: int, patience: float = math.inf)
 
 
 def minima(tasks: Mapping[str, Task], repeats: int) -> dict[str, float]:
-    """The least seconds of each task, repeated in turns: what it takes where nothing else runs."""
+    """Return the least seconds of each task, repeated in turns: what it takes where nothing else runs."""
     for task in tasks.values():
         task()
     rounds = [{name: seconds(task) for name, task in tasks.items()} for _ in range(repeats)]
@@ -41,7 +41,7 @@ def seconds(task: Task) -> float:
 
 
 def peak(task: Task) -> int:
-    """The most bytes that Python and NumPy hold during one call beside what they held before."""
+    """Return the most bytes that Python and NumPy hold during one call beside what they held before."""
     tracemalloc.start()
     try:
         task()

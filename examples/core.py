@@ -43,7 +43,7 @@ Recalls = dict[str, list[float]]
 
 
 def main() -> None:
-    """Prints a table of the vectors that are long enough, and one of the others."""
+    """Print a table of the vectors that are long enough, and one of the others."""
     vectors = load_papers(Path(sys.argv[1]) if len(sys.argv) > 1 else DATA) + make_vectors([]) + make_long_vectors()
     for title, is_wide in ((f"at least {WIDE} k items", True), (f"fewer than {WIDE} k items", False)):
         lines = []
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def load_papers(folder: Path) -> list[Vector]:
-    """The paper's vectors, or none where they are not at hand, which is said."""
+    """Return the paper's vectors, or none where they are not at hand, which is said."""
     if folder.is_dir():
         return load_vectors(folder, [])
     print(f"The paper's vectors are not in {folder.name}: what is printed is for made-up ones alone.")
@@ -72,7 +72,7 @@ def make_long_vectors() -> list[Vector]:
 
 
 def measure(vector: Vector, k: int) -> Recalls:
-    """The expected recall of each mechanism at each epsilon around the step."""
+    """Return the expected recall of each mechanism at each epsilon around the step."""
     half = {"goal": "recall", "probability": "0.5", "mechanism": discreet.Canonical("1/2")}
     step = discreet.epsilon_for(vector.scores, k, **half, sensitivity=vector.limit)
     epsilons = [Fraction(float(step) * 2.0**power) for power in np.linspace(-3.0, 2.0, 14)]
@@ -80,20 +80,20 @@ def measure(vector: Vector, k: int) -> Recalls:
 
 
 def recalls(vector: Vector, k: int, mechanism: Mechanism, epsilons: list[Fraction]) -> Iterable[float]:
-    """What `utility` has as recall, to three digits, which is quicker."""
+    """Return the recall of `utility` to three digits, which is quicker."""
     promised = make_request(vector.scores, k, 1, mechanism=mechanism).guarantee
     read = meter(vector.tally, k, promised, {"recall": goals(vector.tally, k)["recall"]})
     return (read(epsilon, 1e-3).values["recall"] for epsilon in epsilons)
 
 
 def head() -> list[str]:
-    """The head of a table."""
+    """Return the head of a table."""
     names = ["k", "vectors", *METHODS, "best fixed one", "Core at its worst"]
     return ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
 
 
 def summarise(k: int, measured: list[Recalls]) -> str:
-    """The means over vectors and epsilons, that of the best fixed choice in hindsight, and how far Core is below it."""
+    """Return the means over vectors and epsilons, that of the best fixed choice in hindsight, and Core's gap to it."""
     every = {name: np.array([one[name] for one in measured]) for name in METHODS}
     best = np.max([every[name] for name in FIXED], axis=0)
     below = float((best - every["Core"]).max())

@@ -73,7 +73,7 @@ class Events:
         return np.bincount(self.item, minlength=ITEMS)
 
     def count_bounded(self, rng: np.random.Generator) -> dict[int, np.ndarray]:
-        """The same for each l, where l items of a person count: a uniform subset, which is one of the larger l's."""
+        """Return the same for each l, where l items of a person count: a uniform subset of those of a larger l."""
         shuffled = self.item[np.argsort(self.person + rng.random(len(self.person)))]
         place = number_within(self.person)
         return {limit: np.bincount(shuffled[place < limit], minlength=ITEMS) for limit in LIMITS}
@@ -100,18 +100,18 @@ def make_events(people: int, seed: int = 18) -> Events:
 
 
 def delta_of_one(delta: float, limit: int) -> float:
-    """The chance with which each of l items that one person alone has may be released."""
+    """Return the chance with which each of l items that one person alone has may be released."""
     return -expm1(log1p(-delta) / limit)
 
 
 def laplace_threshold(limit: int, epsilon: float) -> tuple[float, float]:
-    """The scale of the noise, and the threshold: Google's `LaplacePartitionSelection`."""
+    """Return the scale of the noise, and the threshold: Google's `LaplacePartitionSelection`."""
     scale = limit / epsilon
     return scale, 1.0 - scale * log(2.0 * delta_of_one(float(DELTA), limit))
 
 
 def gaussian_threshold(limit: int, epsilon: float) -> tuple[float, float]:
-    """The same for Gaussian noise, with half of delta for each: Google's `GaussianPartitionSelection`."""
+    """Return the same for Gaussian noise, with half of delta for each: Google's `GaussianPartitionSelection`."""
     half = float(DELTA) / 2.0
     deviation = gaussian_deviation(sqrt(limit), epsilon, half)
     return deviation, 1.0 - deviation * NormalDist().inv_cdf(delta_of_one(half, limit))
@@ -119,7 +119,7 @@ def gaussian_threshold(limit: int, epsilon: float) -> tuple[float, float]:
 
 @cache
 def gaussian_deviation(sensitivity: float, epsilon: float, delta: float) -> float:
-    """The least standard deviation for epsilon and delta, by Theorem 8 of Balle and Wang (2018), to nine digits."""
+    """Return the least standard deviation for epsilon and delta, by Theorem 8 of Balle and Wang (2018)."""
     low, high = 0.0, 1000.0 * sensitivity / epsilon
     while high - low > 1e-9 * high:
         middle = (low + high) / 2.0
@@ -131,18 +131,18 @@ def gaussian_deviation(sensitivity: float, epsilon: float, delta: float) -> floa
 
 
 def normal_cdf(x: float) -> float:
-    """The standard normal law, with its relative precision kept in the lower tail."""
+    """Return the standard normal law, with its relative precision kept in the lower tail."""
     return erfc(-x / sqrt(2.0)) / 2.0
 
 
 def release_laplace(counts: np.ndarray, limit: int, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-    """The items above the threshold, the largest noisy count first."""
+    """Return the items above the threshold, the largest noisy count first."""
     scale, threshold = laplace_threshold(limit, epsilon)
     return rank_above(counts, counts + rng.laplace(0.0, scale, len(counts)), threshold)
 
 
 def release_gaussian(counts: np.ndarray, limit: int, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-    """The items above the threshold, the largest noisy count first."""
+    """Return the items above the threshold, the largest noisy count first."""
     deviation, threshold = gaussian_threshold(limit, epsilon)
     return rank_above(counts, counts + rng.normal(0.0, deviation, len(counts)), threshold)
 
@@ -154,7 +154,7 @@ def rank_above(counts: np.ndarray, noisy: np.ndarray, threshold: float) -> np.nd
 
 
 def release_opendp(counts: np.ndarray, limit: int, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-    """The same by OpenDP, which draws with bits of its own and takes microseconds for each item.
+    """Return the same by OpenDP, which draws with bits of its own and takes microseconds for each item.
 
     So items that are 15 scales below the threshold are left out: each would be released once in three million draws.
     """
@@ -167,7 +167,7 @@ def release_opendp(counts: np.ndarray, limit: int, epsilon: float, rng: np.rando
 
 @cache
 def opendp_threshold(limit: int, epsilon: float) -> tuple[float, int]:
-    """The scale, and the least threshold for which OpenDP's own privacy map says that delta is kept."""
+    """Return the scale, and the least threshold for which OpenDP's own privacy map says that delta is kept."""
     scale, low, high = limit / epsilon, 1, 10**6
     while high - low > 1:
         middle = (low + high) // 2
@@ -192,7 +192,7 @@ RELEASES: dict[str, Release] = {OPENDP: release_opendp, LAPLACE: release_laplace
 
 
 def list_methods() -> list[str]:
-    """The methods with a threshold that are here."""
+    """Return the methods with a threshold that are here."""
     return [name for name in RELEASES if name != OPENDP or importlib.util.find_spec("opendp") is not None]
 
 
@@ -222,7 +222,7 @@ class Ranked:
         return np.unique(self.counts, return_counts=True)
 
     def release(self, name: str, cell: Cell, bits: random.Random) -> np.ndarray:
-        """What `top_k` releases: items are found by the bounded counts, and selected by all of their people."""
+        """Release as `top_k` does: items are found by the bounded counts, and selected by all of their people."""
         k, _, epsilon = cell
         found = plan_ours(name, cell)
         kept = self.order[found.sample_kept_ranks(Entropy(bits), *self.runs)]
@@ -237,7 +237,7 @@ def measure_shares(
     boundings: int = BOUNDINGS,
     draws: int = DRAWS,
 ) -> Shares:
-    """The share of the true top-k that each method releases in the mean, for each k, l and epsilon."""
+    """Return the share of the true top-k that each method releases in the mean, for each k, l and epsilon."""
     events, rng, bits = make_events(people), np.random.default_rng(people), random.Random(people)
     touched = events.count_people()
     cells = [(k, limit, epsilon) for k in SIZES for limit, epsilon in settings]
@@ -261,14 +261,14 @@ def count_common(best: np.ndarray, released: np.ndarray) -> int:
 
 
 def format_shares(shares: Shares) -> str:
-    """A row for each cell, the largest share in bold."""
+    """Return a row for each cell, the largest share in bold."""
     names = list(next(iter(shares.values())))
     rows = [[*map(str, cell), *mark_best(list(row.values()))] for cell, row in shares.items()]
     return format_table(["k", "l", "epsilon", *names], rows)
 
 
 def format_table(head: list[str], rows: list[list[str]]) -> str:
-    """A table in Markdown."""
+    """Return a table in Markdown."""
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 
@@ -279,7 +279,7 @@ def mark_best(shares: list[int]) -> list[str]:
 
 
 def format_best(by_people: dict[int, Shares]) -> str:
-    """What each method releases with the l that suits it best, and that l."""
+    """Return the release of each method with the l that suits it best, and that l."""
     names = list(next(iter(by_people[PEOPLE[0]].values())))
     rows = []
     for people, k, epsilon in product(PEOPLE, SIZES, BUDGETS):
@@ -303,7 +303,7 @@ def format_thresholds(epsilon: str = "1") -> str:
 
 
 def draw(folder: Path, by_people: dict[int, Shares]) -> None:
-    """The share of the true top 50 against l with few people, where the methods differ: a panel for each epsilon."""
+    """Draw the share of the true top 50 against l with few people, where methods differ, a panel for each epsilon."""
     people, k = PEOPLE[0], SIZES[-1]
     styles = dict(zip((OURS, MORE, LAPLACE, GAUSSIAN), zip(TONES, DASHES, strict=True), strict=True))
     with drawing(folder, "discovery-compared", height=3.6, columns=len(BUDGETS)) as panels:
@@ -322,7 +322,7 @@ def draw(folder: Path, by_people: dict[int, Shares]) -> None:
 
 
 def main() -> None:
-    """Prints, and draws where a folder is given."""
+    """Print, and draw where a folder is given."""
     if OPENDP not in list_methods():
         print("OpenDP is not here (pip install 'discreet[opendp]'): its column is left out.\n")
     by_people = {people: measure_shares(people) for people in PEOPLE}

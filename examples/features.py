@@ -70,12 +70,12 @@ DATA = (
 
 
 def main() -> None:
-    """Prints the table, as Markdown."""
+    """Print the table, as Markdown."""
     print("\n".join(make_table()))
 
 
 def make_table() -> list[str]:
-    """The lines of the table."""
+    """Return the lines of the table."""
     noisy = [f"epsilon {epsilon}" for epsilon in EPSILONS]
     head = ["data", "score", "without noise", *noisy, "constant", "model", "of `SelectKBest`"]
     rows = [row for data in DATA for row in _list_rows(data)]
@@ -83,7 +83,7 @@ def make_table() -> list[str]:
 
 
 def _list_rows(data: Data) -> list[list[str]]:
-    """A row for each score."""
+    """Return a row for each score."""
     X, y = data.load(return_X_y=True)
     with warnings.catch_warnings():
         # Of constant features it says that they are.
@@ -115,7 +115,7 @@ def _share_of_draws(scores: Any, score: Score, k: int, epsilon: int, theirs: set
 
 
 def _judge_model(data: Data, X: Any, y: Any, features: set[int]) -> float:
-    """The accuracy of naive Bayes, or the share of variance that linear regression explains, over five folds."""
+    """Return the accuracy of naive Bayes, or the share of variance that linear regression explains, over five folds."""
     return float(np.mean(cross_val_score(data.model, X[:, sorted(features)], y, cv=5)))
 
 

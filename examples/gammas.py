@@ -28,7 +28,7 @@ Needs = dict[tuple[str, int], list[float | None]]
 
 
 def main() -> None:
-    """Prints a table for each target."""
+    """Print a table for each target."""
     vectors = load_papers(Path(sys.argv[1]) if len(sys.argv) > 1 else DATA) + make_vectors([]) + [million()]
     for goal, meaning in TARGETS.items():
         needs = {(one.name, k): [need(one, k, gamma, goal) for gamma in GAMMAS] for one in vectors for k in SIZES}
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def load_papers(folder: Path) -> list[Vector]:
-    """The paper's vectors, or none where they are not at hand, which is said."""
+    """Return the paper's vectors, or none where they are not at hand, which is said."""
     if folder.is_dir():
         return load_vectors(folder, [])
     print(f"The paper's vectors are not in {folder.name}: what is printed is for made-up ones alone.")
@@ -45,12 +45,12 @@ def load_papers(folder: Path) -> list[Vector]:
 
 
 def million() -> Vector:
-    """A long tail of a million items."""
+    """Return a long tail of a million items."""
     return Vector("MILLION", np.floor(1e8 / np.arange(1, 10**6 + 1) ** 0.9).astype(np.int64))
 
 
 def need(vector: Vector, k: int, gamma: str, goal: str) -> float | None:
-    """The epsilon, or None where ties do not let any be enough."""
+    """Return the epsilon, or None where ties do not let any be enough."""
     try:
         mechanism = discreet.Canonical(gamma=gamma)
         found = discreet.epsilon_for(
@@ -62,7 +62,7 @@ def need(vector: Vector, k: int, gamma: str, goal: str) -> float | None:
 
 
 def table(needs: Needs) -> str:
-    """The least of each row in bold, and below how much more each gamma needs than the best, in the geometric mean."""
+    """Format rows with the least in bold, and below them the geometric mean of each gamma's need over the least."""
     lines = ["| scores | k | " + " | ".join(GAMMAS) + " |", "| --- | --- |" + " --- |" * len(GAMMAS)]
     for (name, k), row in needs.items():
         best = min(value for value in row if value is not None)
@@ -75,14 +75,14 @@ def table(needs: Needs) -> str:
 
 
 def cell(value: float | None, best: float) -> str:
-    """An epsilon to three digits."""
+    """Return an epsilon to three digits."""
     if value is None:
         return "-"
     return f"**{value:.3g}**" if value == best else f"{value:.3g}"
 
 
 def geometric_mean(values: list[float]) -> float:
-    """The mean of ratios."""
+    """Return the mean of ratios."""
     return exp(sum(map(log, values)) / len(values))
 
 

@@ -26,13 +26,13 @@ Chances = dict[str, float]
 
 
 def sorted_list(people: dict[str, int]) -> Chances:
-    """Counted and sorted: each dish is on the list or is not."""
+    """Count and sort: each dish is on the list or is not."""
     first = sorted(people, key=lambda dish: (-people[dish], dish))[:K]
     return {dish: float(dish in first) for dish in people}
 
 
 def private_list(people: dict[str, int]) -> Chances:
-    """The chance of each dish to be released."""
+    """Return the chance of each dish to be released."""
     chances = dict.fromkeys(people, 0.0)
     for dishes in combinations(people, K):
         chance = discreet.subset_probability(people, dishes, EPSILON).value
@@ -45,7 +45,7 @@ PANELS = {"Count and sort: Ann's soup shows": sorted_list, f"discreet, epsilon {
 
 
 def main() -> None:
-    """Prints, and draws where a folder is given."""
+    """Print, and draw where a folder is given."""
     found = {title: (make(WITHOUT), make(WITH)) for title, make in PANELS.items()}
     for title, (without, given) in found.items():
         print(title)
@@ -65,7 +65,7 @@ def draw(folder: Path, found: dict[str, tuple[Chances, Chances]]) -> None:
 
 
 def bars(panel: Any, without: Chances, given: Chances) -> None:
-    """A pair of bars for each dish, the first on top, with the chance behind each."""
+    """Draw a pair of bars for each dish, the first on top, with the chance behind each."""
     for chances, shift, colour, label in ((without, -0.2, FAINT, "without Ann"), (given, 0.2, RELEASED, "with Ann")):
         places = [place + shift for place in range(len(chances))]
         panel.barh(places, list(chances.values()), height=0.36, color=colour, label=label)

@@ -38,7 +38,7 @@ def ratings(users: int, rows: int, movies: int, seed: int) -> pa.Table:
 
 
 def with_place_and_time(table: pa.Table, users: int, movies: int, seed: int) -> pa.Table:
-    """The ratings with the country that each was given in, and when."""
+    """Return the ratings with the country that each was given in, and when."""
     rng = np.random.default_rng(seed)
     user, movie = np.asarray(table["user_id"]), np.asarray(table["movie_id"]) - 1000
     liked = np.zeros(users, int)
@@ -72,7 +72,7 @@ def five_stars(table: pa.Table, movies: int) -> np.ndarray:
 
 
 def main() -> None:
-    """Writes ratings.parquet, movies.csv, countries.csv, and the scores made of them into the folder given."""
+    """Write ratings.parquet, movies.csv, countries.csv, and the scores made of them into the folder given."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     names = titles()

@@ -41,7 +41,7 @@ Curve = list[tuple[float, float]]
 
 
 def few(items: int) -> dict[str, Any]:
-    """The histogram, for users of at most so many items."""
+    """Return the histogram, for users of at most so many items."""
     return {"mechanism": discreet.Histogram(), "sensitivity": discreet.Sensitivity(items=items)}
 
 
@@ -58,7 +58,7 @@ EVERYBODY = [name for name in METHODS if not name.startswith("histogram")]
 
 
 def main() -> None:
-    """Prints, and draws where a folder is given."""
+    """Print, and draw where a folder is given."""
     vectors = load_vectors(DATA, []) if DATA.is_dir() else make_vectors([])
     if not DATA.is_dir():
         print(f"The paper's vectors are not in {DATA.name}: what is printed is for made-up ones.\n")
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def curves_of(vector: Vector, k: int) -> dict[str, Curve]:
-    """The expected recall of each method, at epsilons around those that canonical needs for nine tenths of the list."""
+    """Return the expected recall of each method, at epsilons around canonical's for nine tenths of the list."""
     print(f"{vector.name}, k = {k}", file=sys.stderr)
     most = {"goal": "recall", "probability": "0.9", "mechanism": CANONICAL}
     middle = float(discreet.epsilon_for(vector.scores, k, **most, sensitivity=vector.limit))
@@ -95,7 +95,7 @@ def recall_of(vector: Vector, k: int, options: dict[str, Any]) -> Callable[[floa
 
 
 def peel(scores: Any, k: int, epsilon: float) -> float:
-    """The mean share over some draws of OpenDP's top-k: k rounds of report noisy max with exponential noise.
+    """Return the mean share over some draws of OpenDP's top-k: k rounds of report noisy max with exponential noise.
 
     It asks for a scale; k / epsilon is the least that is epsilon-private for counts of users.
     """
@@ -110,7 +110,7 @@ def peel(scores: Any, k: int, epsilon: float) -> float:
 
 
 def needed(curve: Curve, share: float) -> float | None:
-    """The epsilon at which a curve first reaches a share, between two points of it by logarithms."""
+    """Return the epsilon at which a curve first reaches a share, between two points of it by logarithms."""
     for (low, before), (high, after) in pairwise(curve):
         if before < share <= after:
             return exp(log(low) + (log(high) - log(low)) * (share - before) / (after - before))
@@ -118,7 +118,7 @@ def needed(curve: Curve, share: float) -> float | None:
 
 
 def table(found: dict[tuple[str, int], dict[str, Curve]]) -> str:
-    """The epsilon that each method needs, the least of those for everybody in bold."""
+    """Return the epsilon that each method needs, the least of those for everybody in bold."""
     lines = ["| scores | k | recall | " + " | ".join(METHODS) + " |", "| --- " * (3 + len(METHODS)) + "|"]
     for (name, k), curves in found.items():
         for share in SHARES:
@@ -130,14 +130,14 @@ def table(found: dict[tuple[str, int], dict[str, Curve]]) -> str:
 
 
 def cell(value: float | None, least: float | None) -> str:
-    """An epsilon to two digits; nothing where the curve does not get there."""
+    """Return an epsilon to two digits; nothing where the curve does not get there."""
     if value is None:
         return "-"
     return f"**{value:.2g}**" if value == least else f"{value:.2g}"
 
 
 def draw(folder: Path, k: int, found: dict[str, dict[str, Curve]]) -> None:
-    """A panel for each vector, and the legend in the last one."""
+    """Draw a panel for each vector, and the legend in the last one."""
     from matplotlib.ticker import LogLocator
 
     with drawing(folder, f"recall-{k}", height=8.4, rows=3, columns=2, shared=False) as axes:

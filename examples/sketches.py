@@ -25,7 +25,7 @@ DRAWS = 9
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     vectors = load_papers(Path(sys.argv[1]) if len(sys.argv) > 1 else DATA) + make_vectors([])
     print("| scores | k | needed | " + " | ".join(f"sketch for {epsilon}" for epsilon in EPSILONS) + " |")
     print("| --- | --- | --- |" + " --- |" * len(EPSILONS))
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def need(scores: Any, k: int, limit: discreet.Sensitivity | None = None) -> float | None:
-    """The epsilon that canonical needs, or None where ties do not let any be enough; a sketch knows its sensitivity."""
+    """Return the epsilon that canonical needs, None if ties let none be enough; a sketch knows its sensitivity."""
     most = {"goal": "recall", "probability": "0.9", "mechanism": discreet.Canonical()}
     try:
         return float(discreet.epsilon_for(scores, k, **most, sensitivity=limit))
@@ -60,7 +60,7 @@ def compare(vector: Vector, k: int, epsilon: str, needed: float) -> str:
 
 
 def draw(vector: Vector, epsilon: str, seed: int) -> discreet.Sketch:
-    """A sketch that can be drawn again."""
+    """Return a sketch that can be drawn again."""
     grid = None if vector.scores.dtype.kind in "iu" else 1
     return discreet.sketch(vector.scores, epsilon, grid=grid, sensitivity=vector.limit, rng=random.Random(seed))
 

@@ -130,7 +130,7 @@ def condition(where: str, table: Any) -> Any:
 
 
 def check(text: str) -> bool:
-    """Holds one condition against DuckDB; whether it was accepted."""
+    """Compare one condition with DuckDB; return True if it was accepted."""
     table, engine = _table()
     with _Silence():
         found = outcome(lambda: condition(text, table))
@@ -165,7 +165,7 @@ class _Silence(logging.Handler):
 
 
 def check_events(text: str) -> bool:
-    """Holds the scores of the events that a condition keeps against plain SQL; whether it was accepted."""
+    """Compare the scores of the events that a condition keeps with plain SQL; return True if it was accepted."""
     table, engine = _table()
     source = outcome(lambda: discreet.events(table, user="who", item="item", domain=DOMAIN, where=text))
     if source is REFUSED:
@@ -184,14 +184,14 @@ def check_events(text: str) -> bool:
 
 
 def check_bytes(data: bytes) -> bool:
-    """What the fuzzer calls; the way through events is ten times slower, and taken by one input in sixteen."""
+    """Try one input of the fuzzer; one in sixteen goes through events, which is ten times slower."""
     text = as_text(data)
     accepted = check(text)
     return check_events(text) if accepted and sum(data) % 16 == 0 else accepted
 
 
 def plain_sql(text: str) -> str | None:
-    """The condition as DuckDB has to be asked, or None where `where` documents that it means something else.
+    """Return the condition as DuckDB has to be asked, or None where `where` documents that it means something else.
 
     Exponents are written out, because DuckDB takes 1e2 for a double. Sums and products, coalesce and CASE are compared
     only where the digits cannot add up to 2^63; floats where all literals together have at most 15 digits.
@@ -231,7 +231,7 @@ def _written_out(mantissa: str, power: str) -> str:
 
 
 def _check_tree(text: str, engine: Any) -> None:
-    """Looks through the tree that DuckDB's own parser makes of an accepted condition."""
+    """Look through the tree that DuckDB's own parser makes of an accepted condition."""
     written = engine.execute("SELECT json_serialize_sql(?)", [f"SELECT ({text}\n) FROM events"]).fetchone()[0]
     tree = json.loads(written)
     agree(not tree["error"], f"{text!r} is accepted and no SQL to DuckDB: {tree.get('error_message')}")
@@ -256,12 +256,12 @@ def _parts(node: Any) -> Iterator[dict[str, Any]]:
 
 
 def _answers(engine: Any, query: str) -> dict[Any, Any]:
-    """The second column by the first."""
+    """Return the second column by the first."""
     return dict(engine.execute(query).fetchall())
 
 
 def _plain(engine: Any, query: str) -> dict[Any, Any] | None:
-    """What DuckDB says to plain SQL, or None where it fails on a row, which `where` does not."""
+    """Return the answer of DuckDB to plain SQL, or None where it fails on a row, which `where` does not."""
     with suppress(duckdb.Error):
         return _answers(engine, query)
     return None
@@ -269,7 +269,7 @@ def _plain(engine: Any, query: str) -> dict[Any, Any] | None:
 
 @cache
 def _table() -> tuple[Any, Any]:
-    """The events as an ibis table, and a cursor of their connection for plain SQL."""
+    """Return the events as an ibis table, and a cursor of their connection for plain SQL."""
     connection = ibis.duckdb.connect()
     connection.raw_sql(f"CREATE TABLE events ({COLUMNS})")
     for row in ROWS:

@@ -38,7 +38,7 @@ REFUSED = _Refused()
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """What a call returns, or REFUSED where it complains as it should; anything else is a Finding."""
+    """Return the result of a call, or REFUSED where it complains as it should; anything else is a Finding."""
     try:
         return call()
     except discreet.Error as error:
@@ -49,13 +49,13 @@ def outcome(call: Callable[[], Any]) -> Any:
 
 
 def agree(holds: bool, message: str) -> None:
-    """Raises a Finding unless the claim holds."""
+    """Raise a Finding unless the claim holds."""
     if not holds:
         raise Finding(message)
 
 
 def command(*arguments: str) -> tuple[int, str, str]:
-    """Runs the command line in this process: exit code, standard output, standard error.
+    """Run the command line in this process: exit code, standard output, standard error.
 
     A code beyond 0, 1 and 2, an exception, or a complaint that is not one line of plain words is a Finding.
     """
@@ -75,7 +75,7 @@ def command(*arguments: str) -> tuple[int, str, str]:
 
 @cache
 def folder() -> Path:
-    """A folder of this process for files that a harness reads."""
+    """Return a folder of this process for files that a harness reads."""
     path = Path(tempfile.mkdtemp(prefix="discreet-fuzz-"))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     return path
@@ -87,12 +87,12 @@ def as_text(data: bytes) -> str:
 
 
 def as_bytes(text: str) -> bytes:
-    """The bytes that `as_text` reads as this text."""
+    """Return the bytes that `as_text` reads as this text."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def mutated(text: str, words: Sequence[str], seeds: Sequence[str], rng: random.Random) -> str:
-    """The text with some of its words changed, dropped, doubled, moved, or taken from elsewhere."""
+    """Return the text with some of its words changed, dropped, doubled, moved, or taken from elsewhere."""
     parts = re.findall(r"\w+|\s+|'[^']*'|.", text, re.DOTALL)
     for _ in range(rng.choice((1, 1, 2, 3))):
         place, stop = (rng.randrange(len(parts) + 1) for _ in range(2))

@@ -93,7 +93,7 @@ ITEMS: dict[str, tuple[Any, list[Any]]] = {
 
 
 def check(text: str) -> bool:
-    """Holds one input against the reference; whether it was accepted as a domain."""
+    """Compare one input with the reference; return True if it was accepted as a domain."""
     try:
         domain = _built(ast.parse(text, mode="eval").body)
     except (SyntaxError, ValueError, TypeError, OverflowError, RecursionError, MemoryError):
@@ -106,7 +106,7 @@ def check(text: str) -> bool:
 
 
 def check_bytes(data: bytes) -> bool:
-    """What the fuzzer calls."""
+    """Try one input of the fuzzer."""
     return check(as_text(data))
 
 
@@ -115,7 +115,7 @@ class _Bounds(tuple[Any, Any]):
 
 
 def _built(node: ast.expr) -> Any:
-    """The value of a small piece of Python: literals, and calls of the few functions that make domains."""
+    """Return the value of a small piece of Python: literals, and calls of the few functions that make domains."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         makers = {"date": date, "datetime": datetime, "range": range, "integers": lambda lo, hi: _Bounds((lo, hi))}
         if node.func.id in makers:
@@ -145,7 +145,7 @@ def len_of(lo: int, hi: int) -> int:
 
 
 def _check_value(domain: Any) -> bool:
-    """A list or another value of Python as the domain of events of the kind of its first item."""
+    """Return a list or another value of Python as the domain of events of the kind of its first item."""
     listed = list(domain) if isinstance(domain, list | tuple | set | range) and _is_small(domain) else []
     kind = _kind(listed[0]) if listed else None
     good = kind is not None and all(_kind(value) == kind for value in listed) and len(set(listed)) == len(listed)
@@ -162,7 +162,7 @@ def _check_value(domain: Any) -> bool:
 
 
 def _check_events(domain: Any, kind: str, d: int, source: Any = None) -> None:
-    """The tally has d items, of which as many have a user as the events say."""
+    """Raise unless the tally has d items, of which as many have a user as the events say."""
     source = outcome(lambda: _events(domain, kind)) if source is None else source
     agree(source is not REFUSED, f"events refuse the domain {domain!r}")
     tally = outcome(source.tally)
@@ -201,7 +201,7 @@ def _is_small(domain: Any) -> bool:
 
 
 def _check_text(text: str) -> bool:
-    """The text of --domain."""
+    """Return the text of --domain."""
     with chdir(_files()):
         options = ("--user", "who", "--item", "movie_id", "-k", "1", "--epsilon", "1000", "--json")
         code, printed, told = command("select", "events.parquet", f"--domain={text}", *options)
@@ -239,7 +239,7 @@ def _signed(text: str) -> int | None:
 
 
 def _rows(path: str) -> list[dict[str, str]]:
-    """The rows of the files behind a path or a pattern."""
+    """Return the rows of the files behind a path or a pattern."""
     found = glob.glob(path) if path and "\x00" not in path else []
     texts = [Path(each).read_text(encoding="utf-8", errors="replace") for each in found if Path(each).is_file()]
     return [row for text in texts for row in csv.DictReader(text.splitlines())]
@@ -258,7 +258,7 @@ def _table(kind: str) -> Any:
 
 @cache
 def _files() -> Path:
-    """A folder with events of whole numbers and a few lists of movies."""
+    """Return a folder with events of whole numbers and a few lists of movies."""
     path = folder() / "domains"
     path.mkdir()
     rows = {"who": [1, 2, 2, 3], "movie_id": [1, 1, 2, 9]}

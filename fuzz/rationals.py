@@ -43,7 +43,7 @@ WORDS += ["float ", "decimal ", "7ff0000000000000"]
 
 
 def check(text: str) -> bool:
-    """Holds one input against the reference; whether it was accepted as a number."""
+    """Compare one input with the reference; return True if it was accepted as a number."""
     given, expected, certain = _meant(text)
     found = outcome(lambda: exact(given, "epsilon"))
     above = outcome(lambda: positive(given, "epsilon"))
@@ -58,12 +58,12 @@ def check(text: str) -> bool:
 
 
 def check_bytes(data: bytes) -> bool:
-    """What the fuzzer calls."""
+    """Try one input of the fuzzer."""
     return check(as_text(data))
 
 
 def _meant(text: str) -> tuple[Any, Fraction | None, bool]:
-    """The argument that an input stands for, the number that it is, if any, and whether it has to be accepted."""
+    """Return the argument that an input stands for, its number, if any, and True if it has to be accepted."""
     kind, _, rest = text.partition(" ")
     try:
         if kind == "float":
@@ -83,7 +83,7 @@ def _meant(text: str) -> tuple[Any, Fraction | None, bool]:
 
 
 def of_text(text: str) -> Fraction | None:
-    """The number that a text spells, digit by digit, or None."""
+    """Return the number that a text spells, digit by digit, or None."""
     text = text.strip(" \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f")
     sign, body = (-1, text[1:]) if text.startswith("-") else (1, text[1:] if text.startswith("+") else text)
     if "/" in body:
@@ -102,7 +102,7 @@ def of_text(text: str) -> Fraction | None:
 
 
 def whole(text: str) -> int | None:
-    """The whole number that ASCII digits spell, or None."""
+    """Return the whole number that ASCII digits spell, or None."""
     if not text or any(character not in "0123456789" for character in text):
         return None
     number = 0
@@ -112,7 +112,7 @@ def whole(text: str) -> int | None:
 
 
 def of_float(bits: int) -> Fraction | None:
-    """The number that the 64 bits of a double stand for, or None."""
+    """Return the number that the 64 bits of a double stand for, or None."""
     sign, power, mantissa = bits >> 63, (bits >> 52) & 0x7FF, bits & (2**52 - 1)
     if power == 0x7FF:
         return None
@@ -121,7 +121,7 @@ def of_float(bits: int) -> Fraction | None:
 
 
 def of_decimal(sign: int, ciphers: tuple[int, ...], exponent: int) -> Fraction:
-    """The number that the parts of a Decimal stand for."""
+    """Return the number that the parts of a Decimal stand for."""
     number = Fraction(0)
     for cipher in ciphers:
         number = 10 * number + cipher

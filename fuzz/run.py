@@ -49,7 +49,7 @@ class Report:
     kinds: list[str] = field(default_factory=list)
 
     def found(self, kind: str, data: bytes, story: str) -> None:
-        """Keeps an input that broke the contract, if it is the shortest of its kind."""
+        """Keep an input that broke the contract, if it is the shortest of its kind."""
         name = FOUND / f"{self.target.replace(' ', '-')}-{hashlib.sha256(kind.encode()).hexdigest()[:8]}"
         if kind not in self.kinds:
             self.kinds.append(kind)
@@ -61,7 +61,7 @@ class Report:
 
 
 def main() -> int:
-    """Reads the arguments; the parent starts one process a target, because atheris ends the process it runs in."""
+    """Read the arguments; the parent starts one process a target, because atheris ends the process it runs in."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("seconds", type=float, nargs="?", default=60)
     parser.add_argument("--target", choices=[*PARSERS, *PROPERTIES], help="this one alone, in this process")
@@ -96,7 +96,7 @@ def _run_all(seconds: float) -> int:
 
 
 def _in_a_process(target: str, seconds: float) -> Report:
-    """Runs one target; a process that dies without its report is a finding too."""
+    """Run one target; a process that dies without its report is a finding too."""
     with tempfile.TemporaryDirectory(prefix="discreet-fuzz-") as scratch:
         written = Path(scratch) / "report.json"
         arguments = [str(seconds), "--target", target, "--report", str(written)]
@@ -172,7 +172,7 @@ def _fuzz(target: str, seconds: float, report_to: Path | None) -> int:
 
 
 def _told(example: object) -> str:
-    """An example as text; Python refuses to print whole numbers of more than 4,300 digits."""
+    """Return an example as text; Python refuses to print whole numbers of more than 4,300 digits."""
     try:
         return repr(example)
     except ValueError:
@@ -224,7 +224,7 @@ class _Clock:
         self.started = time.monotonic()
 
     def start(self) -> None:
-        """Starts the count anew, once everything is imported."""
+        """Start the count anew, once everything is imported."""
         self.started = time.monotonic()
 
     def passed(self) -> float:
@@ -237,7 +237,7 @@ class _Clock:
 
 
 def _leave(report: Report, clock: _Clock, report_to: Path | None) -> NoReturn:
-    """Ends the process from within a fuzzer that would go on."""
+    """End the process from within a fuzzer that would go on."""
     report.seconds = clock.passed()
     text = json.dumps(asdict(report), indent=2)
     if report_to is None:
@@ -250,7 +250,7 @@ def _leave(report: Report, clock: _Clock, report_to: Path | None) -> NoReturn:
 
 
 def _kind(error: BaseException) -> str:
-    """What a finding is, without what differs from input to input: quoted parts and numbers."""
+    """Return a finding without the parts that differ from input to input: quoted parts and numbers."""
     message = str(error).partition("\n")[0]
     message = re.sub(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\[.*\]|\{.*\}|\(.*\)|-?\d+(\.\d+)?", "_", message)
     frames = [f"{Path(frame.filename).name}:{frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
@@ -260,7 +260,7 @@ def _kind(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """The innermost function of discreet that an error went through."""
+    """Return the innermost function of discreet that an error went through."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f"{Path(frame.filename).name}:{frame.name}" for frame in frames if "discreet" in Path(frame.filename).parts]
     return own[-1] if own else "another library"

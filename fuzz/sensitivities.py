@@ -38,7 +38,7 @@ WORDS = [*"0123456789", ",", ".", "e", "-", "+", "/", " ", "1/3", "1e-5", "1000"
 
 
 def check(text: str) -> bool:
-    """Holds one text against the reference, in both adjacencies; whether it was accepted."""
+    """Compare one text with the reference, in both adjacencies; return True if it was accepted."""
     text = text.replace("\x00", "0")  # no argument of a program can hold a NUL
     expected = _meant(text)
     for adjacency in ("add-remove", "swap"):
@@ -59,12 +59,12 @@ def check(text: str) -> bool:
 
 
 def check_bytes(data: bytes) -> bool:
-    """What the fuzzer calls."""
+    """Try one input of the fuzzer."""
     return check(as_text(data))
 
 
 def _check_value(text: str, down: Fraction, up: Fraction, items: int | None) -> None:
-    """What the command line takes, Python takes too, and halves the width."""
+    """Raise unless Python takes what the command line takes, and halves the width."""
     found = outcome(lambda: Sensitivity(*text.split(",")[:2], items=items))
     agree(found is not REFUSED and (found.down, found.up) == (down, up), f"Sensitivity of {text!r} is {found!r}")
     agree(found.items == items, f"the items of {text!r} are {found.items}")
@@ -74,7 +74,7 @@ def _check_value(text: str, down: Fraction, up: Fraction, items: int | None) -> 
 
 
 def _meant(text: str) -> tuple[Fraction, Fraction, int | None] | None:
-    """The sensitivity that a text spells, or None; limits on the size of its sides are not looked at."""
+    """Return the sensitivity that a text spells, or None; limits on the size of its sides are not looked at."""
     first, second, *more = [*text.split(","), "", ""][: max(2, text.count(",") + 1)]
     down, up, items = of_text(first), of_text(second), _read_items(more)
     if text.count(",") not in (1, 2) or not text.isascii() or items == 0:

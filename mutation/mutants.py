@@ -53,7 +53,7 @@ class Mutant:
     text: Callable[[], str]
 
     def apply(self) -> None:
-        """Puts the mutant in place of the original, in this process."""
+        """Put the mutant in place of the original, in this process."""
         module = importlib.import_module(self.module)
         changed: dict[str, Any] = {"__name__": self.module, "__file__": str(self.path)}
         exec(compile(self.text(), str(self.path), "exec"), changed)  # noqa: S102  # our own source, changed on purpose
@@ -109,7 +109,7 @@ def _changed(module: cst.Module, change: Mutation) -> str:
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """The functions and methods of a module, by the line of their `def`."""
+    """Return the functions and methods of a module, by the line of their `def`."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             yield node.lineno, node.name
@@ -118,7 +118,7 @@ def _functions(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _statements(tree: ast.Module) -> Iterator[tuple[int, int]]:
-    """The first and the last line of each statement; of one with a body, those before the body."""
+    """Return the first and the last line of each statement; of one with a body, those before the body."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             # Defaults belong to every call of the function.
@@ -130,7 +130,7 @@ def _statements(tree: ast.Module) -> Iterator[tuple[int, int]]:
 
 
 def _function(space: dict[str, Any], name: str) -> FunctionType:
-    """The plain function behind a name, whatever wraps it."""
+    """Return the plain function behind a name, whatever wraps it."""
     owner, _, method = name.rpartition(".")
     found = vars(space[owner])[method] if owner else space[method]
     for wrapper in ("fget", "func", "__wrapped__", "__func__"):

@@ -75,7 +75,7 @@ class Run:
         return True
 
     def examined(self, mutant: Mutant, items: dict[str, pytest.Item]) -> dict[str, Any]:
-        """What becomes of one mutant."""
+        """Tell the fate of one mutant."""
         names = self.tests_for(mutant)
         began = time.monotonic()
         by, how = _in_child(lambda tell: _attack(mutant, [items[name] for name in names], self.seconds, tell))
@@ -118,7 +118,7 @@ class Run:
 
 
 def _chosen(options: argparse.Namespace) -> list[Mutant]:
-    """The mutants to run: those that lived, those asked for by name, or all in random order less those done."""
+    """Return the mutants to run: those that lived, those asked for by name, or all in random order less those done."""
     every = mutants()
     if options.again:
         lived = {row["name"] for row in results(every) if row["outcome"] != "killed"} - listed()
@@ -133,7 +133,7 @@ def _chosen(options: argparse.Namespace) -> list[Mutant]:
 
 
 def results(every: list[Mutant]) -> list[dict[str, Any]]:
-    """The best result of each of these mutants: killed once is killed, because tests are only added.
+    """Return the best result of each of these mutants: killed once is killed, because tests are only added.
 
     What was run on a function before it was changed does not count, but where the change is the same one.
     """
@@ -175,7 +175,7 @@ def _measured(items: list[pytest.Item], tell: Callable[[Any], None]) -> tuple[di
 
 
 def _attack(mutant: Mutant, items: list[pytest.Item], seconds: dict[str, float], tell: Callable[[Any], None]) -> None:
-    """Takes the mutant's code and runs tests until one fails, which is told before it runs, or takes too long."""
+    """Take the mutant's code and run tests until one fails, which is told before it runs, or takes too long."""
     tell("import")
     mutant.apply()
     for item in items:
@@ -193,7 +193,7 @@ def _passes(item: pytest.Item) -> bool:
 
 
 def _in_child(work: Callable[[Callable[[Any], None]], None]) -> tuple[Any, str]:
-    """Does work in a forked process: the last thing it told, and whether it survived or was killed."""
+    """Do work in a forked process; return the last thing that it told, and True if it survived."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -223,7 +223,7 @@ def _in_child(work: Callable[[Callable[[Any], None]], None]) -> tuple[Any, str]:
 
 
 def _quiet() -> None:
-    """Sends what a child prints nowhere, and bounds its memory."""
+    """Discard what a child prints, and bound its memory."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
@@ -233,7 +233,7 @@ def _quiet() -> None:
 
 
 def summary() -> str:
-    """The score by module, with and without the mutants that the page gives a reason for, and those without one."""
+    """Return the score by module, with and without the mutants that the page explains, and the unexplained ones."""
     rows, reasons = results(mutants()), listed()
     lines = [f"{'module':<24} mutants killed listed  killed of those not listed"]
     for module in [*sorted({row["name"].split(":")[0] for row in rows}), ""]:
@@ -251,13 +251,13 @@ def summary() -> str:
 
 
 def listed() -> set[str]:
-    """The names of the mutants in docs/mutants.md, where a function is followed by the numbers of its mutants."""
+    """Return the names of the mutants in docs/mutants.md, which has functions with the numbers of their mutants."""
     found = re.findall(r"`((?:exact|mechanisms)\.\w+:[\w.]+)` ((?:\d+,? ?)+)", PAGE.read_text(encoding="utf-8"))
     return {f"discreet.{function}:{number}" for function, numbers in found for number in re.findall(r"\d+", numbers)}
 
 
 def main() -> int:
-    """Runs what the command line asks for, and prints the score of all results so far."""
+    """Run what the command line asks for, and print the score of all results so far."""
     parser = argparse.ArgumentParser(description="Mutation testing of discreet.exact and discreet.mechanisms.")
     parser.add_argument("--seed", type=int, default=1, help="of the order of the mutants")
     parser.add_argument("--sample", type=int, default=None, help="how many of them to run, all by default")

@@ -129,13 +129,13 @@ def find_importers(tree: Tree) -> dict[str, set[str]]:
 
 
 def find_single_imports(tree: Tree) -> list[str]:
-    """The modules that one other module imports, packages aside."""
+    """Return the modules that one other module imports, packages aside."""
     packages = {name.rpartition(".")[0] for name in tree.modules}
     return [name for name, users in find_importers(tree).items() if len(users) == 1 and name not in packages]
 
 
 def _imports(module: ast.Module, names: set[str]) -> set[str]:
-    """The modules among `names` that are imported, or loaded by a name in a string, whole or behind a prefix."""
+    """Return the modules among `names` that are imported, or loaded by a name in a string, whole or behind a prefix."""
     found: set[str] = set()
     strings = {node.value for node in ast.walk(module) if isinstance(node, ast.Constant)}
     for node in ast.walk(module):
@@ -151,7 +151,7 @@ def _imports(module: ast.Module, names: set[str]) -> set[str]:
 
 
 def find_participles(tree: Tree) -> list[str]:
-    """The functions whose name is one participle."""
+    """Return the functions whose name is one participle."""
     return [
         f"{module}.{function.name}"
         for module, functions in tree.functions.items()
@@ -235,7 +235,7 @@ def find_questions(tree: Tree) -> list[str]:
 
 
 def find_knowing(tree: Tree, *patterns: str) -> list[str]:
-    """The modules whose code has, for every pattern, a name that fits it."""
+    """Return the modules whose code has, for every pattern, a name that fits it."""
     texts = {name: "\n".join(_words(module)) for name, module in tree.modules.items()}
     return [name for name, text in texts.items() if all(re.search(pattern, text) for pattern in patterns)]
 
@@ -258,7 +258,7 @@ def count_duplicates(tree: Tree) -> str:
 
 
 def walk(tree: Tree, name: str) -> dict[str, int]:
-    """The files and the hops of one walk through the tree."""
+    """Return the files and the hops of one walk through the tree."""
     environment = {**os.environ, "PYTHONPATH": str(tree.source), "PYTHONDONTWRITEBYTECODE": "1"}
     return dict(json.loads(_run(sys.executable, str(ROOT / "tools" / "walk.py"), name, environment=environment)))
 
@@ -313,7 +313,7 @@ def measure(tree: Tree) -> list[Row]:
 
 @contextmanager
 def checked_out(revision: str) -> Iterator[Tree]:
-    """The sources of a revision, in a temporary folder, or those of the working tree."""
+    """Return the sources of a revision, in a temporary folder, or those of the working tree."""
     if revision == WORKING_TREE:
         yield Tree(ROOT / "src")
         return
@@ -329,7 +329,7 @@ def _run(*command: str, environment: dict[str, str] | None = None) -> str:
 
 
 def render(revisions: list[str], columns: list[list[Row]]) -> str:
-    """A Markdown table with a column for each revision."""
+    """Return a Markdown table with a column for each revision."""
     heads = ["the tree as it is" if revision == WORKING_TREE else revision for revision in revisions]
     table = [["", *heads], *([rows[0][0], *(row[2] for row in rows)] for rows in zip(*columns, strict=True))]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -340,7 +340,7 @@ def render(revisions: list[str], columns: list[list[Row]]) -> str:
 
 
 def main() -> None:
-    """Reads the arguments, measures, and prints."""
+    """Read the arguments, measure, and print."""
     parser = argparse.ArgumentParser(description="Measures how the code is laid out.")
     parser.add_argument("--rev", action="append", metavar="REV", help="a git revision, or . for the tree as it is")
     parser.add_argument("--list", action="store_true", help="also list what was found, for the last revision")

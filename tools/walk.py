@@ -46,7 +46,7 @@ class Walk:
     importing: int = 0
 
     def see(self, frame: FrameType, event: str, _: Any) -> None:
-        """Takes note of one event of the profiler."""
+        """Record one event of the profiler."""
         code = frame.f_code
         if code.co_name == "<module>":
             self.importing += {"call": 1, "return": -1}.get(event, 0)
@@ -66,7 +66,7 @@ def _function(code: CodeType) -> str:
 
 
 def prepare_top_k() -> Callable[[], Any]:
-    """A release from an array of a thousand counts."""
+    """Return a release from an array of a thousand counts."""
     import numpy as np
 
     import discreet
@@ -121,7 +121,7 @@ def prepare_select_by() -> Callable[[], Any]:
 
 
 def measure(prepare: Callable[[], Callable[[], Any]]) -> dict[str, int]:
-    """The files passed, the pairs of functions that hop, and the calls from file to file."""
+    """Return the files passed, the pairs of functions that hop, and the calls from file to file."""
     run = prepare()
     import discreet
 
@@ -139,7 +139,7 @@ def measure(prepare: Callable[[], Callable[[], Any]]) -> dict[str, int]:
 
 
 def main() -> None:
-    """Prints what the named walk passes, as JSON."""
+    """Print what the named walk passes, as JSON."""
     walks = (prepare_top_k, prepare_arrays, prepare_select, prepare_select_by)
     prepare = {walk.__name__.removeprefix("prepare_"): walk for walk in walks}[sys.argv[1]]
     with tempfile.TemporaryDirectory() as folder:

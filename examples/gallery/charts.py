@@ -47,7 +47,7 @@ def streams(seed: int = 16) -> pa.Table:
 
 
 def choose_songs(lives: np.ndarray, month: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A song for each stream, by how well it is liked in the listener's country, and in the month."""
+    """Return a song for each stream, by how well it is liked in the listener's country, and in the month."""
     liked = rng.lognormal(0, 0.6, (len(LISTENERS), 1, len(SONGS))) * rng.lognormal(0, 0.6, (1, len(MONTHS), len(SONGS)))
     chart = liked.reshape(-1, len(SONGS)).cumsum(axis=1)[lives * len(MONTHS) + month]
     return (chart < rng.random((len(month), 1)) * chart[:, -1:]).sum(axis=1)
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def draw(folder: Path, charts: discreet.GroupedRelease, people: dict[tuple[str, str], dict[str, int]]) -> None:
-    """A chart for each country and month: what was released, with its intervals, beside the made-up truth."""
+    """Draw a chart for each country and month: what was released, with its intervals, beside the made-up truth."""
     from picture import drawing
 
     with drawing(folder, "charts", height=8.8, rows=len(LISTENERS), columns=len(MONTHS)) as panels:

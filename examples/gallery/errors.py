@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def monthly(ledger: discreet.Ledger, month: int) -> discreet.Release:
-    """The release of one month; asked for twice, it is paid once."""
+    """Return the release of one month; asked for twice, it is paid once."""
     table = reports(month)
     source = discreet.events(table, user="device", item="code", domain=CODES, max_items_per_user=PER_DEVICE)
     name = f"error codes, month {month}"
@@ -63,7 +63,7 @@ def monthly(ledger: discreet.Ledger, month: int) -> discreet.Release:
 
 
 def draw(folder: Path, devices: dict[str, int], release: discreet.Release) -> None:
-    """What was released, with its intervals, beside the made-up truth."""
+    """Draw the release with its intervals, beside the made-up truth."""
     from picture import MISSED, RELEASED, drawing
 
     counts = release.counts or []

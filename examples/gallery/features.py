@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def draw(folder: Path, scores: dict[str, int], ranked: list[str], released: set[str]) -> None:
-    """The share of people that each question gets right, by rank, coloured by what was released."""
+    """Draw the share of people that each question gets right, by rank, coloured by what was released."""
     from picture import FAINT, MISSED, QUIET, RELEASED, drawing
 
     kinds = {

@@ -61,7 +61,7 @@ def truth(table: pa.Table) -> dict[str, int]:
 
 
 def find(table: pa.Table, spelling: str) -> discreet.Release:
-    """The release: messages are found for a delta, and the top-k is selected among those found."""
+    """Return the release: messages are found for a delta, and the top-k is selected among those found."""
     domain = discreet.discovered(delta=DELTA, max_items_per_user=PER_DEVICE, spelling=spelling)
     return discreet.top_k(discreet.events(table, user="device", item="message", domain=domain), k=K, epsilon=EPSILON)
 
@@ -93,12 +93,12 @@ def main() -> None:
 
 
 def fold(messages: pa.ChunkedArray) -> pa.Array:
-    """What `spelling="both"` takes for one item, here for the made-up truth."""
+    """Return the item that `spelling="both"` takes a text for, here for the made-up truth."""
     return pa.array([message.strip(" ").lower() for message in messages.to_pylist()])
 
 
 def draw(folder: Path, spelt: dict[str, int], meant: dict[str, int], released: set[str], threshold: int) -> None:
-    """The first messages with their spellings, and all messages by rank with the threshold."""
+    """Draw the first messages with their spellings, and all messages by rank with the threshold."""
     from picture import drawing
 
     with drawing(folder, "messages", height=8.6, rows=2) as (above, below):

@@ -22,7 +22,7 @@ THIRD = ["", " II", " Again", " Forever"]
 
 
 def catalogue() -> list[str]:
-    """The titles that could be watched: public, and known before anybody watched one."""
+    """Return the titles that could be watched: public, and known before anybody watched one."""
     return [f"{first} {second}{third}" for third in THIRD for first in FIRST for second in SECOND]
 
 

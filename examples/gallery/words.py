@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def draw(folder: Path, ranked: list[str], people: dict[str, int], released: set[str]) -> None:
-    """The common words by how many people searched them, coloured by what was released."""
+    """Draw the common words by how many people searched them, coloured by what was released."""
     from picture import FAINT, MISSED, RELEASED, drawing
 
     shown = ranked[: 2 * K]

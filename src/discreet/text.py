@@ -1,20 +1,26 @@
-"""Format numbers, labels and tables for people, in releases, reports, errors and on the command line.
+"""Format numbers, labels and tables for people, in releases, reports, errors, notebooks and on the command line.
 
-Programs do not parse this text: JSON has its own exact forms.
+Programs do not parse this text: JSON has its own exact forms. HTML is rendered by jinja2 with every value escaped.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
-from typing import Any
+from functools import cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 from unicodedata import combining, east_asian_width
 
 from discreet.privacy import spell_exactly
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _LINE_BREAKING = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Characters that end a line or control a terminal, lone surrogates, and the backslash that begins an escape."""
@@ -30,6 +36,15 @@ _CLOSE = Fraction(1, 10**9)
 
 _FLOAT_ERROR = Fraction(1, 10**14)
 """Relative distance below which a float, or a short sum of floats, stands for the decimal next to it."""
+
+_TABLE = (
+    "<table>{% if head %}<tr>{% for cell in head %}<th>{{ cell }}</th>{% endfor %}</tr>{% endif %}"
+    "{% for row in rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>{% endfor %}</table>"
+)
+_VIEW = (
+    "<b>{{ title }}</b>{{ body | safe }}"
+    "<small>{% for note in notes %}{{ note }}{{ '' if loop.last else '<br>' | safe }}{% endfor %}</small>"
+)
 
 
 def decimal(number: Fraction) -> str:
@@ -220,3 +235,48 @@ def pad_cell(text: str, width: int, side: str = "<") -> str:
 def measure_width(text: str) -> int:
     """Return the terminal columns that a text takes: two for a wide character, none for a combining one."""
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def render_html(template: str, **values: Any) -> str:
+    """Render a jinja2 template, given as text. Every value is escaped unless the template marks it as safe.
+
+    Examples
+    --------
+    >>> render_html("<b>{{ name }}</b>", name="<a>")
+    '<b>&lt;a&gt;</b>'
+    """
+    return _compile(template).render(values)
+
+
+@cache
+def _compile(template: str) -> Template:
+    from jinja2 import Environment, StrictUndefined
+
+    return Environment(autoescape=True, undefined=StrictUndefined).from_string(template)
+
+
+def make_html_table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
+    """Return rows of text as an HTML table.
+
+    Examples
+    --------
+    >>> make_html_table([("<a>", "1")], head=("item", "count"))
+    '<table><tr><th>item</th><th>count</th></tr><tr><td>&lt;a&gt;</td><td>1</td></tr></table>'
+    """
+    return render_html(_TABLE, rows=rows, head=head)
+
+
+def make_html_view(title: str, body: str, notes: Iterable[str]) -> str:
+    """Return a title in bold, `body` as the HTML that it is, and notes in small print, a line each."""
+    return render_html(_VIEW, title=title, body=body, notes=notes)
+
+
+def hash_for_policy(text: str) -> str:
+    """Return the hash by which a Content-Security-Policy allows one inline style or script, and no other.
+
+    Examples
+    --------
+    >>> hash_for_policy("alert('Hello, world.');")
+    'sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng='
+    """
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

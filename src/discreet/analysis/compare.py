@@ -26,7 +26,7 @@ from discreet.mechanisms.tally import Tally
 from discreet.privacy import Number, Sensitivity, exact, is_whole_number, positive
 from discreet.sources.base import GroupedSource
 from discreet.sources.clipped import ClippableSource, ClippedSource
-from discreet.text import align_columns, decimal, round_up
+from discreet.text import align_columns, decimal, make_html_table, make_html_view, round_up
 
 UNREACHED = f"probability must be one that epsilon = {MOST} reaches, and these scores and ties do not let it"
 
@@ -149,8 +149,6 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Return the notebook view."""
-        from discreet.html_text import make_html_table, make_html_view
-
         head, *rows = self._rows()
         return make_html_view(self._title(), make_html_table(rows, head), self.notes())
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet.analysis.goals import GOALS, name_goal
 from discreet.release.sketch import Sketch
-from discreet.text import decimal, repr_with_decimals
+from discreet.text import decimal, make_html_table, make_html_view, repr_with_decimals
 
 NOT_PRIVATE = "NOT private: computed from the scores"
 
@@ -254,8 +254,6 @@ class GroupedExpected:
 
 
 def _make_view(title: str, rows: Sequence[Sequence[str]], head: Sequence[str], notes: list[str]) -> str:
-    from discreet.html_text import make_html_table, make_html_view
-
     return make_html_view(title, make_html_table(rows, head), notes)
 
 

@@ -162,7 +162,11 @@ def plan(
         check_matplotlib()
     file = Input.parse(files, input_format, events=events.user is not None)
     neighbours = adjacency or "add-remove"
-    open_table = prepare_source(file, _read_scores, events, items, discovery, None, groups, scores, neighbours, out)
+
+    def read_scores(path: str, item: str | None, score: str | None) -> Source:
+        return read_sketch(path, item, score) or file_source(path, item, score)
+
+    open_table = prepare_source(file, read_scores, events, items, discovery, None, groups, scores, neighbours, out)
     notes: list[str] = []
     with (
         show_progress(not output.quiet),
@@ -180,11 +184,6 @@ def plan(
         print_json(_plan_to_dict(found, source))
     else:
         print_text(str(found), heading=True)
-
-
-def _read_scores(path: str, item: str | None, score: str | None) -> Source:
-    """Return the scores in a file, or the sketch that it holds."""
-    return read_sketch(path, item, score) or file_source(path, item, score)
 
 
 def _plan_to_dict(found: Plan, scores: Source | GroupedSource) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -90,7 +90,31 @@ def show(file: FileArgument, output: OutputOptions) -> None:
     """
     shape, ledger = parse_format(output), _open_ledger(file)
     if shape == "json":
-        print_json(_budget_to_dict(ledger))
+        from discreet.exact.ball import float_above, float_below
+
+        # Exact numbers are strings, as in a release. The float of what is spent is rounded up, that of the rest down.
+        budget, composition, entries = ledger.budget, ledger.composition, ledger.history()
+        zcdp, spent = composition.by_zcdp(budget.conversion_delta), composition.spent(budget.conversion_delta)
+        data = {
+            "unit": budget.unit,
+            "dataset": budget.dataset,
+            "adjacency": budget.adjacency,
+            "epsilon": str(budget.epsilon),
+            "delta": None if budget.delta is None else str(budget.delta),
+            **({"release_delta": str(budget.release_delta)} if budget.release_delta else {}),
+            **({"spent_delta": spell_exactly(composition.delta)} if budget.release_delta else {}),
+            "spent": spell_exactly(spent),
+            "left": spell_exactly(ledger.left),
+            "by_sum": spell_exactly(composition.epsilon),
+            "rho": spell_exactly(composition.rho),
+            "by_zcdp": None if zcdp is None else spell_exactly(zcdp),
+            "decimals": {"spent": float_above(spent), "left": float_below(ledger.left)},
+            **({"locked": True} if ledger.is_locked else {}),
+            "releases": len(entries),
+            "without_release": sum(entry.stored is None for entry in entries),
+            "head": ledger.head,
+        }
+        print_json(data)
     else:
         print_text(_summarize(ledger, file), heading=True)
 
@@ -168,33 +192,3 @@ def _summarize(ledger: Ledger, file: str) -> str:
     rows = summarize_budget(ledger)
     title = f"{printable(file)}: {describe_whose(ledger)}"
     return "\n".join([title, *(f"  {name:<9} {text}" for name, text in rows.items())])
-
-
-def _budget_to_dict(ledger: Ledger) -> dict[str, Any]:
-    """Return a budget in terms of JSON; exact numbers are strings, as in a release, two with a float beside them.
-
-    The float of the spent budget is rounded up, and that of the rest is rounded down.
-    """
-    from discreet.exact.ball import float_above, float_below
-
-    budget, composition, entries = ledger.budget, ledger.composition, ledger.history()
-    zcdp, spent = composition.by_zcdp(budget.conversion_delta), composition.spent(budget.conversion_delta)
-    return {
-        "unit": budget.unit,
-        "dataset": budget.dataset,
-        "adjacency": budget.adjacency,
-        "epsilon": str(budget.epsilon),
-        "delta": None if budget.delta is None else str(budget.delta),
-        **({"release_delta": str(budget.release_delta)} if budget.release_delta else {}),
-        **({"spent_delta": spell_exactly(composition.delta)} if budget.release_delta else {}),
-        "spent": spell_exactly(spent),
-        "left": spell_exactly(ledger.left),
-        "by_sum": spell_exactly(composition.epsilon),
-        "rho": spell_exactly(composition.rho),
-        "by_zcdp": None if zcdp is None else spell_exactly(zcdp),
-        "decimals": {"spent": float_above(spent), "left": float_below(ledger.left)},
-        **({"locked": True} if ledger.is_locked else {}),
-        "releases": len(entries),
-        "without_release": sum(entry.stored is None for entry in entries),
-        "head": ledger.head,
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -32,9 +32,6 @@ from discreet.publish.options import (
     MechanismOptions,
     ReleaseOptions,
 )
-
-if TYPE_CHECKING:
-    from discreet.sources.events.check_report import Check
 
 HELP = """
 \b
@@ -117,8 +114,21 @@ def check(
     if events.user is None:
         for name in list_given(events, items, groups, discovery):
             raise InvalidValueError(f"{name} must be left out with a charts file, which says it")
+        from discreet.publish.chart_source import open_chart_source
+        from discreet.publish.charts_file import name_place, read_charts
+        from discreet.publish.editions import check_is_past, find_due_periods, parse_moment
+
         with show_progress(not output.quiet):
-            found = _check_charts(file.given[0], as_of, notes)
+            moment = parse_moment(as_of)
+            check_is_past(moment, "has rows to come, which no check has seen")
+            charts, found = read_charts(file.given[0]), {}
+            for chart in charts.charts:
+                # A chart without a period that is due is checked for its first one. No ledger is opened.
+                period = (find_due_periods(chart, moment) or [chart.get("from")])[-1]
+                with name_place(f"{charts.path.name}, chart {chart.id!r}: "):
+                    source = open_chart_source(chart, period)
+                    found[chart.id] = check_events(source)
+                    notes += [f"{chart.id}: {note}" for note in source.notes()]
         data = {name: one.to_dict() for name, one in found.items()}
         text = "\n\n".join(f"{name}: {one}" for name, one in found.items())
         is_noise = any(one.is_noise for one in found.values())
@@ -143,23 +153,3 @@ def check(
         print_text(text, heading=True)
     if is_noise:
         raise typer.Exit(FAILURE)
-
-
-def _check_charts(file: str, as_of: str | None, notes: list[str]) -> dict[str, Check]:
-    """Return the check of each chart of a file, by its id, for the period to release next; no ledger is opened."""
-    from discreet.publish.chart_source import open_chart_source
-    from discreet.publish.charts_file import name_place, read_charts
-    from discreet.publish.editions import check_is_past, find_due_periods, parse_moment
-    from discreet.sources.events.check import check_events
-
-    moment = parse_moment(as_of)
-    check_is_past(moment, "has rows to come, which no check has seen")
-    charts, found = read_charts(file), {}
-    for chart in charts.charts:
-        # A chart without a period that is due is checked for its first one.
-        period = (find_due_periods(chart, moment) or [chart.get("from")])[-1]
-        with name_place(f"{charts.path.name}, chart {chart.id!r}: "):
-            source = open_chart_source(chart, period)
-            found[chart.id] = check_events(source)
-            notes += [f"{chart.id}: {note}" for note in source.notes()]
-    return found

@@ -56,7 +56,26 @@ def prepare_events(
         raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
     if connect is not None and not columns.name:
         raise InvalidValueError("name must be given with connect: the table of the events in the database")
-    domain = _parse_items(items.domain, terms)
+    if terms is not None and items.domain is not None:
+        raise InvalidValueError("domain must be left out with discover: the items come from a list, or they are found")
+    if terms is None and items.domain is None:
+        raise InvalidValueError(
+            "domain must be given with user: a public list of items, such as movies.csv:movie_id or integers:0:999, "
+            "because a list made from the events would tell what somebody touched; without a list, give discover with "
+            "a delta (docs/discovery.md)"
+        )
+    domain: Any = terms
+    if items.domain is not None:
+        if has_other_scheme(items.domain) and not items.domain.startswith(STRINGS):
+            raise InvalidValueError(
+                "domain must be FILE:COLUMN, connect:TABLE.COLUMN, integers:LO:HI or strings:ALPHABET:MAX, not the URL "
+                "of a database"
+            )
+        if items.domain.partition(":")[0] == STANDARD:
+            raise InvalidValueError(
+                "domain must be FILE:COLUMN, integers:LO:HI or strings:ALPHABET:MAX: standard input is for FILE alone"
+            )
+        domain = parse_domain(items.domain)
     clip = None
     if columns.clip is not None:
         clip = tuple(columns.clip.split(","))
@@ -66,10 +85,15 @@ def prepare_events(
     table = Location.parse(file.files or connect)
     if out is not None:
         lists = [Location.parse_list(text, "groups") for text in groups.groups or []]
-        located = {"events": [table], "domain": [domain], "groups": lists}
-        check_out(
-            out, {role: [path for each in given for path in _list_files(each)] for role, given in located.items()}
-        )
+        inputs: dict[str, list[str]] = {"events": [], "domain": [], "groups": []}
+        for role, given in [("events", table), ("domain", domain), *(("groups", each) for each in lists)]:
+            if isinstance(given, Location) and given.database is not None:
+                # The database may be a file.
+                inputs[role].append(given.database.partition("://")[2].partition("?")[0])
+            elif isinstance(given, Location):
+                local = [path for path in given.paths if not path.is_remote]
+                inputs[role] += [each.text for path in local for each in (path, *path.files)]
+        check_out(out, inputs)
     limit = None if most is None or terms is not None else parse_count(most, "max_items_per_user")
     arguments: dict[str, Any] = {
         "user": columns.user,
@@ -91,41 +115,6 @@ def prepare_events(
     }
     # Standard input is read from a copy, whose path is known when it is opened.
     return lambda path: events(path if file.is_standard else table, **arguments)
-
-
-def _parse_items(domain: str | None, terms: Discovered | None) -> Any:
-    """Return the list of items, or the terms for finding them: one of the two must be given."""
-    if terms is not None:
-        if domain is not None:
-            raise InvalidValueError(
-                "domain must be left out with discover: the items come from a list, or they are found"
-            )
-        return terms
-    if domain is None:
-        raise InvalidValueError(
-            "domain must be given with user: a public list of items, such as movies.csv:movie_id or integers:0:999, "
-            "because a list made from the events would tell what somebody touched; without a list, give discover with "
-            "a delta (docs/discovery.md)"
-        )
-    if has_other_scheme(domain) and not domain.startswith(STRINGS):
-        raise InvalidValueError(
-            "domain must be FILE:COLUMN, connect:TABLE.COLUMN, integers:LO:HI or strings:ALPHABET:MAX, not the URL of "
-            "a database"
-        )
-    if domain.partition(":")[0] == STANDARD:
-        raise InvalidValueError(
-            "domain must be FILE:COLUMN, integers:LO:HI or strings:ALPHABET:MAX: standard input is for FILE alone"
-        )
-    return parse_domain(domain)
-
-
-def _list_files(given: Any) -> list[str]:
-    """Return the paths and files of a location on this machine, those of a database in a file among them."""
-    if not isinstance(given, Location):
-        return []
-    if given.database is not None:
-        return [given.database.partition("://")[2].partition("?")[0]]
-    return [each.text for path in given.paths if not path.is_remote for each in (path, *path.files)]
 
 
 def parse_discovery(options: DiscoveryOptions, max_items_per_user: str | None) -> Discovered | None:

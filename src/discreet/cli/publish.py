@@ -23,7 +23,7 @@ from discreet.text import align_columns, number_for_programs, printable, round_d
 if TYPE_CHECKING:
     from discreet.publish.charts_file import ChartsFile
     from discreet.publish.pages import Site
-    from discreet.publish.run import ChartPrice, Price
+    from discreet.publish.run import Price
 
 HELP = """
 \b
@@ -192,12 +192,39 @@ class Log:
 
 def _list_prices(charts: ChartsFile, price: Price, moment: datetime) -> list[str]:
     """Return the lines of the table of charts, and of their total."""
+    from discreet.publish.run import MOST_PERIODS
+
     budget, run = price.budget, price.run
     as_of = moment.isoformat(" ", "minutes").replace("+00:00", " UTC")
     title = f"{printable(charts.title)}: the privacy of {printable(budget.unit)}, as of {as_of}"
     deltas = any(row.cost is not None and row.cost.delta for row in price.charts)
     head = ("chart", "period", "epsilon", *(["delta"] if deltas else []), "released", "this run", "lasts")
-    rows = [head, *(_list_cells(row, deltas) for row in price.charts)]
+    rows = [head]
+    for row in price.charts:
+        cost, unit, editions = row.cost, row.chart.unit, row.record.editions
+        periods = [period or "once" for period in row.due]
+        due = " and ".join(periods) or "nothing due"
+        if len(periods) > 2:
+            due = f"{periods[0]} to {periods[-1]} ({len(periods)})"
+        released = "none"
+        if editions:
+            released = f"{len(editions)}, up to {editions[-1].period}" if editions[-1].period else "yes"
+        lasts = ""
+        if row.lasts is not None and unit is not None:
+            lasts = f"{row.lasts} more {unit.name}{'' if row.lasts == 1 else 's'}"
+            if row.lasts >= MOST_PERIODS:
+                lasts = f"over {MOST_PERIODS:,} more {unit.name}s"
+        rows.append(
+            (
+                row.chart.id,
+                due,
+                "?" if cost is None else round_up(cost.epsilon),
+                *(["?" if cost is None else round_up(cost.delta)] if deltas else []),
+                released,
+                "?" if cost is None else round_up(cost.epsilon * len(periods)),
+                lasts,
+            )
+        )
     beside = f" and delta {round_up(run.delta)}" if run.delta else ""
     rest = f"{round_down(price.left)} of {round_up(budget.epsilon)} is left after it"
     if not price.fits:
@@ -212,34 +239,6 @@ def _list_prices(charts: ChartsFile, price: Price, moment: datetime) -> list[str
     remarks += [f"{row.chart.id}: {row.warning}" for row in price.charts if row.warning is not None]
     total = f"this run costs epsilon {round_up(run.epsilon)}{beside}; {rest}"
     return [title, *(f"  {line}" for line in [*align_columns(rows), *remarks, total])]
-
-
-def _list_cells(row: ChartPrice, deltas: bool) -> tuple[str, ...]:
-    """Return the cells of a chart in the table of prices."""
-    from discreet.publish.run import MOST_PERIODS
-
-    cost, unit, editions = row.cost, row.chart.unit, row.record.editions
-    periods = [period or "once" for period in row.due]
-    due = " and ".join(periods) or "nothing due"
-    if len(periods) > 2:
-        due = f"{periods[0]} to {periods[-1]} ({len(periods)})"
-    released = "none"
-    if editions:
-        released = f"{len(editions)}, up to {editions[-1].period}" if editions[-1].period else "yes"
-    lasts = ""
-    if row.lasts is not None and unit is not None:
-        lasts = f"{row.lasts} more {unit.name}{'' if row.lasts == 1 else 's'}"
-        if row.lasts >= MOST_PERIODS:
-            lasts = f"over {MOST_PERIODS:,} more {unit.name}s"
-    return (
-        row.chart.id,
-        due,
-        "?" if cost is None else round_up(cost.epsilon),
-        *(["?" if cost is None else round_up(cost.delta)] if deltas else []),
-        released,
-        "?" if cost is None else round_up(cost.epsilon * len(periods)),
-        lasts,
-    )
 
 
 def _name_release(facts: dict[str, Any]) -> str:

@@ -97,7 +97,16 @@ class Input:
             return
         with _exit_on_signals(), _private_folder() as folder:
             path = os.path.join(folder, f"stdin{self.suffix}")
-            _copy_to(path)
+            source = getattr(getattr(sys, "stdin", None), "buffer", None)
+            if source is None:
+                raise InvalidValueError(f"{_NAME} must be open, but is closed")
+            if source.isatty() and is_shown():
+                print("discreet: reading what you type, until Ctrl-D on a line of its own", file=sys.stderr)
+            new = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with _name_failure(f"copying {_NAME} to a temporary file"), open(os.open(path, new, 0o600), "wb") as copy:
+                # At a keyboard, read() would wait for a second Ctrl-D.
+                while part := source.read1(_PART):
+                    copy.write(part)
             try:
                 yield path
             except Error as error:
@@ -121,19 +130,6 @@ def _private_folder() -> Iterator[str]:
             shutil.rmtree(folder)
 
 
-def _copy_to(path: str) -> None:
-    source = getattr(getattr(sys, "stdin", None), "buffer", None)
-    if source is None:
-        raise InvalidValueError(f"{_NAME} must be open, but is closed")
-    if source.isatty() and is_shown():
-        print("discreet: reading what you type, until Ctrl-D on a line of its own", file=sys.stderr)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    with _name_failure(f"copying {_NAME} to a temporary file"), open(os.open(path, flags, 0o600), "wb") as copy:
-        # At a keyboard, read() would wait for a second Ctrl-D.
-        while part := source.read1(_PART):
-            copy.write(part)
-
-
 @contextmanager
 def _name_failure(step: str) -> Iterator[None]:
     """Raise an error of the system from inside as a sentence that names the step."""
@@ -149,19 +145,18 @@ def _exit_on_signals() -> Iterator[None]:
     import signal
     import threading
 
+    def end(number: int, _: Any) -> NoReturn:
+        raise SystemExit(128 + number)
+
     caught = []
     if threading.current_thread() is threading.main_thread():
         numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
         # A signal that is ignored, as under nohup, stays ignored.
         caught = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
     for number in caught:
-        signal.signal(number, _exit_by_signal)
+        signal.signal(number, end)
     try:
         yield
     finally:
         for number in caught:
             signal.signal(number, signal.SIG_DFL)
-
-
-def _exit_by_signal(number: int, _: Any) -> NoReturn:
-    raise SystemExit(128 + number)

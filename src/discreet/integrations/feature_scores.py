@@ -116,7 +116,24 @@ class ClassCounts:
             raise InvalidValueError("threshold or bounds must be given, one of the two: nothing public says either")
         if not is_whole_number(cuts) or not 1 <= cuts <= MOST_CUTS:
             raise InvalidValueError(f"cuts must be a whole number from 1 to {MOST_CUTS}, not {quote(cuts)}")
-        object.__setattr__(self, "classes", _read_classes(classes))
+        if not isinstance(classes, Mapping) or not classes:
+            raise InvalidTypeError(
+                f"classes must be labels with their shares, such as {{'ill': '0.1'}}, not {quote(classes)}"
+            )
+        shares = []
+        for name, share in classes.items():
+            label = unwrap_label(name)
+            if type(label) not in _LABEL_FAMILIES or label != label:
+                raise InvalidTypeError(f"classes must hold labels such as 1 or 'yes', not {quote(name)}")
+            shares.append((label, exact(share, "a share of classes")))
+        if not all(share > 0 for _, share in shares):
+            raise InvalidValueError(f"classes must have shares above 0, not {quote(classes)}")
+        if sum(share for _, share in shares) > 1 or shares[0][1] == 1:
+            raise InvalidValueError(
+                "classes must have shares of at most 1 together, and below 1 each (a float such as 0.1 is not quite "
+                f"what it says: write '0.1'), not {quote(classes)}"
+            )
+        object.__setattr__(self, "classes", tuple(shares))
         object.__setattr__(self, "threshold", None if threshold is None else _public(threshold, "threshold"))
         object.__setattr__(self, "bounds", None if bounds is None else _bounds(bounds, "bounds"))
         object.__setattr__(self, "cuts", int(cuts))
@@ -170,9 +187,17 @@ class ClassCounts:
         X, y = _check_pairs(X, y)
         name, shares = "threshold" if self.bounds is None else "bounds", self.shares
         thresholds = [_for_each(cut, X.shape[1], name) for cut in self.list_thresholds()]
+        numbered = {label: number for number, (label, _) in enumerate(self.classes)}
+        other = len(numbered) if len(shares) > len(numbered) else -1
         counts = np.zeros((len(thresholds), len(shares), X.shape[1]), np.int64)
         for values, labels in blocks(X, y):
-            classes = self._number_labels(labels)
+            # A missing label, or one without a share, has the number -1 and counts for no class.
+            classes = np.full(len(labels), -1, np.int64)
+            for row, label in enumerate(labels.tolist()):
+                # pandas' NA raises on comparison, and some values have no hash: both count as missing.
+                with suppress(Exception):
+                    if not (label is None or isinstance(label, np.ndarray) or label != label):
+                        classes[row] = numbered.get(label, other)
             for cut, threshold in enumerate(thresholds):
                 side = np.where(np.isnan(values), 0, np.where(values > threshold, 1, -1))
                 for number in range(len(shares)):
@@ -185,18 +210,6 @@ class ClassCounts:
             for cut in counts
         ]
         return [Fraction(max(of_feature), 2 * b) for of_feature in zip(*by_cut, strict=True)]
-
-    def _number_labels(self, labels: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the number of each row's class; -1 for a missing label or one without a share."""
-        numbered = {label: number for number, (label, _) in enumerate(self.classes)}
-        other = len(numbered) if len(self.shares) > len(numbered) else -1
-        found = np.full(len(labels), -1, np.int64)
-        for row, label in enumerate(labels.tolist()):
-            # pandas' NA raises on comparison, and some values have no hash: both count as missing.
-            with suppress(Exception):
-                if not (label is None or isinstance(label, np.ndarray) or label != label):
-                    found[row] = numbered.get(label, other)
-        return found
 
 
 @dataclass(frozen=True, init=False)
@@ -265,28 +278,6 @@ def check_score(score: Any) -> Score:
             f", not {quote(score)}"
         )
     return score
-
-
-def _read_classes(given: Any) -> tuple[tuple[Any, Fraction], ...]:
-    if not isinstance(given, Mapping) or not given:
-        raise InvalidTypeError(
-            f"classes must be labels with their shares, such as {{'ill': '0.1'}}, not {quote(given)}"
-        )
-    classes = []
-    for name, share in given.items():
-        label = unwrap_label(name)
-        if type(label) not in _LABEL_FAMILIES or label != label:
-            raise InvalidTypeError(f"classes must hold labels such as 1 or 'yes', not {quote(name)}")
-        classes.append((label, exact(share, "a share of classes")))
-    if not all(share > 0 for _, share in classes):
-        raise InvalidValueError(f"classes must have shares above 0, not {quote(given)}")
-    total = sum(share for _, share in classes)
-    if total > 1 or classes[0][1] == 1:
-        raise InvalidValueError(
-            "classes must have shares of at most 1 together, and below 1 each (a float such as 0.1 is not quite what "
-            f"it says: write '0.1'), not {quote(given)}"
-        )
-    return tuple(classes)
 
 
 def _clip(values: Floats, low: Any, high: Any) -> Floats:

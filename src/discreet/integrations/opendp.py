@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
 from discreet.exact.ball import float_above
@@ -124,7 +123,16 @@ def make_top_k(
     chosen, budget = guarantee.mechanism, positive(epsilon, "epsilon")
 
     def function(scores: list[Any]) -> list[int]:
-        values = _to_finite_array(scores, size, kind, negate)
+        if len(scores) != size:
+            # The L-infinity distance is defined for vectors of one length, so the length distinguishes no neighbours.
+            raise InvalidValueError(f"scores must be a vector of {size}, the size of input_domain, not {len(scores)}")
+        values = np.array(scores, _KINDS[kind])
+        if values.dtype.kind == "f":
+            # An infinite score is infinitely far from every other, so its replacement matters to no neighbour.
+            values = np.nan_to_num(-values if negate else values, nan=-np.finfo(np.float64).max)
+        elif negate:
+            # ~x = -1 - x, or 2^64 - 1 - x unsigned: distances stay, and a selection depends on distances alone.
+            values = ~values
         release = top_k(values, int(k), budget, mechanism=chosen, sensitivity=sensitivity)
         return release.items if release.order is None else release.order
 
@@ -161,21 +169,6 @@ def then_top_k(
     return _opendp()._PartialConstructor(  # type: ignore[no-any-return]  # it is not typed
         lambda input_domain, input_metric: make_top_k(input_domain, input_metric, k, epsilon, mechanism, negate)
     )
-
-
-def _to_finite_array(scores: list[Any], size: int, kind: str, negate: bool) -> NDArray[Any]:
-    """Return the scores, or their reverse with `negate`, as finite numbers; no value raises.
-
-    An infinite score is infinitely far from every other, so its replacement does not matter to any neighbour.
-    """
-    if len(scores) != size:
-        # The L-infinity distance is defined for vectors of one length, so the length distinguishes no neighbours.
-        raise InvalidValueError(f"scores must be a vector of {size}, the size of input_domain, not {len(scores)}")
-    values = np.array(scores, _KINDS[kind])
-    if values.dtype.kind != "f":
-        # ~x = -1 - x, or 2^64 - 1 - x unsigned: distances stay the same, and a selection depends on distances alone.
-        return ~values if negate else values
-    return np.nan_to_num(-values if negate else values, nan=-np.finfo(np.float64).max)
 
 
 def _opendp() -> Any:

@@ -33,7 +33,7 @@ from discreet.ledger.store import (
     next_record,
 )
 from discreet.privacy import Number, check_adjacency, exact, positive
-from discreet.text import decimal, printable
+from discreet.text import decimal, make_html_table, make_html_view, printable
 
 WAIT = 30.0
 """Seconds to wait for other processes: far longer than any transaction, short enough for a person."""
@@ -151,7 +151,6 @@ class Ledger:
 
     def _repr_html_(self) -> str:
         """Return the notebook view, with the rows of `discreet budget show`."""
-        from discreet.html_text import make_html_table, make_html_view
         from discreet.ledger.account import describe_whose, summarize_budget
 
         rows = make_html_table(list(summarize_budget(self).items()))

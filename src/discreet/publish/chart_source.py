@@ -69,41 +69,39 @@ def list_public_options(chart: Chart) -> dict[str, Any]:
     else:
         given = chart.get("domain")
         domain = given if isinstance(given, list) else _find_list(chart, parse_domain(given))
-    return {
+    public = {
         "domain": domain,
         "label": chart.get("label"),
         "clip": None if clip is None else tuple(clip),
         "adjacency": chart.get("adjacency") or "add-remove",
-        **({} if by is None else _find_groups(chart, by)),
     }
-
-
-def _find_groups(chart: Chart, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments for groups: of one column, of all combinations of several, or in a file that has several."""
-    named, groups = given["column"], given["groups"]
-    columns = [parse_by(each) for each in ([named] if isinstance(named, str) else named)]
-    if any(isinstance(each, list) for each in columns):
-        raise InvalidValueError("column must be a list of texts where several columns make a group")
-    units = [getattr(each, "unit", None) for each in columns]
-    if isinstance(groups, str):
-        groups = _find_list(chart, parse_groups(groups, units))
-    elif len(units) > 1:
-        if len(groups) != len(units):
-            raise InvalidValueError(
-                f"groups must be a file, or a list with one list for each of the {len(units)} columns"
+    if by is not None:
+        # Groups are those of one column, all combinations of several, or those in a file that has several.
+        named, groups = by["column"], by["groups"]
+        columns = [parse_by(each) for each in ([named] if isinstance(named, str) else named)]
+        if any(isinstance(each, list) for each in columns):
+            raise InvalidValueError("column must be a list of texts where several columns make a group")
+        units = [getattr(each, "unit", None) for each in columns]
+        if isinstance(groups, str):
+            groups = _find_list(chart, parse_groups(groups, units))
+        elif len(units) > 1:
+            if len(groups) != len(units):
+                raise InvalidValueError(
+                    f"groups must be a file, or a list with one list for each of the {len(units)} columns"
+                )
+            groups = product(
+                *(
+                    _find_list(chart, parse_groups(each, [unit])) if isinstance(each, str) else each
+                    for each, unit in zip(groups, units, strict=True)
+                )
             )
-        groups = product(
-            *(
-                _find_list(chart, parse_groups(each, [unit])) if isinstance(each, str) else each
-                for each, unit in zip(groups, units, strict=True)
-            )
-        )
-    return {
-        "by": columns[0] if len(columns) == 1 else columns,
-        "groups": groups,
-        "each_user": given["each_user"],
-        "max_groups_per_user": given.get("max_groups_per_user"),
-    }
+        public |= {
+            "by": columns[0] if len(columns) == 1 else columns,
+            "groups": groups,
+            "each_user": by["each_user"],
+            "max_groups_per_user": by.get("max_groups_per_user"),
+        }
+    return public
 
 
 def _find_list(chart: Chart, given: Any) -> Any:
@@ -134,7 +132,14 @@ def find_table(chart: Chart) -> str | list[str]:
             raise InvalidValueError("table must be a file; the URL of a database is connect")
         paths = list(map(chart.find_path, named))
         return paths if len(paths) > 1 else paths[0]
-    url = re.sub(r"\$\{(\w+)\}", _find_variable, given["connect"])
+
+    def find_variable(found: re.Match[str]) -> str:
+        name = found[1]
+        if not os.environ.get(name):
+            raise InvalidValueError(f"connect must name variables of the environment that are set, and {name} is not")
+        return os.environ[name]
+
+    url = re.sub(r"\$\{(\w+)\}", find_variable, given["connect"])
     if not _is_database(url):
         raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
     scheme, _, rest = url.partition("://")
@@ -145,10 +150,3 @@ def find_table(chart: Chart) -> str | list[str]:
 def _is_database(given: Any) -> bool:
     location = Location.parse(given)
     return location is not None and location.database is not None
-
-
-def _find_variable(found: re.Match[str]) -> str:
-    name = found[1]
-    if not os.environ.get(name):
-        raise InvalidValueError(f"connect must name variables of the environment that are set, and {name} is not")
-    return os.environ[name]

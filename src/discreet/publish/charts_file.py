@@ -205,7 +205,18 @@ def read_charts(given: str | os.PathLike[str]) -> ChartsFile:
         The file with its charts; each has the defaults that it leaves open.
     """
     path = Path(given)
-    data = _read_toml(path)
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+    except OSError as error:
+        raise InvalidValueError(
+            f"FILE must be a charts file that exists, not {str(path)!r}: {error.strerror}"
+        ) from None
+    except UnicodeDecodeError:
+        raise InvalidValueError(f"{path.name} must be UTF-8 text") from None
+    except tomllib.TOMLDecodeError as error:
+        # The message of tomllib may quote the file, and the quoted text may be a password.
+        at = re.search(r"at (line \d+, column \d+|end of document)", str(error))
+        raise InvalidValueError(f"{path.name} must be TOML, and is not{f' {at[0]}' if at else ''}") from None
     check_keys(data, FILE, f"{path.name}: ")
     defaults, folder = data.get("defaults", {}), Path(os.path.abspath(path)).parent
     check_keys(defaults, TERMS, f"{path.name}, defaults: ", partial=True)
@@ -213,7 +224,15 @@ def read_charts(given: str | os.PathLike[str]) -> ChartsFile:
     for number, given_chart in enumerate(data["chart"], 1):
         name = given_chart.get("id")
         place = f"{path.name}, chart {quote(name) if isinstance(name, str) else number}: "
-        settings = _merge(defaults, given_chart)
+        # Tables are merged with the defaults key by key.
+        settings = {**defaults, **given_chart}
+        for key, value in given_chart.items():
+            if isinstance(value, dict) and isinstance(defaults.get(key), dict):
+                settings[key] = {**defaults[key], **value}
+        # Of two keys that exclude each other, the chart's own wins.
+        for one, other in (("domain", "discover"), ("discover", "domain"), ("counts", "split"), ("split", "counts")):
+            if one in given_chart and other not in given_chart:
+                settings.pop(other, None)
         check_keys(settings, CHART, place)
         chart = Chart(settings["id"], settings["title"], settings.get("note"), settings, folder)
         with name_place(place):
@@ -228,34 +247,6 @@ def read_charts(given: str | os.PathLike[str]) -> ChartsFile:
     if is_in_site(ledger, out) or is_in_site(ledger, file.dummy_out):
         raise InvalidValueError(f"{path.name}: ledger must be outside of out, which is published and replaced")
     return file
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
-    except OSError as error:
-        raise InvalidValueError(
-            f"FILE must be a charts file that exists, not {str(path)!r}: {error.strerror}"
-        ) from None
-    except UnicodeDecodeError:
-        raise InvalidValueError(f"{path.name} must be UTF-8 text") from None
-    except tomllib.TOMLDecodeError as error:
-        # The message of tomllib may quote the file, and the quoted text may be a password.
-        at = re.search(r"at (line \d+, column \d+|end of document)", str(error))
-        raise InvalidValueError(f"{path.name} must be TOML, and is not{f' {at[0]}' if at else ''}") from None
-
-
-def _merge(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of a chart and the defaults that it leaves open; tables are merged key by key."""
-    merged = {**defaults, **given}
-    for name, value in given.items():
-        if isinstance(value, dict) and isinstance(defaults.get(name), dict):
-            merged[name] = {**defaults[name], **value}
-    # Of two keys that exclude each other, the chart's own wins.
-    for one, other in (("domain", "discover"), ("discover", "domain"), ("counts", "split"), ("split", "counts")):
-        if one in given and other not in given:
-            merged.pop(other, None)
-    return merged
 
 
 def check_keys(given: dict[str, Any], keys: tuple[Key, ...], place: str, partial: bool = False) -> None:

@@ -16,7 +16,6 @@ from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from discreet.html_text import hash_for_policy
 from discreet.labels import sort_key
 from discreet.ledger.ledger import Ledger
 from discreet.publish.charts_file import Chart, ChartsFile
@@ -26,7 +25,7 @@ from discreet.release.grouped import GroupedRelease, count_groups, name_group
 from discreet.release.registry import entry_to_yaml, write_registry_entry
 from discreet.release.release import Release, describe_size
 from discreet.release.statement import make_subject, promise_to_people, write_statement
-from discreet.text import count_with_commas, decimal_above, printable, round_up
+from discreet.text import count_with_commas, decimal_above, hash_for_policy, printable, round_up
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -96,6 +95,8 @@ def make_site(file: ChartsFile, ledger: Ledger) -> Site:
 
 def list_files(site: Site) -> dict[str, str]:
     """Return the text of every file of a site, keyed by its path in the site."""
+    from markdown_it import MarkdownIt
+
     style, script = (files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     render_page = partial(
         render,
@@ -107,9 +108,11 @@ def list_files(site: Site) -> dict[str, str]:
         protection=_describe_protection(site.ledger),
     )
     texts = _write_statements(site)
-    texts["statement.html"] = render_page(
-        "statement.html", title="Statement", statement=_render_markdown(texts["statement.md"])
-    )
+    # Headings, lists, paragraphs and code are rendered, and everything else stays text: a title or a unit can be any
+    # text, so it must not become a link, an image or a tag.
+    markdown = MarkdownIt("zero", {"html": False}).enable(["heading", "list", "backticks"])
+    statement = markdown.render(texts["statement.md"])
+    texts["statement.html"] = render_page("statement.html", title="Statement", statement=statement)
     cards = [_describe_card(pages) for pages in site.charts]
     texts["index.html"] = render_page("index.html", title=site.file.title, note=site.file.note, cards=cards)
     for pages in site.charts:
@@ -140,17 +143,6 @@ def _open_templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-
-
-def _render_markdown(text: str) -> str:
-    """Render headings, lists, paragraphs and code.
-
-    Everything else stays text. A title or a unit can be any text, so it must not become a link, an image or a tag.
-    """
-    from markdown_it import MarkdownIt
-
-    html: str = MarkdownIt("zero", {"html": False}).enable(["heading", "list", "backticks"]).render(text)
-    return html
 
 
 def _describe_protection(ledger: Ledger | None) -> dict[str, str] | None:
@@ -225,6 +217,8 @@ def _describe_edition(pages: ChartPages, place: int) -> dict[str, Any]:
     lines = [*edition.release.notes()]
     if edition.entry is not None:
         lines.append(f"released {edition.entry.time.replace('T', ' ').replace('Z', ' UTC')}")
+    # The terms that differ from those of the latest edition are named, as far as the releases tell.
+    was, now = _list_terms(edition.release), _list_terms(pages.latest.release)
     return {
         "title": chart.title,
         "note": chart.note,
@@ -232,7 +226,7 @@ def _describe_edition(pages: ChartPages, place: int) -> dict[str, Any]:
         "edition": edition,
         "period": _capitalize(name_period(edition.period)),
         "is_changed": edition.fingerprint not in (None, chart.fingerprint),
-        "changes": _describe_changes(edition, pages.latest),
+        "changes": [f"{name} {old}, not {now[name]}" for name, old in was.items() if old != now[name]],
         "newest_first": pages.editions[::-1],
         "shown_periods": _SHOWN_PERIODS,
         "group_columns": group_columns,
@@ -253,20 +247,15 @@ def _find_earlier(before: Edition | None, group: Any) -> Earlier | None:
     return None if release is None else Earlier(release, name_period(before.period))
 
 
-def _describe_changes(edition: Edition, latest: Edition) -> list[str]:
-    """Return the terms of an edition that differ from those of the latest one, as far as the releases tell."""
-
-    def read_terms(release: Any) -> dict[str, str]:
-        asked, guarantee = getattr(release, "asked", None), release.guarantee
-        return {
-            "k": str(release.k if asked is None else asked),
-            "epsilon": round_up(guarantee.epsilon),
-            "mechanism": repr(guarantee.mechanism),
-            "counts": "with" if guarantee.counts_epsilon else "without",
-        }
-
-    now = read_terms(latest.release)
-    return [f"{name} {was}, not {now[name]}" for name, was in read_terms(edition.release).items() if was != now[name]]
+def _list_terms(release: Any) -> dict[str, str]:
+    """Return the terms of a release that a page names if they have changed."""
+    asked, guarantee = getattr(release, "asked", None), release.guarantee
+    return {
+        "k": str(release.k if asked is None else asked),
+        "epsilon": round_up(guarantee.epsilon),
+        "mechanism": repr(guarantee.mechanism),
+        "counts": "with" if guarantee.counts_epsilon else "without",
+    }
 
 
 def describe_list(release: Release, earlier: Earlier | None) -> dict[str, Any]:

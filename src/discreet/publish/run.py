@@ -158,7 +158,25 @@ def make_price(charts: Sequence[Chart], ledger: Ledger, moment: datetime, charge
     entries = ledger.history()
     rows = [_price_chart(chart, read_record(entries, chart), moment, chart.id in charge_again) for chart in charts]
     price = Price(tuple(rows), ledger.budget, ledger.composition)
-    return replace(price, charts=_follow_budget(price, moment))
+    # Follow the budget as periods end and all charts are released: a heap of the next period of each chart, by the day
+    # after it.
+    coming: list[tuple[date, int, Unit, Composition]] = []
+    for place, row in enumerate(price.charts):
+        unit = row.chart.unit
+        if unit is not None and row.cost is not None:
+            first = find_day_after(unit, find_last_ended(unit, moment, row.chart.get("zone")))
+            first = max(first, row.chart.first or first)
+            heapq.heappush(coming, (find_day_after(unit, first), place, unit, row.cost))
+    total, counts = price.spent.plus(price.run), [0] * len(price.charts)
+    while coming and max(counts) < MOST_PERIODS:
+        following, place, unit, cost = heapq.heappop(coming)
+        total = total.plus(cost)
+        if not price.budget.fits(total):
+            break
+        counts[place] += 1
+        heapq.heappush(coming, (find_day_after(unit, following), place, unit, cost))
+    lasts = [None if row.chart.unit is None else count for row, count in zip(rows, counts, strict=True)]
+    return replace(price, charts=tuple(replace(row, lasts=last) for row, last in zip(rows, lasts, strict=True)))
 
 
 def _price_chart(chart: Chart, record: ChartRecord, moment: datetime, charge_again: bool) -> ChartPrice:
@@ -224,56 +242,27 @@ def _list_columns(chart: Chart) -> dict[str, Any]:
     return columns | ({} if given.get("value") is None else {given["value"]: pa.float64()})
 
 
-def _follow_budget(price: Price, moment: datetime) -> tuple[ChartPrice, ...]:
-    """Return the charts with the number of further periods that fit if all charts are released as periods end."""
-    # A heap of the next period of each chart, by the day after it.
-    coming: list[tuple[date, int, Unit, Composition]] = []
-    for place, row in enumerate(price.charts):
-        unit = row.chart.unit
-        if unit is not None and row.cost is not None:
-            first = find_day_after(unit, find_last_ended(unit, moment, row.chart.get("zone")))
-            first = max(first, row.chart.first or first)
-            heapq.heappush(coming, (find_day_after(unit, first), place, unit, row.cost))
-    total, counts = price.spent.plus(price.run), [0] * len(price.charts)
-    while coming and max(counts) < MOST_PERIODS:
-        following, place, unit, cost = heapq.heappop(coming)
-        total = total.plus(cost)
-        if not price.budget.fits(total):
-            break
-        counts[place] += 1
-        heapq.heappush(coming, (find_day_after(unit, following), place, unit, cost))
-    return tuple(
-        replace(row, lasts=None if row.chart.unit is None else count)
-        for row, count in zip(price.charts, counts, strict=True)
-    )
-
-
 def release_due(price: Price, ledger: Ledger, report: Report) -> list[Failure]:
     """Release every due period in the order of the file, and return the charts that failed."""
     failures: list[Failure] = []
     for row in price.charts:
-        failure = _release_chart(row, ledger, report)
+        failure = None if row.error is None else Failure(row.chart.id, None, row.error)
+        told: list[str] = []
+        # A chart stops at the first period that fails, because later ones would most likely fail too.
+        for period in row.due if row.cost is not None else ():
+            try:
+                notes = _release_period(row.chart, row.record, period, ledger, report)
+            except Exception as error:  # any error ends this chart alone
+                failure = Failure(row.chart.id, period, error)
+                break
+            for note in notes:
+                if note not in told:
+                    report("noted", chart=row.chart.id, note=note)
+                    told.append(note)
         if failure is not None:
             report("failed", chart=failure.chart, period=failure.period, error=failure.error)
             failures.append(failure)
     return failures
-
-
-def _release_chart(row: ChartPrice, ledger: Ledger, report: Report) -> Failure | None:
-    """Release the due periods of a chart up to the first that fails; later ones would most likely fail too."""
-    if row.cost is None and row.error is not None:
-        return Failure(row.chart.id, None, row.error)
-    told: list[str] = []
-    for period in row.due:
-        try:
-            notes = _release_period(row.chart, row.record, period, ledger, report)
-        except Exception as error:  # any error ends this chart alone
-            return Failure(row.chart.id, period, error)
-        for note in notes:
-            if note not in told:
-                report("noted", chart=row.chart.id, note=note)
-                told.append(note)
-    return None if row.error is None else Failure(row.chart.id, None, row.error)
 
 
 def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledger: Ledger, report: Report) -> list[str]:
@@ -323,7 +312,22 @@ def _make_events(chart: Chart, rng: np.random.Generator) -> Any:
     if has_lists_in_database(chart):
         raise InvalidValueError("domain and groups must be in files for a rehearsal, which opens no database")
     given, empty = chart.settings["events"], open_stand_in(chart, _make_empty_table(chart), None)
-    items, users = _list_items(chart, empty), rng.integers(0, _USERS, _ROWS)
+    domain, discover = list_public_options(chart)["domain"], chart.get("discover")
+    if discover is not None:
+        items = [
+            {
+                "integer": str(number),
+                "date": f"2026-01-{number % 28 + 1:02}",
+                "boolean": str(number % 2 == 0),
+            }.get(discover.get("kind"), f"item {number + 1}")
+            for number in range(50)
+        ]
+    elif isinstance(domain, Integers):
+        items = [str(domain.lo + number) for number in range(min(domain.d, _ITEMS))]
+    else:
+        one = empty.members[0] if isinstance(empty, GroupedSource) else empty
+        items = [str(item) for item in one.every_item()[:_ITEMS]]
+    users = rng.integers(0, _USERS, _ROWS)
     # Frequencies fall as in a Zipf law, over the items in an order that is the same for every period.
     weights = 1.0 / np.arange(3, len(items) + 3) ** 1.1
     chosen = rng.choice(len(items), _ROWS, p=weights / weights.sum())
@@ -333,42 +337,16 @@ def _make_events(chart: Chart, rng: np.random.Generator) -> Any:
         given["user"]: [f"user {each}" for each in users],
     }
     if isinstance(empty, GroupedSource | UnlistedGroups):
-        columns |= _make_groups(chart, empty.keys, users, rng)
+        # Nine rows in ten are in the user's own group. The first day stands for a period.
+        by = read_by(list_public_options(chart)["by"])
+        home = np.where(rng.random(_ROWS) < 0.9, users, rng.integers(0, _USERS, _ROWS)) % len(empty.keys)
+        for place, column in enumerate(by):
+            unit = getattr(column, "unit", None)
+            parts = [key[place] if len(by) > 1 else key for key in empty.keys]
+            firsts = [None if unit is None else UNITS[unit].parse(part) for part in parts]
+            texts = [str(part) if day is None else day.isoformat() for part, day in zip(parts, firsts, strict=True)]
+            columns[column.column] = [texts[group] for group in home]
     if given.get("value") is not None:
         low, high = (float(each) for each in given["clip"])
         columns[given["value"]] = rng.uniform(low, high, _ROWS).round(2).tolist()
     return pa.table({name: pa.array(columns[name], kind) for name, kind in _list_columns(chart).items()})
-
-
-def _list_items(chart: Chart, empty: Any) -> list[str]:
-    """Return some items of the domain, or made-up items for partition selection."""
-    domain, discover = list_public_options(chart)["domain"], chart.get("discover")
-    if discover is not None:
-        return [
-            {
-                "integer": str(number),
-                "date": f"2026-01-{number % 28 + 1:02}",
-                "boolean": str(number % 2 == 0),
-            }.get(discover.get("kind"), f"item {number + 1}")
-            for number in range(50)
-        ]
-    if isinstance(domain, Integers):
-        return [str(domain.lo + number) for number in range(min(domain.d, _ITEMS))]
-    one = empty.members[0] if isinstance(empty, GroupedSource) else empty
-    return [str(item) for item in one.every_item()[:_ITEMS]]
-
-
-def _make_groups(chart: Chart, keys: Any, users: Any, rng: np.random.Generator) -> dict[str, list[str]]:
-    """Return the group columns: nine rows in ten are in the user's own group. The first day stands for a period."""
-    columns = read_by(list_public_options(chart)["by"])
-    home = np.where(rng.random(len(users)) < 0.9, users, rng.integers(0, _USERS, len(users))) % len(keys)
-    parts = [key if len(columns) > 1 else (key,) for key in keys]
-
-    def spell(column: Any, key: Any) -> str:
-        unit = getattr(column, "unit", None)
-        first = None if unit is None else UNITS[unit].parse(key)
-        return str(key) if first is None else first.isoformat()
-
-    return {
-        column.column: [spell(column, parts[group][place]) for group in home] for place, column in enumerate(columns)
-    }

@@ -96,13 +96,22 @@ def write_site(
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        _remove_replaced(out, folder)
+        # Sites that were replaced long enough ago are removed, and the remains of processes that were killed.
+        for path in out.parent.iterdir():
+            with suppress(OSError):
+                age = time.time() - path.lstat().st_mtime
+                if not _is_draft(path.name, out) or path == folder or 0 <= age < KEPT_SECONDS:
+                    continue
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink()
     return at_once
 
 
 def _put_in_place(folder: Path, out: Path) -> bool:
     """Make `out` stand for the folder; return True if this took one step."""
-    # `_remove_replaced` counts the age of the old site from now.
+    # `write_site` counts the age of the old site from now.
     with suppress(OSError):
         os.utime(out)
     new = _name_draft(out, ".link")
@@ -136,19 +145,6 @@ def _exchange(one: Path, other: Path) -> bool:
         return False
     here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
     return bool(renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
-
-
-def _remove_replaced(out: Path, current: Path) -> None:
-    """Remove sites that were replaced more than `KEPT_SECONDS` ago, and the remains of processes that were killed."""
-    for path in out.parent.iterdir():
-        with suppress(OSError):
-            age = time.time() - path.lstat().st_mtime
-            if not _is_draft(path.name, out) or path == current or 0 <= age < KEPT_SECONDS:
-                continue
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink()
 
 
 def _name_draft(out: Path, ending: str = "") -> Path:

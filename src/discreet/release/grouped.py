@@ -27,7 +27,7 @@ from discreet.release.release import (
     items_to_dict,
     to_json_text,
 )
-from discreet.text import measure_width, pad_cell, printable, round_up
+from discreet.text import make_html_view, measure_width, pad_cell, printable, render_html, round_up
 
 FORMAT = 2
 """The format number of a release by group."""
@@ -109,8 +109,6 @@ class GroupedListing:
 
     def to_html(self) -> str:
         """Return the lists of few groups side by side, those of more to unfold one by one, without a script."""
-        from discreet.html_text import render_html
-
         template = _SIDE_BY_SIDE if len(self.lists) <= _ALL else _FOLDS
         lists = [(name_group(group), one.to_html()) for group, one in self._some(_FOLDED)]
         return render_html(template, lists=lists, more=len(self.lists) - len(lists))
@@ -254,8 +252,6 @@ class GroupedRelease(Mapping[Any, Release]):
 
     def _repr_html_(self) -> str:
         """Return the notebook view."""
-        from discreet.html_text import make_html_view
-
         return make_html_view(self._title(), self.listing.to_html(), self.notes())
 
     @property

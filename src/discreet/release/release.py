@@ -22,8 +22,11 @@ from discreet.text import (
     align_columns,
     count_with_commas,
     decimal_above,
+    make_html_table,
+    make_html_view,
     number_for_programs,
     printable,
+    render_html,
     repr_with_decimals,
     round_up,
     shorten,
@@ -148,8 +151,6 @@ class Listing:
 
     def to_html(self) -> str:
         """Return the items as an HTML list, or as a table with their counts."""
-        from discreet.html_text import make_html_table, render_html
-
         if self.counts is not None:
             return make_html_table(self._cells(), _TABLE)
         tag = "ul" if self.order is None else "ol"
@@ -341,8 +342,6 @@ class Release:
 
     def _repr_html_(self) -> str:
         """Return the notebook view."""
-        from discreet.html_text import make_html_view
-
         return make_html_view(self._title(), self.listing.to_html(), self.notes())
 
     def _title(self) -> str:

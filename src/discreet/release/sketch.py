@@ -37,7 +37,7 @@ from discreet.release.release import (
 )
 from discreet.sources.base import Source, refuse_curve
 from discreet.sources.files import refuse_columns
-from discreet.text import align_columns, count_with_commas, round_up
+from discreet.text import align_columns, count_with_commas, make_html_table, make_html_view, round_up
 
 _FINE = 2**17
 """Up to this rank each rank has a score of its own, so that a plan for any usual k sees single ranks."""
@@ -225,8 +225,6 @@ class Sketch(Source):
 
     def _repr_html_(self) -> str:
         """Return the notebook view."""
-        from discreet.html_text import make_html_table, make_html_view
-
         return make_html_view(self._title(), make_html_table(self._rows(), _HEAD), self._describe_privacy())
 
 

@@ -16,7 +16,7 @@ from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import MANY as MANY
 from discreet.privacy import ONE as ONE
 from discreet.privacy import Sensitivity, whole_number
-from discreet.text import decimal, printable
+from discreet.text import decimal, make_html_table, make_html_view, printable
 
 _WORDS = {
     "where": "where",
@@ -68,8 +68,6 @@ class AnySource:
 
     def _repr_html_(self) -> str:
         """Return the notebook view of the public facts."""
-        from discreet.html_text import make_html_table, make_html_view
-
         rows = make_html_table(list(summarize_source(self).items()))
         return make_html_view("Scored items, of which nothing is read before a release", rows, self.notes())
 

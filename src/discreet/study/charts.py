@@ -120,8 +120,42 @@ class Picture:
 
     @cached_property
     def svg(self) -> str:
-        """The drawing as the text of an SVG file."""
-        return _draw(self)
+        """The drawing as SVG: at most two panels in a row, a title above and a legend in the room that is left."""
+        check_matplotlib()
+        from matplotlib import rc_context, rcdefaults, rcParams
+        from matplotlib.figure import Figure as Canvas
+
+        goals, looks = list(self.curves), style_curves(self.methods)
+        count, shown = len(goals), {method for curves in self.curves.values() for method in curves}
+        rows, columns = (count + 1) // 2, min(count, 2)
+        width, height = _PANEL[0] * 2, _PANEL[1] * (rows if count > 1 else 1.35)
+        with rc_context(), warnings.catch_warnings():
+            # The reader's own settings of matplotlib change nothing.
+            rcdefaults()
+            rcParams.update(_SETTINGS)
+            # Names may have letters that matplotlib's font lacks. They stay text, which the viewer's fonts show.
+            warnings.filterwarnings("ignore", message="Glyph")
+            canvas = Canvas(figsize=(width, height), layout="constrained", facecolor=PAPER)
+            canvas.suptitle(self.subject, x=0.01, ha="left", fontsize=11)
+            grid = list(canvas.subplots(rows, columns, squeeze=False).flat)
+            for axes, goal in zip(grid, goals, strict=False):
+                _draw_panel(axes, self, goal, looks)
+            lines = {line.get_label(): line for line in chain.from_iterable(axes.lines for axes in grid)}
+            methods = [method for method in self.methods if method in shown]
+            handles = [lines[method] for method in methods]
+            if count == 1:
+                canvas.legend(handles, methods, loc="outside right upper")
+            elif count % 2:
+                grid[-1].set_axis_off()
+                grid[-1].legend(handles, methods, loc="center left")
+            else:
+                # A row has room for about 108 letters; the sample of a line takes 12 of them.
+                ncols = max(1, min(3, 108 // (max(map(len, methods)) + 12)))
+                canvas.legend(handles, methods, loc="outside lower left", ncols=ncols)
+            text = io.StringIO()
+            title = f"{self.figure.title}: {self.subject}"
+            canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": "discreet", "Title": title})
+        return text.getvalue()
 
 
 def check_matplotlib() -> None:
@@ -189,45 +223,6 @@ def trace_line(picture: Picture, curve: Sequence[Point]) -> tuple[Floats, Floats
     steps = np.flatnonzero(is_wide & (np.abs(np.diff(line[1])) > _STEP)) + 1
     x, probability, error = np.insert(line, steps, np.nan, axis=1)
     return x, probability, error
-
-
-def _draw(picture: Picture) -> str:
-    """Return a picture as SVG: at most two panels in a row, a title above and a legend in the room that is left."""
-    check_matplotlib()
-    from matplotlib import rc_context, rcdefaults, rcParams
-    from matplotlib.figure import Figure as Canvas
-
-    goals, looks = list(picture.curves), style_curves(picture.methods)
-    count, shown = len(goals), {method for curves in picture.curves.values() for method in curves}
-    rows, columns = (count + 1) // 2, min(count, 2)
-    width, height = _PANEL[0] * 2, _PANEL[1] * (rows if count > 1 else 1.35)
-    with rc_context(), warnings.catch_warnings():
-        # The reader's own settings of matplotlib change nothing.
-        rcdefaults()
-        rcParams.update(_SETTINGS)
-        # Names may have letters that matplotlib's font lacks. They stay text, which the viewer's fonts show.
-        warnings.filterwarnings("ignore", message="Glyph")
-        canvas = Canvas(figsize=(width, height), layout="constrained", facecolor=PAPER)
-        canvas.suptitle(picture.subject, x=0.01, ha="left", fontsize=11)
-        grid = list(canvas.subplots(rows, columns, squeeze=False).flat)
-        for axes, goal in zip(grid, goals, strict=False):
-            _draw_panel(axes, picture, goal, looks)
-        lines = {line.get_label(): line for line in chain.from_iterable(axes.lines for axes in grid)}
-        methods = [method for method in picture.methods if method in shown]
-        handles = [lines[method] for method in methods]
-        if count == 1:
-            canvas.legend(handles, methods, loc="outside right upper")
-        elif count % 2:
-            grid[-1].set_axis_off()
-            grid[-1].legend(handles, methods, loc="center left")
-        else:
-            # A row has room for about 108 letters; the sample of a line takes 12 of them.
-            ncols = max(1, min(3, 108 // (max(map(len, methods)) + 12)))
-            canvas.legend(handles, methods, loc="outside lower left", ncols=ncols)
-        text = io.StringIO()
-        title = f"{picture.figure.title}: {picture.subject}"
-        canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": "discreet", "Title": title})
-    return text.getvalue()
 
 
 def _draw_panel(axes: Axes, picture: Picture, goal: str, looks: dict[str, dict[str, Any]]) -> None:

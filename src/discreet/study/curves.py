@@ -258,7 +258,12 @@ def trace_curve(
             break
         epsilon /= 2.0
     refine(tracer.seen, tracer.at, _MOST[mechanism.form], _APARTS.get(mechanism.form, _APART))
-    shares = _trim(tracer.seen)
+    # Points at either end that repeat their neighbours are left out.
+    order = sorted(tracer.seen)
+    for end in (-1, 0):
+        while len(order) > 3 and _distance(tracer.at(order[end]), tracer.at(order[-3 if end else 2])) < _STILL:
+            order.pop(end)
+    shares = {epsilon: tracer.seen[epsilon] for epsilon in order}
     if mechanism.form is Form.UNKNOWN:
         # The noise of the draws decides where such a curve crosses a probability.
         return Curve(shares, {})
@@ -310,15 +315,6 @@ def refine(
             break
         for low, high in gaps[: most - len(seen)]:
             at(sqrt(low * high))
-
-
-def _trim(seen: dict[float, Shares]) -> dict[float, Shares]:
-    """Return the points in order, without those at either end that repeat their neighbours."""
-    order = sorted(seen)
-    for end in (-1, 0):
-        while len(order) > 3 and _distance(seen[order[end]], seen[order[-3 if end else 2]]) < _STILL:
-            order.pop(end)
-    return {epsilon: seen[epsilon] for epsilon in order}
 
 
 def _distance(one: Shares, other: Shares, goals: Sequence[str] | None = None) -> float:

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.atomic_write import atomic_write
-from discreet.html_text import hash_for_policy
 from discreet.study.charts import Picture, pictures_of
 from discreet.study.curves import NeededEpsilon, Results, Time
-from discreet.text import describe_multiple, duration, three_digits
+from discreet.text import describe_multiple, duration, hash_for_policy, three_digits
 
 _TITLE = "Private top-k: what a right answer costs"
 _DASH = "\N{EN DASH}"
@@ -73,6 +72,22 @@ def page(
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["prose"] = lambda text: text.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
     drawn = pictures_of(results) if pictures is None else pictures
+    figures = []
+    for figure, group in groupby(drawn, key=lambda picture: picture.figure):
+        own = list(group)
+        # The first vector's middle k is open.
+        first = [picture for picture in own if picture.vector == own[0].vector]
+        chosen = sorted(first, key=lambda picture: picture.k)[len(first) // 2]
+        shown = [
+            {
+                "subject": picture.subject,
+                "description": picture.description,
+                "address": f"data:image/svg+xml;base64,{b64encode(picture.svg.encode()).decode()}",
+                "is_open": picture is chosen,
+            }
+            for picture in own
+        ]
+        figures.append({"figure": figure, "pictures": shown})
     probabilities = sorted({row.probability for row in results.budgets})
     return environment.from_string(folder.joinpath("page.html").read_text(encoding="utf-8")).render(
         title=title,
@@ -81,11 +96,7 @@ def page(
         lead=notes[0] if notes else "",
         notes=notes[1:],
         sketch=sketch and f"{sketch[:1].upper()}{sketch[1:]}.",
-        figures=[
-            {"figure": group[0].figure, "pictures": _show(group)}
-            for _, pictures_of_one in groupby(drawn, key=lambda picture: picture.figure)
-            for group in [list(pictures_of_one)]
-        ],
+        figures=figures,
         needs=needs,
         budgets={
             f"{100 * chance:g}%": budget_table([row for row in results.budgets if row.probability == chance])
@@ -94,21 +105,6 @@ def page(
         usual=f"{100 * probabilities[len(probabilities) // 2]:g}%" if probabilities else "",
         times=time_table(results.times) if results.times else None,
     )
-
-
-def _show(pictures: list[Picture]) -> list[dict[str, Any]]:
-    """Return the pictures of one figure for the template; the first vector's middle k is open."""
-    first = [picture for picture in pictures if picture.vector == pictures[0].vector]
-    chosen = sorted(first, key=lambda picture: picture.k)[len(first) // 2]
-    return [
-        {
-            "subject": picture.subject,
-            "description": picture.description,
-            "address": f"data:image/svg+xml;base64,{b64encode(picture.svg.encode()).decode()}",
-            "is_open": picture is chosen,
-        }
-        for picture in pictures
-    ]
 
 
 def budget_table(budgets: Sequence[NeededEpsilon]) -> dict[str, Any]:

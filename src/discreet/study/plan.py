@@ -154,7 +154,17 @@ class Plan:
             sentences.append(
                 f"k = {self.other_k.k} costs {cost} of k = {self.comparison.k}: the gap is at {self.other_k.k}."
             )
-        return [*sentences, _describe_epsilon(needed)]
+        # No law sets a limit, so the sentence speaks of custom.
+        custom = (
+            "An epsilon above 10 protects little: release fewer items, settle for another goal, or collect more users."
+        )
+        if needed <= 1:
+            custom = "By custom an epsilon up to 1 is strong protection."
+        elif needed <= 10:
+            custom = (
+                "By custom an epsilon from 1 to 10 is moderate protection: smaller k or another goal would need less."
+            )
+        return [*sentences, custom]
 
     @property
     def command(self) -> str:
@@ -172,10 +182,20 @@ class Plan:
         words = "".join(f" --{name} {value}" for name, value in options.items())
         terms = f"-k {self.comparison.k} --epsilon {round_up(self.epsilon)} --mechanism {choice.name}{words}"
         if self.each_user is None:
-            return f"discreet select FILE {_describe_events(self.question)}{terms}"
+            columns = {}
+            if "columns" in self.question:
+                columns = {**self.question["columns"], "domain": "ITEMS"}
+                if self.question["where"] is not None:
+                    columns["where"] = self.question["where"]
+                if self.question["clip"] is not None:
+                    low, high, unit = self.question["clip"]
+                    ends = ",".join(decimal(end * Fraction(unit)) for end in (low, high))
+                    columns |= {"clip": ends, "resolution": unit}
+            events = "".join(f"--{name} {shlex.quote(value)} " for name, value in columns.items())
+            return f"discreet select FILE {events}{terms}"
         groups = f" --max-groups-per-user {self.groups_per_user}" if self.each_user == MANY else ""
-        columns = "--user USER --item ITEM --domain ITEMS --by COLUMN --groups GROUPS"
-        return f"discreet select FILE {columns} --each-user {self.each_user}{groups} {terms}"
+        names = "--user USER --item ITEM --domain ITEMS --by COLUMN --groups GROUPS"
+        return f"discreet select FILE {names} --each-user {self.each_user}{groups} {terms}"
 
     @property
     def _best_case(self) -> Case:
@@ -244,7 +264,23 @@ class Plan:
 
     def __str__(self) -> str:
         table = [str(self.comparison), *self.remarks]
-        return "\n".join([self.recommendation, f"To release: {self.command}", "", *table, "", *self._draw_chart()])
+        # The best mechanism's curve as text: a column per epsilon, a taller bar for a larger probability.
+        low, high = min(self.curve), max(self.curve)
+        known = [goal for goal in GOALS if not any(isnan(shares[goal]) for shares in self.curve.values())]
+        names = {goal: name_goal(goal, self.comparison.share) for goal in known}
+        bars = {
+            name: "".join(_BARS[round((len(_BARS) - 1) * shares[goal])] for shares in self.curve.values())
+            for goal, name in names.items()
+        }
+        width = max(map(len, bars))
+        left, right = f"{low:.3g}", f"{high:.3g}"
+        scale = left + " " * max(1, len(self.curve) - len(left) - len(right)) + right
+        chart = [
+            f"How likely each goal is with {self.best.mechanism!r}, by epsilon:",
+            *(f"{name:>{width}} |{bar}|" for name, bar in bars.items()),
+            " " * (width + 2) + scale,
+        ]
+        return "\n".join([self.recommendation, f"To release: {self.command}", "", *table, "", *chart])
 
     def _trace(self, case: Case, asked: tuple[str, ...]) -> dict[float, Shares]:
         read = case.meter(asked, self.comparison.share)
@@ -269,21 +305,6 @@ class Plan:
         losses = "; ".join(_describe_loss(bound, self.comparison.k) for bound in bounds)
         told = f"Lists of few items a user are judged by the scores of all items. Keeping {losses}."
         return [told] if bounds else []
-
-    def _draw_chart(self) -> list[str]:
-        """Return the best mechanism's curve as text: a column per epsilon, a taller bar for a larger probability."""
-        low, high = min(self.curve), max(self.curve)
-        known = [goal for goal in GOALS if not any(isnan(shares[goal]) for shares in self.curve.values())]
-        names = {goal: name_goal(goal, self.comparison.share) for goal in known}
-        bars = {
-            name: "".join(_BARS[round((len(_BARS) - 1) * shares[goal])] for shares in self.curve.values())
-            for goal, name in names.items()
-        }
-        width = max(map(len, bars))
-        lines = [f"{name:>{width}} |{bar}|" for name, bar in bars.items()]
-        left, right = f"{low:.3g}", f"{high:.3g}"
-        scale = left + " " * max(1, len(self.curve) - len(left) - len(right)) + right
-        return [f"How likely each goal is with {self.best.mechanism!r}, by epsilon:", *lines, " " * (width + 2) + scale]
 
 
 def plan(
@@ -376,28 +397,6 @@ def _describe_loss(bound: ItemBound, k: int) -> str:
     most = bound.max_items_per_user
     lost = f"{float(bound.lost):.3g}" if bound.lost else "none"
     return f"{most} item{'s' if most > 1 else ''} a user alone loses {lost} of the {k}"
-
-
-def _describe_events(question: dict[str, Any]) -> str:
-    """Return the options of the command line that ask the same of events, or "" if there are no events."""
-    if "columns" not in question:
-        return ""
-    columns = {**question["columns"], "domain": "ITEMS"}
-    if question["where"] is not None:
-        columns["where"] = question["where"]
-    if question["clip"] is not None:
-        low, high, unit = question["clip"]
-        columns |= {"clip": ",".join(decimal(end * Fraction(unit)) for end in (low, high)), "resolution": unit}
-    return "".join(f"--{name} {shlex.quote(value)} " for name, value in columns.items())
-
-
-def _describe_epsilon(epsilon: Fraction) -> str:
-    """Return a sentence on the size of an epsilon. No law sets a limit, so the sentence speaks of custom."""
-    if epsilon <= 1:
-        return "By custom an epsilon up to 1 is strong protection."
-    if epsilon <= 10:
-        return "By custom an epsilon from 1 to 10 is moderate protection: smaller k or another goal would need less."
-    return "An epsilon above 10 protects little: release fewer items, settle for another goal, or collect more users."
 
 
 def _find_other_k(case: Case, aim: Aim, needed: Fraction) -> OtherK | None:

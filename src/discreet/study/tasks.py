@@ -317,16 +317,20 @@ def summarise(results: Results, left_out: Sequence[Task] = ()) -> list[str]:
         among = ", in the median over the vectors" if len({row.vector for row in rows}) > 1 else ""
         paper = f"canonical with gamma = {PAPERS.gamma}, the paper's"
         notes += [f"How much epsilon that took, in multiples of {paper}{among}:", *told]
-    plateaus = ((case, _find_plateau_of_joint(points, case)) for case in computed)
-    found = next(((case, plateau) for case, plateau in plateaus if plateau is not None), None)
-    if found is not None:
-        (vector, k), (point, until) = found
+    joint = [name for name, mechanism in METHODS.items() if mechanism.name == "joint"]
+    for (vector, k), method, goal in product(computed, joint, CURVE_GOALS):
+        wanted = (vector, k, method, goal)
+        curve = [point for point in points if (point.vector, point.k, point.method, point.goal) == wanted]
+        if (plateau := find_plateau(curve)) is None:
+            continue
+        point, until = plateau
         notes.append(
             "Joint's curves rest on their way up, and that is no mistake: it judges a list by its worst place alone, "
             "so that all lists with the same worst place are equally likely, and more epsilon changes nothing until it "
             f"rules them out all at once. On {vector} at k = {k:,} {point.goal.upper()} stays near "
             f"{100 * point.probability:.0f}% from epsilon = {three_digits(point.x)} to {three_digits(until)}."
         )
+        break
     if tied := [case for case in computed if case not in known]:
         notes.append(
             f"Not counted above: {_name_cases(tied)}. There the k-th best score has equals, so that no method and "
@@ -347,17 +351,6 @@ def summarise(results: Results, left_out: Sequence[Task] = ()) -> list[str]:
             f"on {slowest.vector} at k = {slowest.k:,}."
         )
     return notes
-
-
-def _find_plateau_of_joint(points: list[Point], case: Case) -> tuple[Point, float] | None:
-    """Return the first plateau of a joint curve for a case, or None."""
-    methods = [name for name, mechanism in METHODS.items() if mechanism.name == "joint"]
-    for method, goal in product(methods, CURVE_GOALS):
-        wanted = (*case, method, goal)
-        curve = [point for point in points if (point.vector, point.k, point.method, point.goal) == wanted]
-        if (plateau := find_plateau(curve)) is not None:
-            return plateau
-    return None
 
 
 def _name_cases(cases: Sequence[Case]) -> str:

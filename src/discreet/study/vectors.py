@@ -79,53 +79,45 @@ def load_vectors(
         if item is not None or score is not None:
             given = "item" if item is not None else "score"
             raise InvalidValueError(f"{given} must be left out where data is a directory: its files have no columns")
-        return _load_folder(data, names)
+        paths = sorted(data.glob("*.n*.npy"))
+        files = {path.name.split(".")[0]: path for path in paths}
+        if len(files) < len(paths):
+            raise InvalidValueError(f"data must be a directory with one file a name, and {str(data)!r} has more")
+        if not files:
+            raise InvalidValueError(f"data must be a directory with files NAME.nD.npy, and {str(data)!r} has none")
+        vectors = []
+        for name in _choose_names(names, list(files)):
+            path = files[name]
+            try:
+                scores = np.load(path, allow_pickle=False)
+            except (OSError, ValueError, EOFError):
+                raise InvalidValueError(f"data must hold files of NumPy arrays, and {path.name!r} is none") from None
+            is_vector = isinstance(scores, np.ndarray) and scores.ndim == 1 and len(scores) >= 2
+            if not is_vector or scores.dtype.kind not in "iuf" or not np.isfinite(scores).all():
+                raise InvalidValueError(
+                    f"data must hold vectors of two finite numbers or more, and {path.name!r} is none"
+                )
+            vectors.append(Vector(name, scores))
+        return vectors
     if not data.exists():
         raise InvalidValueError(
             f"data must be a directory with files NAME.nD.npy, a file of scores or a sketch, not {str(data)!r}"
         )
     _choose_names(names, [data.stem])
-    return [Vector(data.stem, read_sketch(data, item, score) or _read_numbers(data, item, score))]
-
-
-def _read_numbers(file: Path, item: str | None, score: str | None) -> NDArray[Any]:
-    """Read the scores of a file as integers if they are, else as the nearest floats: a study shows three digits."""
-    source = file_source(file, item, score)
+    sketch = read_sketch(data, item, score)
+    if sketch:
+        return [Vector(data.stem, sketch)]
+    source = file_source(data, item, score)
     if source.d < 2:
-        raise InvalidValueError(f"data must hold two scores or more, and {file.name!r} has {source.d}")
+        raise InvalidValueError(f"data must hold two scores or more, and {data.name!r} has {source.d}")
     if source.unit == 1 and source.scores.dtype != object:
-        return source.scores
+        return [Vector(data.stem, source.scores)]
+    # Other scores become the nearest floats: a study shows three digits.
     with np.errstate(over="ignore"):
         numbers = np.array([float(number * source.unit) for number in source.scores.tolist()])
     if not np.isfinite(numbers).all():
-        raise InvalidValueError(f"data must hold numbers that floats can hold, and {file.name!r} has others")
-    return numbers
-
-
-def _load_folder(folder: Path, names: Sequence[str]) -> list[Vector]:
-    paths = sorted(folder.glob("*.n*.npy"))
-    files = {path.name.split(".")[0]: path for path in paths}
-    if len(files) < len(paths):
-        raise InvalidValueError(f"data must be a directory with one file a name, and {str(folder)!r} has more")
-    if not files:
-        raise InvalidValueError(f"data must be a directory with files NAME.nD.npy, and {str(folder)!r} has none")
-    return [Vector(name, _load(files[name])) for name in _choose_names(names, list(files))]
-
-
-def _load(path: Path) -> NDArray[Any]:
-    try:
-        scores = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        raise InvalidValueError(f"data must hold files of NumPy arrays, and {path.name!r} is none") from None
-    if (
-        not isinstance(scores, np.ndarray)
-        or scores.ndim != 1
-        or len(scores) < 2
-        or scores.dtype.kind not in "iuf"
-        or not np.isfinite(scores).all()
-    ):
-        raise InvalidValueError(f"data must hold vectors of two finite numbers or more, and {path.name!r} is none")
-    return scores
+        raise InvalidValueError(f"data must hold numbers that floats can hold, and {data.name!r} has others")
+    return [Vector(data.stem, numbers)]
 
 
 def make_vectors(names: Sequence[str]) -> list[Vector]:
