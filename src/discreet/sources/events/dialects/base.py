@@ -1,8 +1,9 @@
 """The differences between engines: other code uses the `Dialect` of an engine and never compares its name.
 
-To add an engine, write its Dialect into a module of its name in `dialects/` and add a line to the contract tests. Any
-other engine of ibis gets a generic dialect that accepts numbers, dates and booleans but no text, because its collation
-may treat two spellings as equal; nothing private is sent to it. This module also opens the embedded DuckDB.
+To add an engine, write its Dialect into a module of its name in `dialects/`, where functions have the names of the
+attributes of `Dialect`, and add a line to the contract tests. Any other engine of ibis gets a generic dialect that
+accepts numbers, dates and booleans but no text, because its collation may treat two spellings as equal; nothing private
+is sent to it. This module also opens the embedded DuckDB.
 """
 
 from __future__ import annotations

@@ -19,11 +19,12 @@ _FIRST_MICROSECOND, _LAST_MICROSECOND = FIRST_SECOND * 10**6, LAST_SECOND * 10**
 """The first microsecond of year 1 and the last of year 9999, counted from 1970."""
 
 
-def _encode(text: Any) -> Any:
+def text_bytes(text: Any) -> Any:
+    """Return the bytes of a text in UTF-8."""
     return engine_function("encode", "binary", "string")(text)
 
 
-def _adapt_table(table: Any) -> Any:
+def adapt_table(table: Any) -> Any:
     """Return the table, or raise if its connection has a default collation, which compares text in another way."""
     (collation,) = table.get_backend().con.execute("SELECT current_setting('default_collation')").fetchone()
     if collation not in ("", "binary"):
@@ -31,7 +32,7 @@ def _adapt_table(table: Any) -> Any:
     return table
 
 
-def _find_trouble(backend: Any) -> str | None:
+def find_trouble(backend: Any) -> str | None:
     """Return a message if DuckDB cannot write to its temporary folder, or to the parent of one that does not exist."""
     (folder,) = backend.con.execute("SELECT current_setting('temp_directory')").fetchone()
     above = next((each for each in (Path(folder), *Path(folder).absolute().parents) if each.exists()), None)
@@ -41,7 +42,7 @@ def _find_trouble(backend: Any) -> str | None:
 
 
 @contextmanager
-def _register_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
+def send_unlogged(backend: Any, name: str, rows: Any) -> Iterator[Any]:
     """Yield a view of the Arrow table, which DuckDB scans in place."""
     backend.con.register(name, rows)
     try:
@@ -50,7 +51,7 @@ def _register_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
         backend.con.unregister(name)
 
 
-def _limit_to_calendar(column: Any, kind: str) -> Any:
+def limit_to_calendar(column: Any, kind: str) -> Any:
     """Return a date, or a timestamp in microseconds, NULL outside of the years 1 to 9999, which ISO 8601 can spell."""
     if kind == "date":
         found, steps, unit = column, _count_all_days(column), SECONDS_PER_DAY * 10**6
@@ -73,15 +74,15 @@ def _count_microseconds(moment: Any) -> Any:
     return engine_function("epoch_us", "int64", str(moment.type()))(moment)
 
 
-def _count_seconds(column: Any) -> Any:
+def count_seconds(column: Any) -> Any:
     """Return the whole seconds of a timestamp since 1970, rounded down."""
-    moment = _limit_to_calendar(column, "timestamp" if column.type().timezone is None else "timestamp('UTC')")
+    moment = limit_to_calendar(column, "timestamp" if column.type().timezone is None else "timestamp('UTC')")
     # The division of integers rounds towards zero. The dividend is not negative here, so the result is rounded down.
     divide = engine_function("divide", "int64", "int64", "int64")
     return divide(_count_microseconds(moment) - _FIRST_MICROSECOND, 10**6) + FIRST_SECOND
 
 
-def _hash_number(*texts: Any) -> Any:
+def hash_number(*texts: Any) -> Any:
     """Return the first 48 bits of MD5 as a number, which is faster to make and sort than their digits.
 
     One call joins all texts, which is faster than one by one. DuckDB's MD5 is a number of 128 bits whose lowest byte is
@@ -99,15 +100,15 @@ DIALECT = Dialect(
     title="DuckDB",
     is_file=True,
     connect=connect_to_file,
-    adapt_table=_adapt_table,
-    find_trouble=_find_trouble,
-    send_unlogged=_register_rows,
-    text_bytes=_encode,
+    adapt_table=adapt_table,
+    find_trouble=find_trouble,
+    send_unlogged=send_unlogged,
+    text_bytes=text_bytes,
     bytes_text=lambda spelled: engine_function("decode", "string", "binary")(spelled),
-    digest=lambda value: digest_bytes(value, _encode),
-    hash_number=_hash_number,
+    digest=lambda value: digest_bytes(value, text_bytes),
+    hash_number=hash_number,
     trim=trim_spaces,
-    limit_to_calendar=_limit_to_calendar,
-    count_days=lambda day: _count_all_days(_limit_to_calendar(day, "date")),
-    count_seconds=_count_seconds,
+    limit_to_calendar=limit_to_calendar,
+    count_days=lambda day: _count_all_days(limit_to_calendar(day, "date")),
+    count_seconds=count_seconds,
 )
