@@ -270,8 +270,12 @@ class CsvRows:
         if not self._delimiter.isascii():
             texts = [compute.replace_substring(each, STAND_IN, self._delimiter) for each in table.columns]
             table = pa.table(texts, schema=table.schema)
-        kept = table if is_ascii else _drop_broken(table)
-        return kept, table.num_rows - kept.num_rows
+        rows = table.num_rows
+        for name in [] if is_ascii else table.column_names:
+            is_broken = compute.match_substring(table[name], BROKEN)
+            if compute.any(is_broken).as_py():
+                table = table.filter(compute.invert(compute.fill_null(is_broken, False)))
+        return table, rows - table.num_rows
 
     def _parse(self, block: bytes, surplus: list[bytes]) -> Any:
         """Return the rows with the right number of fields, and add rows with more to `surplus`, cut to that number."""
@@ -303,17 +307,6 @@ class CsvRows:
                 check_utf8=False,
             ),
         )
-
-
-def _drop_broken(table: Any) -> Any:
-    """Return a table without the rows that have a cell with bytes that are no text."""
-    from pyarrow import compute
-
-    for name in table.column_names:
-        is_broken = compute.match_substring(table[name], BROKEN)
-        if compute.any(is_broken).as_py():
-            table = table.filter(compute.invert(compute.fill_null(is_broken, False)))
-    return table
 
 
 def recode_files(connection: Any, files: list[str], encoding: str, delimiter: str | None = None) -> list[str]:

@@ -329,14 +329,36 @@ def read_parquet(
     empty = ibis.null("string")
     spelled = {column.casefold(): column for column in wanted}
     parts, columns = [], dict[str, str]()
-    for group in _group_by_schema(connection, files):
-        part, names = _read_group(connection, group, spelled)
+    # Files with the same columns, types and partitions are read together.
+    listed = connection.con.execute(
+        "SELECT file_name, name, coalesce(duckdb_type, ''), coalesce(num_children, 0) FROM parquet_schema(?)",
+        [[file.literal for file in files]],
+    ).fetchall()
+    schemas, groups = defaultdict(list), defaultdict(list)
+    for file_name, *column in listed:
+        schemas[file_name].append(tuple(column))
+    for file in files:
+        groups[tuple(schemas[file.text]), tuple(_partition_columns(file))].append(file)
+    for (_, partitions), group in groups.items():
+        paths = ", ".join(_literal(file.literal) for file in group)
+        partitioned = str(bool(partitions)).lower()
+        reader = f"read_parquet([{paths}], hive_partitioning = {partitioned}, hive_types_autocast = false)"
+        types = {row[0]: row[1] for row in connection.con.execute(f"DESCRIBE FROM {reader}").fetchall()}
+        # Other columns are not selected, because ibis would fail on a type that it does not know.
+        selected = []
+        for each, dtype in types.items():
+            if each.casefold() in spelled:
+                quoted = quote_identifier(each)
+                # ibis does not know all nested types, so a nested value is the bytes of its text.
+                is_nested = dtype.endswith("]") or dtype.startswith(("STRUCT", "UNION", "MAP"))
+                selected.append(f"TRY(encode({quoted}::VARCHAR)) AS {quoted}" if is_nested else quoted)
+        part = connection.sql(f"SELECT {', '.join(selected) or '0 AS discreet_row'} FROM {reader}")  # noqa: S608  # all quoted
         if _cuts_nanoseconds(connection, group, user):
             # Truncation may have merged users, so these files have no users.
             part = part.mutate(**{each: empty for each in part.columns if each.casefold() == str(user).casefold()})
         parts.append(spell_columns(part, spelled))
-        for column in names:
-            columns.setdefault(column.casefold(), spelled.get(column.casefold(), column))
+        for each in types:
+            columns.setdefault(each.casefold(), spelled.get(each.casefold(), each))
     asked = [column for folded, column in columns.items() if folded in spelled]
     unions = [
         part.select(**{each: convert_to_cell(part[each] if each in part.columns else empty) for each in asked})
@@ -347,44 +369,11 @@ def read_parquet(
     return connection.create_view(name, joined.mutate(**others)), frozenset(columns.values())
 
 
-def _group_by_schema(connection: Any, files: Sequence[FilePath]) -> list[list[FilePath]]:
-    """Return the files in groups of the same columns, types and partitions."""
-    listed = connection.con.execute(
-        "SELECT file_name, name, coalesce(duckdb_type, ''), coalesce(num_children, 0) FROM parquet_schema(?)",
-        [[file.literal for file in files]],
-    ).fetchall()
-    schemas = defaultdict(list)
-    for file, *column in listed:
-        schemas[file].append(tuple(column))
-    groups = defaultdict(list)
-    for file in files:
-        groups[tuple(schemas[file.text]), tuple(_partition_columns(file))].append(file)
-    return list(groups.values())
-
-
 def _cuts_nanoseconds(connection: Any, files: Sequence[FilePath], user: str | None) -> bool:
     """Return True if the users of files of one schema are zoned nanoseconds, which DuckDB cuts to microseconds."""
     query = "SELECT name, logical_type FROM parquet_schema(?) WHERE logical_type LIKE '%isAdjustedToUTC=1%NANOS=Nano%'"
     found = connection.con.execute(query, [[files[0].literal]]).fetchall()
     return any(name.casefold() == str(user).casefold() for name, _ in found)
-
-
-def _read_group(connection: Any, files: list[FilePath], wanted: Collection[str]) -> tuple[Any, list[str]]:
-    """Return the wanted columns of files of one schema, and the names of all their columns."""
-    partitioned = str(bool(_partition_columns(files[0]))).lower()
-    listed = ", ".join(_literal(file.literal) for file in files)
-    reader = f"read_parquet([{listed}], hive_partitioning = {partitioned}, hive_types_autocast = false)"
-    types = {row[0]: row[1] for row in connection.con.execute(f"DESCRIBE FROM {reader}").fetchall()}
-    # Other columns are not selected, because ibis would fail on a type that it does not know.
-    asked = []
-    for name, dtype in types.items():
-        if name.casefold() in wanted:
-            column = quote_identifier(name)
-            # ibis does not know all nested types, so a nested value is the bytes of its text.
-            is_nested = dtype.endswith("]") or dtype.startswith(("STRUCT", "UNION", "MAP"))
-            asked.append(f"TRY(encode({column}::VARCHAR)) AS {column}" if is_nested else column)
-    selected = ", ".join(asked) or "0 AS discreet_row"
-    return connection.sql(f"SELECT {selected} FROM {reader}"), list(types)  # noqa: S608  # all quoted
 
 
 def _partition_columns(file: FilePath) -> list[str]:
