@@ -152,6 +152,11 @@ class GroupSplit:
         """True if a user can have rows in more groups than count."""
         return self.groups_per_user < len(self.groups.keys)
 
+    def description(self) -> dict[str, Any]:
+        """Return the public description of the groups, and of the rule for users, as JSON values."""
+        bound = {"max_groups_per_user": self.groups_per_user} if self.each_user == MANY else {}
+        return {**self.groups.description(), "each_user": self.each_user, **bound}
+
     def keep_own_groups(self, scored: Any, rows: Any) -> Any:
         """Return `scored` without the groups in which its users do not count, as `rows` decide.
 

@@ -24,7 +24,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
-from discreet.sources.base import MANY, GroupedSource, OpeningTime, Source
+from discreet.sources.base import GroupedSource, OpeningTime, Source
 from discreet.sources.clipped import ClippableSource, ClippedSource
 from discreet.sources.events.cells import has_reading
 from discreet.sources.events.connect import Opened, probe_query
@@ -393,9 +393,7 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
         self._scoring = self._make_scoring(max_items_per_user, ordinals)
 
     def description(self) -> dict[str, Any]:
-        bound = {"max_groups_per_user": self.groups_per_user} if self.each_user == MANY else {}
-        own = self._describe(self._max_items_per_user) | self._split.groups.description()
-        return {**own, "each_user": self.each_user, **bound}
+        return self._describe(self._max_items_per_user) | self._split.description()
 
     @contextmanager
     def snapshot(self) -> Iterator[GroupedTableSnapshot]:

@@ -18,7 +18,6 @@ import numpy as np
 
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
-from discreet.sources.base import MANY
 from discreet.sources.discovered import SPELLINGS, Discovered, FoundItems, UnlistedGroups, UnlistedSource
 from discreet.sources.events.cells import LARGEST_EXACT, null_unless, read_cell
 from discreet.sources.events.engine import ask
@@ -198,8 +197,7 @@ class UnlistedGroupTable(UnlistedTable, UnlistedGroups):
         self.each_user, self.groups_per_user = split.each_user, split.groups_per_user
 
     def description(self) -> dict[str, Any]:
-        bound = {"max_groups_per_user": self.groups_per_user} if self.each_user == MANY else {}
-        return {**super().description(), **self._split.groups.description(), "each_user": self.each_user, **bound}
+        return {**super().description(), **self._split.description()}
 
     def make_query(self, key: str = "") -> Any:
         again = self._filter(self._opened.table.view())
