@@ -265,12 +265,6 @@ def _cast_to_date(dialect: Dialect, text: Any) -> Any:
     return text.try_cast("date") if dialect.has_try_cast else text.cast("date")
 
 
-def _read_boolean(dialect: Dialect, column: Any) -> Any | None:
-    if column.type().is_boolean():
-        return column
-    return read_truth(column) if column.type().is_string() else None
-
-
 def read_truth(text: Any) -> Any:
     """Return a text as a boolean, NULL if it spells none."""
     import ibis
@@ -333,7 +327,9 @@ _READ: dict[str, Callable[[Dialect, Any], Any | None]] = {
     "integer": _read_integer,
     "float": _read_number,
     "date": _read_date,
-    "boolean": _read_boolean,
+    "boolean": lambda dialect, column: (
+        column if column.type().is_boolean() else read_truth(column) if column.type().is_string() else None
+    ),
     "timestamp": lambda dialect, column: _read_moment(dialect, column, zone=False),
     "timestamp with time zone": lambda dialect, column: _read_moment(dialect, column, zone=True),
     DAY_NUMBER: _read_day_number,

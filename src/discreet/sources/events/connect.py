@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
@@ -238,10 +238,9 @@ def _open_files(
 ) -> Opened:
     """Open files on a DuckDB of our own, which opens and closes with them."""
     found = location.find_files(argument)
-    connection, close = _start_duckdb()
     streams: list[CsvRows] = []
 
-    def read() -> tuple[Any, frozenset[str]]:
+    def read(connection: Any) -> tuple[Any, frozenset[str]]:
         from discreet.sources.events.csv_files import check_whole
         from discreet.sources.events.readers import read_delimited, read_json, read_parquet
 
@@ -261,7 +260,7 @@ def _open_files(
             table = read_json(connection, local, wanted, name, user)
         return table, frozenset(table.columns)
 
-    opened = _open_embedded(close, f"opening {found.given}", read)
+    opened = _open_embedded(f"opening {found.given}", read)
     opened.is_text, opened.csv_rows = found.ending != ".parquet", streams
     return opened
 
@@ -337,27 +336,22 @@ def _open_relation(relation: Any, wanted: Collection[str] | None, argument: str)
 def _open_columns(rows: int, columns: list[FrameColumn], listed: list[str]) -> Opened:
     from discreet.sources.events.frames import create_view
 
-    connection, close = _start_duckdb()
     undeclared = frozenset(column.name for column in columns if column.fields is not None)
     return _open_embedded(
-        close, "opening the frame", lambda: (create_view(connection, rows, columns, listed), undeclared)
+        "opening the frame", lambda connection: (create_view(connection, rows, columns, listed), undeclared)
     )
 
 
-def _open_embedded(close: Callable[[], None], stage: str, read: Callable[[], tuple[Any, frozenset[str]]]) -> Opened:
-    """Open a table on a DuckDB of our own, which is closed with it, or at once if opening fails."""
+def _open_embedded(stage: str, read: Callable[[Any], tuple[Any, frozenset[str]]]) -> Opened:
+    """Open a table on a new DuckDB in memory, which is closed with it, or at once if opening fails."""
+    _import_ibis()
+    connection, close = ask("DuckDB", "starting", connect_in_memory)
     try:
-        table, undeclared = ask("DuckDB", stage, read)
+        table, undeclared = ask("DuckDB", stage, partial(read, connection))
     except BaseException:
         close()
         raise
     return Opened(table, "DuckDB", undeclared, cleanup=[close])
-
-
-def _start_duckdb() -> tuple[Any, Callable[[], None]]:
-    """Return a connection to a new DuckDB in memory, and the function that closes it."""
-    _import_ibis()
-    return ask("DuckDB", "starting", connect_in_memory)
 
 
 def _import_ibis() -> Any:

@@ -323,7 +323,17 @@ def convert_object(value: Any, exact: bool) -> Fields:
         if issubclass(kind, float | np.floating):
             return _convert_float(value)
         if issubclass(kind, Decimal):
-            return _convert_decimal(value)
+            if value.is_nan():
+                return {}
+            exponent = value.as_tuple().exponent
+            if not isinstance(exponent, int) or value.adjusted() > _MOST_DIGITS or exponent < -_MOST_DIGITS:
+                return {"number": float(value)}
+            # Trailing zeros do not change the number.
+            spelled = f"{value:f}"
+            spelled = spelled.rstrip("0").rstrip(".") if "." in spelled else spelled
+            if "." not in spelled and abs(int(spelled)) < 2**63:
+                return {"integer": int(spelled)}
+            return {"number": float(value), "other": spelled}
         if issubclass(kind, bytes):
             try:
                 return {"text": bytes(value).decode()}
@@ -358,20 +368,6 @@ def _convert_float(number: Any) -> Fields:
         return {}
     is_whole = nearest == number and abs(nearest) <= LARGEST_EXACT and floor(nearest) == nearest
     return {"integer": int(nearest)} if is_whole else {"number": nearest}
-
-
-def _convert_decimal(number: Decimal) -> Fields:
-    if number.is_nan():
-        return {}
-    exponent = number.as_tuple().exponent
-    if not isinstance(exponent, int) or number.adjusted() > _MOST_DIGITS or exponent < -_MOST_DIGITS:
-        return {"number": float(number)}
-    # Trailing zeros do not change the number.
-    spelled = f"{number:f}"
-    spelled = spelled.rstrip("0").rstrip(".") if "." in spelled else spelled
-    if "." not in spelled and abs(int(spelled)) < 2**63:
-        return {"integer": int(spelled)}
-    return {"number": float(number), "other": spelled}
 
 
 def _count_nanoseconds(value: Any) -> int | None:

@@ -186,7 +186,16 @@ class Lookup:
             small = [segment for segment in segments if segment.count <= max(room, 4 * len(segment.offsets))]
             large = [segment for segment in segments if segment.count > max(room, 4 * len(segment.offsets))]
             found |= self._fetch(small, level)
-            segments, level = self._split(large, level), level + 1
+            segments = []
+            if large:
+                # The items of each large segment are counted by finer bucket, and those with a wanted offset stay.
+                keyed = self._select_keyed(level, finer=self._bucket(self._scores.item, level + 1))
+                counted = read_matching(keyed, self._wanted_table(large, level), _count_each)
+                rows, counts = _iterate_columns(counted, "grp", "score", "bucket", "finer", "items"), defaultdict(list)
+                for group, score, bucket, finer, count in rows:
+                    counts[group, int(score), bucket].append((finer, int(count)))
+                segments = [part for segment in large for part in segment.split(sorted(counts[segment.key]))]
+            level += 1
         return [[found[place] for place in inside] for inside in places]
 
     def close(self) -> None:
@@ -221,17 +230,6 @@ class Lookup:
             for offset in segment.offsets:
                 found[segment.group, segment.score, offset] = ordered[offset - segment.first][1]
         return found
-
-    def _split(self, segments: list[Segment], level: int) -> list[Segment]:
-        """Return the segments of the next level that hold wanted offsets."""
-        if not segments:
-            return []
-        keyed = self._select_keyed(level, finer=self._bucket(self._scores.item, level + 1))
-        counted = read_matching(keyed, self._wanted_table(segments, level), _count_each)
-        inside = defaultdict(list)
-        for group, score, bucket, finer, count in _iterate_columns(counted, "grp", "score", "bucket", "finer", "items"):
-            inside[group, int(score), bucket].append((finer, int(count)))
-        return [finer for segment in segments for finer in segment.split(sorted(inside[segment.key]))]
 
     def _select_keyed(self, level: int, **columns: Any) -> Any:
         """Return columns of the snapshot with the group, score and bucket of each row at a level."""

@@ -13,11 +13,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 from discreet.errors import InvalidValueError
 from discreet.labels import is_column
-from discreet.sources.events.location import PREFIX, FilePath, Location, parse_table_name, share_files
+from discreet.sources.events.location import BUCKETS, PREFIX, FilePath, Location, parse_table_name
 
 TableAddress = tuple[str | None, ...]
 """The engine, catalogue, database and name of a table; None for an unknown part."""
@@ -45,9 +46,16 @@ class Origin:
         return bool(self.frames or self.files or self.tables)
 
     def meets(self, other: Origin) -> bool:
-        """Return True if two origins share a file, a table or memory."""
+        """Return True if two origins share a file, a table or memory; a bucket's pattern shares fitting files."""
         return (
-            share_files(self.files, other.files)
+            bool(self.files & other.files)
+            or any(
+                fnmatchcase(file, pattern)
+                for files, patterns in ((self.files, other.files), (other.files, self.files))
+                for pattern in patterns
+                if "*" in pattern and pattern.partition("://")[0] in BUCKETS
+                for file in files
+            )
             # An unknown part of an address fits every other.
             or any(
                 all(None in pair or pair[0] == pair[1] for pair in zip(one, two, strict=True))

@@ -32,7 +32,7 @@ from discreet.sources.events.cells import (
     null_unless,
     read_cell,
 )
-from discreet.sources.events.csv_files import QUOTE, CsvFormat, CsvRows, recode_files, sniff_delimiter
+from discreet.sources.events.csv_files import DELIMITERS, QUOTE, CsvFormat, CsvRows, recode_files, sniff_delimiter
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.location import FilePath, FoundFiles
 
@@ -84,7 +84,9 @@ def read_delimited(
 
     groups = defaultdict(list)
     for file in found.files:
-        layout = _read_layout(file.text, csv_format.delimiter_for(found.ending), csv_format)
+        # A .tsv has tabs, and a .csv the delimiter that its header shows unless the caller names one.
+        delimiter = csv_format.delimiter if found.ending == ".csv" else DELIMITERS[found.ending]
+        layout = _read_layout(file.text, delimiter, csv_format)
         header = layout.header
         if any(_UNREADABLE in each for each in header):
             spelled = csv_format.encoding or "utf-8"
@@ -95,12 +97,22 @@ def read_delimited(
             # The message shows the caller's pattern, because the names of the files may be private.
             raise InvalidValueError(f"{found.given} must begin with a header of different column names, and does not")
         groups[layout].append(file.text)
-    if wanted is None:
-        parts = [_read_public(connection, group, found, layout, csv_format) for layout, group in groups.items()]
-    else:
-        parts = [
-            _read_private(connection, group, layout, csv_format, wanted, streams) for layout, group in groups.items()
-        ]
+    parts = []
+    for layout, group in groups.items():
+        if wanted is not None:
+            parts.append(_read_private(connection, group, layout, csv_format, wanted, streams))
+            continue
+        if csv_format.encoding not in (None, "utf-8"):
+            try:
+                group = recode_files(connection, group, csv_format.encoding)
+            except UnicodeError:
+                raise InvalidValueError(f"{found.given} must be a file in {csv_format.encoding}, and is not") from None
+        options = {"header": True, "columns": dict.fromkeys(layout.header, "VARCHAR"), "delim": layout.delimiter}
+        # Not in parallel, because a part that begins inside a quoted field would take its lines for rows.
+        quotes = {"quote": QUOTE, "escape": csv_format.escape or QUOTE, "parallel": False}
+        # The strict mode allows no escapes outside of quotes.
+        on_error = _REFUSE_UNREADABLE if csv_format.escape in (None, QUOTE) else {"strict_mode": False}
+        parts.append(connection.read_csv(list(map(glob.escape, group)), **options, **quotes, **_FIXED, **on_error))
     spelled_as = (wanted or ()) if found.several else ()
     if len(parts) == 1 and not spelled_as:
         return parts[0]
@@ -168,22 +180,6 @@ def _read_private(
     ]
     connection.con.execute(f"CREATE TEMP VIEW {stream}_view AS SELECT {', '.join(columns)} FROM {stream}")  # noqa: S608  # all quoted
     return connection.table(f"{stream}_view")
-
-
-def _read_public(connection: Any, files: list[str], found: FoundFiles, layout: _Layout, csv_format: CsvFormat) -> Any:
-    """Return public files of one layout as a table of text."""
-    columns = dict.fromkeys(layout.header, "VARCHAR")
-    # Not in parallel, because a part that begins inside a quoted field would take its lines for rows.
-    quotes = {"quote": QUOTE, "escape": csv_format.escape or QUOTE, "parallel": False}
-    options = {"header": True, "columns": columns, "delim": layout.delimiter}
-    if csv_format.encoding not in (None, "utf-8"):
-        try:
-            files = recode_files(connection, files, csv_format.encoding)
-        except UnicodeError:
-            raise InvalidValueError(f"{found.given} must be a file in {csv_format.encoding}, and is not") from None
-    # The strict mode allows no escapes outside of quotes.
-    on_error = _REFUSE_UNREADABLE if csv_format.escape in (None, QUOTE) else {"strict_mode": False}
-    return connection.read_csv(list(map(glob.escape, files)), **options, **quotes, **_FIXED, **on_error)
 
 
 def read_json(

@@ -10,7 +10,7 @@ import os
 import time
 from typing import Any, TypedDict, Unpack, overload
 
-from discreet.errors import InvalidTypeError, InvalidValueError, refuse_column
+from discreet.errors import InvalidTypeError, InvalidValueError, quote, refuse_column
 from discreet.privacy import Number, check_adjacency, whole_number
 from discreet.sources.base import GroupedSource
 from discreet.sources.discovered import Discovered, UnlistedGroups, UnlistedSource
@@ -19,7 +19,7 @@ from discreet.sources.events.csv_files import check_csv_format
 from discreet.sources.events.group_columns import Product, read_by
 from discreet.sources.events.group_keys import open_group_split
 from discreet.sources.events.location import Location
-from discreet.sources.events.periods import OnePeriod, check_during
+from discreet.sources.events.periods import OnePeriod
 from discreet.sources.events.provenance import refuse_own_list
 from discreet.sources.events.rowwise import check_plan, check_rowwise
 from discreet.sources.events.scoring import Steps
@@ -183,7 +183,11 @@ def events(
             "group that is listed because somebody is in it tells just that"
         )
     group_columns = () if by is None else read_by(by)
-    check_during(during)
+    if during is not None and not isinstance(during, OnePeriod):
+        raise InvalidTypeError(
+            "during must be one period of a column, such as discreet.month('played_at').only('2026-10'), "
+            f"not {quote(during)}"
+        )
     condition = None
     if where is not None:
         from discreet.sources.events.where import Condition

@@ -136,12 +136,6 @@ def connect_by_ibis(url: str) -> tuple[Any, Close]:
     return connection, connection.disconnect
 
 
-def _translate_case(text: Any, case: str) -> Any:
-    """Return a text with A to Z in lower or upper case; other letters depend on versions and locales, and stay."""
-    letters = (ascii_uppercase, ascii_lowercase)
-    return text.translate(*(letters if case == "lower" else reversed(letters)))
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Dialect:
     """The functions and settings by which all engines give the same answers. None stands for an unknown function.
@@ -226,7 +220,10 @@ class Dialect:
     drop_broken_text: Callable[[Any], Any] = lambda text: text
     number_string: Callable[[Any, str, int], Any] | None = None
     like: Callable[[Any, str], Any] = lambda text, pattern: text.like(pattern)
-    fold_case: Callable[[Any, str], Any] = _translate_case
+    # Letters other than A to Z depend on versions and locales, and stay.
+    fold_case: Callable[[Any, str], Any] = lambda text, case: text.translate(
+        *((ascii_uppercase, ascii_lowercase) if case == "lower" else (ascii_lowercase, ascii_uppercase))
+    )
     trim: Callable[[Any, str], Any] | None = None
     text_end: str = "$"
     has_try_cast: bool = True
