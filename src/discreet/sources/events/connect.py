@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
 from discreet.sources.events.csv_files import DELIMITERS, USUAL, CsvFormat
-from discreet.sources.events.dialects.base import SENT_TYPES, Dialect, connect_in_memory, dialect_named, dialect_of
+from discreet.sources.events.dialects.base import SENT_TYPES, Dialect, dialect_named, dialect_of
+from discreet.sources.events.dialects.duckdb import connect_in_memory
 from discreet.sources.events.engine import EngineError, ask
 from discreet.sources.events.location import (
     Location,

@@ -1,9 +1,13 @@
-"""The dialect of DuckDB, in memory or in a file."""
+"""The dialect of DuckDB, in memory or in a file, and the connections to it."""
 
 from __future__ import annotations
 
+import atexit
 import operator
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
@@ -13,10 +17,101 @@ from typing import Any
 
 from discreet.errors import InvalidValueError
 from discreet.sources.events.cells import FIRST_SECOND, LAST_SECOND, SECONDS_PER_DAY, engine_function, null_unless
-from discreet.sources.events.dialects.base import Dialect, connect_to_file, digest_bytes, trim_spaces
+from discreet.sources.events.dialects.base import Close, Dialect, digest_bytes, trim_spaces
+from discreet.sources.events.engine import EngineError
 
 _FIRST_MICROSECOND, _LAST_MICROSECOND = FIRST_SECOND * 10**6, LAST_SECOND * 10**6 + 999_999
 """The first microsecond of year 1 and the last of year 9999, counted from 1970."""
+
+NO_EXTENSIONS: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+"""The settings of a DuckDB that neither installs nor loads extensions by itself."""
+
+
+class SpillFolder:
+    """A new folder that only this user may enter, removed with this object or at the end of the process.
+
+    By default DuckDB writes rows that do not fit into memory to a folder that everybody can read.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self.path = tempfile.mkdtemp(prefix="discreet-")
+        except OSError:
+            raise EngineError("DuckDB must have a folder for temporary files that can be written: set TMPDIR") from None
+        self.remove = weakref.finalize(self, _remove, self.path, os.getpid())
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of a DuckDB that spills into this folder."""
+        return {"temp_directory": self.path, **NO_EXTENSIONS}
+
+
+def connect_in_memory() -> tuple[Any, Close]:
+    """Return an ibis connection to a new DuckDB in memory, and the function that closes it."""
+    import ibis
+
+    folder = SpillFolder()
+    backend = ibis.duckdb.connect(**folder.settings())
+
+    def close() -> None:
+        backend.disconnect()
+        folder.remove()
+
+    return backend, close
+
+
+def connect_to_file(url: str) -> tuple[Any, Close]:
+    """Return an ibis connection to a database file, and the function that closes it.
+
+    A file that this process has open already keeps its settings. Otherwise they are set after connecting, because
+    DuckDB refuses a second connection with other options, which the caller may want to open.
+    """
+    import ibis
+
+    path = url.partition("://")[2].partition("?")[0]
+    shared = _is_open_here(path)
+    backend = ibis.connect(url)
+    if shared or "temp_directory=" in url:
+        return backend, backend.disconnect
+    folder = SpillFolder()
+    for name, value in folder.settings().items():
+        backend.settings[name] = value
+
+    def close() -> None:
+        try:
+            for name in folder.settings():
+                backend.con.execute(f"RESET {name}")
+            is_reset = True
+        except Exception:
+            # DuckDB refuses this once it has spilled.
+            is_reset = False
+        backend.disconnect()
+        if is_reset or not _is_open_here(path):
+            folder.remove()
+        else:
+            # The caller has the file open too, and that DuckDB still spills into this folder.
+            atexit.register(lambda: folder.remove())
+
+    return backend, close
+
+
+def _remove(folder: str, process: int) -> None:
+    # A forked process must not remove the folder of its parent.
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_open_here(path: str) -> bool:
+    """Return True if this process has a database file open: DuckDB then refuses a connection with other options."""
+    import duckdb
+
+    try:
+        duckdb.connect(path, read_only=True, config=NO_EXTENSIONS).close()
+    except duckdb.ConnectionException:
+        return True
+    except duckdb.Error:
+        # The connection that follows reports the error.
+        return False
+    return False
 
 
 def text_bytes(text: Any) -> Any:
