@@ -107,19 +107,12 @@ def open_listed_domain(given: Any, label: str | None, item: str, events: Opened,
             raise InvalidValueError(
                 f"label must be a column of the domain, one of {choices(names)}, not {quote(label)}{hint}"
             )
-        # Text is compared by its bytes, whatever the collation of its column.
-        shown = (
-            {"item": opened.table[found]}
-            if label is None
-            else {"item": opened.table[found], "label": opened.table[label]}
-        )
-        chosen = opened.table.select(
-            **{
-                name: opened.dialect.drop_collation(each) if each.type().is_string() else each
-                for name, each in shown.items()
-            }
-        )
-        table, own = convert_kind(chosen, "item", opened, events, kind, DOMAIN)
+        named, shown = {"item": found} if label is None else {"item": found, "label": label}, dict[str, Any]()
+        for name, each in named.items():
+            values = opened.table[each]
+            # Text is compared by its bytes, whatever the collation of its column.
+            shown[name] = opened.dialect.drop_collation(values) if values.type().is_string() else values
+        table, own = convert_kind(opened.table.select(**shown), "item", opened, events, kind, DOMAIN)
         _check_rows(table, opened, label is not None)
         d = int(ask(opened.engine, "counting the domain", table.count().to_pyarrow).as_py())
         if opened.table.get_backend() is not events.table.get_backend():
