@@ -18,7 +18,7 @@ from discreet.sources.events.cells import read_cell
 from discreet.sources.events.connect import open_table
 from discreet.sources.events.engine import ask
 from discreet.sources.events.group_columns import MOST_GROUPS, read_by
-from discreet.sources.events.group_keys import ORDINAL, refuse_own_groups
+from discreet.sources.events.group_keys import ORDINAL
 from discreet.sources.events.location import Location
 from effort import examples
 from engines import LOCAL, LONG_ON_SPARK, SERVERS, on, postgres, spark  # noqa: F401  # fixtures
@@ -269,15 +269,16 @@ def test_long_numbers_are_refused_where_pandas_may_have_merged_them():
 def test_the_events_are_no_list_of_their_groups(tmp_path):
     EVENTS.to_pandas().to_csv(tmp_path / "e.csv")
     path = str(tmp_path / "e.csv")
-    for table, groups in (
-        (EVENTS, EVENTS["country"]),
-        (EVENTS, EVENTS),
-        (path, f"{path}:country"),
-        (EVENTS, discreet.product(["DE"], EVENTS["shop"])),
+    question = {"user": "who", "item": "shop", "domain": [1, 2], "each_user": "one"}
+    for table, by, groups in (
+        (EVENTS, "country", EVENTS["country"]),
+        (EVENTS, "country", EVENTS),
+        (path, "country", f"{path}:country"),
+        (EVENTS, ["country", "shop"], discreet.product(["DE"], EVENTS["shop"])),
     ):
         with pytest.raises(discreet.Error, match=r"^groups must be a public list of groups, not the events themselves"):
-            refuse_own_groups(locate(table), locate(groups), None)
-    refuse_own_groups(EVENTS, discreet.product(["DE"], [1]), None)
+            discreet.events(table, by=by, groups=groups, **question)
+    discreet.events(EVENTS, by=["country", "shop"], groups=discreet.product(["DE"], [1]), **question)
 
 
 def test_an_engine_that_counts_in_unknown_ways_has_no_periods():

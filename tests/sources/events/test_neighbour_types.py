@@ -221,7 +221,7 @@ COLUMNS = {
 @pytest.mark.parametrize("dtype", COLUMNS)
 def test_a_spelled_cell_reads_as_the_cell_itself(dtype):
     """In every kind, for every type: whether files agree in a type must not matter."""
-    from discreet.sources.events.dialects.base import connect_in_memory
+    from discreet.sources.events.dialects.duckdb import connect_in_memory
 
     connection, close = connect_in_memory()
     values = ", ".join(f"(CAST({cell} AS {dtype}))" for cell in COLUMNS[dtype])

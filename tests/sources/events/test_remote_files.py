@@ -20,7 +20,7 @@ from command_line import process
 from discreet.errors import InvalidValueError, MissingExtraError, quote, redact_url
 from discreet.publish.chart_source import find_table, list_public_options
 from discreet.publish.charts_file import read_charts
-from discreet.sources.events.dialects.base import connect_in_memory
+from discreet.sources.events.dialects.duckdb import connect_in_memory
 from discreet.sources.events.location import FilePath, Location, fetch_text_file
 from discreet.sources.events.provenance import origin_of
 
@@ -200,7 +200,7 @@ def test_without_the_extension_it_is_said_how_to_install_it_and_nothing_is_fetch
 
 
 def test_no_connection_installs_or_loads_an_extension_by_itself(tmp_path):
-    from discreet.sources.events.dialects.base import connect_in_memory, connect_to_file
+    from discreet.sources.events.dialects.duckdb import connect_in_memory, connect_to_file
 
     duckdb.connect(str(tmp_path / "events.db")).close()
     for backend, close in (connect_in_memory(), connect_to_file(f"duckdb://{tmp_path / 'events.db'}")):

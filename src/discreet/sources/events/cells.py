@@ -127,12 +127,31 @@ def _read(dialect: Dialect, column: Any, kind: str) -> Any | None:
     """Return a column read as a kind, or None if its type has no values of the kind."""
     if dialect.cell_readers is not None:
         return dialect.cell_readers[kind](column)
-    if is_untyped(column.type()):
-        return _read_untyped(dialect, column, kind)
-    if column.type().is_string() and kind != "string":
-        # PostgreSQL has no regular expressions on text with a nondeterministic collation.
-        column = dialect.drop_collation(column)
-    return _READ[kind](dialect, column)
+    if not is_untyped(column.type()):
+        if column.type().is_string() and kind != "string":
+            # PostgreSQL has no regular expressions on text with a nondeterministic collation.
+            column = dialect.drop_collation(column)
+        return _READ[kind](dialect, column)
+    import ibis
+
+    text, integer, number, truth, day, clock, point, _ = (column[name] for name in CELL_FIELDS)
+    if kind == "string":
+        # A timestamp at midnight is spelled as its date.
+        moment = clock.cast("string").re_replace("^(.{10}) 00:00:00$", r"\1")
+        others = [each.cast("string") for each in (integer, truth, day)]
+        return ibis.coalesce(text, *others, moment, point.cast("string"))
+    typed = {
+        "integer": [integer],
+        "float": [number, integer.cast("float64")],
+        "boolean": [truth],
+        "date": [day, _read_date(dialect, clock)],
+        "timestamp": [clock, day.cast(_TYPES["timestamp"])],
+        "timestamp with time zone": [point],
+        DAY_NUMBER: [_read_day_number(dialect, day)],
+        SECOND_NUMBER: [_read_second_number(dialect, each) for each in (clock, point)],
+    }
+    # Text comes last because its patterns are slowest.
+    return ibis.coalesce(*typed[kind], _READ[kind](dialect, text))
 
 
 def is_untyped(dtype: Any) -> bool:
@@ -145,45 +164,6 @@ def is_missing(column: Any) -> Any:
     if is_untyped(column.type()):
         return reduce(operator.and_, [column[name].isnull() for name in CELL_FIELDS])
     return column.isnull()
-
-
-def user_key(dialect: Dialect, column: Any) -> Any:
-    """Return the key that distinguishes users, NULL for a cell that is no user; it depends on the cell alone."""
-    import ibis
-
-    dtype = column.type()
-    if is_untyped(dtype):
-        # A field of a structure has no collation, so its text is compared by bytes.
-        return ibis.coalesce(column["other"], read_cell(dialect, column, "string"))
-    if dialect.spell_user is not None:
-        column = dialect.spell_user(column)
-    elif dtype.is_floating():
-        column = read_cell(dialect, column, "integer")
-    return dialect.group_key(column)
-
-
-def _read_untyped(dialect: Dialect, column: Any, kind: str) -> Any:
-    """Return the reading of the field that a cell fills; text comes last because its patterns are slowest."""
-    import ibis
-
-    text, integer, number, truth, day, clock, point, _ = (column[name] for name in CELL_FIELDS)
-    if kind == "string":
-        # A timestamp at midnight is spelled as its date.
-        moment = clock.cast("string").re_replace("^(.{10}) 00:00:00$", r"\1")
-        others = [each.cast("string") for each in (integer, truth, day)]
-        return ibis.coalesce(text, *others, moment, point.cast("string"))
-    spelled = _READ[kind](dialect, text)
-    typed = {
-        "integer": [integer],
-        "float": [number, integer.cast("float64")],
-        "boolean": [truth],
-        "date": [day, _read_date(dialect, clock)],
-        "timestamp": [clock, day.cast(_TYPES["timestamp"])],
-        "timestamp with time zone": [point],
-        DAY_NUMBER: [_read_day_number(dialect, day)],
-        SECOND_NUMBER: [_read_second_number(dialect, each) for each in (clock, point)],
-    }
-    return ibis.coalesce(*typed[kind], spelled)
 
 
 def _is_spelling(dialect: Dialect, text: Any, kind: str) -> Any:
@@ -285,12 +265,6 @@ def _cast_to_date(dialect: Dialect, text: Any) -> Any:
     return text.try_cast("date") if dialect.has_try_cast else text.cast("date")
 
 
-def _read_boolean(dialect: Dialect, column: Any) -> Any | None:
-    if column.type().is_boolean():
-        return column
-    return read_truth(column) if column.type().is_string() else None
-
-
 def read_truth(text: Any) -> Any:
     """Return a text as a boolean, NULL if it spells none."""
     import ibis
@@ -353,7 +327,9 @@ _READ: dict[str, Callable[[Dialect, Any], Any | None]] = {
     "integer": _read_integer,
     "float": _read_number,
     "date": _read_date,
-    "boolean": _read_boolean,
+    "boolean": lambda dialect, column: (
+        column if column.type().is_boolean() else read_truth(column) if column.type().is_string() else None
+    ),
     "timestamp": lambda dialect, column: _read_moment(dialect, column, zone=False),
     "timestamp with time zone": lambda dialect, column: _read_moment(dialect, column, zone=True),
     DAY_NUMBER: _read_day_number,

@@ -85,8 +85,30 @@ class _Inspection:
         self._where_columns = [known.get(name) or known[name.casefold()] for name in named]
 
     def check(self) -> Check:
-        counted = self._count_rows()
-        rows, unreadable = self._count_unreadable()
+        laid, opened, table = self._laid, self._opened, self._opened.table
+        usable = laid.who.notnull() & laid.item.notnull()
+        # With a domain of all strings up to a length, longer text is no item but has the right kind.
+        read = laid.spelled if self._reading.kind == "string" else laid.item
+        asked = {
+            "kept": laid.count(),
+            "users": laid.who.nunique(),
+            "without_user": count_if(laid.who.isnull()),
+            "without_item": count_if(laid.gap),
+            "other_kind": count_if(read.isnull() & ~laid.gap),
+            "usable": count_if(usable if self._reading.steps is None else usable & laid.steps.notnull()),
+        }
+        if self._reading.steps is not None:
+            asked["without_value"] = count_if(laid.steps.isnull())
+        counted = fetch_counts(opened, laid, **asked)
+        rows, unreadable = fetch_counts(opened, table, n=table.count())["n"], 0
+        if opened.csv_rows:
+            unreadable = sum(each.unreadable for each in opened.csv_rows)
+            rows += unreadable
+        elif opened.is_text:
+            # DuckDB skips lines of JSON that are no text only when it reads their fields.
+            user, item = (table[self._reading.columns[name]] for name in ("user", "item"))
+            there = fetch_counts(opened, table, gaps=count_if(user.isnull()), users=user.count(), items=item.count())
+            unreadable = rows - there["gaps"] - there["users"]
         kept, domain, split = counted["kept"], self._parts.domain, self._parts.split
         value_texts: list[Frequent] = []
         if counted.get("without_value") and self._is_text(self._reading.columns["value"]):
@@ -101,6 +123,14 @@ class _Inspection:
         placeholders = users.filter(users.user.strip().lower().isin(_PLACEHOLDERS))
         dated = [self._reading.columns["item"]] if self._reading.kind == "date" else []
         dated += [*self._where_columns, *([] if split is None else split.groups.columns)]
+        groups = None
+        if split is not None:
+            every, events = len(split.groups.keys), self._parts.kept
+            inside = split.groups.add_ordinals(events, one=events[self._reading.columns["user"]])
+            found = fetch_counts(opened, inside, n=inside.count(), groups=inside.grp.nunique())
+            strangers = split.groups.find_strangers(events)
+            outside = {by.spelling: self._list_frequent(some, by.column) for by, some in strangers}
+            groups = GroupCheck(kept - found["n"], every - found["groups"], every, outside)
         # All rows with a user and an item count if the items are to be found.
         items = {"rows_inside": counted["usable"]}
         return Check(
@@ -116,43 +146,11 @@ class _Inspection:
             kind=self._reading.kind,
             rows_of_other_kind=counted["other_kind"],
             d=None if domain is None else domain.d,
-            dates=[found for column in dict.fromkeys(dated) for found in self._find_dates(column)],
+            dates=[each for column in dict.fromkeys(dated) for each in self._find_dates(column)],
             where_values=where_values,
-            groups=self._check_groups(kept),
+            groups=groups,
             **(items if domain is None else inspect_items(self._parts, self._laid, domain)),
         )
-
-    def _count_unreadable(self) -> tuple[int, int]:
-        """Count the rows, and the rows of a text file whose user or item is not valid text."""
-        opened, table = self._opened, self._opened.table
-        rows = fetch_counts(opened, table, n=table.count())["n"]
-        if opened.csv_rows:
-            unreadable = sum(each.unreadable for each in opened.csv_rows)
-            return rows + unreadable, unreadable
-        if not opened.is_text:
-            return rows, 0
-        # DuckDB skips such lines of JSON only when it reads their fields.
-        user, item = (table[self._reading.columns[name]] for name in ("user", "item"))
-        read = fetch_counts(opened, table, gaps=count_if(user.isnull()), users=user.count(), items=item.count())
-        return rows, rows - read["gaps"] - read["users"]
-
-    def _count_rows(self) -> dict[str, int]:
-        """Count the rows that the condition keeps, and those of them that lack a user, an item or a value."""
-        rows = self._laid
-        usable = rows.who.notnull() & rows.item.notnull()
-        # With a domain of all strings up to a length, longer text is no item but has the right kind.
-        read = rows.spelled if self._reading.kind == "string" else rows.item
-        asked = {
-            "kept": rows.count(),
-            "users": rows.who.nunique(),
-            "without_user": count_if(rows.who.isnull()),
-            "without_item": count_if(rows.gap),
-            "other_kind": count_if(read.isnull() & ~rows.gap),
-            "usable": count_if(usable if self._reading.steps is None else usable & rows.steps.notnull()),
-        }
-        if self._reading.steps is not None:
-            asked["without_value"] = count_if(rows.steps.isnull())
-        return fetch_counts(self._opened, rows, **asked)
 
     def _find_dates(self, column: str) -> list[DateText]:
         """Return the texts of a column that look like dates with another part first, none if it is not text."""
@@ -176,16 +174,6 @@ class _Inspection:
     def _is_text(self, column: str) -> bool:
         dtype = self._opened.table[column].type()
         return column in self._opened.undeclared or dtype.is_string() or is_untyped(dtype)
-
-    def _check_groups(self, kept: int) -> GroupCheck | None:
-        if self._parts.split is None:
-            return None
-        groups, table = self._parts.split.groups, self._parts.kept
-        inside = groups.add_ordinals(table, one=table[self._reading.columns["user"]])
-        found = fetch_counts(self._opened, inside, n=inside.count(), groups=inside.grp.nunique())
-        outside = {by.spelling: self._list_frequent(rows, by.column) for by, rows in groups.find_strangers(table)}
-        number = len(groups.keys)
-        return GroupCheck(kept - found["n"], number - found["groups"], number, outside)
 
     def _list_frequent(self, rows: Any, column: str, most: int = FEW) -> list[Frequent]:
         """Return the most frequent values of a column as text, also numbers that can be no items."""
@@ -223,44 +211,39 @@ def inspect_items(parts: TableParts, laid: Any, domain: Integers | ListedDomain)
         marked = joined.select(marked.item, marked.spelled, marked.n, listed=joined.key.notnull())
     touched = ask(parts.opened.engine, "checking the items", marked.cache)
     try:
-        return _compare(parts, touched, domain)
+        opened, inside, dialect = parts.opened, touched.listed, parts.reading.dialect
+        counted = fetch_counts(
+            opened,
+            touched,
+            rows_inside=inside.ifelse(touched.n, 0).sum(),
+            rows_outside=inside.ifelse(0, touched.n).sum(),
+            items_outside=count_if(~inside),
+            items_touched=touched.item.nunique(where=inside),
+        )
+        outside, untouched = touched.filter(~inside), domain.d - counted.pop("items_touched")
+        found = {**counted, "items_untouched": untouched, "outside": _list_outside(opened, outside, FEW)}
+        if isinstance(domain, Integers):
+            return found
+        rows_near, near = _find_near(opened, outside, domain, _fold)
+        rows_alike, alike = 0, list[NearMatch]()
+        if domain.kind == "string":  # 7.0 is the whole number 7
+            rows_alike, alike = _find_near(opened, outside, domain, lambda text: read_cell(dialect, text, "integer"))
+        listed = domain.table.select(item=domain.table.item, key=dialect.group_key(domain.table.item))
+        items = touched.filter(inside)
+        never = listed.anti_join(items, listed.key == items.item).select("item").order_by("item").limit(FEW)
+        return {
+            **found,
+            "untouched": [str(row["item"]) for row in fetch(opened, never)],
+            "rows_near": rows_near,
+            "near": near,
+            "rows_alike": rows_alike,
+            "alike": alike,
+            **_search_file(parts, outside),
+        }
     finally:
         # The engine may have closed the connection, and the text of its error is private.
         with suppress(Exception):
             touched.release()
-
-
-def _compare(parts: TableParts, touched: Any, domain: Integers | ListedDomain) -> dict[str, Any]:
-    """Compare the items of the events, marked as listed or not, with the domain."""
-    opened, inside, dialect = parts.opened, touched.listed, parts.reading.dialect
-    counted = fetch_counts(
-        opened,
-        touched,
-        rows_inside=inside.ifelse(touched.n, 0).sum(),
-        rows_outside=inside.ifelse(0, touched.n).sum(),
-        items_outside=count_if(~inside),
-        items_touched=touched.item.nunique(where=inside),
-    )
-    outside, untouched = touched.filter(~inside), domain.d - counted.pop("items_touched")
-    found = {**counted, "items_untouched": untouched, "outside": _list_outside(opened, outside, FEW)}
-    if isinstance(domain, Integers):
-        return found
-    rows_near, near = _find_near(opened, outside, domain, _fold)
-    rows_alike, alike = 0, list[NearMatch]()
-    if domain.kind == "string":  # 7.0 is the whole number 7
-        rows_alike, alike = _find_near(opened, outside, domain, lambda text: read_cell(dialect, text, "integer"))
-    listed = domain.table.select(item=domain.table.item, key=dialect.group_key(domain.table.item))
-    items = touched.filter(inside)
-    never = listed.anti_join(items, listed.key == items.item).select("item").order_by("item").limit(FEW)
-    return {
-        **found,
-        "untouched": [str(row["item"]) for row in fetch(opened, never)],
-        "rows_near": rows_near,
-        "near": near,
-        "rows_alike": rows_alike,
-        "alike": alike,
-        **_search_file(parts, outside),
-    }
 
 
 def _list_outside(opened: Opened, outside: Any, most: int) -> list[Frequent]:

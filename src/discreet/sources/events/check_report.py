@@ -157,7 +157,7 @@ class Check:
     @property
     def advice(self) -> list[str]:
         """Sentences about what to change, none if nothing stands out."""
-        return [*_advise_on_rows(self), *_advise_on_items(self), *_advise_on_dates_and_groups(self)]
+        return list(_advise(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the check as JSON values."""
@@ -197,7 +197,7 @@ class Check:
         return "\n".join([*lines, "What to change:", *(f"- {each}" for each in advice)])
 
 
-def _advise_on_rows(check: Check) -> Iterator[str]:
+def _advise(check: Check) -> Iterator[str]:
     if not check.rows:
         yield "The table has no rows: is it the right file, pattern or table?"
     elif check.rows_unreadable:
@@ -225,9 +225,6 @@ def _advise_on_rows(check: Check) -> Iterator[str]:
         lost = f"{_share(check.rows_without_value, check.rows_kept)} have no number as value and are dropped"
         form = "numbers are written like 1234.5, without unit or decimal comma"
         yield f"{lost}, such as {_join(check.value_texts[:2])}: {form}" if check.value_texts else lost
-
-
-def _advise_on_items(check: Check) -> Iterator[str]:
     if check.rows_of_other_kind:
         lost = _share(check.rows_of_other_kind, check.rows_kept)
         yield f"{lost} have an item that is no {check.kind} and are dropped"
@@ -262,9 +259,6 @@ def _advise_on_items(check: Check) -> Iterator[str]:
             f"{_share(check.rows_outside, check.rows_kept)} are of items outside the domain and are dropped: is it the "
             "right list, and the right column?"
         )
-
-
-def _advise_on_dates_and_groups(check: Check) -> Iterator[str]:
     for each in check.dates:
         yield (
             f"{_count_rows(each.rows)} of {_show(each.column)} look like dates with the {each.order} first, such as "

@@ -13,11 +13,13 @@ import warnings
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
 from discreet.sources.events.csv_files import DELIMITERS, USUAL, CsvFormat
-from discreet.sources.events.dialects.base import SENT_TYPES, Dialect, connect_in_memory, dialect_named, dialect_of
+from discreet.sources.events.dialects.base import SENT_TYPES, Dialect, dialect_named, dialect_of
+from discreet.sources.events.dialects.duckdb import connect_in_memory
 from discreet.sources.events.engine import EngineError, ask
 from discreet.sources.events.location import (
     Location,
@@ -63,15 +65,10 @@ class Opened:
     csv_rows: list[CsvRows] = field(default_factory=list)
     cleanup: list[Callable[[], None]] = field(default_factory=list)
 
-    @property
+    @cached_property
     def dialect(self) -> Dialect:
         """The dialect of the engine."""
         return dialect_of(self.table)
-
-    def drop_collation(self, column: str) -> Any:
-        """Return a column whose text is compared by its bytes."""
-        values = self.table[column]
-        return self.dialect.drop_collation(values) if values.type().is_string() else values
 
     def adopt(self, rows: Any) -> Any:
         """Send a public Arrow table to the engine, and return it as an ibis table that lasts until `close`."""
@@ -148,7 +145,11 @@ def open_table(
             return Opened(table, backend.name, undeclared)
         return Opened(ask(backend.name, f"opening {argument}", lambda: dialect.adapt_table(given)), backend.name)
     if package == "pyspark" and hasattr(given, "createOrReplaceTempView"):
-        return _open_spark(given)
+        ibis, view, session = _import_ibis(), _make_unused_name("frame"), given.sparkSession
+        connection = ask("Spark", "connecting", lambda: ibis.pyspark.connect(session))
+        given.createOrReplaceTempView(view)
+        table = ask("Spark", "opening the frame", lambda: connection.table(view))
+        return Opened(table, "Spark", cleanup=[lambda: session.catalog.dropTempView(view)])
     raise InvalidTypeError(
         f"{argument} must be a path or a list of paths, a connection URL, a pandas, polars or pyarrow table, a DuckDB "
         f"relation, an ibis table or a Spark DataFrame, not a {type(given).__name__}"
@@ -166,7 +167,26 @@ def _open_database(url: str, name: Any, argument: str) -> Opened:
         raise InvalidValueError(
             f"{argument} must be the URL of a database file that exists, not one of {quote(path.rpartition('@')[2])}"
         )
-    connection, close = _connect(url, dialect, argument)
+    _import_ibis()
+    # The errors of a driver can hold a password, so the handlers only note what failed.
+    missing, failed, is_malformed = False, False, False
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            connection, close = dialect.connect(url)
+    except ImportError:
+        missing = True
+    except Exception as error:
+        failed, is_malformed = True, dialect.is_file or isinstance(error, ValueError)
+    if missing:
+        line = f"pip install {' '.join(map(repr, dialect.packages or (f'ibis-framework[{dialect.name}]',)))}"
+        raise MissingExtraError(f"{argument} needs the driver of {dialect.title}: {line}")
+    if is_malformed:
+        raise InvalidValueError(f"{argument} must be the URL of a database, and the one on {dialect.title} is none")
+    if failed:
+        raise EngineError(
+            f"{dialect.title} does not answer at {server_of(url)}, or does not know this user or database: try again "
+            f"later, or correct {argument}"
+        )
     try:
         found = find_named_table(connection, dialect.title, wanted, "name")
         if dialect.declare_types is None:
@@ -177,26 +197,6 @@ def _open_database(url: str, name: Any, argument: str) -> Opened:
         close()
         raise
     return Opened(table, dialect.title, undeclared, cleanup=[close])
-
-
-def _connect(url: str, dialect: Dialect, argument: str) -> tuple[Any, Callable[[], None]]:
-    """Return a connection and the function that closes it; errors of a driver can hold a password and are dropped."""
-    _import_ibis()
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            return dialect.connect(url)
-    except ImportError:
-        line = f"pip install {' '.join(map(repr, dialect.packages or (f'ibis-framework[{dialect.name}]',)))}"
-    except Exception as error:
-        line, is_malformed = None, dialect.is_file or isinstance(error, ValueError)
-    if line is not None:
-        raise MissingExtraError(f"{argument} needs the driver of {dialect.title}: {line}")
-    if is_malformed:
-        raise InvalidValueError(f"{argument} must be the URL of a database, and the one on {dialect.title} is none")
-    raise EngineError(
-        f"{dialect.title} does not answer at {server_of(url)}, or does not know this user or database: try again "
-        f"later, or correct {argument}"
-    )
 
 
 def server_of(url: str) -> str:
@@ -239,10 +239,9 @@ def _open_files(
 ) -> Opened:
     """Open files on a DuckDB of our own, which opens and closes with them."""
     found = location.find_files(argument)
-    connection, close = _start_duckdb()
     streams: list[CsvRows] = []
 
-    def read() -> tuple[Any, frozenset[str]]:
+    def read(connection: Any) -> tuple[Any, frozenset[str]]:
         from discreet.sources.events.csv_files import check_whole
         from discreet.sources.events.readers import read_delimited, read_json, read_parquet
 
@@ -262,7 +261,7 @@ def _open_files(
             table = read_json(connection, local, wanted, name, user)
         return table, frozenset(table.columns)
 
-    opened = _open_embedded(close, f"opening {found.given}", read)
+    opened = _open_embedded(f"opening {found.given}", read)
     opened.is_text, opened.csv_rows = found.ending != ".parquet", streams
     return opened
 
@@ -338,36 +337,22 @@ def _open_relation(relation: Any, wanted: Collection[str] | None, argument: str)
 def _open_columns(rows: int, columns: list[FrameColumn], listed: list[str]) -> Opened:
     from discreet.sources.events.frames import create_view
 
-    connection, close = _start_duckdb()
     undeclared = frozenset(column.name for column in columns if column.fields is not None)
     return _open_embedded(
-        close, "opening the frame", lambda: (create_view(connection, rows, columns, listed), undeclared)
+        "opening the frame", lambda connection: (create_view(connection, rows, columns, listed), undeclared)
     )
 
 
-def _open_embedded(close: Callable[[], None], stage: str, read: Callable[[], tuple[Any, frozenset[str]]]) -> Opened:
-    """Open a table on a DuckDB of our own, which is closed with it, or at once if opening fails."""
+def _open_embedded(stage: str, read: Callable[[Any], tuple[Any, frozenset[str]]]) -> Opened:
+    """Open a table on a new DuckDB in memory, which is closed with it, or at once if opening fails."""
+    _import_ibis()
+    connection, close = ask("DuckDB", "starting", connect_in_memory)
     try:
-        table, undeclared = ask("DuckDB", stage, read)
+        table, undeclared = ask("DuckDB", stage, partial(read, connection))
     except BaseException:
         close()
         raise
     return Opened(table, "DuckDB", undeclared, cleanup=[close])
-
-
-def _start_duckdb() -> tuple[Any, Callable[[], None]]:
-    """Return a connection to a new DuckDB in memory, and the function that closes it."""
-    _import_ibis()
-    return ask("DuckDB", "starting", connect_in_memory)
-
-
-def _open_spark(frame: Any) -> Opened:
-    ibis, name = _import_ibis(), _make_unused_name("frame")
-    session = frame.sparkSession
-    connection = ask("Spark", "connecting", lambda: ibis.pyspark.connect(session))
-    frame.createOrReplaceTempView(name)
-    table = ask("Spark", "opening the frame", lambda: connection.table(name))
-    return Opened(table, "Spark", cleanup=[lambda: session.catalog.dropTempView(name)])
 
 
 def _import_ibis() -> Any:

@@ -241,37 +241,35 @@ class CsvRows:
         return self._wanted
 
     def _read(self) -> Iterator[Any]:
+        """Yield the wanted cells of all rows in batches, and count the rows left out as no text."""
         import pyarrow as pa
+        from pyarrow import compute
 
         unreadable = 0
         for file in self._files:
             with pa.input_stream(file) as stream:
                 for block in split_rows(stream, self._syntax, LONGEST_ROW, PIECE):
-                    table, left_out = self._read_block(block)
-                    unreadable += left_out
+                    is_ascii = block.isascii()
+                    if not is_ascii:
+                        try:
+                            block.decode()
+                        except UnicodeDecodeError:
+                            block = block.decode("utf-8", BREAKS).encode()
+                    surplus: list[bytes] = []
+                    table = self._parse(block, surplus)
+                    if surplus:
+                        table = pa.concat_tables([table, self._parse(b"\n".join(surplus), [])])
+                    if not self._delimiter.isascii():
+                        texts = [compute.replace_substring(each, STAND_IN, self._delimiter) for each in table.columns]
+                        table = pa.table(texts, schema=table.schema)
+                    unreadable += table.num_rows
+                    for name in [] if is_ascii else table.column_names:
+                        is_broken = compute.match_substring(table[name], BROKEN)
+                        if compute.any(is_broken).as_py():
+                            table = table.filter(compute.invert(compute.fill_null(is_broken, False)))
+                    unreadable -= table.num_rows
                     yield from table.to_batches()
         self.unreadable = unreadable
-
-    def _read_block(self, block: bytes) -> tuple[Any, int]:
-        """Return the wanted cells of a block of whole rows, and the number of rows left out as no text."""
-        import pyarrow as pa
-        from pyarrow import compute
-
-        is_ascii = block.isascii()
-        if not is_ascii:
-            try:
-                block.decode()
-            except UnicodeDecodeError:
-                block = block.decode("utf-8", BREAKS).encode()
-        surplus: list[bytes] = []
-        table = self._parse(block, surplus)
-        if surplus:
-            table = pa.concat_tables([table, self._parse(b"\n".join(surplus), [])])
-        if not self._delimiter.isascii():
-            texts = [compute.replace_substring(each, STAND_IN, self._delimiter) for each in table.columns]
-            table = pa.table(texts, schema=table.schema)
-        kept = table if is_ascii else _drop_broken(table)
-        return kept, table.num_rows - kept.num_rows
 
     def _parse(self, block: bytes, surplus: list[bytes]) -> Any:
         """Return the rows with the right number of fields, and add rows with more to `surplus`, cut to that number."""
@@ -303,17 +301,6 @@ class CsvRows:
                 check_utf8=False,
             ),
         )
-
-
-def _drop_broken(table: Any) -> Any:
-    """Return a table without the rows that have a cell with bytes that are no text."""
-    from pyarrow import compute
-
-    for name in table.column_names:
-        is_broken = compute.match_substring(table[name], BROKEN)
-        if compute.any(is_broken).as_py():
-            table = table.filter(compute.invert(compute.fill_null(is_broken, False)))
-    return table
 
 
 def recode_files(connection: Any, files: list[str], encoding: str, delimiter: str | None = None) -> list[str]:
@@ -369,10 +356,6 @@ class CsvFormat:
     delimiter: str | None = None
     escape: str | None = None
     encoding: str | None = None
-
-    def delimiter_for(self, ending: str) -> str | None:
-        """Return the delimiter of a file, a tab for .tsv, or None if its header shows it."""
-        return self.delimiter if ending == ".csv" else DELIMITERS[ending]
 
 
 USUAL = CsvFormat()

@@ -97,7 +97,29 @@ def open_listed_domain(given: Any, label: str | None, item: str, events: Opened,
             opened.close()
             opened = open_table(rows, None, "domain")
     try:
-        return _check_table(opened, column, label, item, events, kind)
+        names, found = list(opened.table.columns), find_list_column(opened, column, item, DOMAIN)
+        if column is None and found == label != item:
+            raise InvalidValueError(
+                f"domain must have a column of items called {quote(item)} beside the label, and has {choices(names)}"
+            )
+        if label is not None and label not in names:
+            hint = suggestion(label, names, private=False)
+            raise InvalidValueError(
+                f"label must be a column of the domain, one of {choices(names)}, not {quote(label)}{hint}"
+            )
+        named, shown = {"item": found} if label is None else {"item": found, "label": label}, dict[str, Any]()
+        for name, each in named.items():
+            values = opened.table[each]
+            # Text is compared by its bytes, whatever the collation of its column.
+            shown[name] = opened.dialect.drop_collation(values) if values.type().is_string() else values
+        table, own = convert_kind(opened.table.select(**shown), "item", opened, events, kind, DOMAIN)
+        _check_rows(table, opened, label is not None)
+        d = int(ask(opened.engine, "counting the domain", table.count().to_pyarrow).as_py())
+        if opened.table.get_backend() is not events.table.get_backend():
+            rows = ask(opened.engine, "reading the domain", table.to_pyarrow)
+            opened.close()
+            table = events.adopt(rows)
+        return ListedDomain(table, own, d, label is not None)
     except BaseException:
         opened.close()
         raise
@@ -199,32 +221,6 @@ def refuse_repetition(names: ListNames, repeated: str = "one") -> NoReturn:
     raise InvalidValueError(f"{names.argument} must hold each {names.member} once, but {repeated} is there twice")
 
 
-def _check_table(
-    opened: Opened, column: str | None, label: str | None, item: str, events: Opened, kind: str | None
-) -> ListedDomain:
-    names, found = list(opened.table.columns), find_list_column(opened, column, item, DOMAIN)
-    if column is None and found == label != item:
-        raise InvalidValueError(
-            f"domain must have a column of items called {quote(item)} beside the label, and has {choices(names)}"
-        )
-    column = found
-    if label is not None and label not in names:
-        hint = suggestion(label, names, private=False)
-        raise InvalidValueError(
-            f"label must be a column of the domain, one of {choices(names)}, not {quote(label)}{hint}"
-        )
-    named = {"item": column} if label is None else {"item": column, "label": label}
-    chosen = opened.table.select(**{name: opened.drop_collation(each) for name, each in named.items()})
-    table, own_kind = convert_kind(chosen, "item", opened, events, kind, DOMAIN)
-    _check_rows(table, opened, label is not None)
-    d = int(ask(opened.engine, "counting the domain", lambda: table.count().to_pyarrow().as_py()))
-    if opened.table.get_backend() is not events.table.get_backend():
-        rows = ask(opened.engine, "reading the domain", table.to_pyarrow)
-        opened.close()
-        table = events.adopt(rows)
-    return ListedDomain(table, own_kind, d, label is not None)
-
-
 def find_list_column(opened: Opened, column: str | None, wanted: str, names: ListNames) -> str:
     """Return the column of a public table that holds the list: `column`, else `wanted`, else the only one."""
     columns = list(opened.table.columns)
@@ -254,12 +250,9 @@ def convert_kind(
             f"{names.argument} must hold strings, whole numbers, dates or booleans, not a column of {listed.type()}"
         )
     if opened.is_text:
-
-        def read_all() -> None:
-            table.aggregate([table[column].count() for column in table.columns]).to_pyarrow()
-
+        counted = table.aggregate([table[each].count() for each in table.columns])
         try:
-            ask(opened.engine, f"reading the {names.argument}", read_all)
+            ask(opened.engine, f"reading the {names.argument}", counted.to_pyarrow)
         except EngineError:
             # The item of a row that cannot be read would be missing from the list.
             encoding = events.csv_format.encoding or "utf-8"
@@ -273,7 +266,7 @@ def convert_kind(
     # If the events have no declared kind, 07 stays text, and only 7 is an integer.
     is_lost = read.isnull() if kind is not None else read.isnull() | (read.cast("string") != listed)
     cast, lost = table.mutate(**{column: read}), table.filter(listed.notnull() & is_lost)
-    some_lost = ask(opened.engine, f"reading the {names.argument}", lambda: bool(lost.count().to_pyarrow().as_py()))
+    some_lost = bool(ask(opened.engine, f"reading the {names.argument}", lost.count().to_pyarrow).as_py())
     if kind is None:
         return (table, own) if some_lost else (cast, "integer")
     if some_lost:
@@ -292,26 +285,19 @@ def holds_long_numbers(domain: Integers | ListedDomain) -> bool:
     item = domain.table["item"]
     spelled = item.re_search("^[+-]?[0-9]+$") if domain.kind == "string" else True
     long = domain.table.filter(spelled & (read_cell(DUCKDB, item, "float").abs() > LARGEST_EXACT))
-    return bool(ask("DuckDB", "reading the domain", lambda: long.count().to_pyarrow().as_py()))
+    return bool(ask("DuckDB", "reading the domain", long.count().to_pyarrow).as_py())
 
 
 def _check_rows(table: Any, opened: Opened, labelled: bool) -> None:
-    def counts() -> dict[str, Any]:
-        column, dialect = table["item"], opened.dialect
-        asked = {
-            "rows": table.count(),
-            "nulls": column.isnull().sum(),
-            "different": dialect.group_key(column).nunique(),
-        }
-        if labelled:
-            label = table["label"]
-            # Labels are shown and not grouped by, so the engine's own equality is enough.
-            different = label if dialect.text_bytes is None else dialect.group_key(label)
-            asked |= {"label_nulls": label.isnull().sum(), "labels": different.nunique()}
-        row: dict[str, Any] = table.aggregate(**asked).to_pyarrow().to_pylist()[0]
-        return row
-
-    found = ask(opened.engine, "checking the domain", counts)
+    """Raise if an item or a label is missing or there twice."""
+    column, dialect = table["item"], opened.dialect
+    asked = {"rows": table.count(), "nulls": column.isnull().sum(), "different": dialect.group_key(column).nunique()}
+    if labelled:
+        label = table["label"]
+        # Labels are shown and not grouped by, so the engine's own equality is enough.
+        different = label if dialect.text_bytes is None else dialect.group_key(label)
+        asked |= {"label_nulls": label.isnull().sum(), "labels": different.nunique()}
+    [found] = ask(opened.engine, "checking the domain", table.aggregate(**asked).to_pyarrow).to_pylist()
     check_presence(DOMAIN, found["rows"], found["nulls"])
     if found["different"] < found["rows"]:
         refuse_repetition(DOMAIN)

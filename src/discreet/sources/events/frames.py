@@ -295,69 +295,71 @@ def convert_object(value: Any, exact: bool) -> Fields:
     The function never raises, and its result depends on the object alone. The known types are the numbers, texts and
     times of Python, NumPy and pandas.
     """
-    try:
-        return _convert_known(value, exact)
-    except Exception:  # the methods of an object may raise anything
-        return {}
-
-
-def _convert_known(value: Any, exact: bool) -> Fields:
-    """Return the fields of an object; its own methods may raise."""
     import pandas as pd
 
     # An object can override its __class__, but not its type.
     kind = type(value)
-    if value is None or value is pd.NA or value is pd.NaT:
-        return {}
-    if issubclass(kind, str):
-        return {"text": str.encode(value).decode()}
-    if issubclass(kind, bool | np.bool_):
-        return {"truth": bool(value)}
-    if issubclass(kind, np.timedelta64 | timedelta):
-        span = _count_nanoseconds(value)
-        return {} if span is None else {"other": f"{span} ns"}
-    if issubclass(kind, int | np.integer):
-        return _convert_integer(int(value), exact)
-    if issubclass(kind, complex | np.complexfloating):
-        # One complex number makes pandas convert all numbers of its column to complex ones.
-        return _convert_float(value.real) if value.imag == 0 else {}
-    if issubclass(kind, float | np.floating):
-        return _convert_float(value)
-    if issubclass(kind, Decimal):
-        return _convert_decimal(value)
-    if issubclass(kind, bytes):
-        try:
-            return {"text": bytes(value).decode()}
-        except UnicodeDecodeError:
-            return {"other": bytes(value).hex()}
-    if issubclass(kind, np.datetime64 | datetime):
-        count = _count_nanoseconds(value)
-        if count is None:
+    try:
+        if value is None or value is pd.NA or value is pd.NaT:
             return {}
-        inside = FIRST_SECOND <= count // 10**9 <= LAST_SECOND
-        field = "clock" if getattr(value, "tzinfo", None) is None else "point"
-        known = {field: count // 1000} if inside else {}
-        return known if inside and count % 1000 == 0 else {**known, "other": f"{count} ns"}
-    if issubclass(kind, date):
-        return {"day": date.toordinal(value) - _EPOCH.toordinal()}
-    if issubclass(kind, UUID):
-        return {"text": str(value)}
-    if issubclass(kind, time | pd.Period):
-        return {"other": str(value).encode().decode()}
-    if issubclass(kind, pd.Interval):
-        # pandas converts the ends of all intervals to floats if one interval has floats.
-        ends = [sorted(convert_object(end, exact).items()) for end in (value.left, value.right)]
-        return {"other": f"{value.closed} {ends}"}
-    return {}
-
-
-def _convert_integer(number: int, exact: bool) -> Fields:
-    if not exact and abs(number) > LARGEST_EXACT:
-        return {"number": float(number) if abs(number) < 10**308 else inf if number > 0 else -inf}
-    if -(2**63) <= number < 2**63:
-        return {"integer": number}
-    # Python refuses to write numbers of thousands of digits as text.
-    return {"text": str(number)} if abs(number) < 10**100 else {}
+        if issubclass(kind, str):
+            return {"text": str.encode(value).decode()}
+        if issubclass(kind, bool | np.bool_):
+            return {"truth": bool(value)}
+        if issubclass(kind, np.timedelta64 | timedelta):
+            span = _count_nanoseconds(value)
+            return {} if span is None else {"other": f"{span} ns"}
+        if issubclass(kind, int | np.integer):
+            number = int(value)
+            if not exact and abs(number) > LARGEST_EXACT:
+                return {"number": float(number) if abs(number) < 10**308 else inf if number > 0 else -inf}
+            if -(2**63) <= number < 2**63:
+                return {"integer": number}
+            # Python refuses to write numbers of thousands of digits as text.
+            return {"text": str(number)} if abs(number) < 10**100 else {}
+        if issubclass(kind, complex | np.complexfloating):
+            # One complex number makes pandas convert all numbers of its column to complex ones.
+            return _convert_float(value.real) if value.imag == 0 else {}
+        if issubclass(kind, float | np.floating):
+            return _convert_float(value)
+        if issubclass(kind, Decimal):
+            if value.is_nan():
+                return {}
+            exponent = value.as_tuple().exponent
+            if not isinstance(exponent, int) or value.adjusted() > _MOST_DIGITS or exponent < -_MOST_DIGITS:
+                return {"number": float(value)}
+            # Trailing zeros do not change the number.
+            spelled = f"{value:f}"
+            spelled = spelled.rstrip("0").rstrip(".") if "." in spelled else spelled
+            if "." not in spelled and abs(int(spelled)) < 2**63:
+                return {"integer": int(spelled)}
+            return {"number": float(value), "other": spelled}
+        if issubclass(kind, bytes):
+            try:
+                return {"text": bytes(value).decode()}
+            except UnicodeDecodeError:
+                return {"other": bytes(value).hex()}
+        if issubclass(kind, np.datetime64 | datetime):
+            count = _count_nanoseconds(value)
+            if count is None:
+                return {}
+            inside = FIRST_SECOND <= count // 10**9 <= LAST_SECOND
+            field = "clock" if getattr(value, "tzinfo", None) is None else "point"
+            known = {field: count // 1000} if inside else {}
+            return known if inside and count % 1000 == 0 else {**known, "other": f"{count} ns"}
+        if issubclass(kind, date):
+            return {"day": date.toordinal(value) - _EPOCH.toordinal()}
+        if issubclass(kind, UUID):
+            return {"text": str(value)}
+        if issubclass(kind, time | pd.Period):
+            return {"other": str(value).encode().decode()}
+        if issubclass(kind, pd.Interval):
+            # pandas converts the ends of all intervals to floats if one interval has floats.
+            ends = [sorted(convert_object(end, exact).items()) for end in (value.left, value.right)]
+            return {"other": f"{value.closed} {ends}"}
+        return {}
+    except Exception:  # the methods of an object may raise anything
+        return {}
 
 
 def _convert_float(number: Any) -> Fields:
@@ -366,20 +368,6 @@ def _convert_float(number: Any) -> Fields:
         return {}
     is_whole = nearest == number and abs(nearest) <= LARGEST_EXACT and floor(nearest) == nearest
     return {"integer": int(nearest)} if is_whole else {"number": nearest}
-
-
-def _convert_decimal(number: Decimal) -> Fields:
-    if number.is_nan():
-        return {}
-    exponent = number.as_tuple().exponent
-    if not isinstance(exponent, int) or number.adjusted() > _MOST_DIGITS or exponent < -_MOST_DIGITS:
-        return {"number": float(number)}
-    # Trailing zeros do not change the number.
-    spelled = f"{number:f}"
-    spelled = spelled.rstrip("0").rstrip(".") if "." in spelled else spelled
-    if "." not in spelled and abs(int(spelled)) < 2**63:
-        return {"integer": int(spelled)}
-    return {"number": float(number), "other": spelled}
 
 
 def _count_nanoseconds(value: Any) -> int | None:

@@ -246,13 +246,27 @@ def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> li
         )
     listed = open_table(given, None, GROUPS.argument, csv_format=opened.csv_format)
     try:
-        found = {f"c{index}": _find_column(listed, named, each, len(columns)) for index, each in enumerate(columns)}
+        # A list of months may be called month, like its groups, or like the group column.
+        names, found = list(listed.table.columns), dict[str, str]()
+        for index, each in enumerate(columns):
+            if named is None and each.name in names:
+                found[f"c{index}"] = each.name
+            elif len(columns) == 1:
+                found[f"c{index}"] = find_list_column(listed, named, each.column, GROUPS)
+            elif each.column in names:
+                found[f"c{index}"] = each.column
+            else:
+                either = "" if each.name == each.column else f" or {quote(each.name)}"
+                hint = suggestion(each.column, names, private=False)
+                raise InvalidValueError(
+                    f"groups must have a column called {quote(each.column)}{either}, and has {choices(names)}{hint}"
+                )
         table = listed.table.select(**{name: listed.table[column] for name, column in found.items()})
         kinds = []
         for name, column in zip(found, columns, strict=True):
             table, kind = convert_kind(table, name, listed, opened, column.declared_kind(opened), GROUPS)
             kinds.append(kind)
-        check_number(ask(listed.engine, "counting the groups", lambda: int(table.count().to_pyarrow().as_py())))
+        check_number(int(ask(listed.engine, "counting the groups", table.count().to_pyarrow).as_py()))
         rows = ask(listed.engine, "reading the groups", table.to_pyarrow).combine_chunks()
     finally:
         listed.close()
@@ -264,22 +278,6 @@ def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> li
         keys = [(name, "ascending") for name in rows.column_names]
         rows = rows.take(pc.sort_indices(rows.cast(pa.schema(fields)), keys))
     return list(zip((column.combine_chunks() for column in rows.columns), kinds, strict=True))
-
-
-def _find_column(listed: Opened, named: str | None, column: GroupColumn, number: int) -> str:
-    """Return the column of a public table that has the name of the groups, such as month, or of the group column."""
-    columns = list(listed.table.columns)
-    if named is None and column.name in columns:
-        return column.name
-    if number == 1:
-        return find_list_column(listed, named, column.column, GROUPS)
-    if column.column not in columns:
-        either = "" if column.name == column.column else f" or {quote(column.name)}"
-        hint = suggestion(column.column, columns, private=False)
-        raise InvalidValueError(
-            f"groups must have a column called {quote(column.column)}{either}, and has {choices(columns)}{hint}"
-        )
-    return column.column
 
 
 def read_tuples(given: Any, columns: Sequence[GroupColumn]) -> list[tuple[Any, str]]:

@@ -33,7 +33,6 @@ from discreet.sources.events.group_columns import (
     read_tuples,
 )
 from discreet.sources.events.periods import UNITS, list_periods, period_column
-from discreet.sources.events.provenance import origin_of, origin_of_list
 from discreet.sources.events.ranges import integers
 
 ORDINAL = "grp"
@@ -153,6 +152,11 @@ class GroupSplit:
         """True if a user can have rows in more groups than count."""
         return self.groups_per_user < len(self.groups.keys)
 
+    def description(self) -> dict[str, Any]:
+        """Return the public description of the groups, and of the rule for users, as JSON values."""
+        bound = {"max_groups_per_user": self.groups_per_user} if self.each_user == MANY else {}
+        return {**self.groups.description(), "each_user": self.each_user, **bound}
+
     def keep_own_groups(self, scored: Any, rows: Any) -> Any:
         """Return `scored` without the groups in which its users do not count, as `rows` decide.
 
@@ -160,32 +164,29 @@ class GroupSplit:
         """
         if self.each_user != ONE and not self.is_bounded:
             return scored
-        find = self._find_main_groups if self.each_user == ONE else self._keep_few_groups
-        own = find(rows.alias("discreet_group_rows")).alias("discreet_groups")
-        joined = scored.inner_join(own, [scored.who == own.who, scored.grp == own.grp])
-        return joined.select(*(scored[name] for name in scored.columns))
-
-    def _find_main_groups(self, rows: Any) -> Any:
-        """Return for each user the group with most rows, the first in the list among equals."""
-        bits = len(self.groups.keys).bit_length()
-        last, most = 2**bits - 1, 2 ** (62 - bits)
-        counted = rows.group_by("who", "grp").agg(number=rows.count())
-        # The maximum of one integer finds the group: its upper bits are the rows, its lower bits the place counted from
-        # the end of the list.
-        place = counted.number.cast("int64").clip(upper=most) * 2**bits + (last - counted.grp)
-        ranked = counted.select(who=counted.who, place=place)
-        main = ranked.group_by("who").agg(place=ranked.place.max())
-        return main.select(who=main.who, grp=last - (main.place & last))
-
-    def _keep_few_groups(self, rows: Any) -> Any:
-        """Return at most `groups_per_user` groups of each user; users with the same groups may keep different ones."""
         import ibis
 
-        pairs = rows.select(who=rows.who, grp=rows.grp).distinct()
-        hashed = pairs.mutate(hash=hash_with_user(self.dialect, pairs.who, pairs.grp.cast("string")))
-        position = ibis.row_number().over(ibis.window(group_by="who", order_by=[hashed.hash, hashed.grp]))
-        ranked = hashed.mutate(position=position)
-        return ranked.filter(ranked.position < self.groups_per_user).select("who", "grp")
+        rows = rows.alias("discreet_group_rows")
+        if self.each_user == ONE:
+            # The maximum of one integer finds the group with most rows, the first in the list among equals: its upper
+            # bits are the rows, its lower bits the place counted from the end of the list.
+            bits = len(self.groups.keys).bit_length()
+            last, most = 2**bits - 1, 2 ** (62 - bits)
+            counted = rows.group_by("who", "grp").agg(number=rows.count())
+            place = counted.number.cast("int64").clip(upper=most) * 2**bits + (last - counted.grp)
+            ranked = counted.select(who=counted.who, place=place)
+            main = ranked.group_by("who").agg(place=ranked.place.max())
+            own = main.select(who=main.who, grp=last - (main.place & last))
+        else:
+            # The hash depends on the user, so that users with the same groups may keep different ones.
+            pairs = rows.select(who=rows.who, grp=rows.grp).distinct()
+            hashed = pairs.mutate(hash=hash_with_user(self.dialect, pairs.who, pairs.grp.cast("string")))
+            position = ibis.row_number().over(ibis.window(group_by="who", order_by=[hashed.hash, hashed.grp]))
+            ranked = hashed.mutate(position=position)
+            own = ranked.filter(ranked.position < self.groups_per_user).select("who", "grp")
+        own = own.alias("discreet_groups")
+        joined = scored.inner_join(own, [scored.who == own.who, scored.grp == own.grp])
+        return joined.select(*(scored[name] for name in scored.columns))
 
 
 def open_group_split(
@@ -236,53 +237,26 @@ def open_group_keys(columns: tuple[GroupColumn, ...], groups: Any, opened: Opene
         check_number(prod(len(part.members) for part in parts))
         keys = combine(*(part.members for part in parts))
     else:
-        parts, keys, combinations = _open_combinations(groups, columns, opened)
+        import pyarrow as pa
+
+        lists = read_tuples(groups, columns) if is_list(groups) else read_table(groups, columns, opened)
+        shows = is_list(groups) and not is_column(groups)
+        parts, places = [], []
+        for (values, kind), column in zip(lists, columns, strict=True):
+            encoded = values.dictionary_encode()
+            parts.append(column.number_members(encoded.dictionary, kind, opened, shows))
+            places.append(encoded.indices.to_pylist())
+        rows = list(zip(*places, strict=True))
+        if len(set(rows)) < len(rows):
+            refuse_repetition(GROUPS)
+        keys = [tuple(part.members[place] for part, place in zip(parts, row, strict=True)) for row in rows]
+        listed = {f"place{index}": pa.array(each, pa.int64()) for index, each in enumerate(places)}
+        combinations = opened.adopt(pa.table({**listed, "ordinal": pa.array(range(len(rows)), pa.int64())}))
     # Two periods of one unit have the same name; their spellings differ.
     short = [each.name for each in columns]
     shown = tuple(each.name if short.count(each.name) == 1 else each.spelling for each in columns)
     own = list(dict.fromkeys(each.column for each in columns))
     return GroupKeys(tuple(keys), shown, own, columns, parts, combinations)
-
-
-def _open_combinations(
-    groups: Any, columns: tuple[GroupColumn, ...], opened: Opened
-) -> tuple[list[NumberedMembers], list[Any], Any]:
-    """Return the members, the groups and the table of combinations that a table or a list of tuples holds."""
-    import pyarrow as pa
-
-    lists = read_tuples(groups, columns) if is_list(groups) else read_table(groups, columns, opened)
-    shows = is_list(groups) and not is_column(groups)
-    parts, places = [], []
-    for (values, kind), column in zip(lists, columns, strict=True):
-        encoded = values.dictionary_encode()
-        parts.append(column.number_members(encoded.dictionary, kind, opened, shows))
-        places.append(encoded.indices.to_pylist())
-    rows = list(zip(*places, strict=True))
-    if len(set(rows)) < len(rows):
-        refuse_repetition(GROUPS)
-    keys = [tuple(part.members[place] for part, place in zip(parts, row, strict=True)) for row in rows]
-    listed = {f"place{index}": pa.array(each, pa.int64()) for index, each in enumerate(places)}
-    return parts, keys, opened.adopt(pa.table({**listed, "ordinal": pa.array(range(len(rows)), pa.int64())}))
-
-
-def refuse_own_groups(table: Any, groups: Any, name: Any) -> None:
-    """Raise if the list of groups is recognised as the events or as a part of them.
-
-    Parameters
-    ----------
-    table, name
-        The arguments of `discreet.events`.
-    groups
-        The public list.
-    """
-    for each in groups.lists if isinstance(groups, Product) else [groups]:
-        origin = origin_of_list(each)
-        # The origin of the events comes second: finding the files of a large table takes time, and a list has none.
-        if each is table or (origin and origin.meets(origin_of(table, name or None))):
-            raise InvalidValueError(
-                "groups must be a public list of groups, not the events themselves or a column of them: a group that "
-                "is listed because somebody is in it tells just that, and no epsilon covers it"
-            )
 
 
 def parse_by(text: str) -> str | GroupColumn | list[str | GroupColumn]:
@@ -356,7 +330,7 @@ def hash_with_user(dialect: Dialect, who: Any, thing: Any) -> Any:
     dialect
         The dialect of an engine that makes hashes.
     who
-        The key of the user, as `user_key` returns it.
+        The key of the user, as `RowReading.read_user` returns it.
     thing
         A column of text.
     """

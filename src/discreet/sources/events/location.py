@@ -13,7 +13,6 @@ import posixpath
 import re
 import uuid
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraErr
 
 SCHEMES = ("https", "http", "s3", "gs")
 """The schemes of files that DuckDB reads with its extension httpfs."""
-_BUCKETS = ("s3", "gs")
+BUCKETS = ("s3", "gs")
 """The schemes that can list files, so that a star is a pattern."""
 _PORTS = {"https": 443, "http": 80}
 
@@ -68,7 +67,7 @@ class FilePath:
     def parse(cls, text: str) -> FilePath:
         """Parse a path, or a URL that has one of `SCHEMES`."""
         scheme, mark, _ = text.partition("://")
-        return cls(text, bool(mark) and scheme in SCHEMES, bool(mark) and scheme in _BUCKETS)
+        return cls(text, bool(mark) and scheme in SCHEMES, bool(mark) and scheme in BUCKETS)
 
     @cached_property
     def ending(self) -> str | None:
@@ -287,17 +286,6 @@ class Location:
 def has_other_scheme(text: str) -> bool:
     """Return True if a text looks like a URL of something else than files, such as a database."""
     return "://" in text and not FilePath.parse(text).is_remote
-
-
-def share_files(one: set[str], other: set[str]) -> bool:
-    """Return True if two sets of addresses share a file, or a pattern of a bucket in one fits a file of the other."""
-    return bool(one & other) or any(
-        fnmatchcase(file, pattern)
-        for files, patterns in ((one, other), (other, one))
-        for pattern in patterns
-        if "*" in pattern and pattern.partition("://")[0] in _BUCKETS
-        for file in files
-    )
 
 
 def parse_table_name(given: Any) -> TableName:

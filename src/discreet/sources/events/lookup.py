@@ -168,7 +168,34 @@ class Lookup:
             starts = [0, *accumulate(count for _, count in runs)]
             at = [(rank, bisect_right(starts, rank) - 1) for rank in wanted.tolist()]
             places.append([(group, runs[run][0], rank - starts[run]) for rank, run in at])
-        found = self._find([place for inside in places for place in inside])
+        wanted_offsets: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for group, score, offset in sorted(place for inside in places for place in inside):
+            wanted_offsets[group, score].append(offset)
+        found: Found = {}
+        if isinstance(self._domain, Integers):
+            at_zero = [key for key in wanted_offsets if key[1] == 0]
+            found |= self._find_untouched({key[0]: wanted_offsets.pop(key) for key in at_zero}, self._domain)
+        sizes = [dict(runs) for runs in self._runs]
+        segments = [
+            Segment(group, score, None, sizes[group][score], 0, inside)
+            for (group, score), inside in wanted_offsets.items()
+        ]
+        level = 0
+        while segments:
+            room = max(64, FETCHED // len(segments))
+            small = [segment for segment in segments if segment.count <= max(room, 4 * len(segment.offsets))]
+            large = [segment for segment in segments if segment.count > max(room, 4 * len(segment.offsets))]
+            found |= self._fetch(small, level)
+            segments = []
+            if large:
+                # The items of each large segment are counted by finer bucket, and those with a wanted offset stay.
+                keyed = self._select_keyed(level, finer=self._bucket(self._scores.item, level + 1))
+                counted = read_matching(keyed, self._wanted_table(large, level), _count_each)
+                rows, counts = _iterate_columns(counted, "grp", "score", "bucket", "finer", "items"), defaultdict(list)
+                for group, score, bucket, finer, count in rows:
+                    counts[group, int(score), bucket].append((finer, int(count)))
+                segments = [part for segment in large for part in segment.split(sorted(counts[segment.key]))]
+            level += 1
         return [[found[place] for place in inside] for inside in places]
 
     def close(self) -> None:
@@ -184,27 +211,6 @@ class Lookup:
     def _count_bits(self, pieces: int) -> int:
         """Return the logarithm of the number of buckets for so many pieces, a public number of items or groups."""
         return BITS if self._groups is None else max(4, min(BITS, ROWS - pieces.bit_length()))
-
-    def _find(self, places: list[Place]) -> Found:
-        wanted: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for group, score, offset in sorted(places):
-            wanted[group, score].append(offset)
-        found: Found = {}
-        if isinstance(self._domain, Integers):
-            untouched = {group: wanted.pop((group, 0)) for group, score in list(wanted) if score == 0}
-            found |= self._find_untouched(untouched, self._domain)
-        sizes = [dict(runs) for runs in self._runs]
-        segments = [
-            Segment(group, score, None, sizes[group][score], 0, inside) for (group, score), inside in wanted.items()
-        ]
-        level = 0
-        while segments:
-            room = max(64, FETCHED // len(segments))
-            small = [segment for segment in segments if segment.count <= max(room, 4 * len(segment.offsets))]
-            large = [segment for segment in segments if segment.count > max(room, 4 * len(segment.offsets))]
-            found |= self._fetch(small, level)
-            segments, level = self._split(large, level), level + 1
-        return found
 
     def _fetch(self, segments: list[Segment], level: int) -> Found:
         """Fetch and sort the items of segments, and return the labels at the wanted offsets."""
@@ -224,17 +230,6 @@ class Lookup:
             for offset in segment.offsets:
                 found[segment.group, segment.score, offset] = ordered[offset - segment.first][1]
         return found
-
-    def _split(self, segments: list[Segment], level: int) -> list[Segment]:
-        """Return the segments of the next level that hold wanted offsets."""
-        if not segments:
-            return []
-        keyed = self._select_keyed(level, finer=self._bucket(self._scores.item, level + 1))
-        counted = read_matching(keyed, self._wanted_table(segments, level), _count_each)
-        inside = defaultdict(list)
-        for group, score, bucket, finer, count in _iterate_columns(counted, "grp", "score", "bucket", "finer", "items"):
-            inside[group, int(score), bucket].append((finer, int(count)))
-        return [finer for segment in segments for finer in segment.split(sorted(inside[segment.key]))]
 
     def _select_keyed(self, level: int, **columns: Any) -> Any:
         """Return columns of the snapshot with the group, score and bucket of each row at a level."""

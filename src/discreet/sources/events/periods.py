@@ -203,15 +203,6 @@ class OnePeriod:
         return table.filter(reduce(or_, within))
 
 
-def check_during(given: Any) -> None:
-    """Raise if `during` is given and is not one period of a column."""
-    if given is not None and not isinstance(given, OnePeriod):
-        raise InvalidTypeError(
-            "during must be one period of a column, such as discreet.month('played_at').only('2026-10'), "
-            f"not {quote(given)}"
-        )
-
-
 def period_column(unit: str, column: Any, zone: Any) -> PeriodColumn:
     """Return a column grouped by a period, and raise if its name or its zone is none."""
     if not isinstance(column, str):

@@ -13,16 +13,24 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
+from discreet.errors import InvalidValueError
 from discreet.labels import is_column
-from discreet.sources.events.location import FilePath, Location, parse_table_name, share_files
+from discreet.sources.events.location import BUCKETS, PREFIX, FilePath, Location, parse_table_name
 
 TableAddress = tuple[str | None, ...]
 """The engine, catalogue, database and name of a table; None for an unknown part."""
 
 Span = tuple[int, int]
 """The first address of a piece of memory, and the address after its last."""
+
+_MEMBERS = {
+    "domain": ("item", "an item that is listed because somebody touched it"),
+    "groups": ("group", "a group that is listed because somebody is in it"),
+}
+"""The members of each public list, and the reason why it must not be made from the events."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,9 +46,16 @@ class Origin:
         return bool(self.frames or self.files or self.tables)
 
     def meets(self, other: Origin) -> bool:
-        """Return True if two origins share a file, a table or memory."""
+        """Return True if two origins share a file, a table or memory; a bucket's pattern shares fitting files."""
         return (
-            share_files(self.files, other.files)
+            bool(self.files & other.files)
+            or any(
+                fnmatchcase(file, pattern)
+                for files, patterns in ((self.files, other.files), (other.files, self.files))
+                for pattern in patterns
+                if "*" in pattern and pattern.partition("://")[0] in BUCKETS
+                for file in files
+            )
             # An unknown part of an address fits every other.
             or any(
                 all(None in pair or pair[0] == pair[1] for pair in zip(one, two, strict=True))
@@ -48,6 +63,33 @@ class Origin:
                 for two in other.tables
             )
             or any(share_memory(one, two) for one in self.frames for two in other.frames)
+        )
+
+
+def refuse_own_list(argument: str, given: Any, table: Any, name: Any) -> None:
+    """Raise if a public list is recognised as the events or as a part of them.
+
+    Parameters
+    ----------
+    argument, given
+        "domain" or "groups", and the list.
+    table, name
+        The arguments of `discreet.events`.
+    """
+    beside = given.beside if isinstance(given, Location) else None
+    if beside is not None:
+        if not isinstance(table, Location) or table.database is None:
+            raise InvalidValueError(f"{argument} must not begin with {PREFIX!r} unless table is a connection URL")
+        origin = origin_of(table, beside.table)
+    else:
+        # Texts in a list are items or groups, and no paths.
+        origin = Origin() if isinstance(given, list | tuple) else origin_of(given)
+    # The origin of the events comes second: finding the files of a large table takes time, and a list has no origin.
+    if given is table or (origin and origin.meets(origin_of(table, name or None))):
+        member, listed = _MEMBERS[argument]
+        raise InvalidValueError(
+            f"{argument} must be a public list of {member}s, not the events themselves or a column of them: {listed} "
+            "tells just that, and no epsilon covers it"
         )
 
 
@@ -73,7 +115,14 @@ def origin_of(given: Any, name: str | None = None) -> Origin:
     if package in ("duckdb", "_duckdb") and hasattr(given, "sql_query"):
         return _origin_of_sql(given.sql_query())
     if package == "pyspark" and hasattr(given, "inputFiles"):
-        return _origin_of_spark(given)
+        # Spark's columns have unique ids, which stand for tables here.
+        origin = Origin()
+        with suppress(Exception):
+            origin.files.update(each.removeprefix("file:").replace("///", "/", 1) for each in given.inputFiles())
+            for leaf in scala_members(given._jdf.queryExecution().analyzed().collectLeaves()):
+                ids = [str(each.exprId().id()) for each in scala_members(leaf.output())]
+                origin.tables.update(_address("spark column", each) for each in ids)
+        return origin
     if (package, kind) == ("polars", "LazyFrame"):
         # polars does not show every query.
         with suppress(Exception):
@@ -81,11 +130,6 @@ def origin_of(given: Any, name: str | None = None) -> Origin:
             return lazy_origin(plan, plan.get_node())
         return Origin()
     return Origin(frames=[given] if is_column(given) else [])
-
-
-def origin_of_list(given: Any) -> Origin:
-    """Return the origin of a domain or of groups; texts in a list are items or groups, and no paths."""
-    return Origin() if isinstance(given, list | tuple) else origin_of(given)
 
 
 def origin_of_relation(relation: Any, within: Callable[[Any], bool] | None = None) -> Origin:
@@ -132,19 +176,6 @@ def _origin_of_sql(query: str) -> Origin:
                 origin.files.add(os.path.realpath(table.name))
             elif table.name not in made:
                 origin.tables.add(_address("duckdb", table.name, table.db, table.catalog))
-    return origin
-
-
-def _origin_of_spark(frame: Any) -> Origin:
-    """Return the files that a Spark DataFrame reads, and the unique ids of the columns below it as tables."""
-    origin = Origin()
-    with suppress(Exception):
-        origin.files.update(each.removeprefix("file:").replace("///", "/", 1) for each in frame.inputFiles())
-        leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
-        for leaf in scala_members(leaves):
-            origin.tables.update(
-                _address("spark column", str(each.exprId().id())) for each in scala_members(leaf.output())
-            )
     return origin
 
 
@@ -202,7 +233,16 @@ def _spans(given: Any) -> Iterator[Span]:
     elif package == "pyarrow":
         yield from _spans_of_arrow(given)
     elif package == "polars" and kind in ("DataFrame", "Series"):
-        yield from _spans_of_polars(given)
+        import polars as pl
+        import pyarrow as pa
+
+        columns = given.get_columns() if isinstance(given, pl.DataFrame) else [given]
+        for column in (each for each in columns if each.dtype != pl.Object):
+            # Only Arrow's newest layout keeps text in place, and only codes keep categories in place. Decimals stay as
+            # they are because Arrow has no type for their 128-bit integers.
+            plain = column if column.dtype.is_decimal() else column.to_physical()
+            with suppress(pa.ArrowInvalid):
+                yield from _spans_of_arrow(plain.to_arrow(compat_level=pl.CompatLevel.newest()))
     elif package == "pandas":
         yield from _spans_of_pandas(given)
 
@@ -222,19 +262,6 @@ def _spans_of_arrow(given: Any) -> Iterator[Span]:
         yield from ((each.address, each.address + each.size) for each in given.buffers()[1:] if each)
         if isinstance(given, pa.DictionaryArray):
             yield from _spans_of_arrow(given.dictionary)
-
-
-def _spans_of_polars(given: Any) -> Iterator[Span]:
-    import polars as pl
-    import pyarrow as pa
-
-    columns = given.get_columns() if isinstance(given, pl.DataFrame) else [given]
-    for column in (each for each in columns if each.dtype != pl.Object):
-        # Only Arrow's newest layout keeps text in place, and only codes keep categories in place. Decimals stay as they
-        # are because Arrow has no type for their 128-bit integers.
-        plain = column if column.dtype.is_decimal() else column.to_physical()
-        with suppress(pa.ArrowInvalid):
-            yield from _spans_of_arrow(plain.to_arrow(compat_level=pl.CompatLevel.newest()))
 
 
 def _spans_of_pandas(given: Any) -> Iterator[Span]:

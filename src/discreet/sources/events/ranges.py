@@ -125,26 +125,25 @@ class Strings(Integers):
         """Return the number of each cell's text, NULL if it is too long or has a character outside the alphabet."""
         if dialect.number_string is not None:
             return dialect.number_string(read_cell(dialect, column, "string"), self.alphabet, self.max_length)
+        import ibis
+
         text = dialect.drop_broken_text(read_cell(dialect, column, "string"))
         # Without the collation of its column.
         text = dialect.text_of_key(dialect.group_key(text), is_text=True)
-        places = [self._read_place(text, place) for place in range(self.max_length)]
+        substr, alphabet, places = engine_function("substr", "string", "string", "int64", "int64"), self.alphabet, []
+        for place in range(self.max_length):
+            # A place from the start is read twice as fast as one from the end, and ibis' own substr would add a CASE.
+            character = substr(text, text.length() - place, 1)
+            # Some engines return 32 bits, which must be widened before the multiplication; ibis assumes 64.
+            found = ibis.literal(alphabet).find(character).cast("int32").cast("int64")
+            # The digit is 0 if the text is shorter, and NULL if the character is not in the alphabet.
+            digit = (found + 1).nullif(0) * len(alphabet) ** place
+            places.append(ibis.cases((text.length() > place, digit), else_=ibis.literal(0, "int64")))
         return null_unless(text.length() <= self.max_length, _add_up(places))
 
     def holds_long_numbers(self) -> bool:
         """Return True if a string can spell a whole number beyond 2^53, which has 16 digits."""
         return self.max_length >= len(str(2**53)) and any(each in self.alphabet for each in "123456789")
-
-    def _read_place(self, text: Any, place: int) -> Any:
-        """Return the weighted digit at a place from the end: 0 if the text is shorter, NULL if not in the alphabet."""
-        import ibis
-
-        # A place from the start is read twice as fast as one from the end, and ibis' own substr would add a CASE.
-        character = engine_function("substr", "string", "string", "int64", "int64")(text, text.length() - place, 1)
-        # Some engines return 32 bits, which must be widened before the multiplication; ibis assumes 64.
-        found = ibis.literal(self.alphabet).find(character).cast("int32").cast("int64")
-        digit = (found + 1).nullif(0)
-        return ibis.cases((text.length() > place, digit * len(self.alphabet) ** place), else_=ibis.literal(0, "int64"))
 
 
 def strings(alphabet: str, max_length: int, *, min_length: int = 1) -> Strings:

@@ -32,7 +32,7 @@ from discreet.sources.events.cells import (
     null_unless,
     read_cell,
 )
-from discreet.sources.events.csv_files import QUOTE, CsvFormat, CsvRows, recode_files, sniff_delimiter
+from discreet.sources.events.csv_files import DELIMITERS, QUOTE, CsvFormat, CsvRows, recode_files, sniff_delimiter
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.location import FilePath, FoundFiles
 
@@ -84,7 +84,9 @@ def read_delimited(
 
     groups = defaultdict(list)
     for file in found.files:
-        layout = _read_layout(file.text, csv_format.delimiter_for(found.ending), csv_format)
+        # A .tsv has tabs, and a .csv the delimiter that its header shows unless the caller names one.
+        delimiter = csv_format.delimiter if found.ending == ".csv" else DELIMITERS[found.ending]
+        layout = _read_layout(file.text, delimiter, csv_format)
         header = layout.header
         if any(_UNREADABLE in each for each in header):
             spelled = csv_format.encoding or "utf-8"
@@ -95,12 +97,22 @@ def read_delimited(
             # The message shows the caller's pattern, because the names of the files may be private.
             raise InvalidValueError(f"{found.given} must begin with a header of different column names, and does not")
         groups[layout].append(file.text)
-    if wanted is None:
-        parts = [_read_public(connection, group, found, layout, csv_format) for layout, group in groups.items()]
-    else:
-        parts = [
-            _read_private(connection, group, layout, csv_format, wanted, streams) for layout, group in groups.items()
-        ]
+    parts = []
+    for layout, group in groups.items():
+        if wanted is not None:
+            parts.append(_read_private(connection, group, layout, csv_format, wanted, streams))
+            continue
+        if csv_format.encoding not in (None, "utf-8"):
+            try:
+                group = recode_files(connection, group, csv_format.encoding)
+            except UnicodeError:
+                raise InvalidValueError(f"{found.given} must be a file in {csv_format.encoding}, and is not") from None
+        options = {"header": True, "columns": dict.fromkeys(layout.header, "VARCHAR"), "delim": layout.delimiter}
+        # Not in parallel, because a part that begins inside a quoted field would take its lines for rows.
+        quotes = {"quote": QUOTE, "escape": csv_format.escape or QUOTE, "parallel": False}
+        # The strict mode allows no escapes outside of quotes.
+        on_error = _REFUSE_UNREADABLE if csv_format.escape in (None, QUOTE) else {"strict_mode": False}
+        parts.append(connection.read_csv(list(map(glob.escape, group)), **options, **quotes, **_FIXED, **on_error))
     spelled_as = (wanted or ()) if found.several else ()
     if len(parts) == 1 and not spelled_as:
         return parts[0]
@@ -168,22 +180,6 @@ def _read_private(
     ]
     connection.con.execute(f"CREATE TEMP VIEW {stream}_view AS SELECT {', '.join(columns)} FROM {stream}")  # noqa: S608  # all quoted
     return connection.table(f"{stream}_view")
-
-
-def _read_public(connection: Any, files: list[str], found: FoundFiles, layout: _Layout, csv_format: CsvFormat) -> Any:
-    """Return public files of one layout as a table of text."""
-    columns = dict.fromkeys(layout.header, "VARCHAR")
-    # Not in parallel, because a part that begins inside a quoted field would take its lines for rows.
-    quotes = {"quote": QUOTE, "escape": csv_format.escape or QUOTE, "parallel": False}
-    options = {"header": True, "columns": columns, "delim": layout.delimiter}
-    if csv_format.encoding not in (None, "utf-8"):
-        try:
-            files = recode_files(connection, files, csv_format.encoding)
-        except UnicodeError:
-            raise InvalidValueError(f"{found.given} must be a file in {csv_format.encoding}, and is not") from None
-    # The strict mode allows no escapes outside of quotes.
-    on_error = _REFUSE_UNREADABLE if csv_format.escape in (None, QUOTE) else {"strict_mode": False}
-    return connection.read_csv(list(map(glob.escape, files)), **options, **quotes, **_FIXED, **on_error)
 
 
 def read_json(
@@ -329,14 +325,36 @@ def read_parquet(
     empty = ibis.null("string")
     spelled = {column.casefold(): column for column in wanted}
     parts, columns = [], dict[str, str]()
-    for group in _group_by_schema(connection, files):
-        part, names = _read_group(connection, group, spelled)
+    # Files with the same columns, types and partitions are read together.
+    listed = connection.con.execute(
+        "SELECT file_name, name, coalesce(duckdb_type, ''), coalesce(num_children, 0) FROM parquet_schema(?)",
+        [[file.literal for file in files]],
+    ).fetchall()
+    schemas, groups = defaultdict(list), defaultdict(list)
+    for file_name, *column in listed:
+        schemas[file_name].append(tuple(column))
+    for file in files:
+        groups[tuple(schemas[file.text]), tuple(_partition_columns(file))].append(file)
+    for (_, partitions), group in groups.items():
+        paths = ", ".join(_literal(file.literal) for file in group)
+        partitioned = str(bool(partitions)).lower()
+        reader = f"read_parquet([{paths}], hive_partitioning = {partitioned}, hive_types_autocast = false)"
+        types = {row[0]: row[1] for row in connection.con.execute(f"DESCRIBE FROM {reader}").fetchall()}
+        # Other columns are not selected, because ibis would fail on a type that it does not know.
+        selected = []
+        for each, dtype in types.items():
+            if each.casefold() in spelled:
+                quoted = quote_identifier(each)
+                # ibis does not know all nested types, so a nested value is the bytes of its text.
+                is_nested = dtype.endswith("]") or dtype.startswith(("STRUCT", "UNION", "MAP"))
+                selected.append(f"TRY(encode({quoted}::VARCHAR)) AS {quoted}" if is_nested else quoted)
+        part = connection.sql(f"SELECT {', '.join(selected) or '0 AS discreet_row'} FROM {reader}")  # noqa: S608  # all quoted
         if _cuts_nanoseconds(connection, group, user):
             # Truncation may have merged users, so these files have no users.
             part = part.mutate(**{each: empty for each in part.columns if each.casefold() == str(user).casefold()})
         parts.append(spell_columns(part, spelled))
-        for column in names:
-            columns.setdefault(column.casefold(), spelled.get(column.casefold(), column))
+        for each in types:
+            columns.setdefault(each.casefold(), spelled.get(each.casefold(), each))
     asked = [column for folded, column in columns.items() if folded in spelled]
     unions = [
         part.select(**{each: convert_to_cell(part[each] if each in part.columns else empty) for each in asked})
@@ -347,44 +365,11 @@ def read_parquet(
     return connection.create_view(name, joined.mutate(**others)), frozenset(columns.values())
 
 
-def _group_by_schema(connection: Any, files: Sequence[FilePath]) -> list[list[FilePath]]:
-    """Return the files in groups of the same columns, types and partitions."""
-    listed = connection.con.execute(
-        "SELECT file_name, name, coalesce(duckdb_type, ''), coalesce(num_children, 0) FROM parquet_schema(?)",
-        [[file.literal for file in files]],
-    ).fetchall()
-    schemas = defaultdict(list)
-    for file, *column in listed:
-        schemas[file].append(tuple(column))
-    groups = defaultdict(list)
-    for file in files:
-        groups[tuple(schemas[file.text]), tuple(_partition_columns(file))].append(file)
-    return list(groups.values())
-
-
 def _cuts_nanoseconds(connection: Any, files: Sequence[FilePath], user: str | None) -> bool:
     """Return True if the users of files of one schema are zoned nanoseconds, which DuckDB cuts to microseconds."""
     query = "SELECT name, logical_type FROM parquet_schema(?) WHERE logical_type LIKE '%isAdjustedToUTC=1%NANOS=Nano%'"
     found = connection.con.execute(query, [[files[0].literal]]).fetchall()
     return any(name.casefold() == str(user).casefold() for name, _ in found)
-
-
-def _read_group(connection: Any, files: list[FilePath], wanted: Collection[str]) -> tuple[Any, list[str]]:
-    """Return the wanted columns of files of one schema, and the names of all their columns."""
-    partitioned = str(bool(_partition_columns(files[0]))).lower()
-    listed = ", ".join(_literal(file.literal) for file in files)
-    reader = f"read_parquet([{listed}], hive_partitioning = {partitioned}, hive_types_autocast = false)"
-    types = {row[0]: row[1] for row in connection.con.execute(f"DESCRIBE FROM {reader}").fetchall()}
-    # Other columns are not selected, because ibis would fail on a type that it does not know.
-    asked = []
-    for name, dtype in types.items():
-        if name.casefold() in wanted:
-            column = quote_identifier(name)
-            # ibis does not know all nested types, so a nested value is the bytes of its text.
-            is_nested = dtype.endswith("]") or dtype.startswith(("STRUCT", "UNION", "MAP"))
-            asked.append(f"TRY(encode({column}::VARCHAR)) AS {column}" if is_nested else column)
-    selected = ", ".join(asked) or "0 AS discreet_row"
-    return connection.sql(f"SELECT {selected} FROM {reader}"), list(types)  # noqa: S608  # all quoted
 
 
 def _partition_columns(file: FilePath) -> list[str]:

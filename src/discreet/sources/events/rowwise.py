@@ -314,29 +314,24 @@ def _check_spark(plan: Any) -> None:
             left, right = (list(scala_members(side.collectLeaves())) for side in scala_members(node.children()))
             if any(one.sameResult(other) for one in left for other in right):
                 refuse(ITSELF, thing)
-        _check_scan(node, kind, thing)
+        # The types and errors of text follow from rows, and so do the types of partitions.
+        relation: Any = node.relation() if kind == "LogicalRelation" else None
+        is_files = relation is not None and _class_of(relation) == "HadoopFsRelation"
+        is_text = kind == "DataSourceV2Relation" and _class_of(node.table()) in ("CSVTable", "JsonTable", "TextTable")
+        if is_text or (is_files and _class_of(relation.fileFormat()) not in _SPARK_FORMATS):
+            refuse(
+                "a scan of text, whose types and errors follow from rows (pass the path of the file as table instead)",
+                thing,
+            )
+        is_partitioned = is_files and not node.catalogTable().isDefined() and not relation.partitionSchema().isEmpty()
+        if is_partitioned and relation.sparkSession().sessionState().conf().partitionColumnTypeInferenceEnabled():
+            refuse(
+                "a scan of partitions, whose types follow from rows (set "
+                "spark.sql.sources.partitionColumnTypeInference.enabled to false)",
+                thing,
+            )
         for value in scala_members(node.expressions()):
             _check_spark_value(value, thing)
-
-
-def _check_scan(node: Any, kind: str, thing: str) -> None:
-    """Raise if a step reads files whose types and errors follow from rows, or from folders named after values."""
-    relation: Any = node.relation() if kind == "LogicalRelation" else None
-    is_files = relation is not None and _class_of(relation) == "HadoopFsRelation"
-    is_text = kind == "DataSourceV2Relation" and _class_of(node.table()) in ("CSVTable", "JsonTable", "TextTable")
-    if is_text or (is_files and _class_of(relation.fileFormat()) not in _SPARK_FORMATS):
-        refuse(
-            "a scan of text, whose types and errors follow from rows (pass the path of the file as table instead)",
-            thing,
-        )
-    if not is_files or node.catalogTable().isDefined() or relation.partitionSchema().isEmpty():
-        return
-    if relation.sparkSession().sessionState().conf().partitionColumnTypeInferenceEnabled():
-        refuse(
-            "a scan of partitions, whose types follow from rows (set "
-            "spark.sql.sources.partitionColumnTypeInference.enabled to false)",
-            thing,
-        )
 
 
 def _check_spark_value(value: Any, thing: str) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.privacy import Sensitivity, exact, positive
-from discreet.sources.events.cells import is_missing, read_cell, user_key
+from discreet.sources.events.cells import is_missing, is_untyped, read_cell
 from discreet.sources.events.connect import Opened
 from discreet.sources.events.dialects.base import Dialect
 from discreet.sources.events.domain import ListedDomain
@@ -110,15 +111,15 @@ class RowReading:
     steps: Steps | None
     dialect: Dialect
 
-    def _read_rows(self, table: Any) -> dict[str, Any]:
+    def read_rows(self, table: Any) -> dict[str, Any]:
         """Return the user and the item of each row and, if scores are sums, the value in whole steps.
 
         A value is rounded to the nearest step and saturates; the steps are NULL if the value is no number.
         """
         import ibis
 
-        item = self.dialect.group_key(self._read_item(table[self.columns["item"]]))
-        read = {"who": self._read_user(table), "item": item}
+        item = self.dialect.group_key(self.read_item(table[self.columns["item"]]))
+        read = {"who": self.read_user(table), "item": item}
         if self.steps is None:
             return read
         unit = float(self.steps.resolution)
@@ -138,16 +139,28 @@ class RowReading:
         """
         user, cell = (table[self.columns[name]] for name in ("user", "item"))
         texts = {"user": read_cell(self.dialect, user, "string"), "spelled": read_cell(self.dialect, cell, "string")}
-        return table.select(**self._read_rows(table), **texts, gap=is_missing(cell))
+        return table.select(**self.read_rows(table), **texts, gap=is_missing(cell))
 
-    def _read_user(self, table: Any) -> Any:
-        return user_key(self.dialect, table[self.columns["user"]])
+    def read_user(self, table: Any) -> Any:
+        """Return the key that distinguishes users, NULL for a cell that is no user; it depends on the cell alone."""
+        import ibis
 
-    def _read_item(self, item: Any) -> Any:
+        column = table[self.columns["user"]]
+        dtype = column.type()
+        if is_untyped(dtype):
+            # A field of a structure has no collation, so its text is compared by bytes.
+            return ibis.coalesce(column["other"], read_cell(self.dialect, column, "string"))
+        if self.dialect.spell_user is not None:
+            column = self.dialect.spell_user(column)
+        elif dtype.is_floating():
+            column = read_cell(self.dialect, column, "integer")
+        return self.dialect.group_key(column)
+
+    def read_item(self, item: Any) -> Any:
         """Return the item of each row as the domain spells it, NULL if it can be none; no row makes this fail."""
         return read_cell(self.dialect, item, self.kind)
 
-    def _drop_gaps(self, rows: Any) -> Any:
+    def drop_gaps(self, rows: Any) -> Any:
         """Return the rows that have a user, an item and a value, with steps in the type in which they are added up."""
         rows = rows.filter(rows.who.notnull() & rows.item.notnull())
         if self.steps is None:
@@ -155,19 +168,19 @@ class RowReading:
         rows = rows.filter(rows.steps.notnull())
         return rows.mutate(steps=rows.steps.cast(self.dialect.total_type))
 
-    def _add_users(self, by_user: Any, key: Sequence[str]) -> Any:
+    def add_users(self, by_user: Any, key: Sequence[str]) -> Any:
         """Return the score of each item: the number of its users, or the sum of their clipped totals."""
-        by_user = self._clip_totals(by_user)
-        return by_user.group_by(*key).agg(score=self._sum_users(by_user))
+        by_user = self.clip_totals(by_user)
+        return by_user.group_by(*key).agg(score=self.sum_users(by_user))
 
-    def _clip_totals(self, by_user: Any) -> Any:
+    def clip_totals(self, by_user: Any) -> Any:
         """Return the rows of users and items, with totals clipped to the bounds if scores are sums."""
         if self.steps is None:
             return by_user
         clipped = by_user.total.clip(self.steps.low, self.steps.high).cast(self.dialect.total_type)
         return by_user.mutate(total=clipped)
 
-    def _sum_users(self, by_user: Any) -> Any:
+    def sum_users(self, by_user: Any) -> Any:
         """Return the contributions of all users to a score, one each or their clipped totals; no sum overflows."""
         return by_user.count() if self.steps is None else by_user.total.sum().cast("int64")
 
@@ -188,22 +201,22 @@ class Scoring(RowReading):
     max_items_per_user: int | None
     ordinals: Any
 
-    def _read_item(self, item: Any) -> Any:
+    def read_item(self, item: Any) -> Any:
         """Return the item of each row as the domain spells it, as its number if the domain is a range."""
         if isinstance(self.domain, Integers):
             return self.domain.read_item(self.dialect, item)
-        return super()._read_item(item)
+        return super().read_item(item)
 
     def scores(self, table: Any) -> Any:
         """Return the scores, with one row for each item of a listed domain or for each touched item of a range."""
         import ibis
 
-        rows = table.select(**self._read_rows(table))
+        rows = table.select(**self.read_rows(table))
         if self.counts_all_items:
             # count(distinct) ignores missing users, and the join with the domain drops missing items.
             touched = rows.group_by("item").agg(score=rows.who.nunique())
         else:
-            touched = self._add_users(self._score_by_user(rows), ["item"])
+            touched = self.add_users(self._score_by_user(rows), ["item"])
         if isinstance(self.domain, Integers):
             return touched.filter(touched.item.between(self.domain.lo, self.domain.hi))
         domain = self.domain.table
@@ -227,9 +240,9 @@ class Scoring(RowReading):
         split
             The groups, and the rule for the groups in which a user counts.
         """
-        rows = split.groups.add_ordinals(table, **self._read_rows(table))
+        rows = split.groups.add_ordinals(table, **self.read_rows(table))
         rows = rows.filter(rows.who.notnull()).alias("discreet_rows")
-        users = split.groups.add_ordinals(again, who=self._read_user(again))
+        users = split.groups.add_ordinals(again, who=self.read_user(again))
         users = users.filter(users.who.notnull())
         if self.counts_all_items:
             own = split.keep_own_groups(rows, users)
@@ -238,7 +251,7 @@ class Scoring(RowReading):
             return inside.select(grp=inside.grp, item=inside[self._number_column], score=inside.score)
         # The items of a user in a group do not depend on the groups that count, so they are chosen first.
         by_user = self._score_by_user(rows, ["grp"]).alias("discreet_users")
-        scored = self._add_users(split.keep_own_groups(by_user, users), ["grp", self._number_column])
+        scored = self.add_users(split.keep_own_groups(by_user, users), ["grp", self._number_column])
         return scored.rename(item=self._number_column)
 
     @property
@@ -256,7 +269,7 @@ class Scoring(RowReading):
 
         Rows without a user are dropped. With groups or a bound, rows of items outside of the domain are dropped too.
         """
-        rows = rows.filter(rows.who.notnull()) if self.steps is None else self._drop_gaps(rows)
+        rows = rows.filter(rows.who.notnull()) if self.steps is None else self.drop_gaps(rows)
         most, numbered = self.max_items_per_user, []
         if most is not None or within:
             rows, numbered = join_ordinals(rows, self.ordinals, self.dialect), ["ordinal"]
@@ -283,7 +296,7 @@ def read_in_order(domain: ListedDomain, opened: Opened) -> Any:
     import pyarrow.compute as pc
 
     backend = opened.table.get_backend()
-    rows = ask(opened.engine, "reading the domain", lambda: backend.to_pyarrow(domain.table)).combine_chunks()
+    rows = ask(opened.engine, "reading the domain", partial(backend.to_pyarrow, domain.table)).combine_chunks()
     items = rows["item"].combine_chunks()
     return rows.take(pc.array_sort_indices(items.cast(pa.uint8()) if domain.kind == "boolean" else items))
 

@@ -10,17 +10,17 @@ import os
 import time
 from typing import Any, TypedDict, Unpack, overload
 
-from discreet.errors import InvalidTypeError, InvalidValueError, refuse_column
+from discreet.errors import InvalidTypeError, InvalidValueError, quote, refuse_column
 from discreet.privacy import Number, check_adjacency, whole_number
 from discreet.sources.base import GroupedSource
 from discreet.sources.discovered import Discovered, UnlistedGroups, UnlistedSource
 from discreet.sources.events.connect import open_table
 from discreet.sources.events.csv_files import check_csv_format
 from discreet.sources.events.group_columns import Product, read_by
-from discreet.sources.events.group_keys import open_group_split, refuse_own_groups
-from discreet.sources.events.location import PREFIX, Location
-from discreet.sources.events.periods import OnePeriod, check_during
-from discreet.sources.events.provenance import origin_of, origin_of_list
+from discreet.sources.events.group_keys import open_group_split
+from discreet.sources.events.location import Location
+from discreet.sources.events.periods import OnePeriod
+from discreet.sources.events.provenance import refuse_own_list
 from discreet.sources.events.rowwise import check_plan, check_rowwise
 from discreet.sources.events.scoring import Steps
 from discreet.sources.events.table import GroupedTableSource, Question, TableSource
@@ -183,7 +183,11 @@ def events(
             "group that is listed because somebody is in it tells just that"
         )
     group_columns = () if by is None else read_by(by)
-    check_during(during)
+    if during is not None and not isinstance(during, OnePeriod):
+        raise InvalidTypeError(
+            "during must be one period of a column, such as discreet.month('played_at').only('2026-10'), "
+            f"not {quote(during)}"
+        )
     condition = None
     if where is not None:
         from discreet.sources.events.where import Condition
@@ -194,8 +198,9 @@ def events(
     csv_format = check_csv_format(
         delimiter, escape, encoding, set[str | None]().union(*(each.endings for each in located))
     )
-    _refuse_own_domain(table, domain, name)
-    refuse_own_groups(table, groups, name)
+    refuse_own_list("domain", domain, table, name)
+    for each in groups.lists if isinstance(groups, Product) else [groups]:
+        refuse_own_list("groups", each, table, name)
     check_plan(table)
 
     columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
@@ -240,18 +245,3 @@ def _locate(given: Any, argument: str) -> Any:
     if isinstance(given, Product):
         return Product(tuple(_locate(each, argument) for each in given.lists))
     return Location.parse_list(given, argument) if isinstance(given, str | os.PathLike | Location) else given
-
-
-def _refuse_own_domain(table: Any, domain: Any, name: Any) -> None:
-    """Raise if the domain is recognised as the events or as a part of them."""
-    beside = domain.beside if isinstance(domain, Location) else None
-    in_database = isinstance(table, Location) and table.database is not None
-    if beside is not None and not in_database:
-        raise InvalidValueError(f"domain must not begin with {PREFIX!r} unless table is a connection URL")
-    origin = origin_of_list(domain) if beside is None else origin_of(table, beside.table)
-    # The origin of the events comes second: finding the files of a large table takes time, and a list has no origin.
-    if domain is table or (origin and origin.meets(origin_of(table, name if in_database and name else None))):
-        raise InvalidValueError(
-            "domain must be a public list of items, not the events themselves or a column of them: an item that is "
-            "listed because somebody touched it tells just that, and no epsilon covers it"
-        )

@@ -13,7 +13,7 @@ import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,7 +24,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
-from discreet.sources.base import MANY, GroupedSource, OpeningTime, Source
+from discreet.sources.base import GroupedSource, OpeningTime, Source
 from discreet.sources.clipped import ClippableSource, ClippedSource
 from discreet.sources.events.cells import has_reading
 from discreet.sources.events.connect import Opened, probe_query
@@ -149,10 +149,10 @@ class EventTable(ABC):
         split, period = self._split, self._question.during
         columns = [*self._columns.values(), *([] if split is None else split.groups.columns)]
         with self.exclusive():
-            probe_query(self._opened, self._make_query, columns if period is None else [*columns, period.column.column])
+            probe_query(self._opened, self.make_query, columns if period is None else [*columns, period.column.column])
 
     @abstractmethod
-    def _make_query(self) -> Any:
+    def make_query(self) -> Any:
         """Return the expression that a release caches."""
 
     def list_parts(self) -> TableParts:
@@ -172,7 +172,7 @@ class EventTable(ABC):
             "call discreet.events where the source is needed"
         )
 
-    def _describe_question(self) -> dict[str, Any]:
+    def describe_question(self) -> dict[str, Any]:
         """Return the public question without its items, as JSON data."""
         steps = self._steps
         clip = None if steps is None else [steps.low, steps.high, str(steps.resolution)]
@@ -208,7 +208,7 @@ class EventTable(ABC):
         self._opened.dialect.check_column("item", dtype)
         return kind
 
-    def _check_kind(self, kind: str) -> None:
+    def check_kind(self, kind: str) -> None:
         """Raise if the declared type of the item column can never hold an item of the kind."""
         column, declared = self._opened.table[self._columns["item"]], self._declared_kind()
         if kind == "string":
@@ -235,7 +235,7 @@ class ListedEventTable(EventTable):
             self._domain = domain
         else:
             self._domain = open_listed_domain(domain, label, item, opened, self._declared_kind())
-        self._check_kind(self._domain.kind)
+        self.check_kind(self._domain.kind)
         # A gap in a pandas column turns whole numbers into floats, which merges or loses those beyond 2^53.
         if opened.is_pandas and item in opened.undeclared and holds_long_numbers(self._domain):
             raise InvalidTypeError(
@@ -261,7 +261,7 @@ class ListedEventTable(EventTable):
         domain = self._domain
         listed = domain.description() if isinstance(domain, Integers) else domain.kind
         bound = {} if max_items_per_user is None else {"max_items_per_user": max_items_per_user}
-        return {**self._describe_question(), "domain": listed, "label": self._label, **bound}
+        return {**self.describe_question(), "domain": listed, "label": self._label, **bound}
 
 
 class TableSource(ListedEventTable, ClippableSource):
@@ -294,13 +294,13 @@ class TableSource(ListedEventTable, ClippableSource):
         self._check_process()
         self.close()
         # This query takes the snapshot; all later queries read its result.
-        scores = ask(self._opened.engine, "computing the scores", lambda: self._make_query().cache())
+        scores = ask(self._opened.engine, "computing the scores", lambda: self.make_query().cache())
         lookup = Lookup(scores, "integer" if isinstance(self._domain, Integers) else self._domain.kind, self._domain)
         self._snapshots.append(lookup)
         values, counts = ask(self._opened.engine, "counting the scores", lookup.runs)[0]
         return Tally.of_runs(values, counts, self.grid)
 
-    def _make_query(self) -> Any:
+    def make_query(self) -> Any:
         return self._scoring.scores(self._table)
 
     @property
@@ -342,7 +342,8 @@ class GroupedTableSnapshot:
     lookup: Lookup
     engine: str
     grid: Fraction
-    spell: Callable[[list[int]], list[Any]]
+    domain: Integers | ListedDomain
+    labels: Any
 
     def tallies(self) -> Iterator[Tally]:
         runs = ask(self.engine, "counting the scores", self.lookup.runs)
@@ -353,7 +354,10 @@ class GroupedTableSnapshot:
 
     def items(self, picks: list[Any]) -> list[list[Any] | Ranks]:
         found = ask(self.engine, "looking up the items", lambda: self.lookup.items(picks))
-        return [self.spell(numbers) for numbers in found]
+        if isinstance(self.domain, Integers):
+            return [[self.domain.spell(number) for number in numbers] for numbers in found]
+        # Arrow cannot infer a type from an empty list.
+        return [self.labels.take(numbers).to_pylist() if numbers else [] for numbers in found]
 
 
 class GroupedTableSource(ListedEventTable, GroupedSource):
@@ -389,32 +393,23 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
         self._scoring = self._make_scoring(max_items_per_user, ordinals)
 
     def description(self) -> dict[str, Any]:
-        bound = {"max_groups_per_user": self.groups_per_user} if self.each_user == MANY else {}
-        own = self._describe(self._max_items_per_user) | self._split.groups.description()
-        return {**own, "each_user": self.each_user, **bound}
+        return self._describe(self._max_items_per_user) | self._split.description()
 
     @contextmanager
     def snapshot(self) -> Iterator[GroupedTableSnapshot]:
         with self.exclusive():
             try:
                 self.close()
-                scores = ask(self._opened.engine, "computing the scores", lambda: self._make_query().cache())
+                scores = ask(self._opened.engine, "computing the scores", lambda: self.make_query().cache())
                 self._snapshots.append(Lookup(scores, "integer", self._numbers, len(self.keys)))
-                yield GroupedTableSnapshot(self._snapshots[-1], self._opened.engine, self._grid, self._spell)
+                lookup, engine = self._snapshots[-1], self._opened.engine
+                yield GroupedTableSnapshot(lookup, engine, self._grid, self._domain, self._labels)
             finally:
                 self.close()
 
-    def _make_query(self) -> Any:
+    def make_query(self) -> Any:
         again = self._filter(self._opened.table.view())
         return self._scoring.scores_by_group(self._table, again, self._split)
-
-    def _spell(self, numbers: list[int]) -> list[Any]:
-        """Return the labels of some items by their ordinals."""
-        if isinstance(self._domain, Integers):
-            return [self._domain.spell(number) for number in numbers]
-        # Arrow cannot infer a type from an empty list.
-        labels: list[Any] = self._labels.take(numbers).to_pylist() if numbers else []
-        return labels
 
 
 class GroupMember(Source):

@@ -18,7 +18,6 @@ import numpy as np
 
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
-from discreet.sources.base import MANY
 from discreet.sources.discovered import SPELLINGS, Discovered, FoundItems, UnlistedGroups, UnlistedSource
 from discreet.sources.events.cells import LARGEST_EXACT, null_unless, read_cell
 from discreet.sources.events.engine import ask
@@ -48,19 +47,19 @@ class UnlistedScoring(RowReading):
 
     def find_items(self, table: Any, key: str) -> Any:
         """Return the items that count for somebody, as columns `item`, `score` (the number of users) and `total`."""
-        rows = self._drop_gaps(table.select(**self._read_rows(table)))
+        rows = self.drop_gaps(table.select(**self.read_rows(table)))
         return self._count_users(self._add_up_by_user(rows), table, key)
 
     def find_items_by_group(self, table: Any, again: Any, split: GroupSplit, key: str) -> Any:
         """Return the same in each group, with a column `grp`; the parameters are those of `Scoring.scores_by_group`."""
-        rows = self._drop_gaps(split.groups.add_ordinals(table, **self._read_rows(table))).alias("discreet_rows")
-        users = split.groups.add_ordinals(again, who=self._read_user(again))
+        rows = self.drop_gaps(split.groups.add_ordinals(table, **self.read_rows(table))).alias("discreet_rows")
+        users = split.groups.add_ordinals(again, who=self.read_user(again))
         by_user = self._add_up_by_user(rows, ["grp"]).alias("discreet_users")
         own = split.keep_own_groups(by_user, users.filter(users.who.notnull()))
         return self._count_users(own, table, key, ["grp"])
 
-    def _read_item(self, item: Any) -> Any:
-        read = super()._read_item(item)
+    def read_item(self, item: Any) -> Any:
+        read = super().read_item(item)
         if self.kind == "string":
             folds, trims = SPELLINGS[self.spelling]
             if trims and self.dialect.trim is not None:
@@ -88,12 +87,12 @@ class UnlistedScoring(RowReading):
         """Return the number of users for whom each item counts, and its score among all users."""
         import ibis
 
-        hashed = self._clip_totals(by_user).mutate(hash=self._hash(by_user, table, key))
+        hashed = self.clip_totals(by_user).mutate(hash=self._hash(by_user, table, key))
         # Equal hashes count together or not at all: a second sort key would cost a tenth of the query.
         so_far = ibis.range_window(preceding=None, following=0, group_by=["who", *within], order_by=hashed.hash)
         ranked = hashed.mutate(counts=hashed.count().over(so_far) <= self.max_items_per_user)
         users = ranked.counts.ifelse(1, 0).cast("int32").sum().cast("int64")
-        scored = ranked.group_by(*within, "item").agg(users=users, total=self._sum_users(ranked).cast("int64"))
+        scored = ranked.group_by(*within, "item").agg(users=users, total=self.sum_users(ranked).cast("int64"))
         counting = self._drop_uncounted(scored)
         item = counting.item
         text = item if self.kind != "string" or self.dialect.bytes_text is None else self.dialect.bytes_text(item)
@@ -146,7 +145,7 @@ class UnlistedTable(EventTable, UnlistedSource):
     def __init__(self, question: Question, terms: Discovered) -> None:
         super().__init__(question)
         opened, columns = question.opened, question.columns
-        self._check_kind(terms.kind)
+        self.check_kind(terms.kind)
         check_hash(opened, "discovered")
         if SPELLINGS[terms.spelling][1] and opened.dialect.trim is None:
             raise InvalidValueError(
@@ -168,21 +167,21 @@ class UnlistedTable(EventTable, UnlistedSource):
         )
 
     def description(self) -> dict[str, Any]:
-        return {**self._describe_question(), **self.terms.description()}
+        return {**self.describe_question(), **self.terms.description()}
 
     @contextmanager
     def snapshot(self, key: str) -> Iterator[UnlistedTableSnapshot]:
         with self.exclusive():
             try:
                 self.close()
-                scores = ask(self._opened.engine, "finding the items", lambda: self._make_query(key).cache())
+                scores = ask(self._opened.engine, "finding the items", lambda: self.make_query(key).cache())
                 groups = None if self._split is None else len(self._split.groups.keys)
                 self._snapshots.append(Lookup(scores, self.terms.kind, None, groups))
                 yield UnlistedTableSnapshot(self._snapshots[-1], self._opened.engine)
             finally:
                 self.close()
 
-    def _make_query(self, key: str = "") -> Any:
+    def make_query(self, key: str = "") -> Any:
         return self._scoring.find_items(self._table, key)
 
 
@@ -198,9 +197,8 @@ class UnlistedGroupTable(UnlistedTable, UnlistedGroups):
         self.each_user, self.groups_per_user = split.each_user, split.groups_per_user
 
     def description(self) -> dict[str, Any]:
-        bound = {"max_groups_per_user": self.groups_per_user} if self.each_user == MANY else {}
-        return {**super().description(), **self._split.groups.description(), "each_user": self.each_user, **bound}
+        return {**super().description(), **self._split.description()}
 
-    def _make_query(self, key: str = "") -> Any:
+    def make_query(self, key: str = "") -> Any:
         again = self._filter(self._opened.table.view())
         return self._scoring.find_items_by_group(self._table, again, self._split, key)

@@ -1,18 +1,14 @@
 """The differences between engines: other code uses the `Dialect` of an engine and never compares its name.
 
-To add an engine, write its Dialect into a module of its name in `dialects/` and add a line to the contract tests. Any
-other engine of ibis gets a generic dialect that accepts numbers, dates and booleans but no text, because its collation
-may treat two spellings as equal; nothing private is sent to it. This module also opens the embedded DuckDB.
+To add an engine, write its Dialect into a module of its name in `dialects/`, where functions have the names of the
+attributes of `Dialect`, and add a line to the contract tests. Any other engine of ibis gets a generic dialect that
+accepts numbers, dates and booleans but no text, because its collation may treat two spellings as equal; nothing private
+is sent to it.
 """
 
 from __future__ import annotations
 
-import atexit
 import operator
-import os
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -25,12 +21,8 @@ from typing import Any
 from discreet.errors import InvalidTypeError
 from discreet.sources.events import dialects
 from discreet.sources.events.cells import engine_function, is_untyped
-from discreet.sources.events.engine import EngineError
 
 Close = Callable[[], None]
-
-NO_EXTENSIONS: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-"""The settings of a DuckDB that neither installs nor loads extensions by itself."""
 
 SENT_TYPES = frozenset({"int64", "string", "date32[day]", "bool"})
 """The Arrow types of the columns that `Dialect.send_unlogged` takes."""
@@ -40,105 +32,12 @@ _COMPARABLE = ("string", "timestamp", "time", "uuid", "binary", "inet", "macaddr
 equals 30 days."""
 
 
-class SpillFolder:
-    """A new folder that only this user may enter, removed with this object or at the end of the process.
-
-    By default DuckDB writes rows that do not fit into memory to a folder that everybody can read.
-    """
-
-    def __init__(self) -> None:
-        try:
-            self.path = tempfile.mkdtemp(prefix="discreet-")
-        except OSError:
-            raise EngineError("DuckDB must have a folder for temporary files that can be written: set TMPDIR") from None
-        self.remove = weakref.finalize(self, _remove, self.path, os.getpid())
-
-    def settings(self) -> dict[str, Any]:
-        """Return the settings of a DuckDB that spills into this folder."""
-        return {"temp_directory": self.path, **NO_EXTENSIONS}
-
-
-def connect_in_memory() -> tuple[Any, Close]:
-    """Return an ibis connection to a new DuckDB in memory, and the function that closes it."""
-    import ibis
-
-    folder = SpillFolder()
-    backend = ibis.duckdb.connect(**folder.settings())
-
-    def close() -> None:
-        backend.disconnect()
-        folder.remove()
-
-    return backend, close
-
-
-def connect_to_file(url: str) -> tuple[Any, Close]:
-    """Return an ibis connection to a database file, and the function that closes it.
-
-    A file that this process has open already keeps its settings. Otherwise they are set after connecting, because
-    DuckDB refuses a second connection with other options, which the caller may want to open.
-    """
-    import ibis
-
-    path = url.partition("://")[2].partition("?")[0]
-    shared = _is_open_here(path)
-    backend = ibis.connect(url)
-    if shared or "temp_directory=" in url:
-        return backend, backend.disconnect
-    folder = SpillFolder()
-    for name, value in folder.settings().items():
-        backend.settings[name] = value
-
-    def close() -> None:
-        try:
-            for name in folder.settings():
-                backend.con.execute(f"RESET {name}")
-            is_reset = True
-        except Exception:
-            # DuckDB refuses this once it has spilled.
-            is_reset = False
-        backend.disconnect()
-        if is_reset or not _is_open_here(path):
-            folder.remove()
-        else:
-            # The caller has the file open too, and that DuckDB still spills into this folder.
-            atexit.register(lambda: folder.remove())
-
-    return backend, close
-
-
-def _remove(folder: str, process: int) -> None:
-    # A forked process must not remove the folder of its parent.
-    if os.getpid() == process:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_open_here(path: str) -> bool:
-    """Return True if this process has a database file open: DuckDB then refuses a connection with other options."""
-    import duckdb
-
-    try:
-        duckdb.connect(path, read_only=True, config=NO_EXTENSIONS).close()
-    except duckdb.ConnectionException:
-        return True
-    except duckdb.Error:
-        # The connection that follows reports the error.
-        return False
-    return False
-
-
 def connect_by_ibis(url: str) -> tuple[Any, Close]:
     """Return a connection to a URL, and the function that closes it."""
     import ibis
 
     connection = ibis.connect(url)
     return connection, connection.disconnect
-
-
-def _translate_case(text: Any, case: str) -> Any:
-    """Return a text with A to Z in lower or upper case; other letters depend on versions and locales, and stay."""
-    letters = (ascii_uppercase, ascii_lowercase)
-    return text.translate(*(letters if case == "lower" else reversed(letters)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -225,7 +124,10 @@ class Dialect:
     drop_broken_text: Callable[[Any], Any] = lambda text: text
     number_string: Callable[[Any, str, int], Any] | None = None
     like: Callable[[Any, str], Any] = lambda text, pattern: text.like(pattern)
-    fold_case: Callable[[Any, str], Any] = _translate_case
+    # Letters other than A to Z depend on versions and locales, and stay.
+    fold_case: Callable[[Any, str], Any] = lambda text, case: text.translate(
+        *((ascii_uppercase, ascii_lowercase) if case == "lower" else (ascii_lowercase, ascii_uppercase))
+    )
     trim: Callable[[Any, str], Any] | None = None
     text_end: str = "$"
     has_try_cast: bool = True

@@ -36,7 +36,7 @@ _AS_NUMBERS: dict[int, Callable[[Any], Any]] = {
 _COLUMN_TYPES = {"int64": "int8", "string": "text", "date32[day]": "date", "bool": "bool"}
 
 
-def _connect(url: str) -> tuple[Any, Close]:
+def connect(url: str) -> tuple[Any, Close]:
     """Return a connection in UTF-8, and the function that closes it; ibis cannot use SQL_ASCII."""
     url = url.replace("postgresql://", "postgres://", 1)
     if "client_encoding=" not in url:
@@ -44,7 +44,7 @@ def _connect(url: str) -> tuple[Any, Close]:
     return connect_by_ibis(url)
 
 
-def _encode(text: Any) -> Any:
+def text_bytes(text: Any) -> Any:
     """Return the bytes of a text in the encoding of the database.
 
     A conversion to another encoding fails on an undefined byte, such as 0x81 in WIN1252.
@@ -52,12 +52,12 @@ def _encode(text: Any) -> Any:
     return engine_function("convert_to", "binary", "string", "string")(text, _ENCODING())
 
 
-def _drop_unreadable(text: Any) -> Any:
+def drop_broken_text(text: Any) -> Any:
     """Return a text, NULL if reading it may fail: the database is not in UTF-8, and the text not in ASCII."""
     return null_unless((_ENCODING() == "UTF8") | ~text.re_search(r"[^\x01-\x7f]"), text)
 
 
-def _adapt_table(table: Any) -> Any:
+def adapt_table(table: Any) -> Any:
     """Return a table whose columns have the types that ibis takes them for.
 
     Enums, and text types that ibis does not know, such as citext and domains, become text; money and oid become
@@ -85,7 +85,7 @@ def _adapt_table(table: Any) -> Any:
 
 
 @contextmanager
-def _copy_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
+def send_unlogged(backend: Any, name: str, rows: Any) -> Iterator[Any]:
     """Yield a temporary table filled by COPY: no statement shows its rows, and in binary format no error does."""
     types = [_COLUMN_TYPES[str(field.type)] for field in rows.schema]
     with backend.con.cursor() as cursor, backend.con.transaction():
@@ -101,7 +101,7 @@ def _copy_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
             cursor.execute(f"DROP TABLE {name}")
 
 
-def _count_days(day: Any) -> Any:
+def count_days(day: Any) -> Any:
     """Return the days of a date since 1970, NULL for infinite and very distant dates, on which date_mi would fail."""
     import ibis
 
@@ -110,7 +110,7 @@ def _count_days(day: Any) -> Any:
     return null_unless(inside, count(day, ibis.literal(date(1970, 1, 1))))
 
 
-def _count_seconds(moment: Any) -> Any:
+def count_seconds(moment: Any) -> Any:
     """Return the whole seconds of a timestamp since 1970, rounded down."""
     import ibis
 
@@ -121,7 +121,7 @@ def _count_seconds(moment: Any) -> Any:
     return null_unless(inside, engine_function("date_part", "float64", "string", kind)("epoch", whole).cast("int64"))
 
 
-def _to_float(number: Any) -> Any:
+def to_float(number: Any) -> Any:
     """Return a number as a double; the NaN of a numeric becomes NULL, and other numerics are rounded and clipped."""
     import ibis
 
@@ -137,17 +137,17 @@ DIALECT = Dialect(
     name="postgres",
     title="PostgreSQL",
     packages=("ibis-framework[postgres]", "psycopg[binary]"),
-    connect=_connect,
-    adapt_table=_adapt_table,
+    connect=connect,
+    adapt_table=adapt_table,
     copies_local_tables=True,
-    send_unlogged=_copy_rows,
-    text_bytes=_encode,
+    send_unlogged=send_unlogged,
+    text_bytes=text_bytes,
     bytes_text=lambda spelled: engine_function("convert_from", "string", "binary", "string")(spelled, _ENCODING()),
-    digest=lambda value: digest_bytes(value, _encode),
-    drop_broken_text=_drop_unreadable,
+    digest=lambda value: digest_bytes(value, text_bytes),
+    drop_broken_text=drop_broken_text,
     trim=trim_spaces,
     has_try_cast=False,
-    count_days=_count_days,
-    count_seconds=_count_seconds,
-    to_float=_to_float,
+    count_days=count_days,
+    count_seconds=count_seconds,
+    to_float=to_float,
 )

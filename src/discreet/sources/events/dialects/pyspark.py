@@ -16,7 +16,7 @@ _USE_ARROW = "spark.sql.execution.arrow.pyspark.enabled"
 
 
 @contextmanager
-def _view_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
+def send_unlogged(backend: Any, name: str, rows: Any) -> Iterator[Any]:
     """Yield a temporary view of a local relation, of which plans show only the columns."""
     from pyspark.sql.functions import broadcast
 
@@ -39,13 +39,13 @@ def _view_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
         session.catalog.dropTempView(name)
 
 
-def _drop_broken_utf8(text: Any) -> Any:
+def drop_broken_text(text: Any) -> Any:
     """Return a text, NULL if its bytes are not UTF-8: decoding replaces such bytes, and the text changes."""
     back = engine_function("decode", "string", "binary", "string")(cast_to_bytes(text), "UTF-8")
     return null_unless(cast_to_bytes(back) == cast_to_bytes(text), text)
 
 
-def _count_days(day: Any) -> Any:
+def count_days(day: Any) -> Any:
     """Return the days of a date since 1970."""
     import ibis
 
@@ -53,7 +53,7 @@ def _count_days(day: Any) -> Any:
     return count(day, ibis.literal(date(1970, 1, 1))).cast("int64")
 
 
-def _count_seconds(moment: Any) -> Any:
+def count_seconds(moment: Any) -> Any:
     """Return the whole seconds since 1970, rounded down, of a timestamp with or without a time zone.
 
     ibis does not distinguish these two types of Spark, and a conversion between them uses the zone of the session.
@@ -64,7 +64,7 @@ def _count_seconds(moment: Any) -> Any:
         return engine_function(name, result, "timestamp")(argument)
 
     clock = call("hour", "int64") * 3600 + call("minute", "int64") * 60 + call("second", "int64")
-    shown_by_clock = _count_days(call("to_date", "date")) * SECONDS_PER_DAY + clock
+    shown_by_clock = count_days(call("to_date", "date")) * SECONDS_PER_DAY + clock
     point = call("unix_seconds", "int64", call("to_timestamp_ltz", "timestamp"))
     return ibis.cases((call("typeof", "string") == "timestamp", point), else_=shown_by_clock)
 
@@ -74,15 +74,15 @@ DIALECT = Dialect(
     title="Spark",
     # Spark can cache tables in memory only through a view.
     views_local_tables=True,
-    send_unlogged=_view_rows,
+    send_unlogged=send_unlogged,
     text_bytes=cast_to_bytes,
     bytes_text=cast_to_text,
     digest=lambda value: digest_bytes(value, cast_to_bytes),
-    drop_broken_text=_drop_broken_utf8,
+    drop_broken_text=drop_broken_text,
     # Spark takes the characters to remove as its first argument, and removes spaces without one.
     trim=lambda text, name: engine_function(name, "string", "string")(text),
     # In Java, $ also matches before a final line break.
     text_end=r"\z",
-    count_days=_count_days,
-    count_seconds=_count_seconds,
+    count_days=count_days,
+    count_seconds=count_seconds,
 )

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -74,9 +74,16 @@ def _read_declarations(backend: Any, name: str, database: str) -> dict[str, str]
 def _table_without_guesses(backend: Any, name: str, database: str) -> tuple[Any, frozenset[str]]:
     import ibis.expr.operations as ops
     import ibis.expr.schema as sch
+    from ibis.common.exceptions import UnsupportedBackendType
 
     declared = _read_declarations(backend, name, database)
-    schema = {column: _parse_type_name(backend, type_name) for column, type_name in declared.items()}
+    schema: dict[str, Any] = {}
+    for column, type_name in declared.items():
+        # An empty or unknown declaration is no type.
+        dtype = None
+        with suppress(UnsupportedBackendType, ValueError, TypeError):
+            dtype = backend._parse_type(type_name, True) if type_name else None
+        schema[column] = None if dtype is None or dtype.is_unknown() else dtype
     table = ops.DatabaseTable(
         name=name,
         schema=sch.Schema({column: dtype or "string" for column, dtype in schema.items()}),
@@ -84,19 +91,6 @@ def _table_without_guesses(backend: Any, name: str, database: str) -> tuple[Any,
         namespace=ops.Namespace(database=None if database == "main" else database),
     ).to_expr()
     return table, frozenset(column for column, dtype in schema.items() if dtype is None)
-
-
-def _parse_type_name(backend: Any, declared: str) -> Any:
-    """Return the type that ibis has for a declaration, or None if it is empty or unknown."""
-    from ibis.common.exceptions import UnsupportedBackendType
-
-    if not declared:
-        return None
-    try:
-        dtype = backend._parse_type(declared, True)
-    except (UnsupportedBackendType, ValueError, TypeError):
-        return None
-    return None if dtype.is_unknown() else dtype
 
 
 def _decode(cell: Any, pattern: str) -> str | None:
@@ -277,7 +271,7 @@ CELL_READERS: dict[str, Callable[[Any], Any | None]] = {
 """The functions that read a cell as each kind, by the cell's own type."""
 
 
-def _connect(url: str) -> tuple[Any, Callable[[], None]]:
+def connect(url: str) -> tuple[Any, Callable[[], None]]:
     """Return a connection to a file that threads can use in turn, and the function that closes it."""
     import ibis
 
@@ -296,7 +290,7 @@ def _connect(url: str) -> tuple[Any, Callable[[], None]]:
 
 
 @contextmanager
-def _insert_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
+def send_unlogged(backend: Any, name: str, rows: Any) -> Iterator[Any]:
     """Yield a temporary table filled from the result of a function, which not even a trace of parameters shows.
 
     The primary key is for the lookups of EXISTS.
@@ -319,7 +313,7 @@ def _insert_rows(backend: Any, name: str, rows: Any) -> Iterator[Any]:
             cursor.execute(f"DROP TABLE temp.{name}")
 
 
-def _find_trouble(backend: Any) -> str | None:
+def find_trouble(backend: Any) -> str | None:
     """Return a message if SQLite cannot write a temporary table that is larger than its cache."""
     try:
         with backend.begin() as cursor:
@@ -330,33 +324,30 @@ def _find_trouble(backend: Any) -> str | None:
     return None
 
 
-def _to_plain_text(spelled: Any) -> Any:
+def bytes_text(spelled: Any) -> Any:
     """Return the text of bytes by a function, because a mere cast keeps the collation of the column."""
     import ibis
 
     return ibis.coalesce(spelled.cast("string"), ibis.null("string"))
 
 
-def _glob(text: Any, pattern: str) -> Any:
-    """Return a case-sensitive LIKE by SQLite's GLOB."""
-    escaped = re.sub(r"[*?[]", r"[\g<0>]", pattern).replace("%", "*").replace("_", "?")
-    return engine_function("glob", "boolean", "string", "string")(escaped, text)
-
-
 DIALECT = Dialect(
     name="sqlite",
     title="SQLite",
     is_file=True,
-    connect=_connect,
+    connect=connect,
     declare_types=declare_types,
-    find_trouble=_find_trouble,
-    send_unlogged=_insert_rows,
+    find_trouble=find_trouble,
+    send_unlogged=send_unlogged,
     text_bytes=cast_to_bytes,
-    bytes_text=_to_plain_text,
+    bytes_text=bytes_text,
     digest=digest,
     drop_broken_text=drop_broken_text,
     number_string=number_string,
-    like=_glob,
+    # GLOB is a case-sensitive LIKE with other signs.
+    like=lambda text, pattern: engine_function("glob", "boolean", "string", "string")(
+        re.sub(r"[*?[]", r"[\g<0>]", pattern).replace("%", "*").replace("_", "?"), text
+    ),
     # SQLite changes the case of A to Z only.
     fold_case=lambda text, case: text.lower() if case == "lower" else text.upper(),
     trim=trim_spaces,

@@ -84,7 +84,7 @@ _STRANGE = {"!": "NOT", "<=>": "NULLSAFE_EQ"}
 
 
 def parse_expression(where: Any) -> tuple[Node, list[Any]]:
-    """Return the root node and the tokens of a text that holds one expression."""
+    """Return the root node and the tokens of a text, or raise unless it is one expression of limited size."""
     if not isinstance(where, str):
         raise InvalidTypeError(f"where must be a string with one SQL condition, not {quote(where)}")
     if len(where) > LONGEST:
@@ -100,30 +100,29 @@ def parse_expression(where: Any) -> tuple[Node, list[Any]]:
     except RecursionError:
         raise InvalidValueError(_TOO_DEEP) from None
     except Exception as error:
-        raise InvalidValueError(_explain_error(where, error)) from None
+        first = (where.split(maxsplit=1) or [""])[0].upper()
+        if first == "WHERE":
+            raise InvalidValueError("where must be the condition alone, without the word WHERE before it") from None
+        if first in _STATEMENTS:
+            raise InvalidValueError(f"where must be one expression, not a statement ({first} ...)") from None
+        if ";" in where:
+            raise InvalidValueError(_TWO) from None
+        reason = (getattr(error, "errors", None) or [{}])[0]
+        described = " ".join(str(reason.get("description", "")).split())
+        if not described or described.startswith("Required keyword"):
+            described = "a part is missing or not closed"
+        at = f" at line {reason['line']}, column {reason['col']}" if reason.get("line") else ""
+        hint = _QUOTES if "Unexpected token" in described else ""
+        raise InvalidValueError(
+            f"where must be one SQL expression, and does not parse{at}: {described[:100]}{hint}"
+        ) from None
     if any(token.text == ";" and token.token_type.name == "SEMICOLON" for token in tokens):
         raise InvalidValueError(_TWO)
     if not found or found[0] is None:
         raise InvalidValueError("where must not be empty: leave it out to keep every row")
+    check_depth(found[0])
+    check_repeats(found[0])
     return found[0], tokens
-
-
-def _explain_error(where: str, error: Exception) -> str:
-    """Return the message for a text that sqlglot does not parse."""
-    first = (where.split(maxsplit=1) or [""])[0].upper()
-    if first == "WHERE":
-        return "where must be the condition alone, without the word WHERE before it"
-    if first in _STATEMENTS:
-        return f"where must be one expression, not a statement ({first} ...)"
-    if ";" in where:
-        return _TWO
-    reason = (getattr(error, "errors", None) or [{}])[0]
-    described = " ".join(str(reason.get("description", "")).split())
-    if not described or described.startswith("Required keyword"):
-        described = "a part is missing or not closed"
-    at = f" at line {reason['line']}, column {reason['col']}" if reason.get("line") else ""
-    hint = _QUOTES if "Unexpected token" in described else ""
-    return f"where must be one SQL expression, and does not parse{at}: {described[:100]}{hint}"
 
 
 def check_depth(expression: Node) -> None:
@@ -153,7 +152,11 @@ def check_repeats(expression: Node) -> None:
         parts = list(node.iter_expressions())
         at = id(node)
         literal[at] = isinstance(node, exp.Literal) and not node.is_string
-        places[at] = _count_places(node.this) if literal[at] else 0
+        places[at] = 0
+        if literal[at]:
+            # Text that is no number is refused later.
+            with suppress(ArithmeticError, ValueError):
+                places[at] = max(0, -int(Decimal(node.this).normalize().as_tuple().exponent))
         # A comparison with a literal moves the literal to the scale of the other side.
         aligned = [part for part in parts if not (isinstance(node, _COMPARING) and literal[id(part)])]
         highest = max((places[id(part)] for part in aligned), default=0)
@@ -176,14 +179,6 @@ def check_repeats(expression: Node) -> None:
             cases[at] += 1
     if cases[id(expression)] > MOST_CASES:
         raise InvalidValueError("where must calculate less: checked for overflow, its arithmetic needs too many CASEs")
-
-
-def _count_places(number: str) -> int:
-    """Return the decimal places of a number as written, and 0 for text that is refused as a number later."""
-    try:
-        return max(0, -int(Decimal(number).normalize().as_tuple().exponent))
-    except (ArithmeticError, ValueError):
-        return 0
 
 
 def check_listed(node: Node) -> None:

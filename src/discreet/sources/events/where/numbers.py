@@ -239,8 +239,27 @@ def unify_numbers(dialect: Dialect, values: list[Value]) -> list[Value]:
     """Return the numbers in one type that holds all of them exactly, or as floats if one is a column of floats."""
     kinds = {each.kind for each in values}
     if "float" in kinds:
+        # Beside columns of floats of four bytes alone, a literal is such a float too.
         single = all(each.kind == "number" or each.expr.type().is_float32() for each in values)
-        return [_as_float(each, single) for each in values]
+        dtype, most = (dt.float32, np.finfo(np.float32).max) if single else (dt.float64, np.finfo(np.float64).max)
+        floats = []
+        for each in values:
+            if each.kind == "decimal" or (each.kind == "integer" and each.scale):
+                raise InvalidTypeError(
+                    f"where must not compare or mix {each.text} ({each.kind}) with a float: engines round it "
+                    "differently"
+                )
+            if each.kind != "number":
+                floats.append(replace(each, kind="float", expr=each.expr.cast(dtype)))
+                continue
+            if abs(each.literal) > float(most):
+                raise InvalidValueError(
+                    f"where must compare floats with numbers that they can be, not with {each.text}"
+                )
+            nearest = float(np.float32(float(each.literal))) if single else float(each.literal)
+            # A cast from text, because DuckDB reads a bare 0.1 as a decimal and may convert it to another double.
+            floats.append(replace(each, kind="float", expr=ibis.literal(repr(nearest)).cast(dtype), literal=None))
+        return floats
     if "decimal" in kinds:
         dtype = _common_decimal(values, unsized=not dialect.has_typed_columns)
         return [_as_decimal(each, dtype) for each in values]
@@ -272,22 +291,6 @@ def _common_decimal(values: list[Value], unsized: bool) -> dt.DataType:
 def _as_decimal(value: Value, dtype: dt.DataType) -> Value:
     expr = decimal(value.literal, dtype) if value.kind == "number" else value.expr.cast(dtype)
     return replace(value, kind="decimal", expr=expr, literal=None)
-
-
-def _as_float(value: Value, single: bool) -> Value:
-    """Return the value as a float, of four bytes if `single`, as for a literal beside a column of such floats."""
-    if value.kind == "decimal" or (value.kind == "integer" and value.scale):
-        raise InvalidTypeError(
-            f"where must not compare or mix {value.text} ({value.kind}) with a float: engines round it differently"
-        )
-    dtype = dt.float32 if single else dt.float64
-    if value.kind != "number":
-        return replace(value, kind="float", expr=value.expr.cast(dtype))
-    if abs(value.literal) > float(np.finfo(np.float32 if single else np.float64).max):
-        raise InvalidValueError(f"where must compare floats with numbers that they can be, not with {value.text}")
-    nearest = float(np.float32(float(value.literal))) if single else float(value.literal)
-    # The literal is a cast from text: DuckDB reads a bare 0.1 as a decimal and may convert it to another double.
-    return replace(value, kind="float", expr=ibis.literal(repr(nearest)).cast(dtype), literal=None)
 
 
 def decimal(number: Fraction, dtype: dt.DataType) -> Any:

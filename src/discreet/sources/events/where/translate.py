@@ -26,10 +26,8 @@ from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.where.grammar import (
     COMPARISONS,
     Node,
-    check_depth,
     check_grammar,
     check_listed,
-    check_repeats,
     parse_expression,
     refuse,
     silence_sqlglot,
@@ -133,8 +131,6 @@ class Condition:
         """Parse a text, and raise if it is not one expression of limited length, depth and arithmetic."""
         with silence_sqlglot():
             root, tokens = parse_expression(text)
-            check_depth(root)
-            check_repeats(root)
         columns = dict.fromkeys(column.name for column in root.find_all(exp.Column) if column.name)
         return cls(text, tuple(columns), root, tokens)
 
@@ -219,7 +215,19 @@ class Reader:
         if expr.get_name() in self.undeclared:
             return Value("string", node, read_cell(dialect, expr, "string"), cell=expr)
         dtype = expr.type()
-        kind = _find_kind(dtype, dialect)
+        tests = {
+            "boolean": dtype.is_boolean,
+            "integer": dtype.is_integer,
+            "decimal": dtype.is_decimal,
+            "float": dtype.is_floating,
+            "string": dtype.is_string,
+            "date": dtype.is_date,
+        }
+        # A type that cannot be compared is its own kind.
+        kind = next((kind for kind, holds in tests.items() if holds()), str(dtype))
+        # On an engine that keeps dates as text, a timestamp with a zone may have any zone, or none.
+        if dtype.is_timestamp() and (dtype.timezone is None or not dialect.dates_are_text):
+            kind = "timestamp" if dtype.timezone is None else "timestamp with time zone"
         if kind == "string":
             dialect.check_column(f"{sql(node)} in where", dtype)
         if kind != "integer":
@@ -532,22 +540,6 @@ class Comparator:
         listed = " and ".join(f"{text} as {_READINGS[kind]}" for text, kind in self.readings.items())
         types = "its type is" if len(self.readings) == 1 else "their types are"
         return f"where reads {listed}, because {types} not declared: no other spelling meets it"
-
-
-def _find_kind(dtype: dt.DataType, dialect: Dialect) -> str:
-    """Return the kind of a declared type; a type that cannot be compared is its own kind."""
-    # On an engine that keeps dates as text, a timestamp with a zone may have any zone, or none.
-    if dtype.is_timestamp() and (dtype.timezone is None or not dialect.dates_are_text):
-        return "timestamp" if dtype.timezone is None else "timestamp with time zone"
-    tests = {
-        "boolean": dtype.is_boolean,
-        "integer": dtype.is_integer,
-        "decimal": dtype.is_decimal,
-        "float": dtype.is_floating,
-        "string": dtype.is_string,
-        "date": dtype.is_date,
-    }
-    return next((kind for kind, holds in tests.items() if holds()), str(dtype))
 
 
 def _normalize_moment(expr: Any, kind: str) -> Any:
